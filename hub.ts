@@ -1,4 +1,5 @@
 #!/usr/bin/env bun
+
 // The hub: tokens, tenancy, packages, dispatch, and the runs of all daemons. Its API is assembled here, with one plugin
 // for each resource (lib/hub/routes). The database is in db/hub, and the command line is in lib/hub/commands.
 
@@ -30,6 +31,8 @@ import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { keepChores, openHub } from './lib/hub/serve.ts'
 import { logConsole, logFromEnvironment } from './lib/log.ts'
+import { line } from './lib/printable.ts'
+import { print } from './lib/terminal.ts'
 import { web } from './lib/web/web.ts'
 import manifest from './package.json'
 
@@ -83,7 +86,7 @@ export async function serve(flags: HubFlags): Promise<void> {
     },
     config.drainMs,
   )
-  process.stdout.write(`hub listening on ${listening.url}\n`)
+  print(line`hub listening on ${listening.url}`)
 }
 
 if (import.meta.main) await runCommand(serve)

@@ -142,6 +142,7 @@ export default agent({
   version: '1.0.0',
   description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
   settings: Settings,
+  addresses: settings => [baseOf({ settings })],
   check({ access_token }) {
     const outdated =
       access_token !== undefined &&
@@ -263,7 +264,7 @@ function tokenOf({ settings }: Context): string {
 }
 
 /** The address of the API, also where the setting is that of the web application. */
-function baseOf({ settings: { base_url = API } }: Context): string {
+function baseOf({ settings: { base_url = API } }: Pick<Context, 'settings'>): string {
   const isApp = /(^|\.)hubspot\.com$/i.test(URL.parse(base_url)?.hostname ?? '')
   return isApp ? API : base_url.replace(/\/+$/, '')
 }

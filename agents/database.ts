@@ -9,11 +9,18 @@
 // `:name`, or as a list for the database's own `$1` (PostgreSQL) or `?`. Lists and objects become arrays or JSON, as
 // PostgreSQL needs them; the others get JSON.
 //
-// A query runs in a read-only transaction, and its rows are streamed to the file: up to `limit` (10,000; at most 10
-// million, for MySQL 100,000, whose result Bun's client holds in memory). `data` has columns, items (up to 384 KiB),
-// total (the rows of the file), complete (whether there are no more) and truncated (whether there are more than items). Whole numbers are numbers up to 2^53 and texts beyond; numeric and
-// decimal are texts, so that no digit is lost (`double(x)` makes a number of one); times are ISO 8601, with a zone in
-// UTC; bytes are base64; arrays of PostgreSQL are lists. In CSV, NULL is an empty field and an empty text is `""`.
+// A query is one statement that reads, in a read-only transaction of its own: for PostgreSQL SELECT, VALUES, TABLE or WITH;
+// for MySQL one that begins with these or SHOW, DESCRIBE or EXPLAIN, without INTO and comments that are executed
+// (`/*! */`); for SQLite whatever SQLite says only reads. The functions that it calls have the rights of the user,
+// some of which are not bound by the transaction (files of the server, dblink): use a user that may only read. `doctor`
+// warns of such rights on PostgreSQL. PgBouncer may stand between, also with `pool_mode = transaction`.
+//
+// The rows of a query are streamed to the file: up to `limit` (10,000; at most 10 million, for MySQL 100,000, whose
+// result Bun's client holds in memory). `data` has columns, items (up to 384 KiB), total (the rows of the file), complete
+// (whether there are no more) and truncated (whether there are more than items). Whole numbers are numbers up to 2^53 and
+// texts beyond; numeric and decimal are texts, so that no digit is lost (`double(x)` makes a number of one); times are
+// ISO 8601, with a zone in UTC; bytes are base64; arrays of PostgreSQL are lists. In CSV, NULL is an empty field and an
+// empty text is `""`.
 //
 // A statement runs in a transaction. If the connection is lost before the commit, nothing was written. If it is lost at
 // the commit, that is unknown, and a person is asked, unless the setting `receipts` names a table that you created:
@@ -149,13 +156,14 @@ export default agent({
   async doctor(context) {
     const { label } = accessOf(context)
     await using database = await connect(context)
-    const { version, user } = await database.about()
-    return { who: user, missing: [], text: `${label}: ${version}` }
+    const { version, user, risks } = await database.about()
+    const warning = `; a query can do more than read, because ${risks.join(', ')}: use a role that may only read`
+    return { who: user, missing: [], text: `${label}: ${version}${risks.length > 0 ? warning : ''}` }
   },
   actions: {
     query: {
       direction: 'source',
-      description: 'Writes the rows of a query to a file.',
+      description: 'Writes the rows of a statement that only reads to a file. Use a user that may only read, too.',
       effect: 'read',
       entry: Query,
       data: Rows,

@@ -1,8 +1,13 @@
 // exec: runs shell commands in the workspace. Each command runs as `sh -c` in its own process group, with a closed
 // stdin and a clean environment. Its output is masked and logged line by line while it runs.
 //
+// They run where the owner of the machine wants it: in a sandbox, or as the daemon does. A sandbox shows them the
+// workspace and the files of the run, has no network unless the phase needs it and the owner consents, and HOME is an
+// empty folder.
+//
 //   commands: [{ name, run, env?, timeout?, effect? }]   in order; the first that fails ends the phase
 //   env: { NAME: value }                                 for all of them; a command's own env wins; null is empty
+//   needs: [network]                                     what a sandbox does not give without the owner's consent
 //
 // The phase's `retry` repeats a failed command only if every command of the phase is idempotent. Commands are
 // idempotent unless they have `effect: once`.
@@ -14,7 +19,7 @@
 // As in any script, sh goes on after a line that fails, and the last line decides: a `run` of several lines begins with
 // `set -e`.
 
-import { mkdir, rm } from 'node:fs/promises'
+import { constants, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type AgentContext,
@@ -27,6 +32,7 @@ import {
   runCommand,
   Type,
 } from 'cadre'
+import { CommandNeeds } from 'cadre/vendors'
 
 const RESULT_MOST = 1024 * 1024
 
@@ -62,6 +68,7 @@ const Command = Type.Object(
   { additionalProperties: false },
 )
 type Command = Type.Static<typeof Command>
+
 const Result = Type.Union(
   [Type.Object({ commands: Type.Array(CommandReport, { description: 'The commands, in order.' }) }), Type.Unknown()],
   { description: 'Or else the JSON that a command has written to the file `$CADRE_RESULT`.' },
@@ -77,27 +84,33 @@ export default agent({
     entry: Type.Object(
       {
         commands: Type.Array(Command, { minItems: 1, description: 'The commands, in order.' }),
+        needs: Type.Optional(CommandNeeds),
         env: env('Variables of all commands. Templates are read here, not in command lines. Null makes one empty.'),
       },
       { additionalProperties: false },
     ),
     data: Result,
-    async run({ commands, env = {} }, context) {
-      const resultFile = join(context.stateDir, 'tmp', `result-${context.phase.name}.json`)
-      await mkdir(join(context.stateDir, 'tmp'), { recursive: true, mode: 0o700 })
-      await rm(resultFile, { force: true })
+    async run({ commands, env = {}, needs = [] }, context) {
+      // A folder of its own, which a sandbox can show without the results of other phases.
+      const results = join(context.stateDir, 'tmp', `result-${context.phase.name}`)
+      const resultFile = join(results, 'result.json')
+      await rm(results, { recursive: true, force: true })
+      await mkdir(results, { recursive: true, mode: 0o700 })
+      const sandbox = await context.sandbox({ writes: [results], network: needs.includes('network') })
       const reports = []
       const repeatable = commands.every(({ effect }) => effect !== 'once')
       let wrote = false
       for (const command of commands) {
         wrote ||= command.effect === 'once'
         const variables = environment(context, { ...env, ...command.env }, resultFile)
-        const report = () => execute(command, context, variables, repeatable)
+        const report = () => execute(command, context, { env: variables, sandbox, retryable: repeatable })
         // Until the first command with effect `once` has started, a repetition cannot write anything twice.
         reports.push(await (wrote ? report() : beforehand(report)))
       }
       const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
-      return { text, data: (await readResult(resultFile)) ?? { commands: reports } }
+      const result = await readResult(resultFile)
+      await rm(results, { recursive: true, force: true })
+      return { text, data: result ?? { commands: reports } }
     },
   },
 })
@@ -109,35 +122,51 @@ function environment(
 ): Record<string, string> {
   return {
     ...context.env,
-    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value === null ? '' : String(value)])),
+    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, textOf(name, value)])),
     CADRE_FILES: join(context.stateDir, 'files'),
     CADRE_OUT: join(context.stateDir, 'files', context.phase.name),
     CADRE_RESULT: resultFile,
   }
 }
 
-function execute(command: Command, context: AgentContext<unknown>, env: Record<string, string>, retryable: boolean) {
-  const { name, run, timeout } = command
+/** The value of a variable, which a NUL would end: https://man7.org/linux/man-pages/man2/execve.2.html. */
+function textOf(name: string, value: string | number | boolean | null): string {
+  const text = value === null ? '' : String(value)
+  if (!text.includes('\0')) return text
+  const hint = 'give the value to the command in a file'
+  throw new AgentError(`the variable ${name} contains a NUL character, which no command can be given`, {
+    code: 'invalid_request',
+    hint,
+    sent: 'no',
+  })
+}
+
+type Way = Pick<Parameters<typeof runCommand>[1], 'env' | 'sandbox' | 'retryable'>
+
+function execute({ name, run, timeout }: Command, context: AgentContext<unknown>, way: Way) {
   return runCommand(context, {
-    ...{ name, command: ['sh', '-c', run], cwd: context.workspace, env, timeout, retryable },
+    ...{ name, command: ['sh', '-c', run], cwd: context.workspace, timeout, ...way },
     notStarted: `in ${context.workspace}`,
     hint: 'check that the workspace exists and that `sh` is in PATH',
   })
 }
 
+/** What the commands wrote, if anything. A link is not followed, because it could lead out of a sandbox. */
 async function readResult(path: string): Promise<Json | undefined> {
-  const file = Bun.file(path)
-  if (!(await file.exists())) return undefined
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   try {
-    if (file.size > RESULT_MOST) throw new Error(`it has ${file.size} bytes, but data may have at most ${RESULT_MOST}`)
-    return JSON.parse(await file.text()) as Json
+    await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new Error('it is not a regular file')
+    if (stats.size > RESULT_MOST)
+      throw new Error(`it has ${stats.size} bytes, but data may have at most ${RESULT_MOST}`)
+    return JSON.parse(await file.readFile('utf8')) as Json
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new AgentError(`CADRE_RESULT must contain JSON that can become data: ${(cause as Error).message}`, {
       code: 'invalid_result',
       hint: 'write one JSON value to this file, and larger results to files in CADRE_OUT',
       cause,
     })
-  } finally {
-    await rm(path, { force: true })
   }
 }

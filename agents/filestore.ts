@@ -31,7 +31,15 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { checkedJson, driveJson, driveRequest, driveUpload, nullable, whyNoAccount } from 'cadre/vendors'
+import {
+  checkedJson,
+  driveAddresses,
+  driveJson,
+  driveRequest,
+  driveUpload,
+  nullable,
+  whyNoAccount,
+} from 'cadre/vendors'
 
 const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
 /** The private property of a file that contains the idempotency key. */
@@ -125,6 +133,7 @@ export default agent({
   description: 'Downloads from, lists and uploads into Google Drive.',
   settings: Settings,
   check: whyNoAccount,
+  addresses: driveAddresses,
   async doctor(context) {
     const path = `/drive/v3/about?${queryOf({ fields: 'user(displayName,emailAddress)' })}`
     const { user } = await driveJson('get the account', path, About, context)

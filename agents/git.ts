@@ -17,12 +17,13 @@
 // of repository:bitbucket and pullrequest:bitbucket, and read:user:bitbucket for `doctor`.
 //
 // The token is sent only to the provider's own host or that of base_url, over https (http on loopback). A remote on
-// that host with an ssh address is reached by https. Other ssh remotes and folders are pushed to without the token.
+// that host with an ssh address is reached by https. Other ssh remotes are pushed to without the token.
 // Hooks do not run, so files of Git LFS and commits in submodules are not pushed. A proxy or CA for git must be set in
 // git's global configuration.
-// Programs, proxies and helpers in a repository's own configuration are ignored, and filters and certificates are
-// refused, unless github.trusted_folders (or bitbucket.trusted_folders) names the folder or a parent of it:
-// [~/projects/app].
+// A repository whose own configuration has more than remotes, branches and a user is refused, and so is one that has
+// links, or the objects or the `.git` of another folder, and a folder as remote, unless github.trusted_folders (or
+// bitbucket.trusted_folders) names the folder or a parent of it: [~/projects/app]. Work trees of `git worktree` and
+// submodules need no trust.
 //
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
@@ -54,7 +55,8 @@ const common = {
   push_to: text('The name of the git remote of a fork, to which branches are pushed and from which pull requests go.'),
   trusted_folders: Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Folders whose repositories may set programs and proxies for git in their own configuration.',
+      description:
+        'Folders whose repositories may say in their own configuration what git runs, and that may be remotes.',
     }),
   ),
 }
@@ -144,6 +146,7 @@ export default agent({
     const given: Record<string, unknown> = isGitHub(settings) ? githubOf(settings) : bitbucketOf(settings)
     return required.filter(key => given[key] === undefined).map(key => `${settings.provider}.${key}`)
   },
+  addresses: () => ['https://api.github.com', 'https://api.bitbucket.org'],
   check({ github, host_a, bitbucket, host_b }) {
     const roots = (account: { base_url?: string | undefined } | undefined, known: Parameters<typeof whyNoRoot>[1]) =>
       account?.base_url !== undefined && whyNoRoot(account.base_url, known)
@@ -198,12 +201,12 @@ function bitbucketOf({ host_b, bitbucket }: Settings): Type.Static<typeof Bitbuc
 
 async function createPullRequest(entry: Entry, context: Context): Promise<AgentResult> {
   const host = await hostOf(entry, context)
-  const { tree, commit, pull } = await beforehand(async () => {
-    const tree = await treeOf(entry, host, context)
+  await using tree = await beforehand(() => treeOf(entry, host, context))
+  const { commit, pull } = await beforehand(async () => {
     const message =
       entry.commit_message ?? entry.title ?? `Changes of run ${oneLine(context.run.name ?? context.run.id)}`
     const commit = await commitAndPush(tree, message)
-    return { tree, commit, pull: commit === null ? null : await host.find(tree) }
+    return { commit, pull: commit === null ? null : await host.find(tree) }
   })
   if (commit === null) {
     const data = { number: null, url: null, branch: tree.branch, commit: await headOf(tree) }
@@ -222,8 +225,8 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
  */
 async function find(entry: Entry, context: Context): Promise<AgentResult | null> {
   const host = await hostOf(entry, context)
-  const tree = await treeOf(entry, host, context)
-  if (tree.changed || tree.current !== tree.branch) return null
+  await using tree = await treeOf(entry, host, context)
+  if (tree.changes || tree.current !== tree.branch) return null
   const [commit, pull] = [await headOf(tree), await host.find(tree)]
   if (!pull?.commit || !commit.startsWith(pull.commit)) return null
   await complete(pull, tree, host, context)

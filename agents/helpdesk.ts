@@ -152,6 +152,7 @@ export default agent({
   version: '1.0.0',
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
+  addresses: settings => [siteOf({ settings })],
   check({ subdomain, email }) {
     const isUnknown = subdomain !== undefined && zendeskSubdomain(subdomain) === null
     return {
@@ -292,7 +293,7 @@ function zendesk(context: Context) {
 }
 
 /** The address that precedes Zendesk's paths. */
-function siteOf({ settings: { base_url, subdomain } }: Context): string {
+function siteOf({ settings: { base_url, subdomain } }: Pick<Context, 'settings'>): string {
   return zendeskSite(subdomain, base_url)
 }
 

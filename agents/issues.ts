@@ -61,6 +61,7 @@ import {
   type AtlassianContext,
   AtlassianSettings,
   adfToMarkdown,
+  apiAddress,
   type IssueDraft,
   jira,
   keysById,
@@ -93,6 +94,7 @@ export default agent({
   description: 'Reads and writes issues of Jira.',
   settings: AtlassianSettings,
   check: settings => problemsOfSite('jira', settings),
+  addresses: settings => [apiAddress(settings)],
   doctor: jira.examine,
   actions: {
     get_issue: {

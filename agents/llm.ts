@@ -7,7 +7,8 @@
 //
 // `files` (text, PNG, JPEG, GIF, WebP, PDF; 20 MiB together) are sent with the prompt. The reply is written to
 // files/<phase>/<name>. With `schema`, a JSON Schema of an object, the vendor's structured form is requested, the reply
-// is checked here as well, and a reply that does not fit is sent back once to be repaired. `data` has model,
+// is checked here as well, and a reply that does not fit is sent back once to be repaired. Patterns are RE2, without
+// references to groups and without look-around; `$ref` names a part of the schema. `data` has model,
 // input_tokens, output_tokens and requests (1 or 2, whose tokens are added), and, up to 256 KiB, the `text` of the reply
 // or its `json`.
 //
@@ -41,6 +42,7 @@ import {
   openaiBody,
   type Question,
   readJson,
+  whyNoSchema,
 } from 'cadre/vendors'
 
 /** Milliseconds. Vendors end a request that is not streamed after ten minutes; a local server may take longer. */
@@ -80,6 +82,7 @@ const Entry = entryOf({
       { type: Type.Literal('object', { description: 'The type of the reply, which is always an object.' }) },
       {
         additionalProperties: true,
+        'x-json-schema': true,
         description: 'The JSON Schema that the reply must fit. At its top it must describe an object.',
       },
     ),
@@ -114,6 +117,7 @@ export default agent({
   version: '1.0.0',
   description: 'Asks a language model of OpenAI, of Anthropic or of a compatible server.',
   settings: Settings,
+  addresses: settings => [baseOf({ settings })],
   missing: ({ api_key, base_url }) => (api_key || base_url ? [] : ['api_key']),
   /** Lists the models, which costs nothing. */
   async doctor(context) {
@@ -139,6 +143,11 @@ export default agent({
 
 async function complete(entry: Entry, context: Context): Promise<AgentResult> {
   const { file, files = [], name } = entry
+  const problem = entry.schema && whyNoSchema(entry.schema as JsonObject)
+  if (problem) {
+    const hint = 'patterns are RE2, and everything that the schema refers to stands in it'
+    throw new AgentError(`[${context.place}] \`schema\`: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
+  }
   const question = {
     ...entry,
     model: entry.model ?? context.settings.model,
@@ -237,7 +246,7 @@ function apiOf(context: Context) {
 }
 
 /** The address before the vendor's paths. One that was copied together with its path is accepted. */
-function baseOf({ settings: { provider, base_url } }: Context): string {
+function baseOf({ settings: { provider, base_url } }: Pick<Context, 'settings'>): string {
   if (provider === 'openai') return (base_url ?? 'https://api.openai.com/v1').replace(/(\/chat\/completions)?\/*$/, '')
   return (base_url ?? 'https://api.anthropic.com').replace(/(\/v1(\/messages)?)?\/*$/, '')
 }

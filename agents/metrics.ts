@@ -154,6 +154,7 @@ export default agent({
   version: '1.0.0',
   description: 'Queries metrics, monitors and events in Datadog, and posts events.',
   settings: Settings,
+  addresses: settings => [baseOf({ settings })],
   check({ site, base_url }) {
     // With base_url, the site is not used.
     const isUnknown = site !== undefined && base_url === undefined && datadogSite(site) === null
@@ -311,7 +312,7 @@ function datadog(context: Context) {
   }
 }
 
-function baseOf({ settings: { base_url, site } }: Context): string {
+function baseOf({ settings: { base_url, site } }: Pick<Context, 'settings'>): string {
   return datadogApi(site, base_url)
 }
 

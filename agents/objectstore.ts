@@ -40,6 +40,7 @@ import {
   objectsPage,
   type Place,
   type StoredObject,
+  storeAddresses,
   storeRequest,
   upload,
   urlOf,
@@ -111,6 +112,7 @@ export default agent({
   description: 'Downloads objects from S3 and compatible stores, and uploads files to them.',
   settings: Settings,
   check: whyNoPlace,
+  addresses: storeAddresses,
   /**
    * Usually no bucket is configured, so one with a random name is requested. The reply that it does not exist proves
    * that the key was accepted.

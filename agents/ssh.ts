@@ -1,4 +1,4 @@
-// ssh: runs commands on another host and copies files, with the system's ssh and sftp.
+// ssh: runs commands on another host and copies files, with the system's ssh.
 //
 //   settings: host, port?, user?, key_file?, known_hosts?, jump?, ssh_config?
 //   run      commands: [{ name, run, env?, timeout?, effect? }], env?   in order; the first that fails ends the phase
@@ -11,16 +11,16 @@
 // command's own stdin is empty. `data` has the commands with exit_code and stdout, as exec's. A cancel and a time-out
 // end ssh here; a command there notices it when it next writes.
 //
-// `put` writes a temporary file beside the target and renames it, so that nobody reads half a file. Paths are those of
-// sftp: relative ones begin at the user's home, and `~` is not expanded.
+// `put` writes a temporary file beside the target and renames it, so that nobody reads half a file. Files are copied by
+// packets of SFTP, in which a path is its bytes: no character of it has a meaning. Relative paths begin at the user's
+// home, and `~` is not expanded.
 //
 // The host must be in known_hosts, and keys are files without a passphrase. ~/.ssh/config does not apply unless
 // ssh_config is true. No agent is used or forwarded.
 //
-// https://man.openbsd.org/ssh  https://man.openbsd.org/sftp  https://man.openbsd.org/ssh_config
+// https://man.openbsd.org/ssh  https://man.openbsd.org/ssh_config
 
-import { rm } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename } from 'node:path'
 import {
   type AgentContext,
   AgentError,
@@ -38,14 +38,17 @@ import {
   chunksIn,
   explainSsh,
   NOT_STARTED,
+  oneLine,
   remoteOf,
   SshOptions,
   scriptOf,
   sshEnvironment,
   sshOutput,
   startSsh,
+  streamOf,
   whyNoSsh,
   withSent,
+  withSftp,
 } from 'cadre/vendors'
 
 const Settings = Type.Object(SshOptions, { additionalProperties: false })
@@ -77,8 +80,8 @@ const Command = Type.Object(
 )
 const Path = Type.String({
   minLength: 1,
-  pattern: '^[^\\r\\n\\0]+$',
-  'x-expected': 'a path without line breaks',
+  pattern: '^[^\\0]+$',
+  'x-expected': 'a path without NUL',
   description: 'The path of the file on the host.',
 })
 const bytes = Type.Integer({ description: 'How many bytes the file has.' })
@@ -93,7 +96,7 @@ export default agent({
   /** Runs `true` on the host. */
   async doctor(context) {
     const { host, user, jump } = context.settings
-    await sshOutput(context, 'true', await remoteOf(context, 'ssh'), scriptOf('true', {}))
+    await sshOutput(context, 'true', await remoteOf(context), scriptOf('true', {}))
     return { who: user ?? null, missing: [], text: `${host}: signed in${jump ? ` through ${jump}` : ''}` }
   },
   actions: {
@@ -129,14 +132,10 @@ export default agent({
       entry: entryOf({ ref: Path }),
       data: Copied,
       async run({ name, ref }, context) {
-        const copy = join(context.stateDir, `.${crypto.randomUUID()}`)
-        try {
-          await transfer(context, `get ${ref}`, [`get ${word(ref)} ${word(copy)}`])
-          const { bytes } = await context.write(name, Bun.file(copy))
-          return { text: `${context.settings.host}:${ref}: ${bytes} bytes`, data: { bytes, path: ref } }
-        } finally {
-          await rm(copy, { force: true })
-        }
+        const { bytes } = await withRetries(context, () =>
+          withSftp(context, `get ${oneLine(ref)}`, sftp => context.write(name, sftp.read(ref))),
+        )
+        return { text: `${context.settings.host}:${oneLine(ref)}: ${bytes} bytes`, data: { bytes, path: ref } }
       },
     },
     put: {
@@ -156,7 +155,7 @@ export default agent({
 type Commands = { commands: Type.Static<typeof Command>[]; env?: Type.Static<typeof Env> }
 
 async function runAll({ commands, env = {} }: Commands, context: Context): Promise<AgentResult> {
-  const remote = await remoteOf(context, 'ssh')
+  const remote = await remoteOf(context)
   const retryable = commands.every(({ effect }) => effect !== 'once')
   const reports = []
   let wrote = false
@@ -187,18 +186,13 @@ function unsure(error: unknown): unknown {
 /** Writes the stdout of a command to a file, unless the command fails. */
 async function captured(name: string, run: string, env: Type.Static<typeof Env>, context: Context) {
   const { args, input } = scriptOf(run, env)
-  const program = startSsh(context, name, [...(await remoteOf(context, 'ssh')), ...args], input)
-  const chunks = chunksIn(program.stdout)
-  const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await chunks.next()
-      if (value) return controller.enqueue(value)
-      if (done) await program.done()
-      controller.close()
-    },
-  })
+  const program = startSsh(context, name, [...(await remoteOf(context)), ...args], input)
+  async function* printed() {
+    yield* chunksIn(program.stdout)
+    await program.done()
+  }
   try {
-    return await context.write(name, stream)
+    return await context.write(name, streamOf(printed()))
   } finally {
     program.close()
   }
@@ -207,30 +201,25 @@ async function captured(name: string, run: string, env: Type.Static<typeof Env>,
 async function put({ ref, file: path }: { ref: string; file: string }, context: Context): Promise<AgentResult> {
   const file = await context.read(path)
   const target = ref.endsWith('/') ? ref + basename(path) : ref
-  const temporary = join(dirname(target), `.${basename(target)}.${crypto.randomUUID().slice(0, 8)}`)
+  const shown = oneLine(target)
+  const temporary = `${target.slice(0, target.lastIndexOf('/') + 1)}.cadre-${crypto.randomUUID()}`
   try {
-    await transfer(context, `put ${target}`, [
-      `put -f ${word(file.name!)} ${word(temporary)}`,
-      `rename ${word(temporary)} ${word(target)}`,
-    ])
+    await withRetries(context, () =>
+      withSftp(context, `put ${shown}`, async sftp => {
+        await sftp.write(temporary, file)
+        await sftp.rename(temporary, target)
+      }),
+    )
   } catch (error) {
-    if (!context.signal.aborted) await transfer(context, 'clean up', [`-rm ${word(temporary)}`]).catch(() => {})
+    // By a connection of its own, because the other one may have been lost.
+    if (!context.signal.aborted) await withSftp(context, 'clean up', sftp => sftp.remove(temporary)).catch(() => {})
     throw error
   }
   const { host } = context.settings
-  const external = { url: `sftp://${host}/${encodeURI(target.replace(/^\//, ''))}` }
-  return { text: `${host}:${target}: ${file.size} bytes written`, data: { bytes: file.size, path: target }, external }
+  const external = { url: `sftp://${host}/${target.replace(/^\//, '').split('/').map(encodeSegment).join('/')}` }
+  return { text: `${host}:${shown}: ${file.size} bytes written`, data: { bytes: file.size, path: target }, external }
 }
 
-/** Runs commands of sftp, and tries again while the host cannot be reached. */
-async function transfer(context: Context, doing: string, commands: string[]): Promise<void> {
-  const [program, ...rest] = await remoteOf(context, 'sftp')
-  await withRetries(context, () =>
-    sshOutput(context, doing, [program!, '-b', '-', ...rest], { args: [], input: `${commands.join('\n')}\n` }),
-  )
-}
-
-/** A path as one word of sftp, in which no character has a meaning. */
-function word(path: string): string {
-  return `"${path.replace(/[\\"]/g, '\\$&')}"`
+function encodeSegment(segment: string): string {
+  return encodeURIComponent(segment.toWellFormed())
 }

@@ -29,6 +29,7 @@ import { type AgentResult, agent, entryOf, Limit, listingOf, readText, Type, wri
 import {
   type AtlassianContext,
   AtlassianSettings,
+  apiAddress,
   attachmentFields,
   confluence,
   markdownToStorage,
@@ -79,6 +80,7 @@ export default agent({
   description: 'Reads and writes pages of Confluence.',
   settings: AtlassianSettings,
   check: settings => problemsOfSite('confluence', settings),
+  addresses: settings => [apiAddress(settings)],
   doctor: confluence.examine,
   actions: {
     get_page: {

@@ -1,7 +1,7 @@
 // What the measurements of hub and daemons share: how a line is told, how something is waited for, and the floors, which
 // do the least that the work needs without a hub around it.
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../db/open.ts'
@@ -12,8 +12,12 @@ import { type Server, serve } from './server.ts'
 const folder = mkdtempSync(join(tmpdir(), 'cadre-bench-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-/** A home for a daemon, or the folder of a team. */
-export const newHome = (): string => mkdtempSync(join(folder, 'home-'))
+/** A home for a daemon, or the folder of a team. Packages run without a sandbox, which would be measured instead. */
+export function newHome(): string {
+  const home = mkdtempSync(join(folder, 'home-'))
+  writeFileSync(join(home, 'settings.yml'), 'packages: { sandbox: none }\n', { mode: 0o600 })
+  return home
+}
 /** The path of a new database. */
 export const newDatabase = (): string => join(folder, `${crypto.randomUUID()}.db`)
 

@@ -1,7 +1,8 @@
 // `bun run build [TARGET …]` compiles cadre into one file per target, in `dist/`. Without a target it is that of this
-// machine; `all` are all of them. Bun fetches what it needs of other targets from the npm registry.
+// machine; `all` are all of them. Two builds of the same files by the same Bun make the same bytes, wherever they lie. The
+// Bun inside is the one of bun.lock where it is installed; others are fetched by Bun from the npm registry.
 
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { MODULES } from '../lib/agent/imports.ts'
 import type { Dashboard } from '../lib/carried.ts'
@@ -9,7 +10,7 @@ import { ROOT } from '../lib/place.ts'
 import { build as buildDashboard } from '../lib/web/web.ts'
 import manifest from '../package.json'
 
-const TARGETS = [
+export const TARGETS = [
   'linux-x64',
   'linux-x64-musl',
   'linux-arm64',
@@ -17,7 +18,7 @@ const TARGETS = [
   'darwin-x64',
   'darwin-arm64',
 ] as const
-type Target = (typeof TARGETS)[number]
+export type Target = (typeof TARGETS)[number]
 
 /** What `new Worker` starts (`thread`). */
 const THREADS = ['lib/daemon/link/heartbeat.ts', 'lib/hub/packages/worker.ts']
@@ -26,8 +27,11 @@ const PROGRAMS = ['lib/vendors/database/sqlite-process.ts']
 /** What is read as files: migrations, units of services, and what `agent new --from`, `init` and `examples` copy. */
 const ASSETS = ['agents', 'db', 'deploy', 'examples']
 
-/** Compiles cadre for `target` into the file `outfile`. */
-export async function compile(outfile: string, target?: Target): Promise<void> {
+/**
+ * Compiles cadre for `target` into the file `outfile`, whose name becomes a part of it. `releaseKey` takes the place of the
+ * key that signs releases (lib/release-key.ts), for tests.
+ */
+export async function compile(outfile: string, target?: Target, releaseKey?: string): Promise<void> {
   const carried = carriedSource(await buildDashboard('cadre'), await buildDashboard('cadre', 'hub'))
   const entries = ['deploy/cadre.ts', ...THREADS].map(path => join(ROOT, path))
   const { success, logs } = await Bun.build({
@@ -45,12 +49,15 @@ export async function compile(outfile: string, target?: Target): Promise<void> {
         name: 'carried',
         setup(build) {
           build.onLoad({ filter: /\/lib\/carried\.ts$/ }, () => ({ contents: carried, loader: 'ts' }))
+          if (releaseKey === undefined) return
+          const contents = `export const releaseKey = ${JSON.stringify(releaseKey)}`
+          build.onLoad({ filter: /\/lib\/release-key\.ts$/ }, () => ({ contents, loader: 'ts' }))
         },
       },
     ],
     compile: {
       outfile,
-      ...(target && { target: `bun-${target}` as const }),
+      ...(target && { target: `bun-${target}` as const, ...lockedBun(target) }),
       assets: ASSETS.map(path => join(ROOT, path)),
       autoloadBunfig: false,
       autoloadDotenv: false,
@@ -60,9 +67,17 @@ export async function compile(outfile: string, target?: Target): Promise<void> {
   chmodSync(outfile, 0o755)
 }
 
+/** The Bun of another system, as bun.lock has it: `bun install --os='*' --cpu='*' --libc='*'` installs them all. */
+function lockedBun(target: Target): { executablePath?: string } {
+  const executablePath = join(ROOT, `node_modules/@oven/bun-${target.replace('arm64', 'aarch64')}/bin/bun`)
+  return existsSync(executablePath) ? { executablePath } : {}
+}
+
 /** The module that takes the place of lib/carried.ts. Its imports are static, so that Bun finds what they name. */
 function carriedSource(dashboard: Dashboard, hubPages: Dashboard): string {
-  const agents = readdirSync(join(ROOT, 'agents')).map(file => `agents/${file}`)
+  const agents = readdirSync(join(ROOT, 'agents'))
+    .sort()
+    .map(file => `agents/${file}`)
   const files = (paths: readonly string[], keyOf: (path: string) => string) =>
     loaders(paths.map(path => [keyOf(path), `../${path}`]))
   return `

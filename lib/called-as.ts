@@ -67,6 +67,6 @@ function homeFlag(args: readonly string[]): string[] {
   return home === undefined ? [] : ['--home', quoted(home)]
 }
 
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

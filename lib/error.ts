@@ -29,11 +29,14 @@ export interface Detail {
 export interface ErrorBody {
   code: ErrorCode
   message: string
+  /** What the code leaves open, as a word for programs. */
+  reason?: string
   details?: Detail[]
 }
 
 export interface ErrorOptions {
   details?: readonly Detail[]
+  reason?: string
   /** Seconds, sent as the `Retry-After` header. */
   retryAfter?: number
   cause?: unknown
@@ -44,12 +47,14 @@ export class CadreError extends Error {
   readonly code: ErrorCode
   readonly details: readonly Detail[] | undefined
   readonly retryAfter: number | undefined
+  readonly reason: string | undefined
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.details = options.details
     this.retryAfter = options.retryAfter
+    this.reason = options.reason
   }
 
   get status(): number {
@@ -58,8 +63,8 @@ export class CadreError extends Error {
 
   /** The `error` object of a failure reply. */
   body(): ErrorBody {
-    const { code, message, details } = this
-    return { code, message, ...(details && { details: [...details] }) }
+    const { code, message, reason, details } = this
+    return { code, message, ...(reason !== undefined && { reason }), ...(details && { details: [...details] }) }
   }
 }
 

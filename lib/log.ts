@@ -3,6 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { CadreError } from './error.ts'
+import { seen, seenJson } from './unseen.ts'
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof LEVELS)[number]
@@ -79,24 +80,18 @@ function oneOf<T extends string>(name: string, value: string | undefined, allowe
 }
 
 function jsonLine(at: Date, level: Level, event: string, fields: Fields): string {
-  return JSON.stringify({ time: at.toISOString(), level, event, ...fields })
+  return seenJson(JSON.stringify({ time: at.toISOString(), level, event, ...fields }))
 }
 
 function humanLine(at: Date, level: Level, event: string, fields: Fields): string {
   const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
-  return `${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`
+  return seen(`${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`)
 }
 
-/**
- * A value for the readable format. Values that contain spaces, line breaks or terminal control characters are quoted.
- */
+/** A value for the readable format. Values with spaces, line breaks or characters that nobody sees are quoted. */
 function plain(value: unknown): string {
-  if (typeof value === 'string' && /^[^\s"=\p{Cc}]+$/u.test(value)) return value
-  const quoted = JSON.stringify(value) ?? String(value)
-  return quoted.replace(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  if (typeof value === 'string' && /^[^\s"=]+$/u.test(value) && seen(value) === value) return value
+  return seenJson(JSON.stringify(value) ?? String(value))
 }
 
 function toStderr(line: string): void {

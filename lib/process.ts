@@ -42,6 +42,13 @@ export function groupMembers(group: number): number[] {
     .map(({ pid }) => pid)
 }
 
+/** The live processes of every group. */
+export function membersByGroup(): Map<number, number[]> {
+  const groups = new Map<number, number[]>()
+  for (const { pid, group } of liveProcesses()) groups.set(group, [...(groups.get(group) ?? []), pid])
+  return groups
+}
+
 /** The groups that have a live process. */
 export function liveGroups(): Set<number> {
   return new Set(liveProcesses().map(({ group }) => group))

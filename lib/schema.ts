@@ -76,7 +76,7 @@ export function problems(schema: TSchema, value: unknown): Detail[] {
   if (matches(schema, value)) return []
   const found = new Map<string, string>()
   for (const error of withoutBranches(validator(schema).Errors(value)[1])) {
-    for (const { path, message } of details(error, schema)) {
+    for (const { path, message } of problemIn(error, ruleAt(schema, error))) {
       if (found.size < MOST && !found.has(path)) found.set(path, message)
     }
   }
@@ -114,8 +114,8 @@ function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidation
 
 const isBelow = (path: string, parent: string): boolean => path.startsWith(`${parent}/`)
 
-function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
-  const rule = ruleAt(schema, error)
+/** An error of TypeBox in words, and one place for each. `rule` is the part of the schema to which it belongs. */
+export function problemIn(error: TLocalizedValidationError, rule: unknown): Detail[] {
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
     // An unknown property is reported here. TypeBox reports it a second time with the object, and that report is

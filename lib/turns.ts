@@ -2,16 +2,76 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** How long work may occupy the event loop before other calls get their turn. */
+/** How long all work that takes turns may occupy the event loop before other calls get theirs. */
 const TURN_MS = 10
 
-/** Returns a function to be awaited between the steps of long work. It ends the turn when the turn is over its time. */
+/** When the work of the present turn is over, in `performance.now()` time; 0 if it has not begun. */
+let ends = 0
+
+/** Whether the work of the present turn is over. It begins with the first question. */
+function isOver(): boolean {
+  const now = performance.now()
+  if (ends !== 0) return now > ends
+  ends = now + TURN_MS
+  setImmediate(() => {
+    ends = 0
+  })
+  return false
+}
+
+/**
+ * Returns a function to be awaited between the steps of long work. It ends the turn when its time is over, which all
+ * such work shares.
+ */
 export function takeTurns(): () => Promise<void> | undefined {
-  let began = performance.now()
-  return () => {
-    if (performance.now() - began <= TURN_MS) return
-    return nextTurn().then(() => {
-      began = performance.now()
-    })
+  return () => (isOver() ? nextTurn() : undefined)
+}
+
+/**
+ * An amount of work that may be done in one turn of the event loop, whoever does it. Those who want to do more wait in
+ * line for the next turns.
+ */
+export class TurnBudget {
+  readonly #amount: number
+  readonly #pauseMs: number
+  /** Less than 0 after a piece of work that was larger than what was left; the next turns have less then. */
+  #left: number
+  #isArmed = false
+  readonly #waiting: { work: number; go: () => void }[] = []
+
+  /** `pauseMs`: how long nothing is done after the amount was used up, so that it also is a limit of the rate. */
+  constructor(amount: number, pauseMs = 0) {
+    this.#amount = amount
+    this.#pauseMs = pauseMs
+    this.#left = amount
+  }
+
+  /** To be awaited before a piece of work is done. */
+  take(work: number): Promise<void> | undefined {
+    if (this.#waiting.length === 0 && this.#left > 0 && !isOver()) return void this.#grant(work)
+    this.#renew()
+    return new Promise(go => this.#waiting.push({ work, go }))
+  }
+
+  #grant(work: number): void {
+    this.#left -= work
+    this.#renew()
+  }
+
+  #renew(): void {
+    if (this.#isArmed) return
+    this.#isArmed = true
+    const next = () => {
+      this.#isArmed = false
+      this.#left = Math.min(this.#amount, this.#left + this.#amount)
+      while (this.#waiting.length > 0 && this.#left > 0) {
+        const { work, go } = this.#waiting.shift()!
+        this.#grant(work)
+        go()
+      }
+      if (this.#waiting.length > 0) this.#renew()
+    }
+    if (this.#pauseMs > 0) setTimeout(next, this.#pauseMs)
+    else setImmediate(next)
   }
 }

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   journey: 'tests/deploy/journey.ts does the same with an installed cadre: a hub, a daemon, a dispatch',
   program: 'tests/deploy/program.test.ts compiles the program',
   docker: 'needs Docker',
+  release: 'tests/attacks/21-release.test.ts makes releases, and verifies one with these commands',
   service: 'tests/deploy/service.test.ts installs services where systemd runs',
   completion: 'tests/daemon/completion.test.ts asks the shells themselves',
   migrations: 'writes migrations into the repository',

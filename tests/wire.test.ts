@@ -54,11 +54,17 @@ test.each([
   expect(message).toBe(`${origin}/v1/daemons/heartbeat answered 200, but not as a hub does; check CADRE_HUB_URL`)
 })
 
+/** What a hub replies to a heartbeat. */
+const heard = {
+  ...{ status: 'online', server_time: 1, next_ms: 1, dispatch_public_key: '', dispatch_keys: [] },
+  ...{ acl_version: '1', teams_version: '1' },
+}
+
 test('a success with something else in it names the call and what is wrong', async () => {
-  const { code, message } = await refusal({ ok: true, data: { jobs: [{ job_id: 7 }] } }, poll)
+  const { code, message } = await refusal({ ok: true, data: { ...heard, dispatch_keys: [{}] } }, beat)
   expect(code).toBe('unavailable')
-  expect(message).toStartWith(`${origin}/v1/daemons/poll replied with success, but not in the form of this call: `)
-  expect(message).toContain('/jobs/0/lease_id is required')
+  expect(message).toStartWith(`${origin}/v1/daemons/heartbeat replied with success, but not in the form of this call: `)
+  expect(message).toContain('/dispatch_keys/0/kid is required')
   expect(message).toEndWith('; check that the hub there is of the same version as this program')
   const empty = await refusal({ ok: true }, () => hub.call(Whoami, {}))
   expect(empty.message).toContain(`${origin}/v1/auth/whoami`)

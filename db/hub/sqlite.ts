@@ -11,6 +11,8 @@ export const {
   scopeSlugs,
   scopeMembers,
   realms,
+  realmUse,
+  openStreams,
   realmMembers,
   realmTeams,
   invitations,
@@ -23,6 +25,7 @@ export const {
   packageFiles,
   runs,
   phases,
+  largeValues,
   logs,
   events,
   artifacts,
@@ -34,4 +37,5 @@ export const {
   webhooks,
   webhookDeliveries,
   audit,
+  auditChains,
 } = tables(sqlite)

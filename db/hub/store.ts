@@ -32,6 +32,11 @@ export interface Store extends Tables {
    */
   write<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /**
+   * Like `write`, for a chore that many transactions must not wait for or fail by: on PostgreSQL it reads at the level READ
+   * COMMITTED. `work` begins with the change of a row, which keeps all others that change it waiting until it ends.
+   */
+  writeAfter<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /**
    * A query of a transaction whose rows of the table `of` nobody else changes until the transaction ends. On SQLite that
    * holds for all rows.
    */
@@ -111,19 +116,22 @@ async function openSqlite(file: string): Promise<Store> {
     }
   }
 
+  const write = async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
+    const { result, committed } = await written(async () => {
+      const committed: (() => void)[] = []
+      commits.set(tx, committed)
+      return { result: await work(tx), committed }
+    })
+    for (const then of committed) then()
+    return result
+  }
+
   return {
     ...sqliteTables,
     dialect: 'sqlite',
     db: drizzle({ client: remembering(reader) }),
-    async write(work) {
-      const { result, committed } = await written(async () => {
-        const committed: (() => void)[] = []
-        commits.set(tx, committed)
-        return { result: await work(tx), committed }
-      })
-      for (const then of committed) then()
-      return result
-    },
+    write,
+    writeAfter: write,
     hold: query => query,
     epoch() {
       if (epoch !== null) return epoch
@@ -175,8 +183,11 @@ const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 async function openPostgres(url: string): Promise<Store> {
   const client = new Bun.SQL(url, { connection: PLANNING })
   // Drizzle would send the level as a statement of its own.
-  const begin = <T>(work: (tx: Bun.TransactionSQL) => Promise<T>) => client.begin('isolation level serializable', work)
-  const db = drizzlePostgres({ client: Object.create(client, { begin: { value: begin } }) })
+  const at = (level: 'serializable' | 'read committed') => {
+    const begin = <T>(work: (tx: Bun.TransactionSQL) => Promise<T>) => client.begin(`isolation level ${level}`, work)
+    return drizzlePostgres({ client: Object.create(client, { begin: { value: begin } }) })
+  }
+  const [db, choreDb] = [at('serializable'), at('read committed')]
   try {
     await oneAtATime(client, async () => {
       await refuseNewer(client)
@@ -188,15 +199,13 @@ async function openPostgres(url: string): Promise<Store> {
     throw error
   }
   const channel = await openChannel(client)
-  return {
-    ...postgresTables,
-    dialect: 'postgres',
-    db: asDb(db),
-    async write(work) {
+  const writing =
+    (on: typeof db) =>
+    async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         try {
-          const result = await db.transaction(tx => {
+          const result = await on.transaction(tx => {
             commits.set(asDb(tx), committed)
             return work(asDb(tx))
           })
@@ -209,7 +218,13 @@ async function openPostgres(url: string): Promise<Store> {
           await Bun.sleep(Math.random() * 10 * 2 ** attempt)
         }
       }
-    },
+    }
+  return {
+    ...postgresTables,
+    dialect: 'postgres',
+    db: asDb(db),
+    write: writing(db),
+    writeAfter: writing(choreDb),
     // Drizzle's types are those of SQLite, which has no such clause.
     hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,

@@ -1,6 +1,7 @@
 // The hub's tables of accounts, tenancy and credentials.
 
 import type { Grant } from '../../lib/wire/grants.ts'
+import type { Quotas } from '../../lib/wire/quotas.ts'
 import type { Columns } from './columns.ts'
 
 export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns) {
@@ -77,8 +78,43 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       slug: text().notNull(),
       name: text().notNull(),
       created_at: int().notNull(),
+      /** What a site admin set for this realm; what is not there is as the site has it. */
+      quotas: json<Quotas>(),
     },
     row => [uniqueIndex('realms_slug').on(row.org_id, row.slug)],
+  )
+
+  /**
+   * What a realm uses of its quotas. A realm without a quota has no row, and null is not counted, so that a realm without
+   * quotas pays nothing for them.
+   */
+  const realmUse = table('realm_use', {
+    realm_id: text()
+      .primaryKey()
+      .references(() => realms.id, { onDelete: 'cascade' }),
+    /** Dispatched runs that no daemon has accepted. */
+    waiting: int(),
+    /** Bytes of files of runs, from when a daemon may send them. */
+    stored_bytes: int(),
+    /** Bytes of log lines. */
+    log_bytes: int(),
+    /** When the minute began in which `dispatched` runs were dispatched. */
+    minute_at: int().notNull().default(0),
+    dispatched: int().notNull().default(0),
+  })
+
+  /** Streams that are open in realms with a quota of them. */
+  const openStreams = table(
+    'open_streams',
+    {
+      id: text().primaryKey(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      /** The hub that serves it repeats before then that it is open. */
+      until: int().notNull(),
+    },
+    row => [index('open_streams_realm').on(row.realm_id, row.until)],
   )
 
   const realmMembers = table(
@@ -217,9 +253,31 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       action: text().notNull(),
       /** The object of the action. */
       target: text(),
+      /** Its place among all sealed entries, and its number and hash in the chain of its org; null until it is sealed. */
+      position: int(),
+      seq: int(),
+      hash: text(),
     },
-    row => [index('audit_org').on(row.org_id, row.id)],
+    row => [
+      index('audit_org').on(row.org_id, row.id),
+      index('audit_position').on(row.position, row.id),
+      index('audit_org_position').on(row.org_id, row.position),
+    ],
   )
+
+  /** A chain an org, and one for what belongs to none. The row `*` counts the positions of all. */
+  const auditChains = table('audit_chains', {
+    chain: text().primaryKey(),
+    org_id: int(),
+    /** Of the last entry. */
+    position: int().notNull(),
+    seq: int().notNull(),
+    hash: text().notNull(),
+    /** The last entry that retention has removed. */
+    anchor_seq: int().notNull(),
+    anchor_hash: text().notNull(),
+    anchor_at: int(),
+  })
 
   return {
     users,
@@ -229,6 +287,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     scopeSlugs,
     scopeMembers,
     realms,
+    realmUse,
+    openStreams,
     realmMembers,
     realmTeams,
     invitations,
@@ -237,5 +297,6 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     dispatchKeys,
     signInFailures,
     audit,
+    auditChains,
   }
 }

@@ -2,7 +2,6 @@
 
 import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
-import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { LineRange } from '../../lib/wire/hub-records.ts'
@@ -11,6 +10,9 @@ import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
+
+/** The bytes of values that lie in `large_values`, by their columns. */
+export type Beside = Readonly<Record<string, number>>
 
 export function workTables(
   { table, index, uniqueIndex, primaryKey, id, text, key, startOf, descending, int, bool, json }: Columns,
@@ -34,6 +36,8 @@ export function workTables(
       workspaces: json<string[]>().notNull(),
       /** Null: the daemon sent none. */
       labels: json<Record<string, string>>(),
+      /** Where it runs the commands of dispatched runs; null: it does not say. */
+      sandbox: text(),
       registered_at: int().notNull(),
       last_seen_at: int().notNull(),
       stuck: bool().notNull(),
@@ -138,6 +142,11 @@ export function workTables(
       log_ended: bool(),
       /** Whether the daemon keeps the lines to itself. */
       log_kept: bool().notNull().default(false),
+      /** The bytes of the lines that the hub has, and whether it left lines out because the realm has no room for more. */
+      log_bytes: int().notNull().default(0),
+      log_cut: bool().notNull().default(false),
+      /** The columns whose values lie in `large_values`, with their bytes; null: none. */
+      beside: json<Beside>(),
     },
     row => [
       index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),
@@ -172,9 +181,28 @@ export function workTables(
       ok: bool(),
       text: text().notNull(),
       data: json<Json>(),
+      /** Empty: the files of a phase are rows of `artifacts`. */
       files: json<Json[]>().notNull(),
+      beside: json<Beside>(),
     },
     row => [primaryKey({ columns: [row.run_id, row.index] })],
+  )
+
+  /**
+   * What is large of runs, phases and reviews, so that lists need not read it: the JSON of one column, in whose place its
+   * row has little or nothing.
+   */
+  const largeValues = table(
+    'large_values',
+    {
+      run_id: runOf(),
+      /** Empty for the run itself, `phase <index>`, or `review <id>`. */
+      owner: text().notNull(),
+      /** The column. */
+      name: text().notNull(),
+      value: text().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id, row.owner, row.name] })],
   )
 
   const logs = table(
@@ -213,7 +241,7 @@ export function workTables(
       bytes: int().notNull(),
       sha256: text().notNull(),
     },
-    row => [primaryKey({ columns: [row.run_id, row.path] })],
+    row => [primaryKey({ columns: [row.run_id, row.path] }), index('artifacts_content').on(row.run_id, row.sha256)],
   )
 
   /** Files of runs in the store of `CADRE_ARTIFACTS`, each once a tree. */
@@ -258,17 +286,18 @@ export function workTables(
       run_name: text(),
       phase: text().notNull(),
       entries: json<Json[]>().notNull(),
-      kind: text().$type<ReviewKind>().notNull(),
+      kind: text().notNull(),
       reason: text(),
       prompt: text(),
       inputs: json<Json[]>().notNull(),
       reviewers: json<string[]>().notNull(),
-      state: text().$type<'pending' | 'decided'>().notNull(),
+      state: text().notNull(),
       decision: text(),
       decided_by: text(),
       comment: text(),
       created_at: int().notNull(),
       decided_at: int(),
+      beside: json<Beside>(),
     },
     row => [index('reviews_realm').on(row.realm_id, row.state), index('reviews_run').on(row.run_id)],
   )
@@ -355,6 +384,7 @@ export function workTables(
     packageFiles,
     runs,
     phases,
+    largeValues,
     logs,
     events,
     artifacts,

@@ -1,8 +1,10 @@
 // What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
 
 import type { Json, JsonObject } from '../json.ts'
+import type { LogRoom } from './output.ts'
 import type { Group } from './processes.ts'
 import type { Api, ApiOptions, FetchOptions, VettedHost } from './requests.ts'
+import type { Sandbox } from './sandbox.ts'
 
 /**
  * The record of a file that was written.
@@ -62,6 +64,8 @@ export interface AgentContext<S = Record<string, unknown>> {
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
   readonly signal: AbortSignal
   log(message: string, fields?: JsonObject): void
+  /** Whether the log still stores lines. `runCommand` only counts what a command prints beyond that. */
+  readonly room: LogRoom
   /**
    * Reports what this call waits for, such as `the export` or `HTTP 503`. The reason is shown with the phase until the
    * returned object is disposed of (`using _ = context.waiting('the export')`), until the time `until` (a Date or epoch
@@ -117,10 +121,27 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly env: Readonly<Record<string, string>>
   /**
    * Starts a process in its own process group, with `CADRE_RUN_ID` added to `env`. It reads `input` from its stdin,
-   * which is closed otherwise. The group is ended with the phase; if the daemon is killed, it is ended before the phase
-   * is repeated. Throws the system's error when the process cannot start.
+   * which is closed otherwise; with `keepInput` it stays open, and the caller writes to `child.stdin`. The group is ended
+   * with the phase; if the daemon is killed, it is ended before the phase is repeated. What it prints is read under one
+   * budget of all processes, so that none of them delays other work. Throws the system's error when the process cannot
+   * start.
    */
-  start(command: string[], options: { cwd: string; env: Record<string, string>; input?: string }): Group
+  start(
+    command: string[],
+    options: {
+      cwd: string
+      env: Record<string, string>
+      input?: string | Uint8Array
+      keepInput?: boolean
+      sandbox?: Sandbox | null
+    },
+  ): Group
+  /**
+   * The sandbox in which the owner of the machine wants the commands of this team, for `start`; null for none. It shows
+   * the workspace, the run's files and the folders `writes`, and no other. Throws an AgentError `sandbox` when the
+   * commands must not run here.
+   */
+  sandbox(needs: { writes: readonly string[]; network: boolean }): Promise<Sandbox | null>
   /** Masks every known secret in a byte stream that arrives in pieces, such as the output of a process. */
   mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
   /**

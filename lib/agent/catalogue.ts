@@ -4,7 +4,7 @@
 // of them take longer to load than most runs take to begin.
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
@@ -37,6 +37,8 @@ export interface Catalogue {
    * not loaded: without its schema, its secrets would not be known as such.
    */
   get(name: string): Agent | undefined
+  /** The file of that agent when it is none of cadre's own; null otherwise. */
+  ownFile(name: string): string | null
   /** Names of all agents, except those whose files were loaded and are not valid. */
   names(): string[]
   /**
@@ -119,6 +121,10 @@ export function findAgents(options: DiscoverOptions): Catalogue {
     },
     current: () => (listingOf(own) === stamp && !haveChanged(own) ? catalogue : findAgents(options)),
     get: reference => lastOf(byName.get(agentNameOf(reference)) ?? [])?.agent,
+    ownFile(reference) {
+      const file = lastOf(byName.get(agentNameOf(reference)) ?? [])?.file
+      return file === undefined || isBuiltIn(dirname(file)) ? null : file
+    },
     names: () =>
       [...byName]
         .filter(([, files]) => files.some(({ loaded }) => !loaded || 'agent' in loaded))

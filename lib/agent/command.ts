@@ -1,19 +1,19 @@
 // Runs programs whose output people read, such as those of exec and ssh.
 
 import { parseDuration } from '../duration.ts'
+import { sizeText } from '../size.ts'
 import { Type } from '../type.ts'
 import { LONGEST_TIMER_MS } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
+import { readLines } from './output.ts'
 import type { Group } from './processes.ts'
+import type { Sandbox } from './sandbox.ts'
 
-/**
- * Milliseconds to wait for the end of the output after the process group has ended. A process that left the group may
- * keep the pipe open.
- */
-const DRAIN = 500
+/** How long the last output is read after the end of a command, and after that of one that was stopped. */
+const DRAIN_MS = 5_000
+const LAST_MS = 500
 const STDOUT_KEPT = 64 * 1024
-const LINE_MOST = 64 * 1024
 const STDERR_LINES = 5
 
 export interface LoggedCommand {
@@ -23,6 +23,8 @@ export interface LoggedCommand {
   cwd: string
   env: Record<string, string>
   input?: string
+  /** Of `context.sandbox`. */
+  sandbox?: Sandbox | null
   /** A duration such as `5m`. */
   timeout?: string | undefined
   /** Whether the command may be repeated after a failure. */
@@ -64,40 +66,49 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
   const group = start(context, given)
   const { child } = group
   let ended: 'timeout' | 'aborted' | null = null
+  let isOver = false
   const stop = (why: 'timeout' | 'aborted') => {
     ended ??= why
-    group.stop()
+    if (isOver) stopReading()
+    else group.stop()
   }
   const abort = () => stop('aborted')
   context.signal.addEventListener('abort', abort, { once: true })
   const longest = timeout === undefined ? undefined : Math.min(parseDuration(timeout)!, LONGEST_TIMER_MS)
   const timer = longest === undefined ? undefined : setTimeout(() => stop('timeout'), longest)
-  const streams = new AbortController()
-  const stdout = keepHead(STDOUT_KEPT)
-  const stderr = keepTail(STDERR_LINES)
-  const drained = Promise.all([
-    lines(
-      child.stdout,
-      context,
-      streams.signal,
-      line => context.log(line, { command: name, stream: 'stdout' }),
-      stdout.push,
-    ),
-    lines(child.stderr, context, streams.signal, line => {
-      context.log(line, { command: name, stream: 'stderr' })
-      stderr.push(line)
-    }),
-  ])
+  const head = keepHead(STDOUT_KEPT)
+  const tail = keepTail(STDERR_LINES)
+  const readerOf = (stream: 'stdout' | 'stderr') => ({
+    mask: () => context.mask(),
+    isFull: () => context.room.isFull,
+    line(line: string) {
+      context.log(line, { command: name, stream })
+      if (stream === 'stderr') tail.push(line)
+    },
+    missed(lines: number, bytes: number) {
+      if (context.room.isFull) context.room.skip(lines, bytes)
+      else context.log(`${lines} lines (${sizeText(bytes)}) of ${stream} missing here: they were not read in time`)
+    },
+  })
+  const readings = [
+    readLines(child.stdout, { ...readerOf('stdout'), text: head.push, head: STDOUT_KEPT }),
+    readLines(child.stderr, { ...readerOf('stderr'), text() {}, head: 0 }),
+  ]
+  const stopReading = () => {
+    for (const reading of readings) reading.stop()
+  }
   try {
     const code = await child.exited
+    isOver = true
     group.close()
-    const late = setTimeout(() => streams.abort(), DRAIN)
-    await drained
+    for (const reading of readings) reading.drain()
+    const late = setTimeout(stopReading, ended ? LAST_MS : DRAIN_MS)
+    await Promise.all(readings.map(({ done }) => done))
     clearTimeout(late)
-    const meant = code !== 0 && !ended ? given.meaning?.(code, stderr.text()) : null
+    const meant = code !== 0 && !ended ? given.meaning?.(code, tail.text()) : null
     if (meant) throw meant
-    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, stderr.text(), retryable)
-    return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: stdout.text() }
+    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, tail.text(), retryable)
+    return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: head.text() }
   } finally {
     clearTimeout(timer)
     context.signal.removeEventListener('abort', abort)
@@ -106,10 +117,10 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
 
 function start(
   context: AgentContext<unknown>,
-  { name, command, cwd, env, input, notStarted, hint }: LoggedCommand,
+  { name, command, cwd, env, input, sandbox = null, notStarted, hint }: LoggedCommand,
 ): Group {
   try {
-    return context.start(command, { cwd, env, ...(input !== undefined && { input }) })
+    return context.start(command, { cwd, env, sandbox, ...(input !== undefined && { input }) })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'E2BIG') throw tooLarge(name, env, cause)
     throw new AgentError(`command ${name} did not start ${notStarted}`, { code: 'not_started', hint, cause })
@@ -147,35 +158,6 @@ function failure(
   }
   const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
   return new AgentError(`command ${name} ${how}${said}`, { code: 'exit', retryable })
-}
-
-/** Masks the bytes before it splits them, so that no secret is cut in two by a line break or a limit. */
-async function lines(
-  stream: ReadableStream<Uint8Array>,
-  context: AgentContext<unknown>,
-  signal: AbortSignal,
-  line: (text: string) => void,
-  raw?: (text: string) => void,
-): Promise<void> {
-  const mask = context.mask()
-  const decoder = new TextDecoder()
-  const reader = stream.getReader()
-  signal.addEventListener('abort', () => reader.cancel().catch(() => {}), { once: true })
-  let rest = ''
-  const take = (text: string) => {
-    raw?.(text)
-    const parts = (rest + text).split('\n')
-    rest = parts.pop()!
-    for (const part of parts) line(part.replace(/\r$/, ''))
-    for (; rest.length > LINE_MOST; rest = rest.slice(LINE_MOST)) line(rest.slice(0, LINE_MOST))
-  }
-  for (;;) {
-    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
-    if (done || !value) break
-    take(decoder.decode(mask.push(value), { stream: true }))
-  }
-  take(decoder.decode(mask.end()))
-  if (rest) line(rest)
 }
 
 function keepHead(most: number) {

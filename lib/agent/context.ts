@@ -13,6 +13,7 @@ import type { guardedFetch, NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
 import type { Lookup } from './guard.ts'
 import { jsonApi } from './json-api.ts'
+import type { LogRoom } from './output.ts'
 import { startGroup } from './processes.ts'
 
 export interface ContextOptions {
@@ -25,12 +26,16 @@ export interface ContextOptions {
    */
   settings: Record<string, unknown>
   network: NetworkPolicy
+  /** The addresses that the agent makes from its settings. See `addresses` of its definition. */
+  addresses?: (() => readonly string[]) | undefined
   redactor: Redactor
   /** Called for each value that the agent conceals, once `redactor` masks it. */
   conceal?(value: string): void
   signal: AbortSignal
   /** Receives one line, which is already masked. */
   log(message: string, fields?: JsonObject): void
+  /** Without it, every line is stored. */
+  room?: LogRoom
   /**
    * Called with what the call waits for, already masked, and until when. The function that it returns ends the wait.
    */
@@ -54,6 +59,8 @@ export interface ContextOptions {
    * Whether a run belongs to the same tree as this one. The files that a sub-run receives from the tree may be read.
    */
   sameTree?: (runId: string) => boolean
+  /** Where the commands of the team run. Without it, as other processes of the daemon do. */
+  sandbox?: AgentContext['sandbox']
   /**
    * The folder in which running processes are recorded, so that the daemon can end them after it was killed. Without it
    * they are not recorded.
@@ -72,6 +79,8 @@ export interface ContextOptions {
   lookup?: Lookup
 }
 
+const ANY_ROOM: LogRoom = { isFull: false, skip() {} }
+
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
 
 /** The part of the daemon's environment that processes started by agents may see. */
@@ -81,7 +90,7 @@ export function sharedEnvironment(): Record<string, string> {
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
-  const { lookup, trace } = options
+  const { lookup, trace, addresses } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
@@ -99,7 +108,10 @@ export function createContext(options: ContextOptions): AgentContext {
   /** Loaded and created at first use, because many calls send no request. */
   const request: ReturnType<typeof guardedFetch> = async (url, init) => {
     guarded ??= import('./fetch.ts').then(({ guardedFetch }) =>
-      guardedFetch({ settings, network, effect, signal, log, waiting, trace }, { ...(lookup && { lookup }) }),
+      guardedFetch(
+        { settings, network, addresses, effect, signal, log, waiting, trace },
+        { ...(lookup && { lookup }) },
+      ),
     )
     return (await guarded)(url, init)
   }
@@ -130,6 +142,7 @@ export function createContext(options: ContextOptions): AgentContext {
     settings,
     signal,
     log,
+    room: options.room ?? ANY_ROOM,
     waiting,
     async fetch(url, init) {
       sends(!onlyReads(init?.method, effect, init?.effect))
@@ -142,7 +155,7 @@ export function createContext(options: ContextOptions): AgentContext {
       sends(true)
       try {
         const [{ guardOf }, { vetHost }] = await Promise.all([import('./fetch.ts'), import('./guard.ts')])
-        const guard = { ...guardOf({ settings, network }), ...(lookup && { lookup }) }
+        const guard = { ...guardOf({ settings, network, addresses }), ...(lookup && { lookup }) }
         return await unlessAborted(vetHost(target, settings, guard), signal)
       } catch (cause) {
         if (!signal.aborted) throw cause
@@ -165,13 +178,18 @@ export function createContext(options: ContextOptions): AgentContext {
     get env() {
       return sharedEnvironment()
     },
-    start(command, { cwd, env, input }) {
+    start(command, { cwd, env, input, keepInput, sandbox }) {
       sends(true)
       // A run gets its folder with its first file, and a process cannot start in one that is not there.
       if (cwd === stateDir) mkdirSync(stateDir, { recursive: true, mode: 0o700 })
       const traced = trace ? { TRACEPARENT: trace.traceparent, ...env } : env
-      return startGroup(command, { cwd, env: traced, input, runId: run.id, folder: options.processes ?? null })
+      return startGroup(command, {
+        ...{ cwd, env: traced, input, keepInput, sandbox },
+        runId: run.id,
+        folder: options.processes ?? null,
+      })
     },
+    sandbox: async needs => (await options.sandbox?.(needs)) ?? null,
     mask: () => redactor.stream(),
     conceal(value) {
       redactor.add(value)

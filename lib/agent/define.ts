@@ -76,6 +76,11 @@ export interface AgentDefinition {
   /** Judges settings beyond what their schema says. See `Verdicts`. */
   check?(settings: unknown): Verdicts
   /**
+   * The addresses that the agent makes from its settings, or has as its vendor's default. `*` stands for one label of a
+   * host name.
+   */
+  addresses?(settings: unknown): readonly string[]
+  /**
    * Asks the vendor, with a few cheap reads, who owns the credential and which permissions it lacks. Throws the same
    * errors as an action.
    */
@@ -128,6 +133,12 @@ interface DefinitionOf<
    * but sends nothing.
    */
   check?(settings: Given<Static<S>>): Verdicts
+  /**
+   * The addresses that the agent makes from its settings, or has as its vendor's default. They may be reached like those
+   * that stand in the settings. `*` stands for one label of a host name.
+   * @example addresses: ({ subdomain }) => [`https://${subdomain}.helpdesk.example`]
+   */
+  addresses?(settings: Static<S>): readonly string[]
   doctor?(context: AgentContext<Static<S>>): Promise<Diagnosis>
   actions?: {
     [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase' }

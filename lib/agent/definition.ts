@@ -16,6 +16,7 @@ const FIELDS = [
   'settings',
   'missing',
   'check',
+  'addresses',
   'doctor',
   'actions',
   'notify',
@@ -41,6 +42,9 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
   }
   if (definition.check !== undefined && typeof definition.check !== 'function') {
     problems.push('check must be a function that takes the settings and returns what is wrong, by key')
+  }
+  if (definition.addresses !== undefined && typeof definition.addresses !== 'function') {
+    problems.push('addresses must be a function that takes the settings and returns a list of addresses')
   }
   if (definition.doctor !== undefined && typeof definition.doctor !== 'function') {
     problems.push('doctor must be a function that takes the context')

@@ -14,7 +14,7 @@ import { AgentError, withSent } from './agent-error.ts'
 import { backoff } from './backoff.ts'
 import { bound } from './body.ts'
 import { type Effect, isReading, mayRepeat } from './effect.ts'
-import { type Guard, originsOf, systemLookup, vet } from './guard.ts'
+import { type Guard, isOriginIn, originsOf, systemLookup, vet } from './guard.ts'
 import { outgoing } from './outgoing.ts'
 import { askedWait, isRateLimit } from './rate-limit.ts'
 import { isTransient } from './reply.ts'
@@ -25,6 +25,8 @@ export interface FetchPolicy {
   /** The agent's resolved settings. The origins of the URLs in them are always allowed. */
   settings: unknown
   network: NetworkPolicy
+  /** Other addresses that are always allowed: those that the agent makes from its settings, or has by default. */
+  addresses?: (() => readonly string[]) | undefined
   /** The effect of the action. */
   effect: Effect
   signal: AbortSignal
@@ -40,6 +42,8 @@ export interface NetworkPolicy {
   allow: readonly string[]
   /** Origins of the `url`s that are written out in team.yml, for a run that was started on this machine from a path. */
   literalOrigins: readonly string[]
+  /** `network.proxy_resolves` of settings.yml. */
+  proxyResolves?: boolean
 }
 
 /** Access to the outside world, as parameters so that tests can replace it. */
@@ -162,10 +166,15 @@ function headersOf(given: FetchOptions['headers']): Headers {
 }
 
 /** The guard for an agent with these settings. */
-export function guardOf({ settings, network }: Pick<FetchPolicy, 'settings' | 'network'>): Guard {
-  const { allow, literalOrigins } = network
+export function guardOf({
+  settings,
+  network,
+  addresses,
+}: Pick<FetchPolicy, 'settings' | 'network' | 'addresses'>): Guard {
+  const { allow, literalOrigins, proxyResolves = false } = network
   const origins = new Set([...originsOf(settings), ...literalOrigins])
-  return { origins, allow, lookup: systemLookup, env: process.env }
+  const knows = (origin: string) => origins.has(origin) || isOriginIn(addresses?.() ?? [], origin)
+  return { knows, allow, proxyResolves, lookup: systemLookup, env: process.env }
 }
 
 async function settle(work: Promise<Response>): Promise<Response | AgentError> {

@@ -2,14 +2,15 @@
 // an allow-list before it becomes part of a path, and every step below the state folder must be a real folder. A small
 // file is not synced if the caller keeps its bytes with the result that names it.
 
-import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises'
-import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { lstat, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import { isSafeName, isSafeSegment, SEGMENT_BYTES } from '../file-name.ts'
 import { sizeText } from '../size.ts'
 import { chunksIn } from '../stream.ts'
 import type { FileContent, FileRecord } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
+import { locate, type Places } from './file-rule.ts'
 import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } from './folders.ts'
 import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
 
@@ -156,21 +157,6 @@ function explain(error: unknown, path: string): unknown {
   return error
 }
 
-interface Places {
-  stateDir: string
-  workspace: string
-  /**
-   * Whether absolute paths and paths outside the workspace are allowed. True only for runs that were started on this
-   * machine from a path.
-   */
-  outside: boolean
-  /**
-   * Whether a run belongs to the same tree. The files of such a run may be named by absolute path, as inputs of type
-   * `file` are.
-   */
-  sameTree?: ((runId: string) => boolean) | undefined
-}
-
 /**
  * Opens the file that `path` names: `files/…` is in the run's state folder, any other path in the workspace. Throws an
  * AgentError when it is missing, is not a regular file, or lies outside. Links are resolved before the check.
@@ -188,42 +174,11 @@ export async function folderAt(path: string, places: Places): Promise<string> {
   throw new AgentError(`${path} is not a folder`, { code: 'not_found', hint: 'name a folder' })
 }
 
-async function locate(path: string, places: Places): Promise<string> {
-  const { stateDir, workspace, outside } = places
-  const lent = folderOfTree(path, places)
-  const ofRun = path.startsWith('files/') || lent !== null
-  const base = lent ?? (ofRun ? join(stateDir, 'files') : workspace)
-  const full = ofRun ? resolve(stateDir, path) : resolve(workspace, path)
-  const refused = new AgentError(`${JSON.stringify(path)} lies outside the run's files and its workspace`, {
-    code: 'outside',
-    hint: 'use a path in the workspace, or `files/<phase>/…` of an earlier phase',
-  })
-  const free = outside && !ofRun
-  if (path.includes('\0') || (!free && ((isAbsolute(path) && !lent) || !within(full, base)))) throw refused
-  try {
-    const [real, realBase] = await Promise.all([realpath(full), free ? base : realpath(base)])
-    if (!free && !within(real, realBase)) throw refused
-    return real
-  } catch (error) {
-    if (error instanceof AgentError) throw error
-    throw new AgentError(`${path} does not exist`, {
-      code: 'not_found',
-      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : `looked in ${workspace}`,
-      cause: error,
-    })
-  }
-}
-
-/** The `files` folder of another run of the tree, if `path` is absolute and lies in it. */
-function folderOfTree(path: string, { stateDir, sameTree }: Places): string | null {
-  const runs = dirname(stateDir)
-  if (!sameTree || !isAbsolute(path) || !within(path, runs)) return null
-  const [runId, files] = path.slice(runs.length + 1).split(sep)
-  return runId && files === 'files' && sameTree(runId) ? join(runs, runId, 'files') : null
-}
-
-function within(path: string, base: string): boolean {
-  return path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
+export interface RecordOptions {
+  small?: (file: SmallFile) => void
+  leftOut?: (name: string) => void
+  /** Ends the reading of large files. */
+  signal?: AbortSignal
 }
 
 /**
@@ -235,12 +190,12 @@ function within(path: string, base: string): boolean {
 export async function recordFiles(
   stateDir: string,
   phase: string,
-  { small, leftOut }: { small?: (file: SmallFile) => void; leftOut?: (name: string) => void } = {},
+  { small, leftOut, signal }: RecordOptions = {},
 ): Promise<FileRecord[]> {
   const names = ['files', phase]
   const found = await lstat(join(stateDir, ...names)).catch(() => null)
   if (!found?.isDirectory()) return []
-  const recording: Recording = { stateDir, phase, small, leftOut, left: MOST_SMALL_BYTES, records: [] }
+  const recording: Recording = { stateDir, phase, small, leftOut, signal, left: MOST_SMALL_BYTES, records: [] }
   await recordFolder(recording, names)
   return recording.records.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -250,6 +205,7 @@ interface Recording {
   phase: string
   small: ((file: SmallFile) => void) | undefined
   leftOut: ((name: string) => void) | undefined
+  signal: AbortSignal | undefined
   /** Bytes that may still be passed to `small`. */
   left: number
   records: FileRecord[]
@@ -286,7 +242,7 @@ async function recordFile(recording: Recording, path: string): Promise<{ digest:
       recording.small({ path, bytes })
       return { digest: digestNow(bytes), synced: false }
     }
-    const digest = await digestOf(handle)
+    const digest = await digestOf(handle, recording.signal)
     await handle.sync()
     return { digest, synced: true }
   } finally {

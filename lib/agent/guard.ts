@@ -1,6 +1,7 @@
 // Protection against SSRF. Every URL, redirects included, passes `vet`, and every host of another protocol passes
 // `vetHost`. The connection is made to exactly the address that was vetted, so that a second DNS answer cannot lead
-// elsewhere. A proxy is given the name: the name is vetted here as well, but the proxy resolves it again.
+// elsewhere. A proxy is given the name. Names of the settings and of vendors are resolved by the proxy alone, because this
+// machine may have no DNS. Other names are vetted here as well, unless the operator trusts the proxy to do it.
 
 import { commandLine } from '../called-as.ts'
 import { messageOf } from '../error.ts'
@@ -10,12 +11,14 @@ import type { VettedHost } from './requests.ts'
 
 export interface Guard {
   /**
-   * Origins that are always allowed: those of URLs in the agent's settings, and those of literal `url`s in a team that
-   * was started from a path.
+   * Whether an origin is always allowed: that of a URL in the agent's settings, of an address that the agent makes from
+   * them or has by default, or of a literal `url` in a team that was started from a path.
    */
-  origins: ReadonlySet<string>
+  knows(origin: string): boolean
   /** `network.allow` of settings.yml: CIDRs, addresses, host names. */
   allow: readonly string[]
+  /** `network.proxy_resolves` of settings.yml: a proxy decides where names lead that are not known. */
+  proxyResolves: boolean
   lookup: Lookup
   /** Read for HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
   env: Record<string, string | undefined>
@@ -51,6 +54,19 @@ export function originsOf(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(originsOf) : []
 }
 
+/**
+ * Whether `origin` is one of `addresses`, in which `*` stands for one label of a host name, such as a bucket in
+ * `https://*.s3.eu-west-1.amazonaws.com`. Addresses that are no URL count for nothing.
+ */
+export function isOriginIn(addresses: readonly string[], origin: string): boolean {
+  return addresses.some(address => {
+    const pattern = /^https?:\/\/[^/?#]*/i.exec(address)?.[0]
+    if (pattern === undefined) return false
+    if (!pattern.includes('*')) return URL.parse(pattern)?.origin === origin
+    return new RegExp(`^${pattern.split('*').map(RegExp.escape).join('[a-z0-9-]+')}$`, 'i').test(origin)
+  })
+}
+
 /** Decides whether a URL may be reached, and how. Throws an AgentError `refused` or `dns`, both with `sent: 'no'`. */
 export async function vet(url: URL, guard: Guard): Promise<Route> {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
@@ -61,8 +77,9 @@ export async function vet(url: URL, guard: Guard): Promise<Route> {
   if (isMetadataName(host)) refuse(placeOf(url), 'it is a cloud metadata service, which is never allowed')
   const proxy = proxyOf(url, guard.env)
   const byName = !isAddress(host)
-  const addresses = byName ? await addressesOf(url, host, proxy, guard) : [host]
-  const known = guard.origins.has(url.origin)
+  const known = guard.knows(url.origin)
+  const alone = proxy !== null && byName && (known || isLeftToProxy(host, guard))
+  const addresses = alone ? [] : byName ? await addressesOf(host, proxy, guard) : [host]
   for (const address of addresses) check(placeOf(url), host, address, known, guard)
   if (!byName || proxy) return { urls: [url], name: null, proxy }
   return { urls: addresses.map(address => byAddress(url, address)), name: url.host, proxy: null }
@@ -115,6 +132,12 @@ function allowing(host: string, allow: readonly string[]): string {
   return allow.length === 0 ? command : `${command}, with what ${commandLine('settings', 'list')} says of it now`
 }
 
+/** What lets a name pass that only the proxy can resolve. */
+function trusting(host: string, allow: readonly string[]): string {
+  const all = commandLine('settings', 'set', 'network.proxy_resolves', 'true')
+  return `allow it: ${allowing(host, allow)}; or leave all names to the proxy: ${all}`
+}
+
 function placeOf(url: URL): string {
   return `${url.protocol}//${url.host}`
 }
@@ -123,13 +146,17 @@ function refuse(place: string, why: string): never {
   throw new AgentError(`refused to connect to ${place}: ${why}`, { code: 'refused', sent: 'no' })
 }
 
+/** Names of the machine that resolves them are not left to a proxy, because they would reach its own services. */
+function isLeftToProxy(host: string, { proxyResolves }: Guard): boolean {
+  return proxyResolves && !/(^|\.)localhost\.?$/.test(host)
+}
+
 /** The addresses of the host. An allowed name that only the proxy can resolve may have none here. */
-async function addressesOf(url: URL, host: string, proxy: string | null, guard: Guard): Promise<string[]> {
-  const isKnown = guard.origins.has(url.origin) || guard.allow.some(entry => bareHost(entry) === host)
+async function addressesOf(host: string, proxy: string | null, guard: Guard): Promise<string[]> {
   try {
     return await resolved(host, guard, proxy)
   } catch (error) {
-    if (proxy && isKnown) return []
+    if (proxy && guard.allow.some(entry => bareHost(entry) === host)) return []
     throw error
   }
 }
@@ -147,7 +174,7 @@ async function resolved(host: string, guard: Guard, proxy: string | null): Promi
   const spelling = 'check the spelling of the host, and this machine’s DNS'
   throw new AgentError(`${host} has no address${cause ? `: ${messageOf(cause)}` : ''}`, {
     code: 'dns',
-    hint: proxy ? `${spelling}; if only the proxy can resolve it, allow it: ${allowing(host, guard.allow)}` : spelling,
+    hint: proxy ? `${spelling}; if only the proxy can resolve it, ${trusting(host, guard.allow)}` : spelling,
     retryable: true,
     sent: 'no',
     cause,

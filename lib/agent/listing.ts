@@ -2,6 +2,7 @@
 
 import type { TProperties } from 'typebox'
 import type { Json } from '../json.ts'
+import { streamOf } from '../stream.ts'
 import { Type } from '../type.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
@@ -176,14 +177,4 @@ export async function writeListing<T, C = string>(
   }
   await context.write(name, streamOf(texts()))
   return { items: shown, total, truncated: truncated || shown.length < read }
-}
-
-function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await texts.next()
-      if (done) controller.close()
-      else controller.enqueue(Buffer.from(value))
-    },
-  })
 }

@@ -7,8 +7,11 @@
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
+import { isSafeSegment } from '../file-name.ts'
 import type { Log } from '../log.ts'
-import { bootId, groupMembers, liveGroups, startOf } from '../process.ts'
+import { bootId, groupMembers, liveGroups, membersByGroup, startOf } from '../process.ts'
+import { paced } from './output.ts'
+import type { Sandbox } from './sandbox.ts'
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000
@@ -21,6 +24,7 @@ const GIVE_UP_MS = 5_000
 const START_ROUNDED_MS = 2_000
 
 export interface Group {
+  /** What it prints comes as fast as the budget of all processes allows. */
   readonly child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
   /** Asks the whole group to end, and kills it shortly after. */
   stop(): void
@@ -35,8 +39,12 @@ export interface GroupOptions {
   cwd: string
   env: Record<string, string>
   /** What the command reads from its stdin. Without it, stdin is closed. */
-  input?: string | undefined
+  input?: string | Uint8Array | undefined
+  /** Leaves stdin open after `input`: the caller writes to `child.stdin`, and ends it. */
+  keepInput?: boolean | undefined
   runId: string
+  /** Where the command runs. It reads no `input` there. */
+  sandbox?: Sandbox | null | undefined
   /** The folder in which the group is recorded; null to record nothing. */
   folder: string | null
 }
@@ -56,9 +64,13 @@ interface Remembered {
 const gate = (stdin: string) => ['sh', '-c', `read -r CADRE_GO && exec "$@"${stdin}`, 'sh']
 
 /** Starts a command in its own process group. Throws the system's error when it cannot start. */
-export function startGroup(command: string[], { cwd, env, input, runId, folder }: GroupOptions): Group {
+export function startGroup(given: string[], options: GroupOptions): Group {
+  const { cwd, runId, sandbox, keepInput, folder } = options
+  const named: Record<string, string> = { ...options.env, CADRE_RUN_ID: runId }
+  const enclosed = sandbox?.enclose(given, cwd, named)
+  const { command, env, input } = enclosed ?? { command: given, env: named, input: options.input }
   if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} was not found in PATH`)
-  const child = Bun.spawn([...gate(input === undefined ? ' </dev/null' : ''), ...command], {
+  const child = Bun.spawn([...gate(input === undefined && !keepInput ? ' </dev/null' : ''), ...command], {
     cwd,
     env: { ...env, CADRE_RUN_ID: runId },
     detached: true,
@@ -66,31 +78,63 @@ export function startGroup(command: string[], { cwd, env, input, runId, folder }
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  const { stdout, stderr } = child
+  Object.defineProperties(child, { stdout: { value: paced(stdout) }, stderr: { value: paced(stderr) } })
   failpoint()
   const file = folder === null ? null : remember(join(folder, bootId()), child.pid, runId)
   failpoint()
-  child.stdin.write(`\n${input ?? ''}`)
-  void Promise.resolve(child.stdin.end()).catch(() => {})
+  child.stdin.write('\n')
+  if (input !== undefined) child.stdin.write(input)
+  void Promise.resolve(keepInput ? child.stdin.flush() : child.stdin.end()).catch(() => {})
   let kill: Timer | undefined
   return {
     child,
     stop() {
-      signalGroup(child.pid, 'SIGTERM')
+      if (enclosed?.inGroup) askMembers(child.pid)
+      else signalGroup(child.pid, 'SIGTERM')
       kill ??= setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE_MS)
     },
     close() {
       clearTimeout(kill)
       signalGroup(child.pid, 'SIGKILL')
+      if (enclosed?.remove) Bun.spawn(enclosed.remove, { env, stdio: ['ignore', 'ignore', 'ignore'] })
       if (file) rmSync(file, { force: true })
     },
   }
 }
 
+const asked = new Set<number>()
+
+/**
+ * Asks the processes of a group to end, except the leader, with which the kernel would kill the others at once. Groups
+ * that are asked in one turn share a look at all processes.
+ */
+function askMembers(leader: number): void {
+  if (asked.size === 0) setImmediate(askAll)
+  asked.add(leader)
+}
+
+function askAll(): void {
+  const members = membersByGroup()
+  for (const leader of asked) {
+    for (const pid of members.get(leader) ?? []) {
+      try {
+        if (pid !== leader) process.kill(pid, 'SIGTERM')
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  asked.clear()
+}
+
 function remember(folder: string, pid: number, run: string): string {
   // On macOS the clock is accurate enough, and `ps` would take longer than most commands.
   const started = process.platform === 'linux' ? startOf(pid) : Date.now()
-  const file = join(folder, `${pid}.${started}.${run}`)
+  const name = `${pid}.${started}.${run}`
+  const file = join(folder, name)
   try {
+    if (!isSafeSegment(name)) throw new Error(`${JSON.stringify(run)} cannot be part of the name of a file`)
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     closeSync(openSync(file, 'w', 0o600))
     return file

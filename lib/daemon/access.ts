@@ -5,16 +5,19 @@
 // web page can make a browser connect to loopback under a name of its own (DNS rebinding), and a proxy on this machine
 // calls from loopback for strangers.
 
-import { userInfo } from 'node:os'
 import { isLoopbackAddress } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
 import { sameSecret } from '../secret-form.ts'
+import { hubActor } from './audit.ts'
+import { localName } from './local-name.ts'
 import { type Credential, type Credentials, NO_CREDENTIAL, type RemoteAction } from './remote-credentials.ts'
 
 export interface Caller {
   /** `local:<os user>`, or the user name that the hub vouches for. */
   name: string
+  /** The same in the audit log: `local:<os user>`, or `hub:<user name>`. */
+  actor: string
   local: boolean
   /** The only run that a dispatch token is for, together with the runs of its tree. Null means any run. */
   runId: string | null
@@ -59,6 +62,7 @@ export type AccessOf = (rule: Rule) => Access<Caller>
 export function createAccess({ localToken, strict, credentials }: AccessOptions): AccessOf {
   const local: Admitted = {
     name: localName(),
+    actor: localName(),
     local: true,
     runId: null,
     credential: null,
@@ -101,7 +105,14 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
         () => true,
         () => false,
       )
-    return { name: credential.name, local: false, runId: credential.runId, credential, stillAllowed }
+    return {
+      name: credential.name,
+      actor: hubActor(credential.name),
+      local: false,
+      runId: credential.runId,
+      credential,
+      stillAllowed,
+    }
   }
 
   function judge({ actions, runId }: Credential, rule: Rule): void {
@@ -112,12 +123,6 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
     }
     if (runId !== null && !rule.ofRun) throw new CadreError('forbidden', `the credential is for run ${runId} only`)
   }
-}
-
-/** The user that this process belongs to. `userInfo()` reads the environment, which in a container is often empty. */
-export function localName(): string {
-  const { success, stdout } = Bun.spawnSync(['id', '-un'], { stderr: 'ignore' })
-  return `local:${(success && stdout.toString().trim()) || userInfo().username}`
 }
 
 function inWords({ local, remote }: Rule): string {

@@ -8,9 +8,14 @@ import { problemWith } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 /** Cancels a run. `cleanup` has the names of the `always` phases that continue. */
-export async function cancelRun(daemon: Daemon, runId: string): Promise<RunRecord & { cleanup: string[] }> {
+export async function cancelRun(
+  daemon: Daemon,
+  runId: string,
+  actor: string,
+): Promise<RunRecord & { cleanup: string[] }> {
+  const also = () => daemon.audit.write({ actor, action: 'runs/cancel', target: runId })
   // Both changes go into one commit, so that no phase of an interrupted run is started again before the cancel.
-  const [, record] = await Promise.all([daemon.takeUp(runId), daemon.engine.cancel(runId)])
+  const [, record] = await Promise.all([daemon.takeUp(runId), daemon.engine.cancel(runId, undefined, also)])
   return { ...record, cleanup: cleanupOf(daemon, runId) }
 }
 
@@ -35,6 +40,8 @@ function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
 }
 
 interface Request {
+  /** Who resumes it, for the audit log. */
+  actor: string
   from: string | null
   failed: boolean
   /** Secret inputs, given again because they are deleted when a run ends. */
@@ -50,7 +57,9 @@ type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
   const { engine, left } = daemon
   const row = engine.store.runs.get(runId)!
-  const { from, failed, inputs } = request
+  const { actor, from, failed, inputs } = request
+  const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
+  const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
   if (inputs) checkSecrets(daemon, row, inputs)
   await daemon.packages.judge(engine.bundle(row.bundle_id))
   if (left.has(row.root_id)) {
@@ -60,10 +69,11 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
         : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
     if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
     await daemon.takeUp(runId)
+    await engine.commit(also)
     return { ...engine.record(runId), repeats: [], written: [], continued: true }
   }
   const { repeats, written } = engine.planResume(runId, { from, failed })
-  return { ...(await engine.resume(runId, request)), repeats, written, continued: false }
+  return { ...(await engine.resume(runId, request, also)), repeats, written, continued: false }
 }
 
 function checkSecrets({ engine }: Daemon, row: { bundle_id: string; team_key: string }, given: JsonObject): void {

@@ -11,15 +11,17 @@ import { endLeftGroups } from '../agent/processes.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import { ROOT } from '../place.ts'
 import type { LogLine } from '../run/engine.ts'
-import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
+import { Engine, type EngineHost, LOG_LIMIT, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
+import { runFolder } from '../run-id.ts'
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
+import { parseSize } from '../size.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
 import type { Tracer } from '../trace.ts'
 import { openTracer } from '../tracing.ts'
 import { refuseSessionForm } from './api-key.ts'
+import { Audit, MIGRATIONS } from './audit.ts'
 import { Bundles } from './bundle-cache.ts'
 import { homeIsFull } from './full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from './home.ts'
@@ -29,10 +31,10 @@ import { ownSecrets, ownSecretsStamp } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import type { Remote } from './remote-credentials.ts'
 import type { RunTracing } from './run-tracing.ts'
+import { keepsNone, Sandboxes } from './sandboxes.ts'
 import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
-const MIGRATIONS = join(ROOT, 'db/daemon/migrations')
 const DEFAULT_SLOTS = 64
 
 type Environment = Record<string, string | undefined>
@@ -62,8 +64,11 @@ export class Daemon {
   /** How many leaf phases are executed at once. */
   readonly slots: number
   readonly engine: Engine
+  readonly audit: Audit
   readonly workspaces: Workspaces
   readonly packages: Packages
+  /** Where commands run. */
+  readonly sandboxes: Sandboxes
   bundles = new Bundles()
   /** Root runs that had not ended when this process took the home, and that it does not continue. */
   readonly left = new Set<string>()
@@ -105,12 +110,14 @@ export class Daemon {
       // The schemas of these agents say which settings are secrets. Other agents are loaded when something names them.
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
       const slots = slotsOf(env)
+      const logLimit = logLimitOf(env)
       const tracer = await openTracer(env, 'cadre-daemon', options.log)
       const db = openRunDatabase(file, migrations)
-      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, env })
+      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, env })
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
       if (command === 'serve') daemon.#growing = daemon.#growLog()
+      await daemon.sandboxes.endLeft()
       if (tracer) await daemon.#trace(tracer)
       return daemon
     } catch (error) {
@@ -121,9 +128,17 @@ export class Daemon {
 
   private constructor(
     { home, log }: DaemonOptions,
-    parts: { lock: Lock; db: Database; catalogue: Catalogue; settings: Settings; slots: number; env: Environment },
+    parts: {
+      lock: Lock
+      db: Database
+      catalogue: Catalogue
+      settings: Settings
+      slots: number
+      logLimit: number
+      env: Environment
+    },
   ) {
-    const { lock, db, catalogue, settings, slots, env } = parts
+    const { lock, db, catalogue, settings, slots, logLimit, env } = parts
     this.home = home
     this.log = log
     this.lock = lock
@@ -131,6 +146,7 @@ export class Daemon {
     this.catalogue = catalogue
     this.settings = settings
     this.slots = slots
+    this.audit = new Audit(db, log)
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
@@ -142,10 +158,20 @@ export class Daemon {
       store: new Store(db),
       commit: apply => this.engine.commit(apply),
       mode,
-      stateDir: runId => join(home, 'runs', runId),
+      stateDir: runId => runFolder(home, runId),
       phasesOf: row => this.engine.bundle(row.bundle_id).team(row.team_key).phases,
     })
-    this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
+    this.engine = new Engine({
+      home,
+      db,
+      secrets,
+      log,
+      slots,
+      logLimit,
+      host: this.#host(secrets),
+      outbox: this.outbox,
+    })
+    this.sandboxes = new Sandboxes(home, settings, keepsNone(this.engine.store))
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
 
@@ -295,6 +321,7 @@ export class Daemon {
     await stopped
     await this.#tracing?.close()
     await this.#growing
+    this.audit.close()
     this.db.close()
     this.lock.release()
   }
@@ -323,18 +350,27 @@ export class Daemon {
           action: binding.action,
           settings: binding.settings,
           network: {
-            allow: settings.networkAllow(),
+            ...settings.network(),
             literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
           },
+          addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
           redactor: mask.redactor(secrets.values(place.rootId)),
           conceal: value => mask.conceal(value),
           signal: binding.signal,
           log: (text, fields) => place.log(logLine(text, fields)),
+          room: place.room,
           stateDir: place.stateDir,
           workspace: place.workspace,
           outside: place.fromPath,
           sameTree: place.sameTree,
           processes: processesFolder(home),
+          sandbox: needs =>
+            this.sandboxes.of(place.team, {
+              ...{ workspace: place.workspace, stateDir: place.stateDir, rootDir: place.rootDir },
+              ...{ runs: join(home, 'runs'), sameTree: place.sameTree },
+              ...place.files(),
+              ...needs,
+            }),
           get key() {
             return binding.key
           },
@@ -380,4 +416,12 @@ function slotsOf(env: Environment): number {
   const slots = Number(given)
   if (Number.isInteger(slots) && slots >= 1 && slots <= 10_000) return slots
   throw new CadreError('invalid_request', `CADRE_SLOTS: expected a whole number from 1 to 10000, got ${given}`)
+}
+
+/** `CADRE_LOG_LIMIT`, in bytes. */
+function logLimitOf({ CADRE_LOG_LIMIT: given }: Environment): number {
+  if (!given) return LOG_LIMIT
+  const limit = parseSize(given)
+  if (limit !== null && limit > 0) return limit
+  throw new CadreError('invalid_request', `CADRE_LOG_LIMIT: expected a size such as 64MiB, got ${given}`)
 }

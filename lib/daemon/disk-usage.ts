@@ -4,13 +4,14 @@
 import type { Database } from 'bun:sqlite'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { RunId } from '../run-id.ts'
 
 export class TreeSizes {
   readonly #db: Database
-  readonly #stateDir: (runId: string) => string
+  readonly #stateDir: (runId: RunId) => string
   readonly #known = new Map<string, { endedAt: number; bytes: number }>()
 
-  constructor(db: Database, stateDir: (runId: string) => string) {
+  constructor(db: Database, stateDir: (runId: RunId) => string) {
     this.#db = db
     this.#stateDir = stateDir
   }
@@ -21,9 +22,7 @@ export class TreeSizes {
     if (known?.endedAt === endedAt) return known.bytes
     const seen = new Set<number>()
     let bytes = 0
-    for (const { id } of this.#db
-      .query<{ id: string }, [string]>('SELECT id FROM runs WHERE root_id = ?')
-      .all(rootId)) {
+    for (const { id } of this.#db.query<{ id: RunId }, [string]>('SELECT id FROM runs WHERE root_id = ?').all(rootId)) {
       bytes += await folderBytes(this.#stateDir(id), seen)
     }
     this.#known.set(rootId, { endedAt, bytes })

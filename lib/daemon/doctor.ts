@@ -13,6 +13,7 @@ import { createRedactor, type Redactor } from '../redact.ts'
 import { noAgent, type Settings } from '../settings/settings.ts'
 import type { Finding } from '../wire/daemon-calls.ts'
 import { whyNoJobs } from './approval.ts'
+import type { Sandboxes } from './sandboxes.ts'
 
 export type { Finding }
 
@@ -20,6 +21,7 @@ export interface Patient {
   home: string
   catalogue: Catalogue
   settings: Settings
+  sandboxes: Sandboxes
   log: Log
 }
 
@@ -39,7 +41,8 @@ export async function examine(patient: Patient, only: string | undefined): Promi
       return look(reference, catalogue.get(reference)!, isUnset, patient)
     }),
   )
-  return [...findings, ...(await ofFile(patient, only)), ...(await ofHub(patient, only))]
+  const others = await Promise.all([ofFile(patient, only), ofSandboxes(patient, only), ofHub(patient, only)])
+  return [...findings, ...others.flat()]
 }
 
 /** The agents and accounts that have settings. */
@@ -54,6 +57,21 @@ async function ofHub({ home, settings }: Patient, only: string | undefined): Pro
   await settings.prepare(['hub'])
   const text = settings.value('hub.realm_token') === undefined ? null : whyNoJobs(home)
   return text === null ? [] : [{ agent: 'hub', state: 'wrong', who: null, missing: [], text }]
+}
+
+/** Whether the sandboxes that the owner asks for, or the default, can be had. What failed before is tried again. */
+async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only !== undefined && only !== 'exec') return []
+  const [own, packages] = [await sandboxes.standing(false, true), await sandboxes.standing(true, true)]
+  const told = [
+    ['exec.sandbox', own],
+    ['packages.sandbox', packages],
+  ] as const
+  return told.flatMap(([agent, { kind, fails, warning }]) => {
+    if (fails !== null) return { agent, state: 'wrong' as const, who: null, missing: [], text: fails }
+    const text = warning ?? (kind === 'none' ? null : `commands run in a sandbox of ${kind}`)
+    return text === null ? [] : { agent, state: 'settings' as const, who: null, missing: [], text }
+  })
 }
 
 /** What is wrong with settings.yml itself. When one agent is asked for, only what concerns that agent. */
@@ -99,7 +117,9 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
-    const found = await definition.doctor(contextOf(agent, await settings.of(agent, definition), redactor, patient))
+    const found = await definition.doctor(
+      contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
+    )
     const { who, missing, text } = redactor.json(found)
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
@@ -109,11 +129,18 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
 }
 
 /** The context for a doctor. There is no run, so it may only use the settings, the signal and fetch. */
-function contextOf(agent: string, settings: JsonObject, redactor: Redactor, { home, settings: all, log }: Patient) {
+function contextOf(
+  agent: string,
+  definition: AgentDefinition,
+  settings: JsonObject,
+  redactor: Redactor,
+  { home, settings: all, log }: Patient,
+) {
   return createContext({
     agent,
     settings,
-    network: { allow: all.networkAllow(), literalOrigins: [] },
+    network: { ...all.network(), literalOrigins: [] },
+    addresses: () => definition.addresses?.(settings) ?? [],
     redactor,
     signal: AbortSignal.timeout(TIMEOUT),
     log: (message, fields) => log.info(message, fields),

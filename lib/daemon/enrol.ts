@@ -3,34 +3,26 @@
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
+import type { RunRow } from '../run/engine.ts'
+import type { RunId } from '../run-id.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
 import { artifactFile } from './artifact-file.ts'
+import { hubActor } from './audit.ts'
 import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
+import { type Enrolment, HubCredentials, storeEnrolment } from './hub-credentials.ts'
 import { HubClient, type JobHost, Link } from './link/link.ts'
+import { localName } from './local-name.ts'
 import { Offers } from './offers.ts'
-import { answerReview, findReview } from './reviews.ts'
+import { answerReview } from './reviews.ts'
 import { startRun } from './start-run.ts'
 import { version } from './version.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** The hub and token with which the daemon is enrolled, from the environment or from the settings. */
-export interface Enrolment {
-  url: string
-  realmToken: string
-  /** Whether the token comes from the settings. */
-  remembered: boolean
-}
-
 /** Opens the link. Throws the hub's error when the hub refuses the token. */
-export async function enrol(
-  daemon: Daemon,
-  { url, realmToken, remembered }: Enrolment,
-  apiKey: string | null,
-  env: Environment,
-) {
+export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKey }: Enrolment, env: Environment) {
   const offers = new Offers(daemon)
   const link = new Link({
     hubUrl: url,
@@ -47,7 +39,7 @@ export async function enrol(
     jobs: jobHost(daemon),
     offers,
     fileOf: (runId, path) => artifactFile(daemon.engine.stateDir(runId), runId, path),
-    networkAllow: () => daemon.settings.networkAllow(),
+    network: () => daemon.settings.network(),
     enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link
@@ -55,6 +47,7 @@ export async function enrol(
   try {
     await link.start()
     offers.start()
+    tellKept(daemon)
   } catch (error) {
     const refused = error instanceof CadreError && ['unauthorized', 'forbidden'].includes(error.code)
     if (!remembered || !refused) throw error
@@ -64,15 +57,30 @@ export async function enrol(
   return link
 }
 
+/** Says which workspaces are offered to the realm although no person has said so, as those of homes of 0.1.0 are. */
+function tellKept({ workspaces, log }: Daemon): void {
+  const kept = workspaces.kept()
+  if (kept.length === 0) return
+  log.warn('workspaces are offered to the realm only because dispatched runs have used them', {
+    workspaces: kept,
+    keep: 'workspaces add FOLDER --offer',
+    end: 'workspaces add FOLDER --no-offer',
+  })
+}
+
 /** Stores what the hub has accepted, so that the next start needs no environment. */
-async function remember({ settings, catalogue, log }: Daemon, url: string, realmToken: string): Promise<void> {
+async function remember(
+  { settings, catalogue, log, engine, audit }: Daemon,
+  url: string,
+  realmToken: string,
+): Promise<void> {
   try {
-    for (const [key, value] of [
-      ['hub.url', url],
-      ['hub.realm_token', realmToken],
-    ] as const) {
-      if (settings.value(key) !== value) await settings.set(key, value, catalogue)
-    }
+    if (settings.value('hub.url') === url && settings.value('hub.realm_token') === realmToken) return
+    // An address may contain a password.
+    const target = URL.parse(url)?.origin ?? null
+    await engine.commit(() => audit.write({ actor: localName(), action: 'hub/enrol', target }))
+    const store = (key: string, value: string | null) => settings.set(key, value, catalogue)
+    await storeEnrolment(new HubCredentials(settings, {}), store, url, realmToken)
   } catch (error) {
     log.warn('the enrolment could not be stored: the next start needs the environment again', {
       error: messageOf(error),
@@ -98,28 +106,48 @@ export async function refuseSession(url: string, apiKey: string, daemon: Daemon)
 
 function jobHost(daemon: Daemon): JobHost {
   const { engine } = daemon
+  const { runs, reviews } = engine.store
+  const told = (runId: RunId): RunRow => {
+    const row = runs.get(runId)
+    if (row?.synced === 1) return row
+    throw untold(`run ${runId}`)
+  }
   return {
     freeSlots: () => engine.load.free,
     mask: payload => daemon.mask(payload),
-    attempt: runId => engine.store.runs.attempt(runId),
-    prepare: ({ team, sha256 }) => daemon.packages.require(team, sha256),
-    async start(runId, { team, inputs, run_name, workspace }) {
-      await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
+    attempt: runId => (runs.isSynced(runId) ? runs.attempt(runId) : null),
+    async prepare({ team, sha256 }, runId) {
+      // It would not begin, and the hub would hear of a run of this machine.
+      if (runs.get(runId) && !runs.isSynced(runId))
+        throw new CadreError('conflict', `the id of run ${runId} is taken here`)
+      await daemon.packages.require(team, sha256)
     },
-    ended: runId => engine.ended(runId),
-    async cancel(runId, again, reason) {
-      const run = engine.store.runs.get(runId)
+    async start(runId, { team, inputs, run_name, workspace, by }) {
+      const origin = { local: false, dispatched: true, actor: hubActor(by), runId, synced: true }
+      await startRun(daemon, { team, inputs, run_name, workspace }, origin)
+    },
+    ended: runId => engine.ended(told(runId).id),
+    async cancel(runId, again, { reason, by }) {
+      const run = told(runId)
       // A second cancel would end phases that clean up.
-      if (run?.state === 'cancelled' || ((again || reason !== null) && run?.ending != null)) return
-      await engine.cancel(runId, reason ?? undefined)
+      if (run.state === 'cancelled' || ((again || reason !== undefined) && run.ending !== null)) return
+      const deed = { actor: hubActor(by), action: 'runs/cancel', target: runId }
+      await engine.cancel(runId, reason, () => daemon.audit.write(deed))
     },
-    resume: async (runId, from) => resumeRun(daemon, engine.record(runId).run_id, { from, failed: false }),
+    async resume(runId, { from_phase: from = null, by }) {
+      await resumeRun(daemon, told(runId).id, { actor: hubActor(by), from, failed: false })
+    },
     async decide(reviewId, { decision, by, comment, values }) {
-      const review = findReview(engine, reviewId)
+      const review = reviews.get(reviewId)
+      if (!review || !runs.isSynced(review.run_id)) throw untold(`review ${reviewId}`)
       // The order was delivered twice.
       if (review.state === 'decided' && review.decision === decision && review.decided_by === by) return
       const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
-      await answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, answer)
+      await answerReview(daemon, review, answer, hubActor(by))
     },
   }
 }
+
+/** The same for what is not here and for what was not told to the hub, which so learns nothing. */
+const untold = (what: string) =>
+  new CadreError('not_found', `not_found: there is no ${what} of which this hub was told`)

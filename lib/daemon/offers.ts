@@ -36,7 +36,7 @@ export class Offers {
 
   /** What is offered now. */
   async current(): Promise<Offer> {
-    const { catalogue, settings, workspaces } = this.#patient
+    const { catalogue, settings, workspaces, sandboxes } = this.#patient
     await catalogue.load()
     const names = [...new Set([...catalogue.names(), ...settings.agents().filter(name => catalogue.get(name))])].sort()
     return {
@@ -45,7 +45,8 @@ export class Offers {
         const doctor = this.#findings.get(name)
         return { name, version: catalogue.get(name)!.version, ...(doctor && { doctor }) }
       }),
-      workspaces: workspaces.names(),
+      workspaces: workspaces.offered(),
+      sandbox: (await sandboxes.standing(true)).kind,
     }
   }
 

@@ -5,6 +5,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../json.ts'
 import type { KnownSecret } from '../redact.ts'
+import { credentialsIn } from '../secret-forms.ts'
 import { looksSecret, soundsSecret } from '../settings/settings.ts'
 import { tracingHeaders } from '../tracing.ts'
 import { localToken } from './home.ts'
@@ -43,16 +44,7 @@ function inVariable(name: string, value: string): KnownSecret[] {
   }
   const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
   if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
-  const { password = '' } = URL.parse(value) ?? {}
-  return password.length < SHORTEST ? [] : [password, decoded(password)].map(text => ({ name, value: text }))
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  return credentialsIn(value).length > 0 ? [{ name, value }] : []
 }
 
 /** The token of the session that `login` stored. */

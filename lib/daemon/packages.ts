@@ -21,6 +21,15 @@ const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/
 const TEAM_FILE = 'team.yml'
 const utf8 = new TextDecoder()
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
+const LONGEST_VERSION = 100
+
+declare const brand: unique symbol
+/** `@scope/name`, read. With a `Version` it is the place of a package; no other text becomes part of that path. */
+type Name = string & { readonly [brand]: 'Name' }
+/** One version, read; not a range. */
+type Version = string & { readonly [brand]: 'Version' }
+
+const isVersion = (text: string): text is Version => text.length <= LONGEST_VERSION && VERSION.test(text)
 
 /** A package to load. `sha256` is the digest of its content, if that was computed. */
 export type ResolvedPackage = TeamPackage & { sha256?: string }
@@ -31,8 +40,8 @@ export interface PackageSource {
 }
 
 interface Installed {
-  name: string
-  version: string
+  name: Name
+  version: Version
   folder: string
 }
 
@@ -58,7 +67,7 @@ export class Packages {
    */
   async resolve(reference: string): Promise<ResolvedPackage | null> {
     const { name, range } = parse(reference)
-    const pinned = VERSION.test(range) && this.#installed(name, range)
+    const pinned = isVersion(range) && this.#installed(name, range)
     if (pinned) return this.#judged(pinned)
     const { sent, unreached } = await this.#sent(reference)
     if (sent) return this.#judged(this.#install(sent))
@@ -79,7 +88,7 @@ export class Packages {
    * content differs, and `forbidden` when it is not trusted.
    */
   async require(reference: string, sha256: string): Promise<void> {
-    const { name, range: version } = parse(reference)
+    const { name, version } = onlyOne(reference)
     const known = this.#installed(name, version)
     if (known) await this.#judged(known)
     else this.#install(await this.#download(reference))
@@ -97,7 +106,7 @@ export class Packages {
    */
   async judge(bundle: Bundle): Promise<void> {
     for (const [reference, frozen] of packagesOf(bundle)) {
-      const { name, range: version } = parse(reference)
+      const { name, version } = onlyOne(reference)
       if (trustsName(this.#trust(), name)) continue
       const found = this.#installed(name, version) ?? this.#install(await this.#download(reference))
       const judged = await this.#judged(found)
@@ -114,7 +123,7 @@ export class Packages {
    * The package that the hub sends. Null when the hub has none, does not answer or sends something else. `unreached`
    * says why nobody knows whether the hub has it.
    */
-  async #sent(reference: string): Promise<{ sent: Download | null; unreached: string | null }> {
+  async #sent(reference: string): Promise<{ sent: CheckedDownload | null; unreached: string | null }> {
     if (!(await this.#from())) return { sent: null, unreached: null }
     try {
       return { sent: await this.#download(reference), unreached: null }
@@ -137,14 +146,13 @@ export class Packages {
     return this.source
   }
 
-  async #download(team: string): Promise<Download> {
+  async #download(team: string): Promise<CheckedDownload> {
     const source = await this.#from()
     if (!source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = source
     const { DownloadTeam } = await import('../wire/hub-calls.ts')
     const found = await client.call(DownloadTeam, { team }, { token })
-    checkDownload(parse(team), found)
-    return found
+    return checked(parse(team), found)
   }
 
   /**
@@ -171,7 +179,7 @@ export class Packages {
   }
 
   /** Installs a checked package. A package that is already installed stays as it is. Throws `forbidden`. */
-  #install(sent: Download): Installed {
+  #install(sent: CheckedDownload): Installed {
     const { name, version } = sent
     const known = this.#installed(name, version)
     if (known) return known
@@ -182,7 +190,7 @@ export class Packages {
   }
 
   /** Writes a package completely or not at all. */
-  #put({ name, version, sha256, files, signature }: Download): void {
+  #put({ name, version, sha256, files, signature }: CheckedDownload): void {
     const folder = this.#path(name, version)
     const draft = `${folder}.${crypto.randomUUID()}`
     const owned = { mode: 0o600, flush: true } as const
@@ -200,31 +208,32 @@ export class Packages {
     }
   }
 
-  #installed(name: string, version: string): Installed | null {
+  #installed(name: Name, version: Version): Installed | null {
     const folder = this.#path(name, version)
     return existsSync(folder) ? { name, version, folder } : null
   }
 
-  #versions(name: string): string[] {
+  #versions(name: Name): Version[] {
     const folder = join(this.#folder, name)
-    return existsSync(folder) ? readdirSync(folder).filter(entry => existsSync(join(folder, entry, 'team.yml'))) : []
+    const entries = existsSync(folder) ? readdirSync(folder) : []
+    return entries.filter(isVersion).filter(version => existsSync(join(folder, version, 'team.yml')))
   }
 
-  #path(name: string, version: string): string {
+  #path(name: Name, version: Version): string {
     return join(this.#folder, name, version)
   }
 
   /** The file beside a package's folder that holds the digest from the hub. */
-  #digestFile(name: string, version: string): string {
+  #digestFile(name: Name, version: Version): string {
     return `${this.#path(name, version)}.sha256`
   }
 
-  #signatureFile(name: string, version: string): string {
+  #signatureFile(name: Name, version: Version): string {
     return `${this.#path(name, version)}.signature`
   }
 
   /** The stored signature. Null when there is none, or when the file does not contain one. */
-  #signature(name: string, version: string): PackageSignature | null {
+  #signature(name: Name, version: Version): PackageSignature | null {
     try {
       const found: unknown = JSON.parse(readFileSync(this.#signatureFile(name, version), 'utf8'))
       return matches(PackageSignature, found) ? found : null
@@ -262,21 +271,26 @@ async function readFiles(folder: string): Promise<PackageFile[]> {
   return inOrder(await Promise.all(files))
 }
 
-function parse(reference: string): { name: string; range: string } {
+function parse(reference: string): { name: Name; range: string } {
   const [, name, range = '*'] = REFERENCE.exec(reference) ?? []
-  if (name) return { name, range }
+  if (name) return { name: name as Name, range }
   throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
 }
 
-/** Throws `conflict` unless the download is the package that was asked for, byte for byte as the hub published it. */
-function checkDownload(
-  asked: { name: string; range: string },
-  { name: given, version, sha256, files }: Download,
-): void {
-  const { name, range } = asked
+function onlyOne(reference: string): { name: Name; version: Version } {
+  const { name, range } = parse(reference)
+  if (isVersion(range)) return { name, version: range }
+  throw new CadreError('invalid_request', `${reference}: expected one version, such as ${name}@1.0.0`)
+}
+
+type CheckedDownload = Download & { name: Name; version: Version }
+
+/** The download. Throws `conflict` unless the download is the package that was asked for, byte for byte as the hub published it. */
+function checked({ name, range }: { name: Name; range: string }, found: Download): CheckedDownload {
+  const { name: given, version, sha256, files } = found
   const refuse = (why: string) => new CadreError('conflict', `the hub sent a wrong package for ${name}: ${why}`)
   if (given !== name) throw refuse(`it is ${given}`)
-  if (!VERSION.test(version)) throw refuse(`its version is ${version}`)
+  if (!isVersion(version)) throw refuse(`its version is ${version}`)
   // Without this check a hub could send any other signed version instead of the one that was asked for.
   if (!isIn(version, range)) throw refuse(`${range} was asked for, and it is ${version}`)
   const paths = new PackagePaths()
@@ -289,6 +303,7 @@ function checkDownload(
     return { path, content_base64: Buffer.from(content_base64, 'base64').toString('base64') }
   })
   if (packageDigest(bytes) !== sha256) throw refuse(`${given}@${version} does not have the SHA-256 that the hub names`)
+  return { ...found, name, version }
 }
 
 const isIn = (version: string, range: string): boolean =>

@@ -1,6 +1,7 @@
 // Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
 // settings and secrets that are missing, and each write to another system with its phase and credential.
 
+import { readFileSync } from 'node:fs'
 import type { Handler } from '../agent/define.ts'
 import { messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
@@ -8,6 +9,7 @@ import { createRedactor } from '../redact.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
 import {
+  agentRefs,
   type Bundle,
   inputsFor,
   listenerWrites,
@@ -16,9 +18,11 @@ import {
   phaseWrites,
   retriesNoWrite,
   type StandardPhase,
+  secretReader,
   teamsOf,
   type Write,
 } from '../team/team.ts'
+import { unseenNotes } from '../unseen.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
@@ -29,7 +33,8 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
   const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
   const writes: PlannedWrite[] = []
-  const team = planTeam(stock, bundle, bundle.root, [], [], writes)
+  const found = await sandboxesOf(stock, bundle)
+  const team = planTeam({ ...stock, found }, bundle, bundle.root, [], [], writes)
   const users = secretUsers(bundle)
   const { labels, agents } = needsOfBundle(bundle)
   // A secret that somebody wrote into the file itself is not shown either.
@@ -38,10 +43,43 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
     secrets: namesOf(users),
     concurrency,
     requires: { labels, agents },
+    warnings: found.warnings,
     missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,
   })
+}
+
+/** Where the commands of each team run, and what to know about it. */
+interface FoundSandboxes {
+  of(key: string): string
+  warnings: string[]
+}
+
+async function sandboxesOf({ sandboxes }: Stock, bundle: Bundle): Promise<FoundSandboxes> {
+  const kinds = new Map<string, string>()
+  const warnings = new Set<string>()
+  for (const [key, { phases }] of teamsOf(bundle)) {
+    const { name, fromPath } = secretReader(bundle, key)
+    const commanding = phases.filter(hasCommands)
+    if (commanding.length === 0) continue
+    const { kind, fails, warning } = await sandboxes.standing(!fromPath)
+    kinds.set(key, kind)
+    const network = kind !== 'none' && commanding.some(needsNetwork) ? sandboxes.whyNoNetwork(name) : null
+    for (const text of [fails, warning, network]) if (text !== null) warnings.add(text)
+  }
+  return { of: key => kinds.get(key) ?? 'none', warnings: [...warnings] }
+}
+
+const hasCommands = (phase: Phase): boolean =>
+  phase.type === 'gate'
+    ? phase.commands.length > 0
+    : phase.type === 'standard' && phase.agent.split('@', 1)[0] === 'exec'
+
+function needsNetwork(phase: Phase): boolean {
+  if (phase.type === 'gate') return phase.needs.includes('network')
+  const { needs } = (phase.type === 'standard' ? phase.fields.source : {}) as { needs?: Json }
+  return Array.isArray(needs) && needs.includes('network')
 }
 
 function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
@@ -60,7 +98,17 @@ function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
 
 /** What a person may not expect of a valid team. */
 export function notesOf({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle): string[] {
-  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle)]
+  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle), ...unseenIn(catalogue, bundle)]
+}
+
+/** Says where the teams, and agents that somebody added, have characters that are not what they look like. */
+function unseenIn(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+  const agents = new Set(teamsOf(bundle).flatMap(([, team]) => agentRefs(team)))
+  const files = new Set([...agents].flatMap(agent => catalogue.ownFile(agent) ?? []))
+  return [
+    ...Object.values(bundle.json().teams).flatMap(({ file, text }) => unseenNotes(file, text)),
+    ...[...files].flatMap(file => unseenNotes(file, readFileSync(file))),
+  ]
 }
 
 /** Says of each phase with `retry` whose writes are never repeated that a person is asked instead. */
@@ -93,7 +141,7 @@ export function namesOf(users: readonly SecretUser[]): string[] {
 }
 
 function planTeam(
-  stock: Stock,
+  stock: Stock & { found: FoundSandboxes },
   bundle: Bundle,
   key: string,
   above: readonly string[],
@@ -113,7 +161,11 @@ function planTeam(
       listeners: listeners.map(({ name, agent, on }) => ({ name, agent, events: Object.keys(on) })),
     }),
     phases: phases.map(phase => {
-      const planned = plannedPhase(phase, phases)
+      const planned = {
+        ...plannedPhase(phase, phases),
+        ...(hasCommands(phase) && { sandbox: stock.found.of(key) }),
+        ...(needsNetwork(phase) && { network: true }),
+      }
       const place = [...path, phase.name]
       if (phase.type === 'gate') return planned
       if (phase.type === 'standard') {

@@ -7,8 +7,8 @@ import type { Static } from 'typebox'
 import { writeDurable } from '../durable-file.ts'
 import { CadreError } from '../error.ts'
 import { matches } from '../schema.ts'
+import { isPublicKey, newSigningKey } from '../signing-key.ts'
 import { Type } from '../type.ts'
-import { isPublicKey, newSigningKey } from '../wire/package-signature.ts'
 import { makeHome } from './home.ts'
 
 const StoredKey = Type.Object({ key: Type.String(), secret: Type.String(), created_at: Type.Integer() })

@@ -5,8 +5,8 @@ import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
 import { Heartbeat, PROTOCOL } from '../wire/protocol.ts'
 import type { Daemon } from './daemon.ts'
+import { enrolmentOf } from './hub-credentials.ts'
 import { Courier, HubClient, keepTeams, knownTeams, register } from './link/link.ts'
-import { enrolmentOf } from './link-hub.ts'
 import { version } from './version.ts'
 
 /** How long a command waits for the hub. */
@@ -22,7 +22,7 @@ export class Reporter {
   /** Null when the home is not enrolled. The first command of a new home asks the hub which teams it lists. */
   static async open(daemon: Daemon, env: Environment): Promise<Reporter | null> {
     await daemon.settings.prepare(['hub'])
-    const enrolment = enrolmentOf(daemon, env)
+    const enrolment = enrolmentOf(daemon.settings, env)
     if (!enrolment) return null
     const reporter = new Reporter(daemon, new HubClient(enrolment.url, enrolment.realmToken), env)
     if (reporter.#store.facts.get('daemon_id') === null) await reporter.#introduce()

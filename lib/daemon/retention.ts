@@ -2,7 +2,6 @@
 // old, and the oldest also when all together take too much space. A tree is deleted as a whole, and never while it
 // runs.
 
-import { rm } from 'node:fs/promises'
 import { isDiskError } from '../../db/open.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { type Engine, KEEPS_FILES, runEnded } from '../run/engine.ts'
@@ -11,7 +10,6 @@ import type { Daemon } from './daemon.ts'
 import { databaseBytes, TreeSizes } from './disk-usage.ts'
 
 const DAY_MS = 24 * 3_600_000
-const DEFAULT_DAYS = 30
 const GB = 1_000_000_000
 const SWEEP_MS = 3_600_000
 /** Runs that end shortly after each other are measured together. */
@@ -22,11 +20,12 @@ const VACUUM_PAGES = 2_000
 const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
-export function deleteTree(engine: Engine, runId: string): Promise<void> {
-  return engine.deleting(runId, () => deleteAll(engine, runId))
+export function deleteTree(engine: Engine, runId: string, also?: () => void): Promise<void> {
+  return engine.deleting(runId, () => deleteAll(engine, runId, also))
 }
 
-async function deleteAll(engine: Engine, runId: string): Promise<void> {
+/** `also` is called in the first transaction, which comes after the first files: they may be what fills the disk. */
+async function deleteAll(engine: Engine, runId: string, also?: () => void): Promise<void> {
   const { db, outbox } = engine.store
   const { state, parent_run_id, root_run_id } = engine.record(runId)
   if (parent_run_id !== null) {
@@ -35,14 +34,15 @@ async function deleteAll(engine: Engine, runId: string): Promise<void> {
   if (!runEnded(state)) throw new CadreError('invalid_state', `run ${runId} is ${state}: cancel it first`)
   // Leaves are deleted first, files before rows, one batch at a time. If this is interrupted, what is left is still a
   // tree that can be deleted. Other calls run between the batches.
-  for (;;) {
+  for (let first = true; ; first = false) {
     const batch = db
       .query<{ id: string }, [string, number]>('SELECT id FROM runs WHERE root_id = ? ORDER BY tree_key DESC LIMIT ?')
       .all(runId, BATCH)
     if (batch.length === 0) return
-    await Promise.all(batch.map(({ id }) => rm(engine.stateDir(id), { recursive: true, force: true })))
+    await Promise.all(batch.map(({ id }) => engine.removeStateDir(id)))
     try {
       db.transaction(() => {
+        if (first) also?.()
         for (const { id } of batch) {
           outbox.dropLog(id)
           db.query('DELETE FROM runs WHERE id = ?').run(id)
@@ -89,8 +89,20 @@ function endedRoots({ db, engine }: Daemon): EndedRoot[] {
     .all(engine.store.facts.get(KEEPS_FILES) === 'yes')
 }
 
+/** Removes audit entries that are older than `days`, so that other calls run in between. Returns how many. */
+async function forgetAudit({ audit }: Daemon, days: number, stopped: () => boolean): Promise<number> {
+  let removed = 0
+  for (let some = 1; some > 0 && !stopped(); removed += some) {
+    some = audit.forget(Date.now() - days * DAY_MS)
+    await Bun.sleep(0)
+  }
+  return removed
+}
+
 export interface Limits {
   days: number
+  /** How long audit entries are kept. */
+  auditDays: number
   /** The limit for the files of ended runs and the run database together. Null means no limit. */
   bytes: number | null
 }
@@ -143,7 +155,8 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
     if (stopped) return
     try {
       const deleted = (await byAge()) + (limits.bytes === null ? 0 : await bySize(limits.bytes))
-      if (deleted > 0 && !stopped) await reclaim(daemon)
+      const forgotten = await forgetAudit(daemon, limits.auditDays, () => stopped)
+      if (deleted + forgotten > 0 && !stopped) await reclaim(daemon)
     } catch (error) {
       if (!stopped) log.warn('old runs could not be deleted', { error: messageOf(error) })
     }
@@ -172,11 +185,11 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
   }
 }
 
-/** `CADRE_KEEP_RUNS_DAYS`, default 30. */
-export function daysToKeep(given: string | undefined): number {
-  const days = given ? Number(given) : DEFAULT_DAYS
+/** The number of days in a variable of the environment. */
+export function daysIn(name: string, given: string | undefined, without: number): number {
+  const days = given ? Number(given) : without
   if (Number.isFinite(days) && days > 0) return days
-  throw new CadreError('invalid_request', `CADRE_KEEP_RUNS_DAYS: expected a number of days, got ${given}`)
+  throw new CadreError('invalid_request', `${name}: expected a number of days, got ${given}`)
 }
 
 /** `CADRE_KEEP_RUNS_GB`, default no limit; in bytes. */

@@ -1,10 +1,12 @@
 // Reviews as they are shown to people: with the name of their phase. Only those whom the team names may answer.
 
 import { CadreError } from '../error.ts'
-import type { Engine, Store } from '../run/engine.ts'
+import type { ListedReview, Store } from '../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/engine.ts'
 import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, type Team } from '../team/team.ts'
+import { within } from '../wire/budget.ts'
 import type { AskedReview } from '../wire/daemon-calls.ts'
+import type { Daemon } from './daemon.ts'
 
 /** What a review needs from an engine, or from a database without one. */
 export interface ReviewSource {
@@ -19,15 +21,25 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   const asked = (row: (typeof rows)[number]): AskedReview => {
     const phase = phaseOf(source, row)
     const form = row.kind === 'gate' && phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
-    const record = reviewRecord(row, phase.name, row.run_name)
+    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase.name, row.run_name)
     const isCompletable = row.kind === 'escalation' && row.state === 'pending'
     return {
       ...record,
+      ...bytesOf(row),
       form: [...form],
       ...(isCompletable && { readers: readersOf(teamOf(source, row), phase.name) }),
     }
   }
-  return { reviews: rows.map(asked), total }
+  return { reviews: within(rows.map(asked)), total }
+}
+
+/** The bytes of what a list has no room for. */
+function bytesOf(row: ListedReview) {
+  return Object.fromEntries(
+    (['prompt', 'entries', 'comment'] as const).flatMap(name =>
+      row[name] === null && row[`${name}_bytes`] !== null ? [[`${name}_bytes`, row[`${name}_bytes`]]] : [],
+    ),
+  )
 }
 
 /** The review with this id. Throws `not_found`. */
@@ -43,18 +55,21 @@ export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): 
  * engine throws.
  */
 export async function answerReview(
-  { engine, takeUp }: { engine: Engine; takeUp(runId: string): Promise<unknown> },
+  daemon: Pick<Daemon, 'engine' | 'takeUp' | 'audit'>,
   review: ReviewRow,
   decision: Decision,
+  actor: string,
 ): Promise<ReviewRecord> {
+  const { engine } = daemon
   const phase = phaseOf(engine, review)
   const form = review.kind === 'gate' && phase.type === 'gate' ? phase.review : undefined
   if (form && !mayAnswer(form.reviewers, decision.by)) {
     throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
   }
   const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
-  await takeUp(review.run_id)
-  await engine.decide(review.id, answer)
+  await daemon.takeUp(review.run_id)
+  const target = `${review.id}: ${decision.decision}, run ${review.run_id}`
+  await engine.decide(review.id, answer, () => daemon.audit.write({ actor, action: 'reviews/decide', target }))
   return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)
 }
 

@@ -3,11 +3,13 @@
 import { CadreError, messageOf } from '../error.ts'
 import { type Listening, stopOnSignal } from '../http/listen.ts'
 import { type Log, logFromEnvironment } from '../log.ts'
+import { line } from '../printable.ts'
+import { print } from '../terminal.ts'
 import { strictFrom } from './access.ts'
 import { Daemon } from './daemon.ts'
 import { homeFolder } from './home.ts'
 import { linkHub } from './link-hub.ts'
-import { bytesToKeep, daysToKeep, keepRuns } from './retention.ts'
+import { bytesToKeep, daysIn, keepRuns } from './retention.ts'
 
 export interface ServeFlags {
   home?: string
@@ -32,7 +34,11 @@ export function serveConfig(flags: ServeFlags, env: Environment) {
     port: portOf(flags.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT)),
     /** Whether callers on this machine need the local token for every call. */
     strict: strictFrom(env.CADRE_LOCAL_AUTH),
-    keep: { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) },
+    keep: {
+      days: daysIn('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS, 30),
+      auditDays: daysIn('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS, 400),
+      bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB),
+    },
     env,
   }
 }
@@ -46,9 +52,11 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   const daemon = await Daemon.open({ home: config.home, log })
   try {
     daemon.tellUnknownSettings()
+    void tellSandboxes(daemon)
     await daemon.recover()
     await withinPatience(linkHub(daemon, config.env), log)
     const stopSweeping = keepRuns(daemon, config.keep)
+    daemon.audit.sealAll()
     const listening = serve(daemon)
     // The address goes into the lock before the line is printed: whoever reads the line may call a command, which reads
     // the lock.
@@ -61,11 +69,18 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
       stopSweeping()
       return daemon.close()
     })
-    process.stdout.write(`daemon listening on ${listening.url}\n`)
+    print(line`daemon listening on ${listening.url}`)
   } catch (error) {
     await daemon.abandon()
     throw error
   }
+}
+
+/** Says where commands do not run as the owner wants, or would want. The start does not wait for the trial. */
+async function tellSandboxes({ sandboxes, log }: Daemon): Promise<void> {
+  const found = await Promise.all([sandboxes.standing(false), sandboxes.standing(true)])
+  const texts = found.flatMap(({ fails, warning }) => fails ?? warning ?? [])
+  for (const text of new Set(texts)) log.warn('sandbox', { message: text })
 }
 
 /** Loads the agents that nothing has named yet, and reports the files that are not valid agents. */

@@ -5,9 +5,11 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/engine.ts'
+import { newRunId, type RunId } from '../run-id.ts'
 import type { SecretUser } from '../settings/settings.ts'
 import { agentRefs, type Bundle, inputsFor, type LoadOptions, secretReader, type Team, teamsOf } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
+import type { Namer } from './workspaces.ts'
 
 export interface RunRequest {
   /** `@scope/name[@range]`. */
@@ -21,14 +23,18 @@ export interface RunRequest {
 }
 
 /** What is needed to read a team and to say what it lacks. */
-export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles'> &
+export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles' | 'sandboxes'> &
   Partial<Pick<Daemon, 'renewAgents'>>
 
 export interface Origin {
   /** Started on this machine, so paths are allowed. */
   local: boolean
+  /** Who starts it, for the audit log. */
+  actor: string
+  /** The hub asks, which may name what is offered to it. */
+  dispatched?: boolean
   /** The id from dispatch, or from the command that starts the run, so that the same run is started only once. */
-  runId?: string
+  runId?: RunId
   /** Whether the run is reported to the hub. By default it is if the realm lists the team. */
   synced?: boolean
 }
@@ -62,15 +68,25 @@ export async function startBundle(
     throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
   }
   const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
-  return daemon.engine.start({
+  const { name, version } = bundle.team(bundle.root)
+  const runId = origin.runId ?? newRunId()
+  const target = `${name}@${version} as ${runId}${namesIn(values)}`
+  const start = {
     bundle,
     inputs: values,
     runName: request.run_name ?? null,
     workspace,
     fromPath: origin.local && request.path !== undefined,
-    synced: origin.synced ?? daemon.lists(bundle.team(bundle.root).name),
-    ...(origin.runId !== undefined && { runId: origin.runId }),
-  })
+    synced: origin.synced ?? daemon.lists(name),
+    runId,
+  }
+  return daemon.engine.start(start, () => daemon.audit.write({ actor: origin.actor, action: 'runs/start', target }))
+}
+
+/** The names of inputs, never their values. */
+function namesIn(inputs: JsonObject): string {
+  const names = Object.keys(inputs)
+  return names.length === 0 ? '' : `, inputs ${names.join(', ')}`
 }
 
 /** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
@@ -165,8 +181,9 @@ async function workspaceOf(
   daemon: Daemon,
   bundle: Bundle,
   reference: string | null,
-  { local }: Origin,
+  { local, dispatched = false }: Origin,
 ): Promise<string | null> {
-  const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
+  const by: Namer = local ? 'here' : dispatched ? 'hub' : 'elsewhere'
+  const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, by)
   return folder === null ? null : daemon.workspaces.use(folder)
 }

@@ -22,7 +22,7 @@ export function treeLog(
   engine.logs.flush()
   return linesByTime(places, async (id, afterSeq) => {
     await readable()
-    return (await readLines(engine.stateDir(id), { afterSeq, limit: PAGE })).lines
+    return (await readLines(engine.stateDir(engine.idOf(id)), { afterSeq, limit: PAGE })).lines
   })
 }
 

@@ -1,5 +1,5 @@
-// Workspaces: folders that runs work in, registered by a person or by the first run that uses one.
-// Each is referred to by its id, its name or its path.
+// Workspaces: folders that runs work in, registered by a person or by the first run that uses one. Each is referred to by
+// its id, its name or its path. Runs that the hub dispatches work only in those that a person has offered.
 
 import type { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
@@ -8,12 +8,30 @@ import { CadreError } from '../error.ts'
 import { sharedLook } from '../shared-look.ts'
 import type { WorkspaceRecord } from '../wire/daemon-calls.ts'
 
+/**
+ * Who names a workspace: this machine, a person of the realm who calls this daemon, or the hub. Each is more trusted than
+ * the next.
+ */
+export type Namer = 'here' | 'elsewhere' | 'hub'
+
+/** A workspace in the audit log. */
+export const inAudit = ({ name, path, offered }: WorkspaceRecord): string =>
+  `${name}: ${path}${offered ? ', offered' : ''}`
+
 interface Row {
   id: string
   path: string
   name: string
   created_at: number
+  /** `kept`: it was in use by dispatched runs before people offered workspaces. */
+  reach: 'here' | 'elsewhere' | 'offered' | 'kept'
 }
+
+const isOffered = ({ reach }: Pick<Row, 'reach'>): boolean => reach === 'offered' || reach === 'kept'
+
+/** Whether `by` may name a workspace. */
+const mayName = (by: Namer, row: Row): boolean =>
+  by === 'here' || isOffered(row) || (by === 'elsewhere' && row.reach === 'elsewhere')
 
 export class Workspaces {
   readonly #db: Database
@@ -23,21 +41,21 @@ export class Workspaces {
   }
 
   list(): WorkspaceRecord[] {
-    return this.#db
-      .query<Row, []>('SELECT * FROM workspaces ORDER BY name, path')
-      .all()
-      .map(row => this.#record(row))
+    return this.#rows().map(row => this.#record(row))
   }
 
-  /** Registers a folder, or renames a registered one. Throws `invalid_request`, and `conflict` for a name in use. */
-  add(path: string, name?: string): WorkspaceRecord {
+  /**
+   * Registers a folder, renames a registered one, and offers it to dispatched runs, or no longer. Throws
+   * `invalid_request`, and `conflict` for a name in use.
+   */
+  add(path: string, { name, offer }: { name?: string | undefined; offer?: boolean | undefined } = {}): WorkspaceRecord {
     const folder = existingFolder(path, '/path')
     const known = this.#byPath(folder)
     if (name !== undefined) this.#checkName(name, known?.id)
     if (!known) this.#insert(folder, name)
-    else if (name !== undefined && name !== known.name) {
-      this.#db.query('UPDATE workspaces SET name = ? WHERE id = ?').run(name, known.id)
-    }
+    const row = this.#byPath(folder)!
+    const reach = offer ? 'offered' : offer === undefined && isOffered(row) ? row.reach : 'elsewhere'
+    this.#db.query('UPDATE workspaces SET name = ?, reach = ? WHERE id = ?').run(name ?? row.name, reach, row.id)
     return this.#record(this.#byPath(folder)!)
   }
 
@@ -63,19 +81,30 @@ export class Workspaces {
     return record
   }
 
-  /** The folder that `reference` means. A path that is not registered is accepted only if `paths` is true. */
-  folder(reference: string, { paths }: { paths: boolean }): string {
+  /** The folder that `reference` means when `by` names it. On this machine that may be the path of any folder. */
+  folder(reference: string, by: Namer): string {
     const row = this.#find(reference)
-    if (row) return row.path
-    if (paths && isAbsolute(reference)) return existingFolder(reference)
-    throw this.#unknown(reference)
+    if (row && mayName(by, row)) return unlinked(row)
+    if (by === 'here' && isAbsolute(reference)) return existingFolder(reference)
+    throw this.#unknown(reference, by)
   }
 
-  names(): string[] {
-    return this.#db
-      .query<Pick<Row, 'name'>, []>('SELECT name FROM workspaces ORDER BY name')
-      .all()
-      .map(({ name }) => name)
+  /** The names of those that the hub may name. */
+  offered(): string[] {
+    return this.#namesFor('hub')
+  }
+
+  /** Those that are offered although no person has said so. */
+  kept(): string[] {
+    return this.#rows().flatMap(({ name, reach }) => (reach === 'kept' ? name : []))
+  }
+
+  #namesFor(by: Namer): string[] {
+    return this.#rows().flatMap(row => (mayName(by, row) ? row.name : []))
+  }
+
+  #rows(): Row[] {
+    return this.#db.query<Row, []>('SELECT * FROM workspaces ORDER BY name, path').all()
   }
 
   #insert(folder: string, name = this.#freeName(basename(folder) || 'root')): void {
@@ -84,12 +113,16 @@ export class Workspaces {
       .run(crypto.randomUUID(), folder, name, Date.now())
   }
 
-  #unknown(reference: string): CadreError {
-    const known = this.names().join(', ') || 'none'
-    const message = `no workspace ${reference}: known are ${known}; register a folder with workspaces/add`
-    return new CadreError('invalid_request', message, {
-      details: [{ path: '/workspace', message: 'is not registered' }],
-    })
+  #unknown(reference: string, by: Namer): CadreError {
+    const known = this.#namesFor(by).join(', ') || 'none'
+    const [message, detail] =
+      by === 'hub'
+        ? [
+            `this daemon offers no workspace ${reference}: offered are ${known}; whoever owns its machine offers a folder with \`workspaces add FOLDER --offer\``,
+            'is not offered',
+          ]
+        : [`no workspace ${reference}: known are ${known}; register a folder with workspaces/add`, 'is not registered']
+    return new CadreError('invalid_request', message, { details: [{ path: '/workspace', message: detail }] })
   }
 
   #find(reference: string): Row | null {
@@ -109,14 +142,15 @@ export class Workspaces {
   }
 
   #freeName(wish: string): string {
-    const taken = new Set(this.names())
+    const taken = new Set(this.#namesFor('here'))
     for (let number = 1; ; number++) {
       const name = number === 1 ? wish : `${wish}-${number}`
       if (!taken.has(name)) return name
     }
   }
 
-  #record({ id, path, name, created_at }: Row): WorkspaceRecord {
+  #record(row: Row): WorkspaceRecord {
+    const { id, path, name, created_at } = row
     const used = this.#db
       .query<{ team: string; active: number }, [string]>(
         `SELECT team, sum(completed_at IS NULL) AS active FROM runs
@@ -130,6 +164,7 @@ export class Workspaces {
       teams: used.map(({ team }) => team),
       active_runs: used.reduce((sum, { active }) => sum + active, 0),
       created_at,
+      offered: isOffered(row),
     }
   }
 }
@@ -150,4 +185,16 @@ function real(path: string): string {
   } catch {
     return path
   }
+}
+
+/**
+ * The path of a registered folder. Throws `conflict` when a link is in its place, which a command may have made to be
+ * shown another folder.
+ */
+function unlinked({ name, path }: Row): string {
+  const real = existingFolder(path)
+  if (real === path) return path
+  throw new CadreError('conflict', `the folder of workspace ${name}, ${path}, was replaced by a link to ${real}`, {
+    details: [{ path: '/workspace', message: 'remove the workspace, and add the folder that is meant' }],
+  })
 }

@@ -1,6 +1,7 @@
 // Accepts and reads JSON bodies: limited in size however they are sent, in UTF-8, valid JSON, and limited in depth.
 
 import { CadreError } from '../error.ts'
+import { chunksIn } from '../stream.ts'
 
 export const MIB = 1024 * 1024
 
@@ -66,7 +67,7 @@ async function takeChunks(request: Request, limit: number): Promise<Uint8Array> 
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of request.body) {
+  for await (const chunk of chunksIn(request.body)) {
     size += chunk.length
     if (size > limit) throw tooLarge(limit)
     chunks.push(chunk)

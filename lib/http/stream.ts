@@ -1,7 +1,11 @@
 // Replies that are written in pieces: large JSON that does not delay other calls, and server-sent events.
 
+import { takeTurns } from '../turns.ts'
+
 /** The number of characters that are collected before a piece is sent. */
 const PIECE = 64 * 1024
+/** What waits for a reader of events, in bytes, before the next event is asked for. */
+const AHEAD = 256 * 1024
 /** A comment is sent this often, so that neither a proxy nor the server's idle limit closes a quiet stream. */
 const COMMENT_MS = 15_000
 
@@ -54,24 +58,40 @@ export function eventStream(
   const gone = new AbortController()
   const encoder = new TextEncoder()
   const until = AbortSignal.any([signal, gone.signal])
-  const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (text: string) => {
-        if (!gone.signal.aborted) controller.enqueue(encoder.encode(text))
+  let taken = () => {}
+  gone.signal.addEventListener('abort', () => taken())
+  const pump = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const send = (text: string) => {
+      if (!gone.signal.aborted) controller.enqueue(encoder.encode(text))
+    }
+    send(': open\n\n')
+    const comments = setInterval(() => controller.desiredSize! > 0 && send(': \n\n'), COMMENT_MS)
+    const endTurn = takeTurns()
+    try {
+      for await (const event of events(until)) {
+        send(format(event))
+        await endTurn()
+        while (controller.desiredSize! <= 0 && !gone.signal.aborted) {
+          await new Promise<void>(resolve => {
+            taken = resolve
+          })
+        }
       }
-      send(': open\n\n')
-      const comments = setInterval(() => send(': \n\n'), COMMENT_MS)
-      try {
-        for await (const event of events(until)) send(format(event))
-        if (!gone.signal.aborted) controller.close()
-      } catch (error) {
-        if (!gone.signal.aborted) controller.error(error)
-      } finally {
-        clearInterval(comments)
-      }
+      if (!gone.signal.aborted) controller.close()
+    } catch (error) {
+      if (!gone.signal.aborted) controller.error(error)
+    } finally {
+      clearInterval(comments)
+    }
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: controller => void pump(controller),
+      pull: () => taken(),
+      cancel: () => gone.abort(),
     },
-    cancel: () => gone.abort(),
-  })
+    new ByteLengthQueuingStrategy({ highWaterMark: AHEAD }),
+  )
   return new Response(body, { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
 }
 

@@ -9,6 +9,7 @@ import { orgOf, type RealmCaller } from './callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, toldName } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { answer, type Given, type JobRow, type Verdict } from './queue.ts'
+import { endWaiting } from './quotas.ts'
 import { traceWait } from './run-tracing.ts'
 import { cancelQueued, keepEnded, refuseRun } from './runs.ts'
 
@@ -65,12 +66,17 @@ async function follow(
   await record(hub, tx, caller, ...deeds)
   const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
   if (begun.length > 0) await pinRuns(hub.store, tx, { runs: JSON.stringify(begun), daemonId })
+  const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && leaves(each))
+  await endWaiting(hub, tx, realm_id, begins.length)
   for (const job of jobs) {
     if (job.kind === 'resume' && job.state === 'failed') await keepEnded(hub, tx, job.run_id)
     if (job.kind === 'run' && job.state === 'cancelled') await cancelQueued(hub, tx, job)
     if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job, await toldName(hub, tx, daemon))
   }
 }
+
+/** Whether the answer is the one with which a run waits no longer. */
+const leaves = ({ job, before }: Exclude<Verdict, CadreError>) => before === 'leased' && job.state !== 'leased'
 
 /** Why an order was refused, which stands nowhere else for people; why a run was, stands in the run. */
 function reasonOf({ kind, error }: JobRow): string {

@@ -1,8 +1,9 @@
 // The audit log: who changed what, with which token and from which address. An entry is written in the transaction of
-// the change. Sign-ins with a wrong password are recorded too.
+// the change, and sealed into the chain of its org afterwards (audit-chain.ts). Sign-ins with a wrong password are recorded
+// too.
 
 import { rowWriter } from '../../db/hub/row-writer.ts'
-import type { Db } from '../../db/hub/store.ts'
+import { afterCommit, type Db } from '../../db/hub/store.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
@@ -35,8 +36,9 @@ export function record(hub: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Pro
 }
 
 /** The same for deeds of several callers. */
-export function recordAll({ store, now }: Hub, tx: Db, done: readonly { by: Doer | null; deed: Deed }[]) {
+export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly { by: Doer | null; deed: Deed }[]) {
   const at = now()
+  afterCommit(tx, () => sealing.wake())
   return putEntries(
     store,
     tx,

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { isPostgres } from '../../db/hub/store.ts'
 import { isAllowEntry } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
+import type { QuotaValues } from '../wire/quotas.ts'
 import { type ArtifactStore, artifactStore } from './artifacts/artifacts.ts'
+import { siteQuotas } from './site-quotas.ts'
 
 export interface HubFlags {
   host?: string
@@ -24,12 +26,17 @@ export interface HubConfig {
   key: string | undefined
   trustProxy: boolean
   webhookAllow: string[]
+  quotas: QuotaValues
   metricsToken: string | undefined
   artifacts: ArtifactStore | null
   /** How long a hub that was told to stop still answers. */
   drainMs: number
   keepRunsDays: number
+  keepAuditDays: number
 }
+
+/** How long entries of the audit log are kept, unless `CADRE_KEEP_AUDIT_DAYS` says otherwise. */
+export const KEEP_AUDIT_DAYS = 400
 
 type Environment = Record<string, string | undefined>
 
@@ -51,11 +58,13 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
     key: env.CADRE_HUB_KEY || undefined,
     trustProxy: ['1', 'true', 'yes'].includes(env.CADRE_TRUST_PROXY ?? ''),
+    quotas: siteQuotas(env),
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
     artifacts: artifactStore(env),
     drainMs: wholeNumber('CADRE_DRAIN_SECONDS', env.CADRE_DRAIN_SECONDS ?? '0', 3_600) * 1_000,
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
+    keepAuditDays: wholeNumber('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS ?? String(KEEP_AUDIT_DAYS), 36_500),
   }
 }
 

@@ -8,11 +8,11 @@ import { rowWriter } from '../../db/hub/row-writer.ts'
 export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
   const { runs } = store
   const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = runs
-  const { tree_key, team, state, attempt, created_at, completed_at, concurrency_key } = runs
-  const { log_lines, log_last, log_missing, log_ended, log_kept } = runs
+  const { tree_key, team, state, attempt, created_at, completed_at, concurrency_key, beside } = runs
+  const { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut } = runs
   const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
-  const standing = { tree_key, team, state, attempt, created_at, completed_at, concurrency_key }
-  const log = { log_lines, log_last, log_missing, log_ended, log_kept }
+  const standing = { tree_key, team, state, attempt, created_at, completed_at, concurrency_key, beside }
+  const log = { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut }
   return db
     .select({ ...place, ...standing, ...log })
     .from(runs)
@@ -32,7 +32,7 @@ export const phaseAttempts = prepared((store, db, slot: Slot<'keys'>) => {
   const { phases } = store
   const key = and(eq(phases.run_id, sql`t.value->>0`), eq(phases.index, sql`CAST(t.value->>1 AS bigint)`))
   return db
-    .select({ run_id: phases.run_id, index: phases.index, attempt: phases.attempt })
+    .select({ run_id: phases.run_id, index: phases.index, attempt: phases.attempt, beside: phases.beside })
     .from(rowsFrom(store, slot('keys')))
     .innerJoin(phases, key)
 })
@@ -40,7 +40,7 @@ export const phaseAttempts = prepared((store, db, slot: Slot<'keys'>) => {
 export const reviewStates = prepared((store, db, slot: Slot<'ids'>) => {
   const { reviews } = store
   return db
-    .select({ id: reviews.id, run_id: reviews.run_id, state: reviews.state })
+    .select({ id: reviews.id, run_id: reviews.run_id, state: reviews.state, beside: reviews.beside })
     .from(reviews)
     .where(isAmong(store, reviews.id, slot('ids')))
 })
@@ -69,6 +69,8 @@ export const putNumbers = prepared((store, db, slot: Slot<'rows'>) => {
       log_missing: sql`t.value->>4`,
       log_ended: sql`CAST(t.value->>5 AS boolean)`,
       log_kept: sql`CAST(t.value->>6 AS boolean)`,
+      log_bytes: sql`CAST(t.value->>7 AS bigint)`,
+      log_cut: sql`CAST(t.value->>8 AS boolean)`,
     })
     .from(rowsFrom(store, slot('rows')))
     .where(eq(runs.run_id, sql`t.value->>0`))
@@ -88,7 +90,8 @@ const TOLD = ['daemon_id', 'run_name', 'team', 'version', 'state', 'reason', 'er
 const TIMES = ['workspace', 'attempt', 'started_at', 'completed_at'] as const
 const PLACE = ['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const
 
-const NUMBERS = ['rev', 'log_lines', 'log_last', 'log_missing', 'log_ended', 'log_kept'] as const
+const LOG = ['log_lines', 'log_last', 'log_missing', 'log_ended', 'log_kept', 'log_bytes', 'log_cut'] as const
+const NUMBERS = ['rev', 'beside', ...LOG] as const
 
 export const putRuns = rowWriter({
   table: ({ runs }) => runs,
@@ -97,7 +100,7 @@ export const putRuns = rowWriter({
 })
 
 const OF_PHASE = ['name', 'type', 'agent', 'action', 'state', 'reason', 'attempt', 'depends_on', 'error', 'ok'] as const
-const RESULT = ['text', 'data', 'files', 'started_at', 'completed_at'] as const
+const RESULT = ['text', 'data', 'files', 'started_at', 'completed_at', 'beside'] as const
 
 export const putPhases = rowWriter({
   table: ({ phases }) => phases,
@@ -139,7 +142,7 @@ const QUESTION = [
   'reviewers',
   'created_at',
 ] as const
-const DECISION = ['state', 'decision', 'decided_by', 'comment', 'decided_at'] as const
+const DECISION = ['state', 'decision', 'decided_by', 'comment', 'decided_at', 'beside'] as const
 
 export const putReviews = rowWriter({
   table: ({ reviews }) => reviews,

@@ -6,6 +6,7 @@
 import { and, eq } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
+import type { Beside } from '../../db/hub/work.ts'
 import type { takeTurns } from '../turns.ts'
 import type { DaemonRow } from './daemons.ts'
 import {
@@ -25,8 +26,20 @@ import {
   runFacts,
 } from './draft-statements.ts'
 import type { Hub } from './hub.ts'
+import {
+  dropLarge,
+  type LargeValue,
+  type Limits,
+  ownerOf,
+  PHASE_LIMITS,
+  putLarge,
+  REVIEW_LIMITS,
+  RUN_LIMITS,
+  setAside,
+} from './large-values.ts'
 import { type LogColumns, withLines } from './log-state.ts'
 import { giveUpPlace, rejoin } from './places.ts'
+import { addBytes, logRoom } from './quotas.ts'
 import type { ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 import { tellRunStates } from './webhooks.ts'
@@ -44,19 +57,20 @@ export type RunFacts = Pick<
       | 'call_path'
       | 'call_depth'
     )
-  | ('tree_key' | 'team' | 'state' | 'attempt' | 'created_at' | 'completed_at' | 'concurrency_key')
+  | ('tree_key' | 'team' | 'state' | 'attempt' | 'created_at' | 'completed_at' | 'concurrency_key' | 'beside')
 > &
   LogColumns &
-  Pick<ReportedRun, 'log_kept'>
+  Pick<ReportedRun, 'log_kept' | 'log_bytes' | 'log_cut'>
 
 /** What a daemon tells of a run: its row without what only the hub knows. */
 export type ToldRun = Omit<
   ReportedRun,
-  'job_id' | 'concurrency_key' | 'rev' | 'log_lines' | 'log_last' | 'log_missing' | 'log_ended' | 'log_kept'
+  | ('job_id' | 'concurrency_key' | 'rev' | 'beside')
+  | ('log_lines' | 'log_last' | 'log_missing' | 'log_ended' | 'log_kept' | 'log_bytes' | 'log_cut')
 >
 
-type PhaseRow = Tables['phases']['$inferSelect']
-type ReviewRow = Tables['reviews']['$inferSelect']
+type PhaseRow = Omit<Tables['phases']['$inferSelect'], 'beside'>
+type ReviewRow = Omit<Tables['reviews']['$inferSelect'], 'beside'>
 type ReceiptRow = Tables['receipts']['$inferSelect']
 type ArtifactRow = Tables['artifacts']['$inferSelect']
 type LogRow = Tables['logs']['$inferSelect']
@@ -67,6 +81,8 @@ export interface Named {
   runs: Iterable<string>
   phases: readonly [runId: string, index: number][]
   reviews: readonly string[]
+  /** Whether there are lines of logs. */
+  lines: boolean
 }
 
 type EndTurn = ReturnType<typeof takeTurns>
@@ -81,6 +97,8 @@ export class Draft {
   readonly #holders = new Map<string, string | null>()
   readonly #attempts = new Map<string, number>()
   readonly #reviewed = new Map<string, Pick<ReviewRow, 'run_id' | 'state'>>()
+  /** The columns that lay beside phases and reviews, by their keys. */
+  readonly #beside = new Map<string, Beside>()
   readonly #teams = new Map<string, Promise<boolean>>()
   readonly #touched = new Set<RunFacts>()
   readonly #toldRuns = new Map<string, ToldRun>()
@@ -96,6 +114,13 @@ export class Draft {
   readonly #receipts = new Map<string, ReceiptRow>()
   readonly #cleared = new Map<string, Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>>()
   readonly #reviews = new Map<string, ReviewRow>()
+  readonly #large: LargeValue[] = []
+  /** How many bytes of lines the realm has room for; null: any number. */
+  #logRoom: number | null = null
+  #logBytes = 0
+  /** How many lines were left out. */
+  cutLines = 0
+  readonly #left: Omit<LargeValue, 'value'>[] = []
 
   constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
     this.#hub = hub
@@ -104,9 +129,10 @@ export class Draft {
   }
 
   /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
-  async read({ runs, phases, reviews }: Named, endTurn: EndTurn): Promise<void> {
+  async read({ runs, phases, reviews, lines }: Named, endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
+    if (lines) this.#logRoom = await logRoom(this.#hub, tx, this.#daemon.realm_id)
     for (const ids of inParts([...runs])) {
       for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
       await endTurn()
@@ -117,13 +143,17 @@ export class Draft {
       await endTurn()
     }
     for (const keys of inParts(phases)) {
-      for (const { run_id, index, attempt } of await phaseAttempts(store, tx, { keys })) {
+      for (const { run_id, index, attempt, beside } of await phaseAttempts(store, tx, { keys })) {
         this.#attempts.set(keyOf(run_id, index), attempt)
+        if (beside !== null) this.#beside.set(keyOf(run_id, index), beside)
       }
       await endTurn()
     }
     for (const ids of inParts(reviews)) {
-      for (const row of await reviewStates(store, tx, { ids })) this.#reviewed.set(row.id, row)
+      for (const { beside, ...row } of await reviewStates(store, tx, { ids })) {
+        this.#reviewed.set(row.id, row)
+        if (beside !== null) this.#beside.set(row.id, beside)
+      }
       await endTurn()
     }
   }
@@ -167,7 +197,7 @@ export class Draft {
     const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = told
     const { tree_key, team, state, attempt, created_at, completed_at } = told
     const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
-    const facts: RunFacts = Object.assign(known ?? { ...NO_LINES, concurrency_key: null }, {
+    const facts: RunFacts = Object.assign(known ?? { ...NO_LINES, concurrency_key: null, beside: null }, {
       ...{ ...place, tree_key, team, state, attempt, created_at, completed_at },
       ...log,
     })
@@ -203,10 +233,26 @@ export class Draft {
   }
 
   lines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
-    for (const { seq, phase, at, stream, text } of change.lines) {
+    const missing = run.log_missing ?? []
+    const isNew = (seq: number) => seq > run.log_last || missing.some(({ from, to }) => seq >= from && seq <= to)
+    const kept = change.lines.filter(({ seq, text }) => !isNew(seq) || this.#hasRoom(run, Buffer.byteLength(text)))
+    for (const { seq, phase, at, stream, text } of kept) {
       this.#logs.push({ run_id: run.run_id, seq, phase, at, stream, text })
     }
-    Object.assign(run, withLines(run, change))
+    const to = change.to ?? change.lines.reduce((last, { seq }) => Math.max(last, seq), run.log_last)
+    Object.assign(run, withLines(run, { ...change, lines: kept, to }))
+  }
+
+  /** Counts the bytes of a line. One for which the realm has no room is left out, and its run says so. */
+  #hasRoom(run: RunFacts, bytes: number): boolean {
+    if (this.#logRoom !== null && bytes > this.#logRoom - this.#logBytes) {
+      run.log_cut = true
+      this.cutLines++
+      return false
+    }
+    run.log_bytes += bytes
+    this.#logBytes += bytes
+    return true
   }
 
   event(row: EventRow): void {
@@ -246,20 +292,51 @@ export class Draft {
     this.#reviews.set(row.id, row)
   }
 
+  /** A row without what is large of it, which is noted to be written beside it. `known` is what lay there. */
+  #apart<Row extends { run_id: string }>(
+    given: Row,
+    owner: string,
+    limits: Limits,
+    known: Beside | null | undefined,
+    stays: Beside | false = false,
+  ): Row & { beside: Beside | null } {
+    const { row, large } = setAside(given, owner, limits)
+    this.#large.push(...large)
+    const beside = stays ? { ...stays, ...row.beside } : row.beside
+    for (const name of Object.keys(known ?? {})) {
+      if (beside?.[name] === undefined) this.#left.push({ run_id: row.run_id, owner, name })
+    }
+    return { ...row, beside }
+  }
+
   /** Writes what has come of the changes. `endTurn` is awaited between the statements. */
   async write(endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
     const { runs, artifacts, receipts } = store
     const numbers = await this.#numbers(endTurn)
-    const told = [...this.#toldRuns.values()].map(run => ({ ...run, ...numbers.get(run.run_id)! }))
+    const told = [...this.#toldRuns.values()].map(run => {
+      const known = this.#runs.get(run.run_id)!.beside
+      // A report without deliveries leaves those of an earlier one.
+      const stays = run.deliveries === null && known?.deliveries !== undefined && { deliveries: known.deliveries }
+      return { ...this.#apart(run, ownerOf.run, RUN_LIMITS, known, stays), ...numbers.get(run.run_id)! }
+    })
+    const phases = [...this.#phases.values()].map(row =>
+      this.#apart(row, ownerOf.phase(row.index), PHASE_LIMITS, this.#beside.get(keyOf(row.run_id, row.index))),
+    )
+    const reviews = [...this.#reviews.values()].map(row =>
+      this.#apart(row, ownerOf.review(row.id), REVIEW_LIMITS, this.#beside.get(row.id)),
+    )
     await putRuns(store, tx, told, endTurn)
     for (const run_id of this.#moved) {
       const { tree_key } = this.#toldRuns.get(run_id)!
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
     }
-    await putPhases(store, tx, [...this.#phases.values()], endTurn)
+    await putPhases(store, tx, phases, endTurn)
     await putLogs(store, tx, this.#logs, endTurn)
+    if (this.#logRoom !== null && this.#logBytes > 0) {
+      await addBytes(this.#hub, tx, this.#daemon.realm_id, 'log_bytes', this.#logBytes)
+    }
     await putEvents(store, tx, this.#events, endTurn)
     for (const { run_id, phase } of this.#rewritten) {
       await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase)))
@@ -270,11 +347,14 @@ export class Draft {
       await tx.delete(receipts).where(cleared)
     }
     await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
-    await putReviews(store, tx, [...this.#reviews.values()], endTurn)
+    await putReviews(store, tx, reviews, endTurn)
+    for (const gone of this.#left) await dropLarge(store, tx, gone)
+    // A statement with many of these would be too large.
+    for (const value of this.#large) await putLarge(store, tx, [value], endTurn)
     for (const { run_id } of told) numbers.delete(run_id)
     const others = [...numbers].map(([run_id, { rev, log_missing, ...log }]) => [
       ...[run_id, rev, log.log_lines, log.log_last],
-      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept],
+      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept, log.log_bytes, log.log_cut],
     ])
     for (const rows of inParts(others)) {
       await putNumbers(store, tx, { rows })
@@ -299,8 +379,9 @@ export class Draft {
     }
     return new Map(
       [...this.#touched].map(({ root_run_id, run_id, ...facts }) => {
-        const { log_lines, log_last, log_missing, log_ended, log_kept } = facts
-        return [run_id, { rev: last.get(root_run_id)! + 1, log_lines, log_last, log_missing, log_ended, log_kept }]
+        const { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut } = facts
+        const log = { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut }
+        return [run_id, { rev: last.get(root_run_id)! + 1, ...log }]
       }),
     )
   }
@@ -316,4 +397,7 @@ function inParts(all: readonly unknown[]): string[] {
   return parts
 }
 
-const NO_LINES = { log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false }
+const NO_LINES = {
+  ...{ log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false },
+  ...{ log_bytes: 0, log_cut: false },
+}

@@ -3,6 +3,7 @@
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
 import type { Tracer } from '../trace.ts'
+import type { QuotaValues } from '../wire/quotas.ts'
 import type { ArtifactStore } from './artifacts/artifacts.ts'
 import { type Bell, createBell } from './bell.ts'
 import { Counts } from './counts.ts'
@@ -10,6 +11,8 @@ import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
 import { PackageChecker } from './packages/packages.ts'
 import { createSealer, type Sealer } from './sealer.ts'
+import { Sealing } from './sealing.ts'
+import { siteQuotas } from './site-quotas.ts'
 import { createThrottle, type Throttle } from './throttle.ts'
 
 /** What the hash of a password costs. */
@@ -39,11 +42,15 @@ export interface Hub {
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
+  /** Of the audit log. */
+  readonly sealing: Sealing
   readonly passwordCost: PasswordCost
   /** Whether the caller's address is read from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
   /** Addresses, ranges and names that webhooks may reach although they are not public (`CADRE_WEBHOOK_ALLOW`). */
   readonly webhookAllow: readonly string[]
+  /** The quotas of realms that have none of their own (`CADRE_QUOTA_*`). */
+  readonly quotas: QuotaValues
   /** Whoever presents it may read `/metrics` (`CADRE_METRICS_TOKEN`). */
   readonly metricsToken: string | null
   /** Where files of runs are kept (`CADRE_ARTIFACTS`). Null: they stay on the daemons. */
@@ -65,6 +72,8 @@ export interface HubOptions {
   passwordCost?: PasswordCost
   trustProxy?: boolean
   webhookAllow?: readonly string[]
+  /** The default is what the environment says. */
+  quotas?: QuotaValues
   metricsToken?: string | undefined
   artifacts?: ArtifactStore | null
   tracer?: Tracer | null
@@ -75,7 +84,7 @@ export interface HubOptions {
 
 export function createHub(options: HubOptions): Hub {
   const { store, log, now = Date.now, key, passwordCost = PASSWORD_COST, trustProxy = false } = options
-  const { webhookAllow = [] } = options
+  const { webhookAllow = [], quotas = siteQuotas(process.env) } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, now)
@@ -91,9 +100,11 @@ export function createHub(options: HubOptions): Hub {
     bell: createBell(store.channel),
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
+    sealing: new Sealing(log),
     passwordCost,
     trustProxy,
     webhookAllow,
+    quotas,
     metricsToken: options.metricsToken ?? null,
     artifacts: options.artifacts ?? null,
     tracer: options.tracer ?? null,

@@ -5,23 +5,21 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lt } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import type { Tables } from '../../db/hub/schema.ts'
+import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
-import { matches } from '../schema.ts'
 import { sizeText } from '../size.ts'
-import { Type } from '../type.ts'
-import { AnyText } from '../wire/parts.ts'
 import type { OfferFile } from '../wire/protocol.ts'
 import { type ArtifactStore, UPLOAD_URL_SECONDS } from './artifacts/artifacts.ts'
 import type { RealmCaller } from './callers.ts'
-import type { DaemonRow } from './daemons.ts'
+import { awaitsApproval, type DaemonRow, findDaemon } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { refuseDispatched } from './sync.ts'
+import { countOf } from './list-total.ts'
+import { addBytes, takeStored } from './quotas.ts'
 
 type KeptRow = Tables['keptFiles']['$inferSelect']
 type Offered = Pick<Static<typeof OfferFile.body>, 'run_id' | 'sha256' | 'bytes'>
 
-const FileRecord = Type.Object({ name: AnyText, path: AnyText, bytes: Type.Integer(), sha256: AnyText })
-export type ReportedFile = Static<typeof FileRecord> & { phase: string }
+export type ReportedFile = Omit<Tables['artifacts']['$inferSelect'], 'run_id'>
 
 /** A file is removed this much later than its URL ends, so that an upload that is under way leaves nothing behind. */
 const SLACK_MS = 45 * 60_000
@@ -33,7 +31,10 @@ export function storeOf({ artifacts }: Hub): ArtifactStore {
   throw new CadreError('conflict', 'this hub keeps no files of runs, because CADRE_ARTIFACTS is not set')
 }
 
-/** The record of a file that this daemon may send, made if it is new. Throws when the daemon may not send it. */
+/**
+ * The record of a file that this daemon may send, made if it is new. A file is taken only from a daemon that somebody
+ * approved, and only if a phase of a run that it holds has recorded this content. Throws when the daemon may not send it.
+ */
 export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow, offered: Offered): Promise<KeptRow> {
   const { most } = storeOf(hub)
   const { keptFiles, runs } = hub.store
@@ -43,7 +44,10 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
     const held = and(eq(runs.run_id, run_id), eq(runs.daemon_id, daemon.id), eq(runs.realm_id, daemon.realm_id))
     const [run] = await tx.select({ root: runs.root_run_id }).from(runs).where(held)
     if (!run) throw new CadreError('not_found', `there is no run ${run_id} that this daemon holds`)
-    if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, run.root)
+    if ((await findDaemon(hub, tx, daemon.id))?.approved_at == null) {
+      throw new CadreError('forbidden', `the files of run ${run_id} wait for ${awaitsApproval(daemon.name)}`)
+    }
+    await refuseUnrecorded(hub, tx, offered)
     const one = and(eq(keptFiles.root_run_id, run.root), eq(keptFiles.sha256, sha256))
     const [known] = await tx.select().from(keptFiles).where(one)
     if (known && (known.bytes !== bytes || known.kept_for === null)) {
@@ -53,6 +57,7 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
       )
     }
     if (known && known.stored_at !== null) return known
+    if (!known) await takeStored(hub, tx, daemon.realm_id, bytes)
     const row = { realm_id: daemon.realm_id, root_run_id: run.root, sha256, bytes, kept_for: run.root }
     const asked = { asked_at: hub.now() }
     await tx
@@ -61,6 +66,15 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
       .onConflictDoUpdate({ target: [keptFiles.root_run_id, keptFiles.sha256], set: asked })
     return { ...row, ...asked, stored_at: null }
   })
+}
+
+/** Throws unless a phase has recorded the content. The daemon may report it later, and then offers it again. */
+async function refuseUnrecorded({ store }: Hub, tx: Db, { run_id, sha256, bytes }: Offered): Promise<void> {
+  const { artifacts } = store
+  const content = and(eq(artifacts.run_id, run_id), eq(artifacts.sha256, sha256), eq(artifacts.bytes, bytes))
+  const [recorded] = await tx.select({ path: artifacts.path }).from(artifacts).where(content).limit(1)
+  if (recorded) return
+  throw new CadreError('conflict', `no phase of run ${run_id} has recorded a file ${sha256} of ${bytes} bytes`)
 }
 
 /** Records that the store has the file, if it does. */
@@ -74,25 +88,27 @@ export async function settleFile(hub: Hub, caller: RealmCaller, file: KeptRow): 
 }
 
 /** The files that the phases of a run have recorded, by their paths. */
-export async function reportedFiles({ store }: Hub, runId: string): Promise<ReportedFile[]> {
-  const { artifacts, phases, db } = store
-  const reported = await db
-    .select({ name: phases.name, files: phases.files })
-    .from(phases)
-    .where(eq(phases.run_id, runId))
-  // What a phase reports now comes before what was reported of it file by file.
-  const whole = new Set(reported.filter(({ files }) => files.length > 0).map(({ name }) => name))
-  const single = await db.select().from(artifacts).where(eq(artifacts.run_id, runId))
-  const found = [
-    ...reported.flatMap(({ name: phase, files }) =>
-      files.flatMap(file => (matches(FileRecord, file) ? { ...file, phase } : [])),
-    ),
-    ...single.filter(({ phase }) => !whole.has(phase)),
-  ]
-  return found
-    .map(({ phase, name, path, bytes, sha256 }) => ({ phase, name, path, bytes, sha256 }))
-    .sort((a, b) => (a.path < b.path ? -1 : 1))
+export async function reportedFiles({ store }: Hub, runId: string, at: { limit: number; offset: number }) {
+  const { artifacts, db } = store
+  const ofRun = eq(artifacts.run_id, runId)
+  const files: ReportedFile[] = await db
+    .select(COLUMNS(store))
+    .from(artifacts)
+    .where(ofRun)
+    .orderBy(asc(artifacts.path))
+    .limit(at.limit)
+    .offset(at.offset)
+  return { files, total: await countOf(db, artifacts, ofRun) }
 }
+
+/** The file with this path that a phase of the run has recorded. */
+export async function reportedFile({ store }: Hub, runId: string, path: string): Promise<ReportedFile | undefined> {
+  const { artifacts, db } = store
+  const one = and(eq(artifacts.run_id, runId), eq(artifacts.path, path))
+  return (await db.select(COLUMNS(store)).from(artifacts).where(one))[0]
+}
+
+const COLUMNS = ({ artifacts: { phase, name, path, bytes, sha256 } }: Store) => ({ phase, name, path, bytes, sha256 })
 
 /** Those of `files` that the store has, by their SHA-256. */
 export async function storedOf({ artifacts, store }: Hub, rootId: string, files: ReportedFile[]): Promise<Set<string>> {
@@ -132,7 +148,10 @@ export async function removeLeftFiles(hub: Hub): Promise<void> {
       inArray(keptFiles.sha256, gone),
       lt(keptFiles.asked_at, before),
     )
-    await store.write(tx => tx.delete(keptFiles).where(removed))
+    await store.write(async tx => {
+      const forgotten = await tx.delete(keptFiles).where(removed).returning()
+      for (const { realm_id, bytes } of forgotten) await addBytes(hub, tx, realm_id, 'stored_bytes', -bytes)
+    })
   }
   await place.tidy()
 }

@@ -1,8 +1,9 @@
 // The total number of entries in a list, whichever page is read.
 
-import { type SQL, sql } from 'drizzle-orm'
+import { count, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Db } from '../../db/hub/store.ts'
+import { counted, MOST_COUNTED } from '../wire/page.ts'
 
 export async function countOf(db: Db, table: SQLiteTable, where?: SQL): Promise<number> {
   const [row] = await db
@@ -10,4 +11,16 @@ export async function countOf(db: Db, table: SQLiteTable, where?: SQL): Promise<
     .from(table)
     .where(where)
   return row!.total
+}
+
+/** The same for a long list, which is counted only up to a bound. */
+export async function countUpTo(db: Db, table: SQLiteTable, where?: SQL) {
+  const some = db
+    .select({ one: sql`1`.as('one') })
+    .from(table)
+    .where(where)
+    .limit(MOST_COUNTED + 1)
+    .as('some')
+  const [row] = await db.select({ found: count() }).from(some)
+  return counted(Number(row!.found))
 }

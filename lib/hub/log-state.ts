@@ -56,14 +56,14 @@ function atMost(limit: number, ranges: LineRange[]): LineRange[] {
 
 /** What is told of the log of a run beside its lines. */
 export function logState(run: ReportedRun) {
-  const { log_last, log_lines, log_missing, log_ended, log_kept: kept } = run
+  const { log_last, log_lines, log_missing, log_ended, log_kept: kept, log_cut: cut } = run
   const missing = log_missing ?? []
   // No daemon has begun a run without a daemon, so nothing was said in it.
   const told = run.daemon_id === null ? ENDED_RUN_STATES.includes(run.state) || null : log_ended
   const reached = log_last >= (log_lines ?? 0)
-  if (told === null || kept) return { complete: kept ? false : null, missing, to_come: null, kept }
+  if (told === null || kept) return { complete: kept ? false : null, missing, to_come: null, kept, cut }
   const to_come = told && reached ? null : { from: log_last + 1, to: reached ? null : log_lines }
-  return { complete: to_come === null && missing.length === 0, missing, to_come, kept }
+  return { complete: to_come === null && missing.length === 0, missing, to_come, kept, cut }
 }
 
 /** Whether lines are still to come of a run that has ended. */

@@ -8,6 +8,7 @@ import type { UserCaller } from './callers.ts'
 import { findDaemon } from './daemons.ts'
 import { askToEnd, firstJob } from './ending.ts'
 import type { Hub } from './hub.ts'
+import { wholeRun } from './large-values.ts'
 import { findPackage } from './packages/packages.ts'
 import { queueRun } from './queue-runs.ts'
 import { keyOf } from './run-keys.ts'
@@ -51,12 +52,13 @@ export async function moveRun(
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     await askToEnd(hub, tx, row, caller.user.id, {})
-    const key = keyOf(found, row.inputs)
+    const { inputs } = await wholeRun(store, tx, row)
+    const key = keyOf(found, inputs)
     return queueRun(hub, tx, {
       caller,
       realm,
       found,
-      inputs: row.inputs,
+      inputs,
       // The new run waits for the end of the old one, which was asked for just now.
       key: key && { ...key, whenFull: 'queue' },
       runName: row.run_name,

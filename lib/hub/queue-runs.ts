@@ -5,20 +5,23 @@ import { type Db, isRefusedValue } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunOrder } from '../wire/jobs.ts'
+import type { Quotas } from '../wire/quotas.ts'
 import { recordAll } from './audit.ts'
 import type { UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
+import { ownerOf, putLarge, RUN_LIMITS, setAside } from './large-values.ts'
 import { refuseEnded } from './live-token.ts'
 import type { JobNeeds } from './needs.ts'
 import type { PackageRow } from './packages/packages.ts'
 import type { AskedKey } from './places.ts'
 import { enqueueAll, type JobRow } from './queue.ts'
+import { takeDispatches } from './quotas.ts'
 import { queueForKey } from './run-keys.ts'
 import { Together } from './together.ts'
 
 export interface NewRun {
   caller: UserCaller
-  realm: { id: string; org_id: number }
+  realm: { id: string; slug: string; org_id: number; quotas: Quotas | null }
   found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
   inputs: JsonObject
   key: AskedKey | null
@@ -68,13 +71,14 @@ export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun
 async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<QueuedRun[]> {
   const { store } = hub
   const now = hub.now()
+  for (const some of Map.groupBy(runs, ({ realm }) => realm.id).values()) {
+    await takeDispatches(hub, tx, some[0]!.realm, some.length)
+  }
   // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
   // delivered in the order of their ids, which are made in the order in which the runs were asked for.
   const all = runs.map(run => ({ ...run, runId: Bun.randomUUIDv7() as string, jobId: Bun.randomUUIDv7() as string }))
-  await putRuns(
-    store,
-    tx,
-    all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace }) => ({
+  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace }) => {
+    const row = {
       run_id: runId,
       realm_id: realm.id,
       job_id: jobId,
@@ -91,8 +95,15 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
       workspace,
       attempt: 0,
       created_at: now,
-    })),
+    }
+    return setAside(row, ownerOf.run, { inputs: RUN_LIMITS.inputs })
+  })
+  await putRuns(
+    store,
+    tx,
+    rows.map(({ row }) => row),
   )
+  for (const value of rows.flatMap(({ large }) => large)) await putLarge(store, tx, [value])
   const jobs = await enqueueAll(
     store,
     tx,
@@ -142,5 +153,6 @@ const putRuns = rowWriter({
   columns: [
     ...(['run_id', 'realm_id', 'job_id', 'run_name', 'root_run_id', 'call_path', 'call_depth', 'tree_key'] as const),
     ...(['team', 'version', 'state', 'inputs', 'concurrency_key', 'workspace', 'attempt', 'created_at'] as const),
+    'beside',
   ],
 })

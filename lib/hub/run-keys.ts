@@ -10,6 +10,7 @@ import { type HeldKey, inputsFor, keyFrom } from '../team/team.ts'
 import { skippedFor } from '../wire/concurrency.ts'
 import { makeRoom } from './ending.ts'
 import type { Hub } from './hub.ts'
+import { wholeRun } from './large-values.ts'
 import type { PackageRow } from './packages/packages.ts'
 import { type AskedKey, holdersNamed, type PlaceRow, takePlace } from './places.ts'
 import type { JobRow } from './queue.ts'
@@ -62,7 +63,7 @@ export async function resumeForKey(
   found: PackageRow | null,
   job: JobRow,
 ): Promise<void> {
-  const key = found && keyOf(found, row.inputs)
+  const key = found && keyOf(found, (await wholeRun(hub.store, tx, row)).inputs)
   if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
   const place = await takePlace(hub, tx, row, key)
   if (place.state !== 'waits') return

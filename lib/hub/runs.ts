@@ -11,9 +11,11 @@ import { ENDED_RUN_STATES, RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { wholeRun } from './large-values.ts'
 import { overdueRealms, sweep } from './overdue.ts'
 import { giveUpPlace } from './places.ts'
 import type { JobRow } from './queue.ts'
+import { addBytes, endWaiting } from './quotas.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 import { tellRunStates } from './webhooks.ts'
 
@@ -55,10 +57,28 @@ export const newestFirst = ({ runs }: Store, state: string | undefined): SQL[] =
   return [sql`${created} DESC`, sql`${runs.run_id} DESC`]
 }
 
-/** The public record of a run: its row without the columns that only the hub uses. */
+/**
+ * A run as lists and events have it: its row without the columns that only the hub uses. Of inputs and outputs that are
+ * large it has the number of bytes.
+ */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
-  const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row
-  return { ...told, job_id, state }
+  const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...rest } = row
+  const { log_bytes, log_cut, beside, inputs, ...told } = rest
+  const { inputs: inputs_bytes, outputs: outputs_bytes } = beside ?? {}
+  return {
+    ...told,
+    inputs: inputs_bytes === undefined ? inputs : null,
+    ...(inputs_bytes !== undefined && { inputs_bytes }),
+    ...(outputs_bytes !== undefined && { outputs_bytes }),
+    job_id,
+    state,
+  }
+}
+
+/** A run as `runs/get` has it. */
+export async function wholeRecord(store: Store, found: { row: ReportedRun; state: string }) {
+  const row = { ...(await wholeRun(store, store.db, found.row)), beside: null }
+  return { ...runRecord(row, found.state), inputs: row.inputs, deliveries: row.deliveries ?? [] }
 }
 
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
@@ -82,7 +102,9 @@ export async function readableRun({ store, now }: Hub, caller: UserCaller, runId
 /** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
 export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
   const { store, now } = hub
-  for (const { job, reason, cancelled } of await sweep(store, tx, realmId, now())) {
+  const lost = await sweep(store, tx, realmId, now())
+  await endWaiting(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
+  for (const { job, reason, cancelled } of lost) {
     if (job.kind === 'resume') {
       await keepEnded(hub, tx, job.run_id)
       continue
@@ -119,6 +141,7 @@ export async function skipQueued(hub: Hub, tx: Db, job: JobRow, end: ReturnType<
   const { jobs } = hub.store
   const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
   await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
+  await endWaiting(hub, tx, job.realm_id, 1)
   await endQueued(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
 }
 
@@ -206,7 +229,8 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
 }
 
 /** Deletes the root runs that ended before `before`, with their trees. Returns the number of deleted runs. */
-export async function forgetRuns({ store }: Hub, before: number): Promise<number> {
+export async function forgetRuns(hub: Hub, before: number): Promise<number> {
+  const { store } = hub
   const { runs } = store
   return store.write(async tx => {
     const old = tx
@@ -222,7 +246,14 @@ export async function forgetRuns({ store }: Hub, before: number): Promise<number
       .limit(200)
     const roots = (await old).map(({ id }) => id)
     if (roots.length === 0) return 0
-    const gone = await tx.delete(runs).where(inArray(runs.root_run_id, roots)).returning({ id: runs.run_id })
+    const gone = await tx
+      .delete(runs)
+      .where(inArray(runs.root_run_id, roots))
+      .returning({ realm: runs.realm_id, bytes: runs.log_bytes })
+    for (const [realm, those] of Map.groupBy(gone, each => each.realm)) {
+      const bytes = those.reduce((sum, each) => sum + each.bytes, 0)
+      if (bytes > 0) await addBytes(hub, tx, realm, 'log_bytes', -bytes)
+    }
     return gone.length
   })
 }

@@ -5,13 +5,17 @@ import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/store.ts'
 import { messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
+import { line } from '../printable.ts'
+import { tell } from '../terminal.ts'
 import { openTracer } from '../tracing.ts'
 import { firstStart } from './accounts.ts'
-import type { HubConfig } from './config.ts'
+import { forgetAudit, sealAudit } from './audit-chain.ts'
+import { type HubConfig, KEEP_AUDIT_DAYS } from './config.ts'
 import { ONLINE_MS } from './daemons.ts'
 import { createHub, type Hub } from './hub.ts'
 import { removeLeftFiles } from './kept-files.ts'
 import { passSilentHolders } from './places.ts'
+import { countAllUse } from './quotas.ts'
 import { forgetRuns, loseOverdueRuns } from './runs.ts'
 import { forgetDeliveries, sendWebhooks } from './webhook-delivery.ts'
 import { tellStaleDaemons } from './webhooks.ts'
@@ -22,14 +26,14 @@ const LOOK_MS = 2_000
 
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
-  const { database, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder } = config
+  const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log)
-  const options = { log, tracer, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder }
+  const options = { log, tracer, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder }
   const hub = createHub({ store: await openStore(database), ...options })
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
-    process.stderr.write(`first start: account ${config.admin.username} with password ${password} (shown only now)\n`)
+    tell(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
   }
   const close = async () => {
     await hub.close()
@@ -39,10 +43,13 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
 }
 
 /**
- * Ends overdue runs and looks for silent daemons every two seconds, deletes what is old every hour, and sends webhooks,
+ * Ends overdue runs and looks for silent daemons every two seconds, seals the audit log, deletes what is old every hour, and sends webhooks,
  * until the returned function is called.
  */
-export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRunsDays'>): () => Promise<void> {
+export function keepChores(
+  hub: Hub,
+  { keepRunsDays, keepAuditDays = KEEP_AUDIT_DAYS }: Pick<HubConfig, 'keepRunsDays'> & Partial<HubConfig>,
+): () => Promise<void> {
   let busy = false
   let next = 0
   // While this hub was away, no daemon could call it.
@@ -55,12 +62,16 @@ export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRuns
     if (hub.now() >= daemonsJudged) {
       await chore(hub, 'silent daemons could not be found', () => tellStaleDaemons(hub))
     }
+    // Those of a command, or of a hub that was killed.
+    hub.sealing.wake()
     if (Date.now() >= next) {
       next = Date.now() + HOUR_MS
+      await chore(hub, 'what realms use could not be counted', () => countAllUse(hub))
       await chore(hub, 'old runs could not be deleted', () => forgetOld(hub, keepRunsDays, forgetRuns))
       await chore(hub, 'old webhook deliveries could not be deleted', () =>
         forgetOld(hub, keepRunsDays, forgetDeliveries),
       )
+      await chore(hub, 'old audit entries could not be removed', () => forgetOld(hub, keepAuditDays, forgetAudit))
       await chore(hub, 'files of deleted runs could not be removed', () => removeLeftFiles(hub))
     }
     busy = false
@@ -68,10 +79,11 @@ export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRuns
   void work()
   const chores = setInterval(() => void work(), LOOK_MS)
   chores.unref()
+  hub.sealing.start(() => sealAudit(hub))
   const stopSending = sendWebhooks(hub)
-  return () => {
+  return async () => {
     clearInterval(chores)
-    return stopSending()
+    await Promise.all([hub.sealing.stop(), stopSending()])
   }
 }
 

@@ -2,12 +2,13 @@
 // until the run has ended and its log is complete, or its daemon is silent. For a sub-run that had already ended, the stream says only that it ended; `runs/phases` and
 // `runs/logs` have the rest.
 
-import { and, asc, eq, gt, or } from 'drizzle-orm'
+import { and, eq, gt, or } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
-import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { linesAfter } from './log-lines.ts'
 import { awaitsLines } from './log-state.ts'
+import { phaseHeads } from './phases.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
@@ -27,7 +28,7 @@ export async function* runEvents(
   readable: () => Promise<void>,
 ): AsyncGenerator<ServerEvent> {
   const { store } = hub
-  const { phases, logs, db } = store
+  const { db } = store
   /** For each run of which more may come, what has been sent, and its last log line. */
   const told = new Map<string, Map<string, string>>()
   const lines = new Map<string, number>()
@@ -43,19 +44,12 @@ export async function* runEvents(
   }
 
   async function* details(run_id: string): AsyncGenerator<ServerEvent> {
-    const all = await db.select().from(phases).where(eq(phases.run_id, run_id)).orderBy(phases.index)
-    for (const { index, data: _, ...phase } of all) {
+    for (const { index, data: _, beside: __, ...phase } of await phaseHeads(store, db, run_id)) {
       yield* changed(run_id, 'phase', String(index), { ...phase, position: index })
     }
-    for (let count = LINES; count === LINES; ) {
-      const next = await db
-        .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
-        .from(logs)
-        .where(and(eq(logs.run_id, run_id), gt(logs.seq, lines.get(run_id) ?? 0)))
-        .orderBy(asc(logs.seq))
-        .limit(LINES)
-      count = next.length
-      if (count === 0) return
+    for (;;) {
+      const next = await linesAfter(store, run_id, lines.get(run_id) ?? 0, LINES)
+      if (next.length === 0) return
       lines.set(run_id, next.at(-1)!.seq)
       yield { id: ++id, event: 'log', data: { run_id, lines: next } }
     }
@@ -71,7 +65,7 @@ export async function* runEvents(
     for (let after: string | undefined; ; ) {
       const rows = await runsBelow(hub, top, { since: seen, after, limit: PAGE })
       for (const { row, state } of rows) {
-        const ended = ENDED_RUN_STATES.includes(row.state)
+        const ended = row.completed_at !== null
         yield* changed(row.run_id, 'run', 'run', runRecord(row, state))
         if (!ended || seen >= 0 || row.run_id === top.run_id) yield* details(row.run_id)
         // What changed since `upTo` is read once more, and must be known then.
@@ -83,7 +77,7 @@ export async function* runEvents(
       if (rows.length < PAGE) break
       after = rows.at(-1)!.row.tree_key
     }
-    if (ENDED_RUN_STATES.includes(now.row.state) && !(await moreLinesCome(hub, top))) {
+    if (now.row.completed_at !== null && !(await moreLinesCome(hub, top))) {
       // What arrived since the lines were read.
       yield* details(top.run_id)
       return yield { id: ++id, event: 'end', data: runRecord(now.row) }

@@ -8,9 +8,9 @@ import { CadreError } from '../error.ts'
 import { isObject } from '../json.ts'
 import { matches } from '../schema.ts'
 import { takeTurns } from '../turns.ts'
-import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
+import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, RecordedFile, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
-import { ENDED_RUN_STATES } from '../wire/states.ts'
+import { ENDED_RUN_STATES, RUN_STATES } from '../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from './daemons.ts'
 import { Draft, type Named, type RunFacts, type ToldRun } from './draft.ts'
 import type { Hub } from './hub.ts'
@@ -33,6 +33,8 @@ export interface Applied {
   fresh: number
   /** The runs that changed, by their root run. */
   touched: Map<string, Set<string>>
+  /** How many log lines were left out, because the realm has used up its quota. */
+  cut_lines?: number
 }
 
 /** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
@@ -62,7 +64,8 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   await draft.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
-  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched }
+  const cut = draft.cutLines > 0 && { cut_lines: draft.cutLines }
+  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched, ...cut }
 }
 
 /** The rows that these changes name, before it is known whether they have the form of changes. */
@@ -79,11 +82,13 @@ function namedIn(changes: readonly unknown[]): Named {
     if (isObject(phase) && Number.isSafeInteger(phase.index)) phases.push([run_id, Number(phase.index)])
     if (isObject(review) && isId(review.id)) reviews.push(review.id)
   }
-  return { runs, phases, reviews }
+  return { runs, phases, reviews, lines: changes.some(change => isObject(change) && change.kind === 'log') }
 }
 
 /** Whether it may be the id of a run or of a review. */
 const isId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f-]{36}$/.test(value)
+
+const isRunState = (state: string): boolean => RUN_STATES.some(known => known === state)
 
 const isKind = (kind: string): kind is ChangeKind => Object.hasOwn(CHANGES, kind)
 
@@ -121,6 +126,7 @@ async function admit<K extends ChangeKind>(
   const text = JSON.stringify(change)
   // PostgreSQL cannot store NUL in text.
   const clean = text.includes('\\u0000') ? withoutNul(change) : change
+  if (kind === 'receipt' && isLongKey(clean.receipt)) return 'too_large'
   if (!matches(form, clean)) return 'invalid_request'
   if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
   const known = draft.run(String(change.run_id))
@@ -129,6 +135,10 @@ async function admit<K extends ChangeKind>(
   if (known && Number(change.attempt) < known.attempt) return 'conflict'
   return clean
 }
+
+/** Whether an index cannot take the receipt. */
+const isLongKey = (receipt: unknown): boolean =>
+  isObject(receipt) && Buffer.byteLength(`${receipt.phase}${receipt.entry}`) > MAX_KEY
 
 /** The root run that a change names for a run that is not stored yet. */
 const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => change.run?.root_run_id
@@ -160,8 +170,9 @@ async function applyRun(
 ): Promise<Refusal | null> {
   if (run.run_id !== run_id) return 'invalid_request'
   const { started_at, completed_at, tree_key } = run
-  const over = ENDED_RUN_STATES.includes(run.state)
-  if (over !== (completed_at !== null)) return 'invalid_request'
+  // A run in a state that only its daemon knows has ended if it says when.
+  const over = completed_at !== null
+  if (isRunState(run.state) && ENDED_RUN_STATES.includes(run.state) !== over) return 'invalid_request'
   const found = draft.run(run_id)
   // A draft changes what it knows of a run in place.
   const known = found && { ...found }
@@ -188,7 +199,7 @@ async function applyRun(
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
   }
   if (known) {
-    const again = ENDED_RUN_STATES.includes(known.state) && attempt === known.attempt
+    const again = known.completed_at !== null && attempt === known.attempt
     if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
     if (tree_key !== known.tree_key && admitSubRun(daemon, draft, run)) return 'conflict'
@@ -204,7 +215,7 @@ async function applyRun(
   draft.tellState(told)
   if (known && known.concurrency_key !== null) {
     if (over) draft.turn(known, true)
-    else if (ENDED_RUN_STATES.includes(known.state)) draft.turn(known, false)
+    else if (known.completed_at !== null) draft.turn(known, false)
   }
   return null
 }
@@ -255,10 +266,15 @@ const DETAILS: {
     const known = draft.attemptOf(run_id, phase.index)
     if (known !== undefined && phase.attempt < known) return 'conflict'
     if (known !== undefined && phase.attempt > known) draft.forgetArtifacts(run_id, phase.name)
-    const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files } = phase
+    const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data } = phase
     const { started_at, completed_at } = phase
-    const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files }
+    const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files: [] }
     draft.phase({ run_id, index, ...told, started_at, completed_at })
+    for (const file of phase.files) {
+      if (!matches(RecordedFile, file) || Buffer.byteLength(file.path) > MAX_KEY) continue
+      const { path, bytes, sha256 } = file
+      draft.artifact({ run_id, path, phase: name, name: file.name, bytes, sha256 })
+    }
     return null
   },
   log(draft, run, change) {
@@ -276,7 +292,6 @@ const DETAILS: {
   },
   receipt(draft, { run_id }, { receipt }) {
     const { phase, entry, state, external_id = null, external_url = null } = receipt
-    if (Buffer.byteLength(phase + entry) > MAX_KEY) return 'too_large'
     if (state === 'cleared') draft.clearReceipt({ run_id, phase, entry })
     else draft.receipt({ run_id, phase, entry, state, receipt: { external_id, external_url } })
     return null

@@ -1,10 +1,11 @@
 // The log of a run together with those of all runs below it, in the order of time, as far as their daemon has reported
 // them.
 
-import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
+import { and, asc, eq, isNotNull } from 'drizzle-orm'
 import { type LogPlace, linesByTime } from '../wire/lines-by-time.ts'
 import type { LogLine, TreeLines } from '../wire/run-records.ts'
 import type { Hub } from './hub.ts'
+import { linesAfter } from './log-lines.ts'
 import type { ReportedRun } from './runs.ts'
 import { below } from './tree-order.ts'
 
@@ -21,7 +22,7 @@ export async function* treeLog(
   whole: boolean,
   readable: () => Promise<void>,
 ): AsyncGenerator<TreeLines> {
-  const { runs, logs, db } = store
+  const { runs, db } = store
   const inTree = whole ? below(store, top.tree_key, true) : eq(runs.run_id, top.run_id)
   const started = await db
     .select({ run_id: runs.run_id, started_at: runs.started_at })
@@ -31,12 +32,7 @@ export async function* treeLog(
   const places = started.map(({ run_id, started_at }): LogPlace => ({ run_id, started_at: started_at! }))
   yield* linesByTime(places, async (runId, after) => {
     await readable()
-    const lines = await db
-      .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
-      .from(logs)
-      .where(and(eq(logs.run_id, runId), gt(logs.seq, after)))
-      .orderBy(asc(logs.seq))
-      .limit(PAGE)
+    const lines = await linesAfter(store, runId, after, PAGE)
     return lines.map(line => ({ ...line, stream: streamOf(line.stream) }))
   })
 }

@@ -5,7 +5,7 @@ import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
 import { awaitsApproval, type DaemonRow, nameAmong, ONLINE_MS, statusOf, whyIdle } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { inWords, lacks } from './needs.ts'
+import { inWords, type JobNeeds, lacks } from './needs.ts'
 import type { JobRow } from './queue.ts'
 
 /** The daemons that a message names. */
@@ -43,9 +43,17 @@ export async function waitingReasons(
         : `daemon ${named(daemon)}, which is ${statusOf(hub, daemon)}`
     }
     if (needs === null) return 'a daemon that is online'
-    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}`
-    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online.map(named))}`
+    const nowhere = offersNowhere(needs, rows)
+    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}${nowhere}`
+    const there = `online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online.map(named))}`
+    return `a daemon with ${inWords(needs)}; ${there}${nowhere}`
   }
+}
+
+/** That no daemon, online or not, offers the workspace of a job. Empty where one does, or the job names none. */
+function offersNowhere({ workspace }: JobNeeds, rows: readonly DaemonRow[]): string {
+  if (workspace === null || rows.some(row => row.workspaces.includes(workspace))) return ''
+  return `; no daemon offers workspace ${workspace}: \`workspaces add FOLDER --offer\` on its machine does`
 }
 
 /**

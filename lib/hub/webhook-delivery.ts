@@ -12,6 +12,7 @@ import { guardedFetch } from '../agent/fetch.ts'
 import { retryAfter } from '../agent/rate-limit.ts'
 import { messageOf } from '../error.ts'
 import type { Hub } from './hub.ts'
+import { delivers } from './owners.ts'
 import { WEBHOOK_BELL } from './webhooks.ts'
 
 type Delivery = Tables['webhookDeliveries']['$inferSelect']
@@ -57,7 +58,8 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       .select({ delivery: deliveries, webhook: webhooks })
       .from(deliveries)
       .innerJoin(webhooks, eq(webhooks.id, deliveries.webhook_id))
-      .where(and(lte(deliveries.next_at, hub.now()), notInArray(deliveries.webhook_id, busy)))
+      // Messages of a webhook whose owner has lost the role wait until somebody takes it over.
+      .where(and(lte(deliveries.next_at, hub.now()), notInArray(deliveries.webhook_id, busy), delivers(store)))
       .orderBy(asc(deliveries.next_at))
       .limit(free)
     for (const { delivery, webhook } of due) {

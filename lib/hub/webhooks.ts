@@ -1,8 +1,9 @@
 // Webhooks of a realm: what happened in the realm becomes a message to each of its webhooks that asks for that event.
-// The messages are written in the transaction of the change, so that none is lost and none is told twice.
+// The messages are written in the transaction of the change, so that none is lost and none is told twice. A webhook whose
+// owner is no admin of the realm any more gets none until another admin takes it over.
 // webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
 
-import { and, eq, isNull, lt, or } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, like, lt, or, sql } from 'drizzle-orm'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../db/hub/store.ts'
@@ -10,6 +11,7 @@ import type { JsonObject } from '../json.ts'
 import type { HookEvent } from '../wire/hooks.ts'
 import { ONLINE_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { delivers } from './owners.ts'
 
 type RunRow = Tables['runs']['$inferSelect']
 
@@ -26,7 +28,6 @@ interface Happening {
 /** Tells the webhooks of a realm what happened in it. */
 async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: readonly Happening[]): Promise<void> {
   if (happenings.length === 0) return
-  const { webhookDeliveries } = hub.store
   const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()
   const rows = happenings.flatMap(({ event, subject, data }) => {
@@ -35,17 +36,24 @@ async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: reado
     const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
     return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
   })
+  await putDeliveries(hub, tx, rows)
+}
+
+async function putDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDeliveries']['$inferInsert'][]) {
+  const { webhookDeliveries } = hub.store
   if (rows.length === 0) return
   for (let at = 0; at < rows.length; at += 500) await tx.insert(webhookDeliveries).values(rows.slice(at, at + 500))
   afterCommit(tx, () => hub.bell.ring(WEBHOOK_BELL))
 }
 
-const hooksOf = prepared(({ webhooks }, db, slot: Slot<'realmId'>) =>
-  db
+/** The webhooks of a realm whose owners may still have one. */
+const hooksOf = prepared((store, db, slot: Slot<'realmId'>) => {
+  const { webhooks } = store
+  return db
     .select({ id: webhooks.id, events: webhooks.events })
     .from(webhooks)
-    .where(eq(webhooks.realm_id, slot('realmId'))),
-)
+    .where(and(eq(webhooks.realm_id, slot('realmId')), delivers(store)))
+})
 
 const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
   completed: 'run.completed',
@@ -68,6 +76,56 @@ export async function tellRunStates(hub: Hub, tx: Db, realmId: string, runs: rea
   })
   await tellWebhooks(hub, tx, realmId, happenings)
 }
+
+/** An entry of the audit log with its place in the chain of its org. */
+type SealedEntry = Pick<Tables['audit']['$inferSelect'], 'at' | 'org_id' | 'realm_id' | 'action'> &
+  Record<'chain' | 'hash', string> & { seq: number; position: number }
+
+/**
+ * Tells entries of the audit log to the webhooks that ask for them: those of the realm, and of an org those that belong
+ * to none of its realms. Only people who administer the org may read its log, so a webhook is told as long as the person
+ * who added it does.
+ */
+export async function tellAudit(hub: Hub, tx: Db, entries: readonly SealedEntry[]): Promise<void> {
+  const { webhooks, realms, users, orgMembers } = hub.store
+  const orgs = [...new Set(entries.flatMap(({ org_id }) => (org_id === null ? [] : [org_id])))]
+  if (orgs.length === 0) return
+  const leads = inArray(orgMembers.role, ['owner', 'admin'])
+  const membership = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, users.id), leads)
+  const hooks = await tx
+    .select({ ...hook(webhooks), org_id: realms.org_id })
+    .from(webhooks)
+    .innerJoin(realms, eq(realms.id, webhooks.realm_id))
+    .innerJoin(users, eq(users.id, webhooks.created_by))
+    .leftJoin(orgMembers, membership)
+    .where(
+      and(
+        like(sql`${webhooks.events}`, '%"audit.%'),
+        inArray(realms.org_id, orgs),
+        isNull(users.suspended_at),
+        or(eq(users.site_admin, true), isNotNull(orgMembers.role)),
+      ),
+    )
+  const now = hub.now()
+  const timestamp = new Date(now).toISOString()
+  const rows = entries.flatMap(({ position: _, ...entry }) => {
+    const event = `audit.${entry.action}` as const
+    const asking = hooks.filter(
+      ({ events, realm_id, org_id, created_at }) =>
+        (events.includes('audit.*') || events.includes(event)) &&
+        (entry.realm_id === null ? entry.org_id === org_id : entry.realm_id === realm_id) &&
+        created_at <= entry.at,
+    )
+    if (asking.length === 0) return []
+    const body = JSON.stringify({ type: event, timestamp, data: entry })
+    const subject = `${entry.chain} ${entry.seq}`
+    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
+    return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
+  })
+  await putDeliveries(hub, tx, rows)
+}
+
+const hook = ({ id, realm_id, events, created_at }: Tables['webhooks']) => ({ id, realm_id, events, created_at })
 
 /** Finds the daemons that have become silent since the last look, and tells each of them once. */
 export async function tellStaleDaemons(hub: Hub): Promise<void> {

@@ -11,8 +11,10 @@
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { bootId } from '../process.ts'
+import { isRunId, newRunId, type RunId, removeRunFolder } from '../run-id.ts'
 import type { Bundle } from '../team/team.ts'
 import type { RunLogs } from './attempt/attempt.ts'
+import type { RunRow } from './core/core.ts'
 import { restoreSmall } from './files/files.ts'
 import { assemble, type EngineOptions, type Parts } from './parts.ts'
 import {
@@ -27,6 +29,7 @@ import {
   loadTree,
   type NewRun,
   outlasts,
+  placesOf,
   planResume,
   type ResumeOptions,
   type ResumePlan,
@@ -34,6 +37,7 @@ import {
   resumable,
   resume,
   secretsAgain,
+  settleFiles,
   stopRun,
   textOf,
 } from './steps/steps.ts'
@@ -51,7 +55,7 @@ export interface StartRequest {
   fromPath?: boolean
   synced?: boolean
   /** The id that was assigned at dispatch. Starting the same id again has no effect. */
-  runId?: string
+  runId?: RunId
 }
 
 /** How long agents may take to stop when the daemon stops. */
@@ -126,20 +130,26 @@ export class Engine {
     await this.#parts.journal.write({ root: null, apply: () => this.store.facts.set('boot', boot) })
   }
 
-  async start(request: StartRequest): Promise<RunRecord> {
+  /** `also`, here and below, changes other rows in the transaction of what is asked for, if that changes anything. */
+  async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
-    const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
-    const id = request.runId ?? Bun.randomUUIDv7()
+    const { bundle, runName = null, workspace = null, fromPath = false, synced = false } = request
+    const id = request.runId ?? newRunId()
     if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
     const { secrets } = this.#options
+    const fields = bundle.team(bundle.root).inputs
+    const place = { id, root_id: id, workspace, from_path: fromPath ? 1 : 0 }
+    const inputs = settleFiles(fields, request.inputs, placesOf(this.#parts.machine, place))
     const held = bundle.team(bundle.root).key
     const key = held && keyOf(held, inputs)
     this.#parts.bundles.set(bundle.id, bundle)
     const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
     try {
-      await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
+      await secrets.keep(id, fields, inputs)
       return await this.#ask(id, () => {
+        const isNew = this.store.runs.attempt(id) === null
         beginTop(this.#parts.machine, run, key)
+        if (isNew) also?.()
         const live = this.#parts.machine.lives.get(id)
         return live ? runRecord(live.row) : this.record(id)
       })
@@ -155,11 +165,12 @@ export class Engine {
    * `not_found`, and `invalid_state` when the run has ended. While the disk is full it aborts what executes and records
    * the rest later.
    */
-  async cancel(runId: string, reason = 'cancelled'): Promise<RunRecord> {
+  async cancel(runId: string, reason = 'cancelled', also?: () => void): Promise<RunRecord> {
     const row = this.store.runs.get(runId)
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     const apply = () => {
       const now = refuseStop(this.#parts.machine, runId)
+      also?.()
       if (now.state === 'queued') {
         endQueued(this.#parts.machine, now, { reason })
         return this.record(runId)
@@ -206,23 +217,25 @@ export class Engine {
    * Opens an ended run again, as a new attempt. Throws `not_found`, `invalid_state`, and `invalid_request` for an
    * unknown phase, or when the run needs the values of secret inputs again.
    */
-  async resume(runId: string, options: ResumeOptions = {}): Promise<RunRecord> {
+  async resume(runId: string, options: ResumeOptions = {}, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
     const row = resumable(this.#parts.machine, runId, options)
     if (this.#held.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed`)
     const bundle = this.bundle(row.bundle_id)
     const team = bundle.team(bundle.root)
-    const secrets = secretsAgain(team, row, options.inputs ?? {})
+    const given = settleFiles(team.inputs, options.inputs ?? {}, placesOf(this.#parts.machine, row))
+    const secrets = secretsAgain(team, row, given)
     this.#held.add(runId)
     try {
-      if (secrets) await this.#options.secrets.keep(runId, team.inputs, secrets)
+      if (secrets) await this.#options.secrets.keep(row.id, team.inputs, secrets)
       return await this.#ask(runId, () => {
         resume(this.#parts.machine, runId, options)
+        also?.()
         return this.record(runId)
       })
     } catch (error) {
       // It stays ended: the secrets go, and what its end calls for and the resume held up is done.
-      this.#parts.farewell.take(runId, runId, false)
+      this.#parts.farewell.take(row.id, runId, false)
       throw error
     } finally {
       this.#held.delete(runId)
@@ -241,14 +254,17 @@ export class Engine {
     await deleted.finally(() => this.#held.delete(runId))
   }
 
-  async decide(reviewId: string, decision: Decision): Promise<void> {
+  async decide(reviewId: string, decision: Decision, also?: () => void): Promise<void> {
     const review = this.store.reviews.get(reviewId)
     const root = review && this.store.runs.get(review.run_id)?.root_id
-    await this.#ask(root ?? null, () => decide(this.#parts.machine, reviewId, decision))
+    await this.#ask(root ?? null, () => {
+      decide(this.#parts.machine, reviewId, decision)
+      also?.()
+    })
   }
 
-  /** The phases of a run. Each phase that has not ended says what it waits for. */
-  phases(runId: string): RunPhases {
+  /** The phases of a run, or the whole of one of them. Each phase that has not ended says what it waits for. */
+  phases(runId: string, name?: string): RunPhases {
     const live = this.#parts.machine.lives.get(runId)
     const turn = live ? null : turnOfRun(this.store, runId)
     const waits = (position: number) =>
@@ -257,13 +273,22 @@ export class Engine {
         : live
           ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low)
           : null
-    return runPhases(this.store, runId, id => this.bundle(id), waits)
+    return runPhases(this.store, runId, id => this.bundle(id), { name, waitOf: waits })
   }
 
   record(runId: string): RunRecord {
+    return runRecord(this.#row(runId))
+  }
+
+  /** The id of a run that is here. Throws `not_found`. */
+  idOf(runId: string): RunId {
+    return this.#row(runId).id
+  }
+
+  #row(runId: string): RunRow {
     const row = this.store.runs.get(runId)
-    if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
-    return runRecord(row)
+    if (row) return row
+    throw new CadreError('not_found', `there is no run ${runId}`)
   }
 
   /** Resolves with the record of a run after it has ended and its deliveries have been sent. */
@@ -299,8 +324,13 @@ export class Engine {
     return this.#parts.followers.follow(listener)
   }
 
-  stateDir(runId: string): string {
+  stateDir(runId: RunId): string {
     return this.#parts.places.stateDir(runId)
+  }
+
+  /** Removes the folder of a run. A row that has no run's id, as older versions could write one, has no folder. */
+  async removeStateDir(runId: string): Promise<void> {
+    if (isRunId(runId)) await removeRunFolder(this.#options.home, runId)
   }
 
   bundle(id: string): Bundle {
@@ -326,7 +356,7 @@ export class Engine {
     const work = Promise.all([this.#parts.messenger.stop(), this.#parts.folders.idle()])
     await Promise.race([work, new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
     await this.#parts.attempts.idle(deadline)
-    this.logs.flush()
+    this.logs.closeAll()
     this.#parts.journal.close()
   }
 
@@ -343,7 +373,7 @@ const stopping = () => new CadreError('unavailable', 'the daemon is stopping; st
 
 // What other folders use of lib/run
 
-export { RootSecrets, readLines } from './attempt/attempt.ts'
+export { LOG_LIMIT, RootSecrets, readLines } from './attempt/attempt.ts'
 export {
   type EngineHost,
   type LogLine,
@@ -354,7 +384,7 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { type Commit, KEEPS_FILES, Store, type UploadRow } from './store/store.ts'
+export { type Commit, KEEPS_FILES, type ListedReview, type RunHead, Store, type UploadRow } from './store/store.ts'
 export {
   type Batch,
   explain,
@@ -369,9 +399,9 @@ export {
   reviewRecord,
   rootOf,
   runDetail,
+  runHead,
   runHistory,
   runPhases,
-  runRecord,
   SyncOutbox,
   treeEntries,
   type Why,

@@ -7,6 +7,7 @@ import type { SmallFile } from '../agent/files.ts'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
+import type { RunId } from '../run-id.ts'
 import type { Bundle } from '../team/team.ts'
 import {
   Attempts,
@@ -34,6 +35,8 @@ export interface EngineOptions {
   log: Log
   /** How many leaf phases may execute at once, over all runs. */
   slots: number
+  /** The size of the log of a run in bytes, beyond which lines are counted. */
+  logLimit?: number
   /** Milliseconds before the ledger believes that a write which was cut off did not happen; default 2,000. */
   settle?: number
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
@@ -54,9 +57,9 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
   const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
-  const stateDirOf = (runId: string) => places.stateDir(runId)
+  const stateDirOf = (runId: RunId) => places.stateDir(runId)
   // Files of agents may contain secrets, and the database must not contain a secret in plain text.
-  const seal = (runId: string, { path, bytes }: SmallFile): SmallFile => ({
+  const seal = (runId: RunId, { path, bytes }: SmallFile): SmallFile => ({
     path,
     bytes: sealer.close(`${runId}/${path}`, bytes),
   })
@@ -100,10 +103,16 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const common = { machine: machine, journal: journal, followers: followers, outbox, stopping, log }
 
   const feed = new LogFeed({ ...common, last: runId => logs.last(runId) })
-  const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => feed.tell(runId, lines))
-  const places: Places = new Places(home, store, (row, phase, line) =>
-    logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
-  )
+  const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => feed.tell(runId, lines), options.logLimit)
+  const places: Places = new Places(home, store, (row, phase) => ({
+    log: line => logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
+    room: {
+      get isFull() {
+        return logs.isFull(row.id)
+      },
+      skip: (lines, bytes) => logs.skip(row.id, phase, lines, bytes),
+    },
+  }))
   const ledger = new Ledger({
     store: store,
     write,

@@ -5,6 +5,7 @@
 import { sharedEnvironment } from '../agent/context.ts'
 import { startGroup } from '../agent/processes.ts'
 import { formatDuration } from '../duration.ts'
+import { textIn } from '../stream.ts'
 
 export interface CommandOptions {
   /** The working directory. */
@@ -36,17 +37,20 @@ export async function outputOf(command: string, options: CommandOptions): Promis
     runId: 'settings',
     folder: processes,
   })
-  const stdout = collect(group.child.stdout, () => end(`printed more than ${MOST} bytes`))
-  const stderr = collect(group.child.stderr, () => {})
-  const letGo = () => {
-    stdout.close()
-    stderr.close()
-  }
+  const gone = new AbortController()
+  const texts = Promise.all([
+    textIn(group.child.stdout, {
+      most: MOST,
+      onMore: () => end(`printed more than ${MOST} bytes`),
+      until: gone.signal,
+    }),
+    textIn(group.child.stderr, { most: MOST, until: gone.signal }),
+  ])
   let ended: string | null = null
   const end = (reason: string) => {
     ended ??= reason
     group.close()
-    letGo()
+    gone.abort()
   }
   const stop = () => end('was stopped, because the daemon stops')
   const late = setTimeout(() => end(`did not end within ${formatDuration(timeout)} and was stopped`), timeout)
@@ -56,8 +60,8 @@ export async function outputOf(command: string, options: CommandOptions): Promis
     const code = await group.child.exited
     group.close()
     // A process that left the group may keep the pipes open forever.
-    drained = setTimeout(letGo, DRAIN_MS)
-    const [output, said] = await Promise.all([stdout.text, stderr.text])
+    drained = setTimeout(() => gone.abort(), DRAIN_MS)
+    const [output, said] = await texts
     if (ended !== null) throw failure(ended, said)
     if (code !== 0) throw failure(`exited with code ${code}`, said)
     const value = output.replace(/(\r?\n)+$/, '')
@@ -73,23 +77,4 @@ export async function outputOf(command: string, options: CommandOptions): Promis
 function failure(how: string, stderr: string): Error {
   const said = stderr.trim().slice(-SAID)
   return new Error(`the command ${how}${said && `: ${said}`}`)
-}
-
-/**
- * Reads the text of a stream until it ends, until `close` is called, or up to `MOST` bytes; `full` is called when there
- * is more.
- */
-function collect(stream: ReadableStream<Uint8Array>, full: () => void): { text: Promise<string>; close(): void } {
-  const reader = stream.getReader()
-  const chunks: Uint8Array[] = []
-  const drain = async () => {
-    for (let bytes = 0; ; ) {
-      const { done, value } = await reader.read()
-      if (done) return Buffer.concat(chunks).toString('utf8')
-      bytes += value.length
-      if (bytes <= MOST) chunks.push(value)
-      else full()
-    }
-  }
-  return { text: drain(), close: () => void reader.cancel().catch(() => {}) }
 }

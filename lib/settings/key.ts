@@ -11,6 +11,7 @@ import { didYouMean } from '../spelling.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference, misspeltReference } from './references.ts'
+import { sandboxProblem } from './sandbox.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
 import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
@@ -119,7 +120,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
         leaf => leaf.path.length > 1 || leaf.value !== null,
       )
       for (const { path, value } of leaves) {
-        tell(path, keyProblem(path) ?? (path.join('.') === 'packages.trust' ? trustProblem(value) : null))
+        tell(path, keyProblem(path) ?? globalProblem(path.join('.'), value))
       }
       if (section === 'labels' && settings.labels !== null) tell([section], labelsProblem(settings.labels!))
     }
@@ -127,14 +128,19 @@ export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
   return found
 }
 
+const globalProblem = (key: string, value: Json): string | null =>
+  key === 'packages.trust' ? trustProblem(value) : value === null ? null : sandboxProblem(key, value)
+
 /** The value in the form in which it is stored. Throws `invalid_request` for a value that the key does not accept. */
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
   const key = path.join('.')
   const misspelt = typeof value === 'string' ? misspeltReference(value) : null
   if (misspelt !== null) fail(key, misspelt)
   if (key === 'network.allow') return allowList(key, value)
+  if (key === 'network.proxy_resolves' && typeof value !== 'boolean') fail(key, 'expected true or false')
   if (path[0] === 'labels') return labels(path, value)
   if (key === 'packages.trust') return trustList(key, value)
+  if (path[0] === 'exec' || key === 'packages.sandbox') return sandboxSetting(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
   if (key === 'hub.realm_token' && !isText(value, text => text.startsWith('cadre_dt_')))
@@ -199,6 +205,13 @@ function trustList(key: string, value: Json): Json {
   const problem = trustProblem(entries)
   if (problem !== null) fail(key, problem)
   return entries
+}
+
+function sandboxSetting(key: string, value: Json): Json {
+  const given = key === 'exec.sandbox_network' ? words(value) : value
+  const problem = sandboxProblem(key, given)
+  if (problem !== null) fail(key, problem)
+  return given
 }
 
 function allowList(key: string, value: Json): Json {

@@ -59,7 +59,7 @@ export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPat
 }
 
 /** Whether a pattern matches a team. `*` matches any text without a slash; `*` alone matches every package. */
-function fits(pattern: string, team: string): boolean {
+export function fits(pattern: string, team: string): boolean {
   if (pattern === '*') return true
   return new RegExp(`^${pattern.split('*').map(RegExp.escape).join('[^/]*')}$`).test(team)
 }

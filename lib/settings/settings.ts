@@ -18,6 +18,7 @@ import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
 import type { KnownSecret } from '../redact.ts'
+import { credentialsIn, withoutCredentials } from '../secret-forms.ts'
 import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject } from './file.ts'
@@ -26,11 +27,13 @@ import { checkKey, checkValue, faults, formOf, keyProblem, pathOf, unknownKeys }
 import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
+import { type SandboxChoices, sandboxChoices } from './sandbox.ts'
 import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
 import { typed } from './typed.ts'
 
 export { noAgent } from './key.ts'
 export { isEntryText, type SecretReader } from './named.ts'
+export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'
 export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'
 
@@ -71,11 +74,14 @@ export interface Settings {
   brokenSecrets(): Detail[]
   /** The agents that have settings in the file, with their accounts. */
   agents(): string[]
-  networkAllow(): string[]
+  /** What agents may reach besides public addresses, and whether a proxy decides where other names lead. */
+  network(): { allow: string[]; proxyResolves: boolean }
   /** The labels that runs may require of this daemon. */
   labels(): Record<string, string>
   /** `packages.trust` as it stands in the file, whatever it is; undefined when it is not set. */
   packageTrust(): Json | undefined
+  /** Where commands run. */
+  sandbox(): SandboxChoices
   /** What a value that is not stored refers to; the value itself when it is not a reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
   /**
@@ -90,9 +96,10 @@ export interface Settings {
   unknown(agents: Agents): Detail[]
   /**
    * Stores a value; null removes it, even where nothing reads the key. The change is durable when the promise resolves.
-   * Throws `invalid_request` for an unknown key or a value that it does not accept.
+   * Throws `invalid_request` for an unknown key or a value that it does not accept. `before` is awaited once the value is
+   * accepted, and what it throws keeps the value from being stored.
    */
-  set(key: string, value: Json, agents?: Agents): Promise<void>
+  set(key: string, value: Json, agents?: Agents, before?: () => unknown): Promise<void>
   /**
    * Every secret value: named secrets, values that an agent's schema marks as secret, values whose name suggests a
    * secret, and values that look like one.
@@ -247,7 +254,10 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   const masked = (value: Json, path: string[], agents: Known): Json => {
     if (typeof value === 'string' && isReference(value)) return value
     if (Array.isArray(value)) return value.map(item => masked(item, path, agents))
-    if (!isObject(value)) return ['open', 'file'].includes(secretKind(path, agents)) ? value : MASK
+    if (!isObject(value)) {
+      if (!['open', 'file'].includes(secretKind(path, agents))) return MASK
+      return typeof value === 'string' ? withoutCredentials(value) : value
+    }
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, masked(item, [...path, key], agents)]))
   }
 
@@ -305,17 +315,20 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     brokenSecrets: () =>
       Object.keys(valueAt(raw, ['secrets']) ?? {}).flatMap(name => failureBelow(`secrets.${name}`) ?? []),
     agents: () => Object.keys(valueAt(raw, ['agents']) ?? {}),
-    networkAllow() {
+    network() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
-      return Array.isArray(allow) ? allow.map(String) : []
+      const proxyResolves = valueAt(resolved.value, ['network', 'proxy_resolves']) === true
+      return { allow: Array.isArray(allow) ? allow.map(String) : [], proxyResolves }
     },
     labels: () => labelsIn(resolved.value.labels),
     packageTrust() {
       // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
       const section = raw.packages ?? {}
       if (!isObject(section)) return null
-      return Object.keys(section).length === 0 ? undefined : ((section as JsonObject).trust ?? null)
+      const { sandbox: _, ...rest } = section as JsonObject
+      return Object.keys(rest).length === 0 ? undefined : (rest.trust ?? null)
     },
+    sandbox: () => sandboxChoices(raw),
     async lookUp(value) {
       const once = new Lookups(sources, () => {})
       await once.read({ value })
@@ -337,7 +350,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     list: agents =>
       leavesOf(raw).map(({ path, value }) => ({ key: path.join('.'), value: masked(value, path, agents) })),
     unknown: agents => unknownKeys(raw, agents),
-    set(key, value, agents) {
+    set(key, value, agents, before) {
       const path = value === null ? pathOf(key) : checkKey(key, agents)
       const stored = value === null ? null : checkValue(path, value, agents)
       refuseMisjudged(path, stored, agents)
@@ -345,6 +358,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
         const place = placeInEntry(toObject(await readDocument(file, log), file), path, stored)
         const document = await readDocument(file, log)
         change(document, place.path, place.value)
+        await before?.()
         await writeDurable(file, document.toString())
         await load()
       }
@@ -356,7 +370,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       ...inFiles,
       ...leavesOf(resolved.value).flatMap(({ path, value }) => {
         const kind = secretKind(path, agents)
-        const items = [value].flat().filter(item => kind === 'value' || (kind === 'unknown' && looksSecret(item)))
+        const isSecret = (item: Json) =>
+          kind === 'value' || (kind === 'unknown' && looksSecret(item)) || credentialsIn(String(item)).length > 0
+        const items = [value].flat().filter(isSecret)
         return items.map(item => ({ name: path.join('.'), value: String(item ?? '') }))
       }),
     ],

@@ -45,7 +45,12 @@ export function soundsSecret(name: string): boolean {
 /** The settings that belong to no agent, and whether they are secret. */
 export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'network.allow': 'open',
+  'network.proxy_resolves': 'open',
   'packages.trust': 'open',
+  'packages.sandbox': 'open',
+  'exec.sandbox': 'open',
+  'exec.image': 'open',
+  'exec.sandbox_network': 'open',
   'hub.url': 'open',
   'hub.realm_token': 'value',
   'hub.api_key': 'value',

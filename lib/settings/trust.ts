@@ -4,8 +4,9 @@
 
 import { commandLine } from '../called-as.ts'
 import type { Json } from '../json.ts'
+import { isPublicKey } from '../signing-key.ts'
 import { listed } from '../spelling.ts'
-import { isPublicKey, type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
+import { type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
 import type { PackageSignature } from '../wire/packages.ts'
 
 const SCOPE = /^@[a-z0-9][a-z0-9-]{0,62}$/

@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import { AgentError } from '../agent/agent-error.ts'
-import { type KnownSecret, variantsOf } from '../redact.ts'
+import { createRedactor, type KnownSecret } from '../redact.ts'
 import { leavesOf } from '../settings/settings.ts'
 import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
 import { echo, type FakeVendor, fakeVendor, isFake, refusal, type Vendor } from './fake-vendor.ts'
@@ -107,7 +107,7 @@ export function shownBy({ result, error, files, lines }: Tried): string {
 /** The names of the secrets that appear in a text: complete, encoded, or by half. */
 export function shownIn(text: string, secrets: readonly KnownSecret[]): string[] {
   return secrets
-    .filter(({ value }) => [...variantsOf(value), ...halvesOf(value)].some(each => text.includes(each)))
+    .filter(({ value }) => createRedactor([value, ...halvesOf(value)]).text(text) !== text)
     .map(({ name }) => name)
 }
 

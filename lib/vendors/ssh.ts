@@ -1,10 +1,10 @@
-// The system's ssh and sftp: their options from the settings, what is sent to the other side, and what their errors
-// mean. Nothing of a team or of the settings passes through a shell of this machine, except the command that reaches a
+// The system's ssh: its options from the settings, what is sent to the other side, and what its errors mean. Nothing of a team or of the settings passes through a shell of this machine, except the command that reaches a
 // jump host, whose parts are quoted here.
 
 import type { AgentContext } from '../agent/agent-context.ts'
 import { AgentError } from '../agent/agent-error.ts'
 import { fromHome, whyNoFile } from '../home-path.ts'
+import { textIn } from '../stream.ts'
 import { Type } from '../type.ts'
 
 /** A host name or an address, and a user. Neither can be taken for an option, or has a meaning for a shell. */
@@ -56,6 +56,8 @@ type Context = AgentContext<SshSettings>
 
 const CONNECT_SECONDS = 30
 const STDERR_MOST = 2_000
+/** What is kept of what ssh says, in bytes. */
+const SAID_MOST = 1_048_576
 
 /** What is wrong with the files that the settings name, in words that continue the key. */
 export function whyNoSsh({ key_file, known_hosts }: { [K in keyof SshSettings]?: SshSettings[K] | undefined }) {
@@ -67,16 +69,18 @@ export function whyNoSsh({ key_file, known_hosts }: { [K in keyof SshSettings]?:
   }
 }
 
-/** The arguments of ssh or sftp up to the host. Throws an AgentError for a host that must not be reached. */
-export async function remoteOf({ settings, vet }: Context, program: 'ssh' | 'sftp'): Promise<string[]> {
+/**
+ * The command of ssh up to the host, with options of the call. Throws an AgentError for a host that must not be reached.
+ */
+export async function remoteOf({ settings, vet }: Context, own: readonly string[] = []): Promise<string[]> {
   const { host, port = 22, user, jump } = settings
   // The jump host resolves the name of a host behind it.
   const [, , , name = host, at] = /^((.*)@)?([^:@]+)(:\d+)?$/.exec(jump ?? '') ?? []
   await vet(`${name.includes(':') ? `[${name}]` : name}:${at ? at.slice(1) : port}`)
   const options = optionsOf(settings)
   const proxy = jump === undefined ? [] : ['-o', `ProxyCommand=${throughJump(jump, options)}`]
-  const target = `${user === undefined ? '' : `${user}@`}${program === 'sftp' && host.includes(':') ? `[${host}]` : host}`
-  return [program, ...options, ...proxy, program === 'sftp' ? '-P' : '-p', String(port), '--', target]
+  const target = `${user === undefined ? '' : `${user}@`}${host}`
+  return ['ssh', ...options, ...proxy, ...own, '-p', String(port), '--', target]
 }
 
 function optionsOf({ key_file, known_hosts, ssh_config = false }: SshSettings): string[] {
@@ -116,9 +120,14 @@ export function quoted(text: string): string {
 /**
  * What a command is sent to the other side as: the arguments of ssh after the host, and the script that it reads from
  * stdin. The variables are set in the script, so that no list of processes shows them, and the command's own stdin is
- * empty.
+ * empty. Throws an AgentError for a value that no variable can have.
  */
 export function scriptOf(run: string, env: Record<string, string | number | boolean>) {
+  const odd = Object.entries(env).find(([, value]) => String(value).includes('\0'))
+  if (odd) {
+    const options = { code: 'invalid_request', hint: 'leave it out, or write it as text', sent: 'no' } as const
+    throw new AgentError(`the variable ${odd[0]} contains the character NUL`, options)
+  }
   const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(String(value))}\n`)
   return { args: [`exec sh -c 'eval "$(cat)"'`], input: `${variables.join('')}${run}\n` }
 }
@@ -181,21 +190,25 @@ export function explainSsh(
 }
 
 /** Why ssh does not start on this machine. */
-export const NOT_STARTED = { notStarted: 'on this machine', hint: 'install OpenSSH, so that ssh and sftp are in PATH' }
+export const NOT_STARTED = { notStarted: 'on this machine', hint: 'install OpenSSH, so that ssh is in PATH' }
 
 export function sshEnvironment({ env }: Context): Record<string, string> {
   return { ...env, LC_ALL: 'C' }
 }
 
-/** Starts ssh or sftp. Its group ends with the run, and `done` gives the error that its end means. */
-export function startSsh(context: Context, doing: string, command: string[], input: string) {
+/**
+ * Starts ssh. Its group ends with the run, and `done` gives the error that its end means. Without `input`, the caller
+ * writes to stdin.
+ */
+export function startSsh(context: Context, doing: string, command: string[], input?: string) {
   context.signal.throwIfAborted()
   let group: ReturnType<Context['start']>
   try {
-    group = context.start(command, { cwd: context.stateDir, env: sshEnvironment(context), input })
+    const stdin = input === undefined ? { keepInput: true } : { input }
+    group = context.start(command, { cwd: context.stateDir, env: sshEnvironment(context), ...stdin })
   } catch (cause) {
     const { hint } = NOT_STARTED
-    throw new AgentError(`[${context.place}] ${command[0]} did not start`, {
+    throw new AgentError(`[${context.place}] ssh did not start`, {
       code: 'not_started',
       hint,
       sent: 'no',
@@ -204,8 +217,9 @@ export function startSsh(context: Context, doing: string, command: string[], inp
   }
   const { child, stop } = group
   context.signal.addEventListener('abort', stop, { once: true })
-  const stderr = child.stderr.text()
+  const stderr = textIn(child.stderr, { most: SAID_MOST })
   return {
+    stdin: child.stdin,
     stdout: child.stdout,
     /** Throws unless the program ended well. */
     async done() {
@@ -213,8 +227,8 @@ export function startSsh(context: Context, doing: string, command: string[], inp
       const { place, signal, settings } = context
       if (signal.aborted) throw new AgentError(`[${place}] ${doing}: stopped`, { code: 'aborted', sent: 'unknown' })
       if (code === 0) return
-      // ssh exits with 255 where the error is its own, and sftp with 1 or 255 for each.
-      const explained = command[0] === 'sftp' || code === 255 ? explainSsh(context, said) : null
+      // ssh exits with 255 where the error is its own.
+      const explained = code === 255 ? explainSsh(context, said) : null
       if (explained) throw explained
       const words = said
         .trim()
@@ -236,7 +250,7 @@ export function startSsh(context: Context, doing: string, command: string[], inp
   }
 }
 
-/** The stdout of ssh or sftp, once it has ended well. */
+/** The stdout of ssh, once it has ended well. */
 export async function sshOutput(
   context: Context,
   doing: string,
@@ -245,7 +259,7 @@ export async function sshOutput(
 ) {
   const program = startSsh(context, doing, [...remote, ...args], input)
   try {
-    const text = await program.stdout.text()
+    const text = await textIn(program.stdout, { most: SAID_MOST })
     await program.done()
     return text
   } finally {

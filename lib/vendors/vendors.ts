@@ -8,10 +8,11 @@ export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
 export { quoted } from '../agent/reply.ts'
 export { withDeadline } from '../agent/retries.ts'
+export { CommandNeeds } from '../agent/sandbox.ts'
 export { isObject } from '../json.ts'
 export { oneLine } from '../one-line.ts'
 export { nullable } from '../schema.ts'
-export { chunksIn } from '../stream.ts'
+export { chunksIn, streamOf } from '../stream.ts'
 export * from './atlassian/atlassian.ts'
 export * from './chat/chat.ts'
 export * from './database/database.ts'
@@ -29,11 +30,13 @@ export {
   objectsPage,
   type Place,
   type StoredObject,
+  storeAddresses,
   storeRequest,
   upload,
   urlOf,
   whyNoPlace,
 } from './s3/s3.ts'
+export { withSftp } from './sftp.ts'
 export {
   explainSsh,
   NOT_STARTED,

@@ -6,6 +6,7 @@ import { CadreError, type Detail, type ErrorCode, STATUS } from '../error.ts'
 import { isObject } from '../json.ts'
 import { matches, problems } from '../schema.ts'
 import { Type } from '../type.ts'
+import { rowsIn } from './page.ts'
 
 export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> {
   readonly path: string
@@ -36,17 +37,62 @@ export interface Answerer {
 /** The number of problems that an error about a reply names. */
 const MOST_TOLD = 3
 
-/**
- * `data` in the form that the call promises; additional properties are kept. Throws `unavailable` for any other form.
- */
-export function checkedData<S extends TSchema>(schema: S, data: unknown, { url, kind }: Answerer): Static<S> {
-  if (matches(schema, data)) return data
-  const found = problems(schema, data)
+/** A row of a list that does not have its form: one program cannot keep the rows of all others from their readers. */
+export interface Unreadable {
+  /** Its id, or its place in the list. */
+  id: string
+  problem: string
+}
+
+/** The rows that a reply had and that could not be read. */
+export function unreadableIn(data: object): readonly Unreadable[] {
+  return 'unreadable' in data && Array.isArray(data.unreadable) && ours.has(data.unreadable) ? data.unreadable : []
+}
+
+/** The lists of them that were made here. A reply may have anything under this name. */
+const ours = new WeakSet<object>()
+
+/** The reply with the rows that have their form, and the others in `unreadable`. */
+function withoutUnreadable(schema: TSchema, data: object): object {
+  const unreadable: Unreadable[] = []
+  const read: Record<string, unknown> = { ...data, unreadable }
+  for (const [name, item] of rowsIn(schema)) {
+    const rows = read[name]
+    if (!Array.isArray(rows)) continue
+    read[name] = rows.filter((row: unknown, at) => {
+      if (matches(item, row)) return true
+      unreadable.push({ id: idOf(row) ?? `${name} ${at}`, problem: inWords(problems(item, row)) })
+      return false
+    })
+  }
+  ours.add(unreadable)
+  return read
+}
+
+const IDS = ['id', 'run_id', 'daemon_id', 'job_id', 'name'] as const
+const idOf = (row: unknown): string | undefined =>
+  isObject(row)
+    ? IDS.map(key => row[key])
+        .find(id => typeof id === 'string' || typeof id === 'number')
+        ?.toString()
+    : undefined
+
+function inWords(found: readonly Detail[]): string {
   const told = found.slice(0, MOST_TOLD).map(({ path, message }) => `${path || 'data'} ${message}`)
-  const more = found.length > MOST_TOLD ? `; and ${found.length - MOST_TOLD} more` : ''
+  return [...told, ...(found.length > MOST_TOLD ? [`and ${found.length - MOST_TOLD} more`] : [])].join('; ')
+}
+
+/**
+ * `data` in the form that the call promises; additional properties are kept. Rows of a list that have another form are
+ * left out, see `unreadableIn`. Throws `unavailable` when anything else has.
+ */
+export function checkedData<S extends TSchema>(schema: S, given: unknown, { url, kind }: Answerer): Static<S> {
+  if (matches(schema, given)) return given
+  const data = isObject(given) ? withoutUnreadable(schema, given) : given
+  if (matches(schema, data)) return data
   throw new CadreError(
     'unavailable',
-    `${url} replied with success, but not in the form of this call: ${told.join('; ')}${more}; ` +
+    `${url} replied with success, but not in the form of this call: ${inWords(problems(schema, data))}; ` +
       `check that the ${kind} there is of the same version as this program`,
   )
 }
@@ -54,6 +100,7 @@ export function checkedData<S extends TSchema>(schema: S, data: unknown, { url, 
 export const ErrorReply = Type.Object({
   code: Type.Unsafe<ErrorCode>(Type.Enum(Object.keys(STATUS))),
   message: Type.String(),
+  reason: Type.Optional(Type.String()),
   details: Type.Optional(
     Type.Unsafe<Detail[]>(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
   ),
@@ -71,8 +118,12 @@ export function failureOf(error: unknown, reply: Response, { url, kind, advice }
     return new CadreError('unavailable', `${url} answered ${reply.status}, but not as a ${kind} does; ${advice}`)
   }
   const wait = Number(reply.headers.get('retry-after'))
-  const { code, message, details } = error
-  return new CadreError(code, message, { ...(details && { details }), ...(wait > 0 && { retryAfter: wait }) })
+  const { code, message, reason, details } = error
+  return new CadreError(code, message, {
+    ...(details && { details }),
+    ...(reason !== undefined && { reason }),
+    ...(wait > 0 && { retryAfter: wait }),
+  })
 }
 
 /** The `data` of a plain reply, `{ok, data}` or `{ok, error}`. Throws the error of the reply. */

@@ -8,6 +8,12 @@ export const EVERY_CHOICE = [...GATE, ...ESCALATION] as const
 export type Choice = (typeof EVERY_CHOICE)[number]
 
 export const REVIEW_KINDS = ['gate', 'escalation'] as const
-export type ReviewKind = (typeof REVIEW_KINDS)[number]
+type ReviewKind = (typeof REVIEW_KINDS)[number]
 
+/** By kind. */
 export const CHOICES: Readonly<Record<ReviewKind, readonly Choice[]>> = { gate: GATE, escalation: ESCALATION }
+
+/** The decisions that a review takes. Those of a kind that only a newer program has are not known. */
+export function choicesOf(kind: string): readonly Choice[] {
+  return REVIEW_KINDS.flatMap(known => (known === kind ? CHOICES[known] : []))
+}

@@ -4,10 +4,10 @@ import type { Static } from 'typebox'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
 import { Field } from './forms.ts'
-import { listOf } from './page.ts'
-import { AnyJson, AnyObject, AnyText, NullableText, Time } from './parts.ts'
+import { listOf, rowsOf } from './page.ts'
+import { AnyJson, AnyObject, AnyText, BYTES_OF_REVIEW, NullableText, Time } from './parts.ts'
 import { AnyTeam, Plan, Problem } from './plans.ts'
-import { Decision, LogPart, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
+import { Decision, LogPart, OnePhase, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
 import {
   FileRecord,
   History,
@@ -69,13 +69,13 @@ export const ListRuns = call('/v1/runs/list', ListBody, listOf('runs', ToldRun))
 export const DeleteRun = call('/v1/runs/delete', OneRun, RunRecord)
 export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
 export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
-export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases, 'run_phases')
+export const GetPhases = call('/v1/runs/phases', OnePhase, ToldPhases, 'run_phases')
 /** The team of a run as it was read when the run began. */
 export const GetTeam = call('/v1/runs/team', OneRun, AnyTeam)
 export const GetHistory = call('/v1/runs/history', OneRun, History)
 export const GetWhy = call('/v1/runs/why', OneRun, Why)
 
-export const GetLogs = call('/v1/runs/logs', LogPart, Type.Object({ lines: Type.Array(LogLine), next: Type.Integer() }))
+export const GetLogs = call('/v1/runs/logs', LogPart, Type.Object({ lines: rowsOf(LogLine), next: Type.Integer() }))
 
 /** `cleanup`: names of `always` phases that continue. */
 export const CancelRun = call(
@@ -102,9 +102,13 @@ export const ResumeRun = call(
 /** A review with the fields that its answer asks for; an escalation asks for none. */
 const AskedReview = Type.Object({
   ...ReviewRecord.properties,
+  kind: AnyText,
+  state: AnyText,
   form: Type.Array(Field),
   /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
   readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
+  /** In lists, what is large is empty; `reviews/list` with `review_id` has it. */
+  ...BYTES_OF_REVIEW,
 })
 export type AskedReview = Static<typeof AskedReview>
 export const ListReviews = call(
@@ -124,6 +128,7 @@ const WorkspaceRecord = Type.Object({
   /** Top runs in it that have not ended. */
   active_runs: Type.Integer(),
   created_at: Time,
+  offered: Type.Boolean({ description: 'Whether runs that the hub dispatches may work in it.' }),
 })
 export type WorkspaceRecord = Static<typeof WorkspaceRecord>
 export const ListWorkspaces = call(
@@ -135,7 +140,7 @@ export const ListWorkspaces = call(
 
 export const AddWorkspace = call(
   '/v1/workspaces/add',
-  Type.Object({ path: AnyText, name: Type.Optional(AnyText) }),
+  Type.Object({ path: AnyText, name: Type.Optional(AnyText), offer: Type.Optional(Type.Boolean()) }),
   WorkspaceRecord,
 )
 export const RemoveWorkspace = call('/v1/workspaces/remove', Type.Object({ workspace_id: AnyText }), WorkspaceRecord)

@@ -6,8 +6,13 @@ import { Type } from '../type.ts'
 import { HOOK_EVENTS } from './hook-events.ts'
 import { AnyText as Text, Time } from './parts.ts'
 
-export const HookEvent = Type.Enum([...HOOK_EVENTS])
-export type HookEvent = Static<typeof HookEvent>
+export type HookEvent = (typeof HOOK_EVENTS)[number] | `audit.${string}`
+export const HookEvent = Type.Unsafe<HookEvent>(
+  Type.String({
+    pattern: `^(${HOOK_EVENTS.map(event => event.replace(/[.*]/g, '\\$&')).join('|')}|audit\\.[a-z][a-z0-9_ /-]{0,99})$`,
+    'x-expected': `one of ${HOOK_EVENTS.join(', ')}, or audit. and an action such as audit.daemons/approve`,
+  }),
+)
 
 const DeliveryState = Type.Enum(['waiting', 'delivered', 'failed'])
 export type DeliveryState = Static<typeof DeliveryState>
@@ -18,7 +23,13 @@ export const Webhook = named('webhook', {
   url: Text,
   events: Type.Array(HookEvent),
   created_at: Time,
-  created_by: Type.Integer(),
+  /** The account that owns it: whoever made it, or took it over. */
+  created_by: Type.Integer({ description: 'The id of the account that owns it: whoever made it or took it over.' }),
+  owner: Type.String({ description: 'The name of that account.' }),
+  state: Type.Enum(['active', 'stopped'], {
+    description: 'A webhook is stopped while its owner is no admin of the realm. It then delivers nothing.',
+  }),
+  reason: nullable(Type.Enum(['owner_lost_role']), { description: 'Why it is stopped.' }),
 })
 
 export const WebhookDelivery = named('webhook_delivery', {

@@ -7,7 +7,7 @@ import { Type } from '../type.ts'
 import { call } from './call.ts'
 import { AuditEntry, Daemon, Keys, Member, Org, Realm, RealmRole, Scope, Token } from './hub-records.ts'
 import { Package } from './packages.ts'
-import { listOf, PAGE } from './page.ts'
+import { listOf, longListOf, PAGE } from './page.ts'
 import { AnyList, AnyText, Time } from './parts.ts'
 
 /** The data of replies that nobody reads. */
@@ -57,6 +57,13 @@ export const ListRealmTeams = call(
 const RealmTeam = Type.Object({ realm_id: AnyText, team: AnyText })
 export const RemoveTeam = call('/v1/realms/remove_team', RealmTeam, Anything)
 
+const Owned = Type.Array(Type.Object({ id: AnyText, name: AnyText }))
+/** The reply to a removal. Older hubs do not tell what the account owns. */
+const Removed = Type.Object({
+  owns: Type.Optional(Type.Object({ webhooks: Owned, tokens: Owned, invitations: Owned })),
+})
+export type Removed = Static<typeof Removed>
+
 const Name = { username: AnyText }
 const Named = { ...Name, role: AnyText }
 export const ListRealmMembers = call('/v1/realms/members', PagedOfRealm, listOf('members', Member))
@@ -64,10 +71,10 @@ export const AddRealmMember = call('/v1/realms/add_member', Type.Object({ ...OfR
 export const RemoveRealmMember = call(
   '/v1/realms/remove_member',
   Type.Object({ ...OfRealm.properties, ...Name }),
-  Anything,
+  Removed,
 )
 export const AddOrgMember = call('/v1/orgs/add_member', Type.Object({ ...OfOrg.properties, ...Named }), Anything)
-export const RemoveOrgMember = call('/v1/orgs/remove_member', Type.Object({ ...OfOrg.properties, ...Name }), Anything)
+export const RemoveOrgMember = call('/v1/orgs/remove_member', Type.Object({ ...OfOrg.properties, ...Name }), Removed)
 export const AddScopeMember = call('/v1/scopes/add_member', Type.Object({ ...OfScope.properties, ...Named }), Anything)
 export const RemoveScopeMember = call(
   '/v1/scopes/remove_member',
@@ -159,5 +166,5 @@ export const ListAudit = call(
     since: Type.Optional(Time),
     until: Type.Optional(Time),
   }),
-  listOf('audit', AuditEntry),
+  longListOf('audit', AuditEntry),
 )

@@ -4,12 +4,23 @@
 import type { Static, TProperties, TSchema } from 'typebox'
 import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
+import { SEAL } from './audit.ts'
 import { Grant } from './grants.ts'
-import { JobKind } from './jobs.ts'
 import { OfferedAgent } from './needs.ts'
-import { AnyJson, AnyList, AnyObject, AnyText as Text, Time } from './parts.ts'
+import {
+  AnyJson,
+  AnyList,
+  AnyObject,
+  BYTES_OF_RESULT,
+  BYTES_OF_REVIEW,
+  BYTES_OF_VALUES,
+  SUB_RUNS_MORE,
+  AnyText as Text,
+  Time,
+} from './parts.ts'
 import { PublicKey } from './protocol.ts'
-import { HUB_RUN_STATES, PHASE_STATES, PHASE_TYPES } from './states.ts'
+import { REALM_QUOTAS } from './quotas.ts'
+import { MAX_DEPTH } from './states.ts'
 
 /** ISO 8601. */
 const Iso = Type.String({ format: 'date-time' })
@@ -77,6 +88,9 @@ export const Realm = named('realm', {
 })
 export type Realm = Static<typeof Realm>
 
+/** A realm with its quotas and what is used of them. */
+export const RealmDetail = named('realm_detail', { ...Realm.properties, ...REALM_QUOTAS })
+
 /** An account in an org, a scope or a realm. */
 export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
 export type Member = Static<typeof Member>
@@ -113,7 +127,8 @@ export const Daemon = named('daemon', {
   agents: Type.Array(OfferedAgent),
   labels: Type.Record(Type.String(), Text),
   workspaces: Type.Array(Text),
-  status: Type.Enum(['online', 'stale', 'offline', 'removed']),
+  sandbox: nullable(Text),
+  status: Text,
   stuck: Type.Boolean(),
   /** Whether the daemon gets jobs. */
   approved: Type.Boolean(),
@@ -126,20 +141,21 @@ export const Daemon = named('daemon', {
   removed_at: nullable(Time),
 })
 
-const RunState = Type.Enum([...HUB_RUN_STATES])
+/** Daemons may be newer than this program and have states and kinds that it does not know. */
+const RunState = Text
 const PLACE = {
   run_id: Text,
   run_name: nullable(Text),
   state: RunState,
   call_path: Type.Array(Text),
-  call_depth: Type.Integer(),
+  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
   parent_phase: nullable(Text),
   started_at: nullable(Time),
   completed_at: nullable(Time),
 }
 /** A run as a tree shows it. */
 export const TreeEntry = named('tree_entry', PLACE)
-export type TreeEntry = Omit<Static<typeof TreeEntry>, 'state'> & { state: string }
+export type TreeEntry = Static<typeof TreeEntry>
 
 export const Run = named('run', {
   ...PLACE,
@@ -152,20 +168,25 @@ export const Run = named('run', {
   version: nullable(Text),
   reason: nullable(Text),
   error: AnyJson,
-  inputs: AnyObject,
+  /** Null in lists and events if they are large; `runs/get` has them. */
+  inputs: nullable(AnyObject),
   outputs: AnyJson,
+  ...BYTES_OF_VALUES,
   workspace: nullable(Text),
   attempt: Type.Integer(),
   created_at: Time,
 })
-export const Deliveries = AnyList
+/** A run with all that was reported of it. */
+export const WholeRun = named('whole_run', { ...Run.properties, inputs: AnyObject, deliveries: AnyList })
 
+const SubRun = Type.Object({ run_id: Text, run_name: nullable(Text), state: RunState })
+export type SubRun = Static<typeof SubRun>
 export const Phase = named('phase', {
   name: Text,
-  type: Type.Enum([...PHASE_TYPES]),
+  type: Text,
   agent: nullable(Text),
   action: nullable(Text),
-  state: Type.Enum([...PHASE_STATES]),
+  state: Text,
   reason: nullable(Text),
   attempt: Type.Integer(),
   depends_on: Type.Array(Text),
@@ -173,11 +194,18 @@ export const Phase = named('phase', {
   completed_at: nullable(Time),
   error: AnyJson,
   ok: nullable(Type.Boolean()),
-  text: Text,
+  text: nullable(Text),
   data: AnyJson,
+  ...BYTES_OF_RESULT,
   files: AnyList,
-  sub_runs: Type.Array(Type.Object({ run_id: Text, run_name: nullable(Text), state: RunState })),
+  sub_runs: Type.Array(SubRun),
+  sub_runs_more: SUB_RUNS_MORE,
 })
+export type Phase = Omit<Static<typeof Phase>, 'type' | 'state' | 'sub_runs'> & {
+  type: string
+  state: string
+  sub_runs: SubRun[]
+}
 
 export const Line = named('log_line', {
   seq: Type.Integer(),
@@ -199,6 +227,10 @@ export const LOG_STATE = {
   missing: Type.Array(LineRange),
   /** Lines that are still to come; `to` is null while it is not known how many. */
   to_come: nullable(Type.Object({ from: Type.Integer(), to: nullable(Type.Integer()) })),
+  /** Whether the hub left lines out, because the realm has used up its quota of log bytes. Older hubs have none. */
+  cut: Type.Optional(
+    Type.Boolean({ description: 'Whether lines are missing because the quota of log bytes is used up.' }),
+  ),
   /** Whether the daemon keeps the log, because its setting `sync` is `status`. */
   kept: Type.Boolean(),
 }
@@ -220,25 +252,27 @@ export const Review = named('review', {
   run_name: nullable(Text),
   phase: Text,
   entries: AnyList,
-  kind: Type.Enum(['gate', 'escalation']),
+  kind: Text,
   reason: nullable(Text),
   prompt: nullable(Text),
   inputs: AnyList,
   reviewers: Type.Array(Text),
-  state: Type.Enum(['pending', 'decided']),
+  state: Text,
   decision: nullable(Text),
   decided_by: nullable(Text),
   comment: nullable(Text),
   created_at: Time,
   decided_at: nullable(Time),
+  /** In lists, values that are large are empty. */
+  ...BYTES_OF_REVIEW,
 })
 
 /** A job that waits, and what it waits for. */
 export const QueuedJob = named('queued_job', {
   job_id: Text,
   run_id: Text,
-  kind: JobKind,
-  state: Type.Enum(['blocked', 'waiting', 'leased']),
+  kind: Text,
+  state: Text,
   priority: Type.Integer(),
   team: nullable(Text),
   daemon_id: nullable(Text),
@@ -254,7 +288,7 @@ export const Dispatched = named('dispatched', {
   state: RunState,
   waiting_for: Type.Optional(Text),
 })
-export type Dispatched = Omit<Static<typeof Dispatched>, 'state'> & { state: string }
+export type Dispatched = Static<typeof Dispatched>
 /** What became of an order besides its job. */
 export const ORDER_FATE = {
   already_waits: Type.Optional(
@@ -275,4 +309,5 @@ export const AuditEntry = named('audit_entry', {
   realm_id: nullable(Text),
   action: Text,
   target: nullable(Text),
+  ...SEAL,
 })

@@ -4,7 +4,6 @@ import type { Static } from 'typebox'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
 import {
-  Deliveries,
   Dispatched,
   Line,
   LOG_STATE,
@@ -15,11 +14,12 @@ import {
   Review,
   Run,
   TreeEntry,
+  WholeRun,
   withMore,
 } from './hub-records.ts'
-import { listOf, PAGE } from './page.ts'
+import { listOf, PAGE, rowsOf } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
-import { Decision, LogPart, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
+import { Decision, LogPart, OnePhase, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
 
 export const DispatchRun = call(
   '/v1/dispatch/run',
@@ -50,24 +50,20 @@ export const ListHubRuns = call(
   Type.Object({ ...RUN_FILTERS, realm_id: Type.Optional(AnyText) }),
   listOf('runs', Run),
 )
-export const GetHubRun = call('/v1/runs/get', OneRun, Type.Object({ ...Run.properties, deliveries: Deliveries }))
-export const GetHubTree = call(
-  '/v1/runs/tree',
-  OneRun,
-  Type.Object({ root_run_id: AnyText, runs: Type.Array(TreeEntry) }),
-)
+export const GetHubRun = call('/v1/runs/get', OneRun, WholeRun)
+export const GetHubTree = call('/v1/runs/tree', OneRun, Type.Object({ root_run_id: AnyText, runs: rowsOf(TreeEntry) }))
 export type HubPhase = Static<typeof Phase>
 export const GetHubPhases = call(
   '/v1/runs/phases',
-  OneRun,
-  Type.Object({ run_id: AnyText, state: Run.properties.state, phases: Type.Array(Phase) }),
+  OnePhase,
+  Type.Object({ run_id: AnyText, state: Run.properties.state, phases: rowsOf(Phase) }),
 )
 
 /** Lines of a log, and how much of it the hub has. */
 export const GetHubLogs = call(
   '/v1/runs/logs',
   LogPart,
-  Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
+  Type.Object({ lines: rowsOf(Line), next: Type.Integer(), ...LOG_STATE }),
 )
 
 export type HubReview = Static<typeof Review>
@@ -76,9 +72,9 @@ export const DecideHubReview = call('/v1/reviews/decide', Decision, withMore(Rev
 
 /** The events of `GET /v1/runs/stream`, and of each the data that is read. `end` is the last one. */
 export const HUB_STREAM = '/v1/runs/stream'
-const { data: _, sub_runs: __, ...BARE_PHASE } = Phase.properties
+const { data: _, sub_runs: __, sub_runs_more: ___, ...BARE_PHASE } = Phase.properties
 export const HUB_EVENTS = {
   run: Run,
-  phase: Type.Object({ ...BARE_PHASE, run_id: AnyText, position: Type.Integer() }),
+  phase: Type.Object({ ...BARE_PHASE, text: AnyText, run_id: AnyText, position: Type.Integer() }),
   end: Run,
 } as const

@@ -4,10 +4,13 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
+import { matches } from '../schema.ts'
 import { Type } from '../type.ts'
+import { AgentName, Title, Version, Word } from './names.ts'
 
 const LABEL = '[A-Za-z0-9][A-Za-z0-9_/-]{0,62}'
-const VALUE = '[^\\s=,][^\\u0000-\\u001f\\u007f,=]{0,199}'
+const VALUE =
+  '[^\\s=,\\p{Cc}\\p{Cf}\\p{Default_Ignorable_Code_Point}][^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point},=]{0,199}'
 const AGENT = '[a-z][a-z0-9_-]{0,99}(@[A-Za-z0-9_-]{1,100})?'
 /** The most labels, or agents, that a run may ask for and a daemon may have. */
 const MOST = 100
@@ -115,18 +118,41 @@ export function allNeeds(all: readonly Needs[]): Needs {
   return sum
 }
 
-/** How far an agent of a daemon got with its settings and, where it can be asked, with the other system. */
-const READINESS = ['fine', 'settings', 'wrong', 'unset'] as const
 export const OfferedAgent = Type.Object({
-  name: Type.String({ maxLength: 201, pattern: '^[^\\u0000]*$' }),
-  version: Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$' }),
-  /** What `doctor` found; absent: it has not been asked. */
-  doctor: Type.Optional(Type.Enum([...READINESS])),
+  name: AgentName,
+  version: Version,
+  /**
+   * How far `doctor` got with its settings and, where it can be asked, with the other system: `fine`, `settings`, `wrong`
+   * or `unset`. Absent: it has not been asked.
+   */
+  doctor: Type.Optional(Word),
 })
 export type OfferedAgent = Static<typeof OfferedAgent>
 
-/** The labels of a daemon as it sends them. */
-export const OfferedLabels = Type.Record(
-  Type.String({ pattern: '^[^\\u0000]{1,63}$' }),
-  Type.String({ maxLength: 200, pattern: '^[^\\u0000]*$' }),
-)
+const LabelName = Type.String({ pattern: `^${LABEL}$` })
+const LabelText = Type.String({ pattern: `^${VALUE}$` })
+const WorkspaceName = Title(200)
+
+/** What a daemon offers to runs, as another program wrote it. */
+export interface Offered {
+  agents?: readonly unknown[]
+  labels?: Readonly<Record<string, unknown>>
+  workspaces?: readonly unknown[]
+  sandbox?: string
+}
+
+/** What is said of it in the form of names. One that has another form is left out, and the others stay. */
+export function offerOf({ agents, labels, workspaces, sandbox }: Offered) {
+  return {
+    ...(agents && { agents: agents.filter(each => matches(OfferedAgent, each)).map(known) }),
+    ...(labels && { labels: Object.fromEntries(Object.entries(labels).filter(isLabel)) }),
+    ...(workspaces && { workspaces: workspaces.filter(each => matches(WorkspaceName, each)) }),
+    ...(sandbox && { sandbox }),
+  }
+}
+
+/** Without the properties of newer daemons. */
+const known = ({ name, version, doctor }: OfferedAgent): OfferedAgent => ({ name, version, ...(doctor && { doctor }) })
+
+const isLabel = (pair: [string, unknown]): pair is [string, string] =>
+  matches(LabelName, pair[0]) && matches(LabelText, pair[1])

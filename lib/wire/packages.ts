@@ -54,6 +54,11 @@ export const Reach = named('team_reach', {
   commands: Type.Array(AnyText, { description: 'Commands of `exec`, each after the names of its phases' }),
   hosts: Type.Array(AnyText, { description: 'Origins of the URLs that are written out in its files' }),
   secrets: Type.Array(AnyText, { description: 'Named secrets that it uses' }),
+  unseen: Type.Optional(
+    Type.Array(AnyText, {
+      description: 'Characters in its files that are not seen as what they are, with their places',
+    }),
+  ),
   agents: Type.Array(Type.Object({ name: AnyText, credentials: Type.Array(AnyText) })),
 })
 export type Reach = Static<typeof Reach>

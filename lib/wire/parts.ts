@@ -1,6 +1,7 @@
 // Parts of bodies and records that hub and daemon share.
 
 import type { Json, JsonObject } from '../json.ts'
+import type { RunId } from '../run-id.ts'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 
@@ -11,6 +12,8 @@ export const Uuid = Type.String({
   pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
   'x-expected': 'a UUID in small letters',
 })
+/** The id of a run, read: what matches is one. */
+export const RunUuid = Type.Unsafe<RunId>(Uuid)
 export const Slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]{0,62}$',
   'x-expected': 'a name of at most 63 small letters, digits and -',
@@ -45,3 +48,32 @@ export const NullableText = nullable(AnyText)
 export const AnyJson = Type.Unsafe<Json>(Type.Unknown())
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()))
 export const AnyList = Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))
+
+const bytes = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description }))
+const left = (name: string, where: string) =>
+  bytes(`The bytes of \`${name}\`, which ${where} has, because this reply has no room for it.`)
+
+/** In a list, what is said of the inputs and outputs of a run that are too large for it. */
+export const BYTES_OF_VALUES = {
+  inputs_bytes: left('inputs', '`runs/get`'),
+  outputs_bytes: left('outputs', '`runs/get`'),
+}
+
+/** What is said of the result of a phase that is too large for the reply. */
+export const BYTES_OF_RESULT = {
+  data_bytes: left('data', 'a call that names the phase'),
+  text_bytes: left('text', 'a call that names the phase'),
+}
+
+export const SUB_RUNS_MORE = Type.Optional(
+  Type.Boolean({ description: 'Whether there are more than the reply has room for; `runs/tree` has all of them.' }),
+)
+
+/** In a list, what is said of a review that is too large for it. */
+export const BYTES_OF_REVIEW = {
+  prompt_bytes: left('prompt', '`reviews/list` with `review_id`'),
+  entries_bytes: left('entries', '`reviews/list` with `review_id`'),
+  inputs_bytes: left('inputs', '`reviews/list` with `review_id`'),
+  reviewers_bytes: left('reviewers', '`reviews/list` with `review_id`'),
+  comment_bytes: left('comment', '`reviews/list` with `review_id`'),
+}

@@ -30,6 +30,10 @@ const PHASE = {
   inputs: Type.Optional(AnyJson),
   items: Type.Optional(AnyJson),
   entries: Type.Optional(Type.Array(AnyJson)),
+  /** Where its commands run; absent when it has none. */
+  sandbox: Type.Optional(AnyText),
+  /** Its commands need the network. */
+  network: Type.Optional(Type.Boolean()),
   requests: Type.Optional(
     Type.Array(
       Type.Object({ name: AnyText, method: Type.String({ description: 'The method of the request.' }), url: AnyText }),
@@ -92,6 +96,8 @@ export const Plan = Type.Object({
     labels: Type.Record(Type.String(), AnyText),
     agents: Type.Record(Type.String(), AnyText),
   }),
+  /** What the owner of the machine should know of the sandboxes of its commands. */
+  warnings: Type.Array(AnyText),
   /** Inputs, settings and secrets without which it cannot start. */
   missing: Type.Array(Problem),
   team: AnyTeam,

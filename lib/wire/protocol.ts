@@ -6,9 +6,9 @@ import { CadreError } from '../error.ts'
 import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call, ErrorReply } from './call.ts'
-import { AnyLeasedJob } from './jobs.ts'
-import { OfferedAgent, OfferedLabels } from './needs.ts'
-import { AnyText, Text, Time, Title, Uuid } from './parts.ts'
+import { Title, Version } from './names.ts'
+import type { OfferedAgent } from './needs.ts'
+import { AnyText, Text, Time, Uuid } from './parts.ts'
 
 /** The version of this protocol. */
 export const PROTOCOL = 1
@@ -44,11 +44,21 @@ export const BULLETIN = {
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
 
-/** What the hub chooses a daemon by. In a heartbeat it is present when it has changed. */
+/**
+ * What the hub chooses a daemon by. In a heartbeat it is present when it has changed. Each name is held to its grammar
+ * by itself (`offerOf`), so that one which does not fit keeps no daemon away.
+ */
 const OFFER = {
-  agents: Type.Optional(Type.Array(OfferedAgent, { maxItems: 1_000 })),
-  labels: Type.Optional(OfferedLabels),
-  workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
+  agents: Type.Optional(Type.Unsafe<OfferedAgent[]>(Type.Array(Type.Unknown(), { maxItems: 1_000 }))),
+  labels: Type.Optional(Type.Unsafe<Record<string, string>>(Type.Record(Type.String(), Type.Unknown()))),
+  workspaces: Type.Optional(Type.Unsafe<string[]>(Type.Array(Type.Unknown(), { maxItems: 1_000 }))),
+  sandbox: Type.Optional(
+    Type.String({
+      pattern: '^[a-z][a-z0-9_-]{0,39}$',
+      'x-expected': 'a word such as bubblewrap',
+      description: 'Where the commands of dispatched runs run: none, bubblewrap or container.',
+    }),
+  ),
 }
 
 export const Register = call(
@@ -56,9 +66,9 @@ export const Register = call(
   Type.Object({
     daemon_id: Type.Optional(Uuid),
     realm_id: Type.Optional(Uuid),
-    name: Title,
-    hostname: Type.Optional(Text(255)),
-    version: Type.Optional(Text(100)),
+    name: Title(200),
+    hostname: Type.Optional(Title(255)),
+    version: Type.Optional(Version),
     protocol: Protocol,
     capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
     ...OFFER,
@@ -95,14 +105,15 @@ export const Poll = call(
     ),
     protocol: Protocol,
   }),
-  Type.Object({ jobs: Type.Array(AnyLeasedJob) }),
+  /** Each job is checked against its own form (`AnyLeasedJob`). */
+  Type.Object({ jobs: Type.Array(Type.Unknown()) }),
 )
 
 const Answer = Type.Enum(['accepted', 'done', 'failed'])
 export type Answer = Static<typeof Answer>
 
 /** What became of a job. */
-const OUTCOME = {
+export const OUTCOME = {
   job_id: Text(100),
   lease_id: Text(100),
   status: Answer,
@@ -163,6 +174,11 @@ export const Sync = call(
   }),
   Type.Object({
     acked_seq: Type.Integer(),
+    cut_lines: Type.Optional(
+      Type.Integer({
+        description: 'How many log lines were left out, because the realm has used up its quota of log bytes.',
+      }),
+    ),
     rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: AnyText })),
   }),
 )

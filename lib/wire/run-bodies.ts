@@ -6,6 +6,8 @@ import { PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
 
 export const OneRun = Type.Object({ run_id: AnyText })
+/** The phases of a run, or the whole of one of them. */
+export const OnePhase = Type.Object({ run_id: AnyText, phase: Type.Optional(AnyText) })
 
 /** Filters of a list of runs. */
 export const RUN_FILTERS = {
@@ -16,7 +18,13 @@ export const RUN_FILTERS = {
 }
 
 /** Filters of a list of reviews. */
-export const REVIEW_FILTERS = { ...PAGE, run_id: Type.Optional(AnyText), state: Type.Optional(AnyText) }
+export const REVIEW_FILTERS = {
+  ...PAGE,
+  run_id: Type.Optional(AnyText),
+  state: Type.Optional(AnyText),
+  /** One review, which then is whole. */
+  review_id: Type.Optional(AnyText),
+}
 
 export const LogPart = Type.Object({
   run_id: AnyText,

@@ -4,8 +4,19 @@ import type { Static, TProperties } from 'typebox'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { REVIEW_KINDS } from './choices.ts'
-import { AnyJson, AnyObject, AnyText, NullableText, NullableTime, Time } from './parts.ts'
-import { PHASE_STATES, PHASE_TYPES, RUN_STATES, SHOWN_RUN_STATES, TOLD_PHASE_STATES } from './states.ts'
+import { rowsOf } from './page.ts'
+import {
+  AnyJson,
+  AnyObject,
+  AnyText,
+  BYTES_OF_RESULT,
+  BYTES_OF_VALUES,
+  NullableText,
+  NullableTime,
+  SUB_RUNS_MORE,
+  Time,
+} from './parts.ts'
+import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES } from './states.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
 export const RunError = Type.Object({
@@ -29,9 +40,9 @@ export const FileRecord = Type.Object({
 const RunState = Type.Enum([...RUN_STATES])
 /**
  * The state that is shown to people: a run that no process continues is `interrupted`. What a hub tells of runs is read
- * in the same form, and there a run whose daemon is silent is `crashed`.
+ * in the same form, and there a run whose daemon is silent is `crashed`, or in a state that only a newer daemon knows.
  */
-const ToldRunState = Type.Enum([...SHOWN_RUN_STATES])
+const ToldRunState = AnyText
 
 const RUN = {
   run_id: AnyText,
@@ -45,8 +56,8 @@ const RUN = {
   version: AnyText,
   reason: NullableText,
   error: nullable(RunError),
-  inputs: AnyObject,
   outputs: nullable(AnyObject),
+  ...BYTES_OF_VALUES,
   workspace: NullableText,
   attempt: Type.Integer(),
   started_at: NullableTime,
@@ -56,32 +67,35 @@ const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state
 /** A run as people are shown it. */
 const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: ToldRunState, ...more })
 
+/** In lists and events `inputs` and `outputs` are null if they are large; `runs/get` has them. */
+const HEAD = { inputs: nullable(AnyObject) }
+
 /** A run as the engine records it. */
-export const RunRecord = recorded({})
+export const RunRecord = recorded(HEAD)
 export type RunRecord = Static<typeof RunRecord>
 /** An item of `runs/list`. */
-export const ToldRun = told({})
+export const ToldRun = told(HEAD)
 export type ToldRun = Static<typeof ToldRun>
 
 /** An item of `deliveries` in `runs/get`. */
 export const DeliveryRecord = Type.Object({
   phase: AnyText,
   event: AnyText,
-  state: Type.Enum(['pending', 'sent', 'delivered', 'failed', 'unknown']),
+  state: AnyText,
   error: NullableText,
 })
-const DELIVERIES = { deliveries: Type.Array(DeliveryRecord) }
-const RunDetail = recorded(DELIVERIES)
+const WHOLE = { inputs: AnyObject, deliveries: Type.Array(DeliveryRecord) }
+const RunDetail = recorded(WHOLE)
 export type RunDetail = Static<typeof RunDetail>
 /** `runs/get`. */
-export const ToldDetail = told(DELIVERIES)
+export const ToldDetail = told(WHOLE)
 export type ToldDetail = Static<typeof ToldDetail>
 
 const TREE_ENTRY = {
   run_id: AnyText,
   run_name: NullableText,
   call_path: Type.Array(AnyText),
-  call_depth: Type.Integer(),
+  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
   parent_phase: NullableText,
   started_at: NullableTime,
   completed_at: NullableTime,
@@ -91,7 +105,7 @@ const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
 export type TreeEntry = Static<typeof TreeEntry>
 export const ToldTree = Type.Object({
   root_run_id: AnyText,
-  runs: Type.Array(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
+  runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
 })
 
 const SUB_RUN = { run_id: AnyText, run_name: NullableText }
@@ -157,21 +171,27 @@ export const History = Type.Object({ attempts: Type.Array(AttemptRecord), writte
 export type History = Static<typeof History>
 
 const PHASE = { ...BARE_PHASE, data: AnyJson }
+/** What a reply has of a phase: `text` and `data` are null if it has no room for them. */
+const CUT_PHASE = { ...PHASE, text: NullableText, ...BYTES_OF_RESULT, sub_runs_more: SUB_RUNS_MORE }
+/** What people are told of phases may come from a newer program, like the states of runs. */
+const TOLD_PHASE = { type: AnyText, state: AnyText }
 const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 
 const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })
 export type PhaseRecord = Static<typeof PhaseRecord>
 
-const RunPhases = Type.Object({ run_id: AnyText, state: RunState, phases: Type.Array(PhaseRecord) })
+const RunPhases = Type.Object({
+  run_id: AnyText,
+  state: RunState,
+  phases: Type.Array(Type.Object({ ...CUT_PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })),
+})
 export type RunPhases = Static<typeof RunPhases>
 /** `runs/phases`. */
 export const ToldPhases = Type.Object({
   run_id: AnyText,
   state: ToldRunState,
-  phases: Type.Array(
-    Type.Object({ ...PHASE, state: Type.Enum([...TOLD_PHASE_STATES]), sub_runs: Type.Array(ToldSubRun) }),
-  ),
+  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...TOLD_PHASE, sub_runs: Type.Array(ToldSubRun) })),
 })
 
 export const LogLine = Type.Object({
@@ -238,7 +258,7 @@ export type Why = Static<typeof Why>
 
 const PhaseEvent = Type.Object({
   ...BARE_PHASE,
-  state: PhaseState,
+  ...TOLD_PHASE,
   run_id: AnyText,
   position: Type.Integer(),
   /** The number of items of a map, once it is known. */
@@ -252,10 +272,10 @@ export type PhaseEvent = Static<typeof PhaseEvent>
 
 /** `data` of the events of a stream, by name. `end` is the last one: the run that was asked for has ended. */
 export const EVENTS = {
-  run: RunRecord,
+  run: ToldRun,
   phase: PhaseEvent,
   log: TreeLines,
-  end: RunRecord,
+  end: ToldRun,
 } as const
 
 export type RunEvent = {

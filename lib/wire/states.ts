@@ -20,7 +20,6 @@ export const HUB_RUN_STATES = [...RUN_STATES, 'crashed'] as const
 
 /** The daemon also shows `interrupted`: the run has not ended, and no process continues it. */
 export const TOLD_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
-export const TOLD_PHASE_STATES = [...PHASE_STATES, 'interrupted'] as const
 
 /** What a command may be told about a run, by a daemon or by a hub. */
 export const SHOWN_RUN_STATES = [...TOLD_RUN_STATES, 'crashed'] as const

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createRedactor, variantsOf } from '../../lib/redact.ts'
+import { createRedactor } from '../../lib/redact.ts'
+import { variantsOf } from '../support/variants.ts'
 
 const PEM = `-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g

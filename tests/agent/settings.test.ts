@@ -237,9 +237,9 @@ describe('keys and values', () => {
   test('network.allow takes a list, or a line of them', async () => {
     const { settings } = await opened()
     await settings.set('network.allow', '10.0.0.0/8, wiki.corp')
-    expect(settings.networkAllow()).toEqual(['10.0.0.0/8', 'wiki.corp'])
+    expect(settings.network().allow).toEqual(['10.0.0.0/8', 'wiki.corp'])
     await settings.set('network.allow', ['fd00::/8'])
-    expect(settings.networkAllow()).toEqual(['fd00::/8'])
+    expect(settings.network().allow).toEqual(['fd00::/8'])
   })
 
   test('packages.trust takes a list of scopes and keys, or a line of them; none is a list, too', async () => {

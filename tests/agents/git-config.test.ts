@@ -2,7 +2,7 @@
 // to another place; unless the operator trusts the folder. With real git, and a real server.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
@@ -55,30 +55,16 @@ async function expectRefused(key: string): Promise<void> {
 }
 
 describe('what would run beside the token', () => {
-  test('the command for the refs of other repositories is not run', async () => {
-    const other = freshClone(hub.origin)
-    edit('theirs.md', 'theirs\n', other)
-    git(other, 'add', '.')
-    git(other, 'commit', '--quiet', '-m', 'Theirs')
-    git(other, 'push', '--quiet', hub.origin, 'HEAD:main')
-    mkdirSync(join(workspace, '.git/objects/info'), { recursive: true })
-    writeFileSync(join(workspace, '.git/objects/info/alternates'), `${freshClone(hub.origin)}/.git/objects\n`)
-    config('core.alternateRefsCommand', trap)
-    edit()
-    expect((await run()).data).toMatchObject({ number: 1 })
-    expect(existsSync(ran)).toBe(false)
-  })
-
-  test('a helper for credentials that is set for the very address is not asked', async () => {
+  test('in a folder that is trusted, a helper for credentials that is set for the very address is not asked', async () => {
     config(`credential.${hub.url}.helper`, `!${trap}`)
     config(`credential.${hub.url}/acme/app.git.helper`, `!${trap}`)
     hub.fail(/^GET .*info\/refs/, () => refusal(401, '', { 'www-authenticate': 'Basic realm="git"' }), { times: 9 })
     edit()
-    expect(await failureOf(run())).toMatchObject({ code: 'unauthorized' })
+    expect(await failureOf(run({ trusted_folders: [workspace] }))).toMatchObject({ code: 'unauthorized' })
     expect(existsSync(ran)).toBe(false)
   })
 
-  test('a commit is not verified by a program', async () => {
+  test('in a folder that is trusted, a commit is not verified by a program', async () => {
     config('log.showSignature', 'true')
     config('gpg.program', trap)
     git(workspace, 'switch', '--quiet', '--create', 'signed')
@@ -87,20 +73,21 @@ describe('what would run beside the token', () => {
     const signed = git(workspace, 'cat-file', 'commit', 'HEAD').replace('\n\n', `\ngpgsig ${signature}\n\n`)
     edit('.git/signed', `${signed}\n`)
     git(workspace, 'reset', '--quiet', '--hard', git(workspace, 'hash-object', '-t', 'commit', '-w', '.git/signed'))
-    expect((await run()).data).toMatchObject({ number: 1, branch: 'signed' })
+    expect((await run({ trusted_folders: [workspace] })).data).toMatchObject({ number: 1, branch: 'signed' })
     expect(existsSync(ran)).toBe(false)
   })
 
   const FILTERS = ['filter.x.clean', 'filter.x.smudge', 'filter.x.process', 'filter.lfs.clean']
   const TRANSFERS = ['lfs.customtransfer.x.path', 'lfs.standalonetransferagent']
   const OF_ADDRESS = 'lfs.https://code.acme.test/.standalonetransferagent'
-  test.each([...FILTERS, ...TRANSFERS, OF_ADDRESS, 'lfs.extension.x.clean', 'hook.x.command'])(
+  const OTHERS = ['core.alternateRefsCommand', 'credential.helper', 'gpg.program', 'core.fsmonitor', 'core.sshCommand']
+  test.each([...FILTERS, ...TRANSFERS, OF_ADDRESS, 'lfs.extension.x.clean', 'hook.x.command', ...OTHERS])(
     '%s is refused',
     async key => {
       edit('.gitattributes', '* filter=x\n')
       config(key, trap)
       edit()
-      await expectRefused(key)
+      await expectRefused(key.toLowerCase())
     },
   )
 
@@ -109,7 +96,7 @@ describe('what would run beside the token', () => {
     config('--file', included, 'filter.x.clean', trap)
     config(key, included)
     edit('.gitattributes', '* filter=x\n')
-    await expectRefused('filter.x.clean')
+    await expectRefused(key.toLowerCase())
   })
 
   test('a file that is included on another branch is refused', async () => {
@@ -122,7 +109,7 @@ describe('what would run beside the token', () => {
     config('extensions.worktreeConfig', 'true')
     config('--worktree', 'filter.x.clean', trap)
     edit('.gitattributes', '* filter=x\n')
-    await expectRefused('filter.x.clean')
+    await expectRefused('extensions.worktreeconfig')
   })
 
   test('a filter of a submodule is refused', async () => {
@@ -196,7 +183,7 @@ describe('what would lead git elsewhere', () => {
     await Bun.$`git ls-remote ${address}`.cwd(workspace).nothrow().quiet()
     expect(asked.splice(0)).toEqual(['nothing'])
     edit()
-    const error = await failureOf(run({ base_url: `${base}/api/v3` }))
+    const error = await failureOf(run({ base_url: `${base}/api/v3`, trusted_folders: [workspace] }))
     expect(error.message).toContain('certificate')
     expect(asked).toEqual([])
   })
@@ -229,12 +216,12 @@ describe('what would lead git elsewhere', () => {
     const BASE = 'https://code.acme.test/acme/app.git'
 
     test.each(['http.proxy', 'http.https://code.acme.test/.proxy', `http.${BASE}.proxy`, 'remote.origin.proxy'])(
-      'by %s of the repository is not used',
+      'by %s of the repository is refused',
       async key => {
         git(workspace, 'remote', 'set-url', 'origin', BASE)
         config(key, url())
         edit()
-        expect((await failureOf(run({ base_url: 'https://code.acme.test/api/v3' }))).code).toBe('network')
+        await expectRefused(key.toLowerCase())
         expect(asked).toEqual([])
       },
     )
@@ -258,11 +245,12 @@ describe('what would lead git elsewhere', () => {
     chmodSync(script, 0o755)
     git(workspace, 'remote', 'set-url', 'origin', 'ssh://git@elsewhere.acme.test/acme/app.git')
     config('--file', join(process.env.HOME!, '.gitconfig'), 'core.sshCommand', script)
-    config('core.sshCommand', trap)
     edit()
     await failureOf(run())
+    expect(existsSync(own)).toBe(true)
+    config('core.sshCommand', trap)
+    await expectRefused('core.sshcommand')
     writeFileSync(join(process.env.HOME!, '.gitconfig'), '')
-    expect([existsSync(own), existsSync(ran)]).toEqual([true, false])
   })
 })
 

@@ -229,13 +229,14 @@ describe('the branch has moved outside', () => {
 })
 
 describe('the configuration in a repository', () => {
-  test('sends nothing through a proxy that is reached without TLS', async () => {
+  test('of a folder that is trusted sends nothing through a proxy that is reached without TLS', async () => {
     using other = fakeGitHub()
     git(workspace, 'config', 'http.proxy', other.url)
     git(workspace, 'config', `http.${hub.url}/.proxy`, other.url)
     git(workspace, 'config', 'remote.origin.proxy', other.url)
     edit()
-    expect((await run()).data).toMatchObject({ number: 1 })
+    const github = { token: TOKEN, base_url: hub.url, trusted_folders: [workspace] }
+    expect((await run({}, { settings: { provider: 'github', github } })).data).toMatchObject({ number: 1 })
     expect([other.pulls, other.seen]).toEqual([[], []])
   })
 
@@ -243,9 +244,7 @@ describe('the configuration in a repository', () => {
     'says by %s whom to trust with the credential: refused',
     async key => {
       git(workspace, 'remote', 'set-url', 'origin', 'https://code.acme.test/acme/app.git')
-      const included = join(folder(), 'config')
-      git(workspace, 'config', '--file', included, key, '/tmp/elsewhere')
-      git(workspace, 'config', 'include.path', included)
+      git(workspace, 'config', key, '/tmp/elsewhere')
       edit()
       const error = await failureOf(run({}, {}, 'https://code.acme.test/api/v3'))
       expect(error).toMatchObject({ code: 'invalid_request', sent: 'no' })

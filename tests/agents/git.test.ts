@@ -264,7 +264,7 @@ describe('the address of the API', () => {
 })
 
 describe('what a repository may not do', () => {
-  test('run its hooks or helpers, sign, or ask', async () => {
+  test('run its hooks; nor, in a folder that is trusted, its helpers, sign, or ask', async () => {
     const trap = join(workspace, '.git/hooks/trap')
     const script = `#!/bin/sh\ntouch ${join(workspace, '..', `${workspace.split('/').at(-1)}-ran`)}\n`
     mkdirSync(join(workspace, '.git/hooks'))
@@ -278,18 +278,25 @@ describe('what a repository may not do', () => {
     }
     git(workspace, 'config', 'commit.gpgSign', 'true')
     edit()
+    await run({}, begin({ trusted_folders: [workspace] }))
+    expect(existsSync(`${workspace}-ran`)).toBe(false)
+    git(workspace, 'config', '--remove-section', 'commit')
+    for (const key of ['core.fsmonitor', 'core.askPass', 'gpg.program', 'credential.helper']) {
+      git(workspace, 'config', '--unset', key)
+    }
+    edit('two.md')
     await run()
     expect(existsSync(`${workspace}-ran`)).toBe(false)
   })
 
-  test('learn the token, or have it sent elsewhere', async () => {
+  test('learn the token, or have it sent elsewhere, even in a folder that is trusted', async () => {
     const before = readFileSync(join(workspace, '.git/config'), 'utf8')
     using other = fakeGitHub()
     git(workspace, 'config', `url.${other.url}/.insteadOf`, `${hub.url}/`)
     git(workspace, 'config', `url.${other.url}/.pushInsteadOf`, `${hub.url}/`)
     git(workspace, 'config', `http.${hub.url}/.extraHeader`, 'Authorization: Basic b3RoZXI=')
     edit()
-    await run()
+    await run({}, begin({ trusted_folders: [workspace] }))
     expect(other.pulls).toEqual([])
     const sent = new Set(hub.pulls.map(({ authorization }) => authorization))
     expect([...sent]).toEqual([`Basic ${btoa(`x-access-token:${TOKEN}`)}`])
@@ -338,10 +345,10 @@ test('a credential in the address of a remote is not used', async () => {
   expect((await run()).data).toMatchObject({ number: 1 })
 })
 
-test('a remote in the file system is pushed to without the token', async () => {
+test('a remote in the file system that is trusted is pushed to without the token', async () => {
   git(workspace, 'remote', 'set-url', 'origin', hub.origin)
   edit()
-  expect((await run()).data).toMatchObject({ number: 1 })
+  expect((await run({}, begin({ trusted_folders: [hub.origin] }))).data).toMatchObject({ number: 1 })
   expect(hub.pulls).toEqual([])
 })
 

@@ -5,9 +5,9 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { variantsOf } from '../../lib/redact.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { variantsOf } from '../support/variants.ts'
 
 const INPUT = 'canary/of input+7c1d9e "x"'
 const SETTING = 'canary-of-settings-5b2f8a'

@@ -9,6 +9,7 @@ import { collect, command, files, type RunningDaemon, spawnDaemon, startCommand 
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
+import { openHome } from '../support/sandbox.ts'
 import { hasTmux, Window } from '../support/tmux.ts'
 
 let hub: TestHub
@@ -256,7 +257,7 @@ describe('teams and daemons', () => {
   })
 
   test('a daemon that a member enrols waits for approval; a job says so, and can be cancelled', async () => {
-    const home = folder()
+    const home = openHome()
     const token = await says('realm-token prod', { home: bob })
     await says(`enrol --hub ${hub.url}`, { home, stdin: token })
     daemon = await spawnDaemon({ home, env: { CADRE_DAEMON_NAME: 'desk' } })

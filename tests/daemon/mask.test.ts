@@ -8,11 +8,12 @@ import { Mask } from '../../lib/daemon/mask.ts'
 import { ownSecrets } from '../../lib/daemon/own-secrets.ts'
 import { addPublishKey } from '../../lib/daemon/publish-keys.ts'
 import { createLog } from '../../lib/log.ts'
-import { type KnownSecret, variantsOf } from '../../lib/redact.ts'
+import type { KnownSecret } from '../../lib/redact.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub } from '../support/hub.ts'
 import { tablesOf } from '../support/tables.ts'
+import { variantsOf } from '../support/variants.ts'
 
 const open = () => new Mask(() => [{ name: 'agents.wiki.api_token', value: 'canary-setting' }], createLog())
 
@@ -103,8 +104,8 @@ describe('what the daemon holds itself', () => {
       token,
       'short-one',
       'ghp_0123456789abcdef',
-      'p%40ssword',
-      'p@ssword',
+      // Its password is masked by itself, too: tests/attacks/11-masking.test.ts.
+      'http://user:p%40ssword@proxy.test:8080',
     ])
   })
 
@@ -165,7 +166,8 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, run: 'cat "$HOME/session"
     const home = folder()
     const keep = (name: string, text: string) => writeFileSync(join(home, name), text, { mode: 0o600 })
     keep('session', JSON.stringify({ hub: 'http://127.0.0.1:9', token: session }))
-    keep('settings.yml', `hub: {api_key: ${stored}}\n`)
+    // Its commands find the files.
+    keep('settings.yml', `hub: {api_key: ${stored}}\npackages: {sandbox: none}\n`)
     // Where the environment of the daemon cannot be read, its values are printed all the same.
     keep('copied', Object.values(held).join('\n'))
     const { secret: publisher } = await addPublishKey(home)

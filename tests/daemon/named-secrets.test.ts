@@ -4,10 +4,10 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { variantsOf } from '../../lib/redact.ts'
 import { fakeVendor } from '../../lib/testing/fake-vendor.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { variantsOf } from '../support/variants.ts'
 
 test('a secret of a password manager reaches commands and requests, is asked again after a 401, and is shown nowhere', async () => {
   const vault = files({ token: 'canary/first+token', key: 'canary-of-the-file' })

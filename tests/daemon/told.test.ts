@@ -4,8 +4,8 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { readChoice } from '../../lib/daemon/commands/form.ts'
 import { RunModel } from '../../lib/daemon/terminal/model.ts'
-import { createPaint } from '../../lib/daemon/terminal/paint.ts'
 import { drawRun } from '../../lib/daemon/terminal/tree.ts'
+import { createPaint } from '../../lib/printable.ts'
 import type { RunEvent } from '../../lib/wire/run-records.ts'
 import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -55,7 +55,9 @@ test('the drawn tree keeps the error of the last attempt while the next one runs
   const times = { started_at: 1, completed_at: null }
   const apply = (event: string, data: object) => model.apply({ event, data: { ...run, ...times, ...data } } as RunEvent)
   const draw = () =>
-    drawRun(model.root!, { paint: createPaint({}), now: 2, live: false, columns: 100, rows: 20 }).slice(1)
+    drawRun(model.root!, { paint: createPaint({}), now: 2, live: false, columns: 100, rows: 20 })
+      .slice(1)
+      .map(String)
   apply('run', { state: 'running', error: null })
   const phase = { name: 'work', type: 'standard', position: 0, items: null, max_attempts: 3 }
   const failed = {

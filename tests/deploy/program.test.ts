@@ -1,14 +1,21 @@
 // The compiled program, and nothing else of ours.
 
 import { expect, test } from 'bun:test'
+import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compile } from '../../deploy/build.ts'
+import { signFolder, writeSums } from '../../deploy/release.ts'
+import { systemOf } from '../../lib/daemon/upgrade.ts'
+import { npmFileName, programName } from '../../lib/release.ts'
+import { newSigningKey } from '../../lib/signing-key.ts'
 import manifest from '../../package.json'
+import { folder } from '../support/folder.ts'
 import { machine } from '../support/machine.ts'
 import { journey } from './journey.ts'
 
 const on = machine()
-await compile(join(on.bin, 'cadre'))
+const ours = newSigningKey()
+await compile(join(on.bin, 'cadre'), undefined, ours.key)
 
 journey(on, { cadre: 'cadre', called: 'cadre', examples: join(import.meta.dir, '../../examples') })
 
@@ -19,3 +26,30 @@ test('upgrade says what to replace', async () => {
     expect.stringContaining(`cadre ${manifest.version} is installed as the program ${on.bin}`),
   ])
 })
+
+test('a release of its key takes its place, and nothing else does', async () => {
+  const { version } = manifest
+  const program = join(on.bin, 'cadre')
+  const before = statSync(program).ino
+  const out = folder()
+  copyFileSync(program, join(out, programName(version, systemOf())))
+  writeFileSync(join(out, npmFileName(version)), '')
+  await writeSums(out)
+
+  const upgrade = () => on.run(['cadre', 'upgrade', out], { env: { CADRE_RELEASE_KEY: theirs.key } })
+  const theirs = newSigningKey()
+  for (const key of [null, theirs]) {
+    if (key) await signFolder(out, version, key, key.key)
+    const { code, stderr } = await upgrade()
+    expect([code, stderr]).toEqual([2, expect.stringContaining('nothing was changed')])
+    expect(statSync(program).ino).toBe(before)
+  }
+  await signFolder(out, version, ours, ours.key)
+  expect(await upgrade()).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining(`is cadre ${version} now`),
+  })
+  expect(statSync(program).ino).not.toBe(before)
+  expect((await on.run(['cadre', '--version'])).stdout).toBe(`${version}\n`)
+}, 120_000)

@@ -1,5 +1,6 @@
-// Every example, run by one daemon against vendors of our own and real programs: git, npm, ssh, a database.
-// examples/repo-report is run by tests/daemon/terminal.test.ts and tests/deploy, ticket-digest by the file beside this one.
+// Every example, run by one daemon against vendors of our own and real programs: git, npm, ssh, a database. Commands run
+// in bubblewrap where it works, with the network where the examples need it.
+// examples/repo-report is also run by tests/daemon/terminal.test.ts and tests/deploy, ticket-digest by the file beside this one.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -11,6 +12,7 @@ import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
+import { hasBubblewrap } from '../support/sandbox.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
 import { chatVendor } from '../vendors/chat.ts'
 import { sqliteDatabase } from '../vendors/databases.ts'
@@ -47,8 +49,8 @@ beforeAll(async () => {
     objectstore: { ...ACCESS, endpoint: store.endpoint },
     database: data.settings,
   }
-  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents }), { mode: 0o600 })
-  writeFileSync(join(home, '.gitconfig'), '[user]\nname = Dev\nemail = dev@acme.test\n')
+  const exec = { sandbox: hasBubblewrap ? 'bubblewrap' : 'none', sandbox_network: ['@local/*'] }
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents, exec }), { mode: 0o600 })
   daemon = await spawnDaemon({ home })
 }, 60_000)
 afterAll(async () => {
@@ -102,9 +104,13 @@ async function decide(runId: string, decision: string, values: object) {
 
 /** A clone with one commit that is tagged and pushed. */
 function clone(text: Record<string, string>): string {
-  const [origin, work] = [folder(), files(text)]
+  const work = files(text)
+  const origin = join(work, '.git/origin.git')
+  mkdirSync(origin, { recursive: true })
   git(origin, 'init', '--quiet', '--bare', '--initial-branch=main')
   git(work, 'init', '--quiet', '--initial-branch=main')
+  git(work, 'config', 'user.name', 'Dev')
+  git(work, 'config', 'user.email', 'dev@acme.test')
   git(work, 'remote', 'add', 'origin', origin)
   commit(work, 'chore: begin')
   git(work, 'tag', 'v1.0.0')
@@ -170,7 +176,7 @@ test('dependency-report: what npm finds, of each project', async () => {
   })
   const broken = { 'broken/package-lock.json': 'no JSON', 'broken/package.json': '{"name":"broken"}' }
   const projects = files({ ...project('app'), ...broken })
-  const { state, outputs, read } = await run('dependency-report', { inputs: { folder: projects } })
+  const { state, outputs, read } = await run('dependency-report', { inputs: { folder: projects }, workspace: projects })
   expect([state, outputs]).toEqual(['completed', expect.objectContaining({ outdated: 1, vulnerable: 1 })])
   const report = read('files/report/report.md')
   expect(report).toContain(`## ${projects}/app\n\n- **high**: left 1.0.0\n`)
@@ -178,6 +184,13 @@ test('dependency-report: what npm finds, of each project', async () => {
   expect(report).toEndWith(`## Not checked\n\n- ${projects}/broken\n`)
   const told = await until(() => chat.posts.at(-1), 'a message')
   expect(told.payload.text).toContain('1 vulnerable and 1 outdated dependencies')
+}, 60_000)
+
+test('repo-report: files, lines and languages, folder by folder', async () => {
+  const work = clone({ 'a.ts': '1\n2\n', 'below/b.md': '1\n' })
+  const { state, outputs, read } = await run('repo-report', { workspace: work })
+  expect([state, outputs]).toEqual(['completed', expect.objectContaining({ files: 2, lines: 3 })])
+  expect(read('files/report/report.md')).toContain('2 files, 3 lines')
 }, 60_000)
 
 test('release-checklist: nothing is tagged before a person says yes, and nothing that is not ready', async () => {
@@ -349,6 +362,7 @@ test.skipIf(!hasSshd())(
       writeFileSync(config, lines)
       const { state, message, outputs, read } = await run('fleet-inventory', {
         inputs: { hosts: ['here', 'gone'], config },
+        workspace: dirname(key_file),
       })
       expect([state, message]).toEqual(['completed', undefined])
       expect(outputs).toMatchObject({ answered: 1, silent: ['gone'] })

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { hasBubblewrap } from '../support/sandbox.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
 import { chatVendor } from '../vendors/chat.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
@@ -42,7 +43,11 @@ beforeAll(async () => {
       channels: { team: 'team@example.org' },
     },
   }
-  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents }), { mode: 0o600 })
+  writeFileSync(
+    join(home, 'settings.yml'),
+    JSON.stringify({ agents, exec: { sandbox: hasBubblewrap ? 'bubblewrap' : 'none' } }),
+    { mode: 0o600 },
+  )
 })
 afterAll(async () => {
   for (const server of [issues, wiki, hub, chat]) server[Symbol.dispose]()

@@ -69,6 +69,8 @@ async function look(what: string, response: Response): Promise<{ status: number;
   sent++
   const text = await response.text()
   const { status } = response
+  // One record a line.
+  if (response.headers.get('content-type')?.startsWith('application/x-ndjson')) return { status, details: [] }
   const { ok, error } = JSON.parse(text) as {
     ok: boolean
     error?: { code: string; message: string; details?: { path: string }[] }

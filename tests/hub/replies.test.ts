@@ -96,6 +96,7 @@ test('people, places and tokens', async () => {
   const url = 'https://example.com/'
   const webhook = await ok(anns, 'realms/add_webhook', { realm_id, url, events: ['run.failed'] })
   await ok(anns, 'realms/webhooks', { realm_id })
+  await ok(anns, 'realms/webhook_take_over', { realm_id, id: webhook.id })
   await ok(anns, 'realms/remove_webhook', { realm_id, id: webhook.id })
 
   const permissions = { domains: { orgs: [org.id], realms: '*' }, access: { orgs: ['read'] } }
@@ -166,7 +167,7 @@ test('teams, daemons and runs', async () => {
   }
   expect(await report(1, changes)).toEqual({ acked_seq: 4, rejected: [] })
   await ok(hub.admin, 'runs/artifacts', { run_id })
-  const artifact = { phase: 'say', name: 'a', path: 'files/say/a', bytes: 1, sha256: '0'.repeat(64) }
+  const artifact = { phase: 'say', name: 'a', path: 'files/say/a', bytes: 0, sha256: EMPTY }
   expect(await report(5, [{ kind: 'artifact', artifact }, { kind: 'moon' }])).toEqual({
     acked_seq: 6,
     rejected: [{ seq: 6, code: 'invalid_request' }],

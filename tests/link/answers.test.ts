@@ -6,17 +6,9 @@ import type { TakenJob } from '../../lib/daemon/link/job-book.ts'
 import { CadreError } from '../../lib/error.ts'
 import { MOST_OTHERS } from '../../lib/wire/protocol.ts'
 
-const job = (id: string): TakenJob => ({
-  ...{
-    id,
-    lease_id: `lease of ${id}`,
-    kind: 'run',
-    run_id: id,
-    payload: {},
-    run_attempt: null,
-    state: 'held',
-    error: null,
-  },
+const job = (id: string): Pick<TakenJob, 'id' | 'lease_id'> => ({
+  id,
+  lease_id: `lease of ${id}`,
 })
 const taken = ({ job_id, status }: Outcome) => ({ job_id, status, error: null })
 const replyTo = (first: Outcome, others: Outcome[]): Reply => ({

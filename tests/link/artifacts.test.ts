@@ -9,7 +9,7 @@ import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
-import { runChange } from '../support/sync.ts'
+import { phaseChange, runChange } from '../support/sync.ts'
 import { ACCESS, BUCKET, type ObjectVendor, objectVendor } from '../vendors/objectstore.ts'
 import { hasSwift, ACCESS as SWIFT, swift } from '../vendors/swift.ts'
 
@@ -194,8 +194,12 @@ describe.each(kinds)('%s', (_, open) => {
     expect([foreign.status, foreign.error?.message]).toEqual([404, `there is no run ${run_id} that this daemon holds`])
 
     const mine = crypto.randomUUID()
-    const change = { seq: 1, ...runChange(mine, { team: '@admin/files', call_path: ['@admin/files'] }) }
-    await hub.ok(token, 'runs/sync', { daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes: [change] })
+    const file = { name: 'mine.txt', path: 'files/say/mine.txt', bytes: 4, sha256 }
+    const changes = [
+      { seq: 1, ...runChange(mine, { team: '@admin/files', call_path: ['@admin/files'] }) },
+      { seq: 2, ...phaseChange(mine, [file]) },
+    ]
+    await hub.ok(token, 'runs/sync', { daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes })
     const offered = { daemon_id, run_id: mine, sha256, bytes: 4 }
     const put = async (content: string) => {
       const { upload } = await hub.ok(token, 'artifacts/offer', offered)

@@ -8,6 +8,7 @@ import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { openHome } from '../support/sandbox.ts'
 
 const LEASE_MS = 60_000
 
@@ -37,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-const enrolled = (name: string, home = folder()) =>
+const enrolled = (name: string, home = openHome()) =>
   spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: name } })
 
 const dispatch = (team: string, file: string): Promise<{ run_id: string; waiting_for?: string }> =>
@@ -54,7 +55,7 @@ async function leave(...daemons: RunningDaemon[]) {
 }
 
 test('runs of one key execute one after the other on two daemons, of which one is killed', async () => {
-  const home = folder()
+  const home = openHome()
   let [one, two] = [await enrolled('one', home), await enrolled('two')]
   const file = join(folder(), 'trace')
   const runs = await Promise.all(Array.from({ length: 8 }, () => dispatch('trace', file)))

@@ -70,7 +70,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     }),
     pinnedKey: null,
     fileOf: never,
-    networkAllow: () => [],
+    network: () => ({ allow: [] }),
     jobs: {
       freeSlots: () => 1,
       mask: payload => payload,
@@ -84,7 +84,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     },
     offers: {
       stop: async () => {},
-      current: async () => ({ labels: {}, agents: [], workspaces: [] }),
+      current: async () => ({ labels: {}, agents: [], workspaces: [], sandbox: 'none' }),
     },
     enrolled: async () => {},
     heartbeat,

@@ -10,6 +10,7 @@ import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { openHome } from '../support/sandbox.ts'
 
 const LEASE_MS = 60_000
 
@@ -55,7 +56,7 @@ let daemons = 0
 async function enrolled(url: string, options: { home?: string; name?: string; slots?: number } = {}) {
   const name = options.name ?? `daemon-${++daemons}`
   const daemon = await spawnDaemon({
-    ...(options.home !== undefined && { home: options.home }),
+    home: options.home ?? openHome(),
     env: {
       CADRE_HUB_URL: url,
       CADRE_REALM_TOKEN: token,

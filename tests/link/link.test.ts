@@ -19,7 +19,9 @@ beforeAll(async () => {
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: 'one' }
   const home = folder()
-  writeFileSync(join(home, 'settings.yml'), 'network: { allow: [127.0.0.1] }\n', { mode: 0o600 })
+  writeFileSync(join(home, 'settings.yml'), 'network: { allow: [127.0.0.1] }\npackages: { sandbox: none }\n', {
+    mode: 0o600,
+  })
   daemon = await spawnDaemon({ home, env })
 })
 afterAll(async () => {

@@ -7,6 +7,7 @@ import { JobBook } from '../../lib/daemon/link/job-book.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { createLog } from '../../lib/log.ts'
+import { newRunId } from '../../lib/run-id.ts'
 import { startPause } from '../../lib/wait.ts'
 import type { AnyLeasedJob } from '../../lib/wire/jobs.ts'
 import { until } from '../support/bounded.ts'
@@ -15,14 +16,16 @@ import { commitTo } from '../support/commit.ts'
 const migrations = await readMigrations(`${import.meta.dir}/../../db/daemon/migrations`)
 const JOBS = migrations.find(({ name }) => name.endsWith('_jobs.sql'))!.sql
 
+const leaseOf = (lease: number) => `00000000-0000-4000-8000-00000000000${lease}`
+
 /** A delivery of the job, whose form no daemon knows, so that it is refused at once. */
 const delivery = (lease: number): AnyLeasedJob => ({
   job_id: crypto.randomUUID(),
-  lease_id: `lease ${lease}`,
+  lease_id: leaseOf(lease),
   attempt: lease,
   lease_until: 0,
   kind: 'run',
-  run_id: crypto.randomUUID(),
+  run_id: newRunId(),
   payload: {},
 })
 
@@ -41,9 +44,9 @@ test('a job that comes again while its earlier delivery is being dropped is work
     startPause,
     ack: async ({ lease_id }) => {
       answers.push(lease_id)
-      if (lease_id !== 'lease 1') return
+      if (lease_id !== leaseOf(1)) return
       // The lease of the first delivery is over. The reply to a poll, with the second, arrives together with this one.
-      void jobs.take([{ ...job, lease_id: 'lease 2', attempt: 2 }])
+      void jobs.take([{ ...job, lease_id: leaseOf(2), attempt: 2 }])
       throw new CadreError('conflict', 'the lease is over')
     },
     host: {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { agent, Type } from '../../lib/agent/cadre.ts'
 import { why } from '../../lib/run/engine.ts'
 import { brokenInvariants } from '../../lib/run/store/invariants.ts'
+import type { RunId } from '../../lib/run-id.ts'
 import { until } from '../support/bounded.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
@@ -275,7 +276,7 @@ test('a restart keeps the order, and a run that was in progress keeps its place'
   const home = folder()
   const before = await testEngine({ home, agents: { hold } })
   const runs = [await before.start(QUEUE), await before.start(QUEUE), await before.start(QUEUE)]
-  const [first, second, third] = runs.map(({ run_id }) => run_id) as [string, string, string]
+  const [first, second, third] = runs.map(({ run_id }) => run_id) as [RunId, RunId, RunId]
   await executes(first)
   await before.close()
   begun.length = 0

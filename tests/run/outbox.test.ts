@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Batch, SyncOutbox } from '../../lib/run/engine.ts'
+import type { RunId } from '../../lib/run-id.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 let t: TestEngine
@@ -28,7 +29,7 @@ function open() {
 }
 
 /** A run that has ended and is reported to the hub, with a log of `lines` lines of `bytes`. */
-async function run(lines: number, bytes = 20): Promise<string> {
+async function run(lines: number, bytes = 20): Promise<RunId> {
   const team =
     'name: "@local/quiet"\nversion: 1.0.0\nphases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]\n'
   const { run_id } = await t.run(team)

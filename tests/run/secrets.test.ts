@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { RootSecrets } from '../../lib/run/engine.ts'
+import { newRunId } from '../../lib/run-id.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 
@@ -47,7 +48,7 @@ test('secrets that a kill left of a run that has ended or never began are remove
   const { run_id } = await t.run(team('true'), { token: SECRET })
   await t.close()
   const fields = [{ name: 'token', type: 'string' as const, required: true, secret: true }]
-  for (const id of [run_id, Bun.randomUUIDv7()]) await new RootSecrets(home).keep(id, fields, { token: SECRET })
+  for (const id of [run_id, newRunId()]) await new RootSecrets(home).keep(id, fields, { token: SECRET })
   t = await testEngine({ home })
   await gone()
 })
@@ -61,7 +62,7 @@ test('a start that is refused leaves nothing behind', async () => {
 
 test('starting a run again that has ended leaves nothing behind', async () => {
   t = await testEngine({ home: folder() })
-  const runId = Bun.randomUUIDv7()
+  const runId = newRunId()
   const begin = await t.prepare(team('true'), { token: SECRET })
   await begin({ runId })
   await t.engine.ended(runId)

@@ -5,10 +5,11 @@
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
+import { readRunId } from '../../lib/run-id.ts'
 import { testEngine } from './engine.ts'
 import { openHome, pendingReviews } from './home-rows.ts'
 
-export const RUN_ID = '01900000-0000-7000-8000-000000000001'
+export const RUN_ID = readRunId('01900000-0000-7000-8000-000000000001')
 
 const note = agent({
   type: 'connector',

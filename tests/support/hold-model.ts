@@ -16,6 +16,7 @@ import { claim } from '../../lib/hub/claims.ts'
 import { sweep } from '../../lib/hub/overdue.ts'
 import { answer, enqueue, type JobRow, LEASE_MS, renew } from '../../lib/hub/queue.ts'
 import { createLog } from '../../lib/log.ts'
+import { readRunId } from '../../lib/run-id.ts'
 import type { AnyLeasedJob } from '../../lib/wire/jobs.ts'
 import type { Answer } from '../../lib/wire/protocol.ts'
 import { commitTo } from './commit.ts'
@@ -109,7 +110,7 @@ class SimDaemon {
       changed: () => {},
       ack: (job, status, error) => {
         const answered = Promise.withResolvers<void>()
-        this.#world.asks.push({ daemon: this, job, status, error, answered, life })
+        this.#world.asks.push({ daemon: this, job: job as TakenJob, status, error, answered, life })
         if (this.#world.without === 'hold' && status === 'accepted') answered.resolve()
         return answered.promise
       },
@@ -344,7 +345,7 @@ class World {
 
 function leased(row: JobRow): AnyLeasedJob {
   const { id: job_id, lease_id, deliveries: attempt, lease_until, kind, run_id, payload } = row
-  return { job_id, lease_id: lease_id!, attempt, lease_until: lease_until!, kind, run_id, payload }
+  return { job_id, lease_id: lease_id!, attempt, lease_until: lease_until!, kind, run_id: readRunId(run_id), payload }
 }
 
 /** The model knows how many runs there are; everything else is in the rules. */

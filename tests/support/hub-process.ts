@@ -36,7 +36,7 @@ const hub = createHub({
 })
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
-const stopChores = keepChores(hub, { keepRunsDays: 30 })
+const stopChores = keepChores(hub, hubConfig({}))
 stopOnSignal(listening, hub.log, async () => {
   await stopChores()
   await hub.close()

@@ -143,8 +143,12 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
       headers: { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),
     })
-    const reply = (await response.json()) as { data: unknown; error: Reply['error'] }
-    if (response.ok) checkReply(routes, `/v1/${path}`, response.status, reply.data)
+    const isLines = response.headers.get('content-type')?.startsWith('application/x-ndjson')
+    const reply = (isLines ? { data: await response.text() } : await response.json()) as {
+      data: unknown
+      error: Reply['error']
+    }
+    if (response.ok && !isLines) checkReply(routes, `/v1/${path}`, response.status, reply.data)
     return { status: response.status, headers: response.headers, data: reply.data, error: reply.error }
   }
 

@@ -6,9 +6,10 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agent, Type } from '../../lib/agent/cadre.ts'
+import { type RunId, readRunId } from '../../lib/run-id.ts'
 import { testEngine } from './engine.ts'
 
-export const RUN_IDS = [1, 2, 3].map(nr => `01900000-0000-7000-8000-00000000001${nr}`)
+export const RUN_IDS = [1, 2, 3].map(nr => readRunId(`01900000-0000-7000-8000-00000000001${nr}`))
 
 const TEAM = `
 name: "@local/keyed"
@@ -39,7 +40,7 @@ export async function keyed(home: string) {
   const { engine } = t
   try {
     const begin = await t.prepare(TEAM)
-    const [first, ...others] = RUN_IDS as [string, ...string[]]
+    const [first, ...others] = RUN_IDS as [RunId, ...RunId[]]
     await begin({ runId: first })
     if ((await engine.ended(first)).attempt === 1) {
       await Promise.all([...others.map(runId => begin({ runId })), engine.resume(first, { from: 'ship' })])

@@ -4,9 +4,10 @@
 //   bun tests/support/renewed.ts HOME VENDOR_URL list|each
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
+import { readRunId } from '../../lib/run-id.ts'
 import { testEngine } from './engine.ts'
 
-export const RUN_ID = '01900000-0000-7000-8000-000000000002'
+export const RUN_ID = readRunId('01900000-0000-7000-8000-000000000002')
 /** The items in the first attempt and in the second. */
 export const ITEMS = [
   ['a', 'b', 'c'],

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
 import { Evaluation } from '../../lib/team/cel/evaluation.ts'
 import { parseExpression } from '../../lib/team/cel/expression.ts'
-import { Work } from '../../lib/team/cel/work.ts'
 import type { PhaseValue, Scope } from '../../lib/team/model/compiled-team.ts'
+import { Work } from '../../lib/work.ts'
 import { scope } from './load.ts'
 
 const names = {

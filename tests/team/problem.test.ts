@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { createPaint } from '../../lib/printable.ts'
 import {
   inOrder,
   type Problem,
@@ -18,6 +19,8 @@ const problem = (more: Partial<Problem> = {}): Problem => ({
   ...more,
 })
 
+const drawn = (one: Problem) => renderProblem(one, createPaint({})).map(String)
+
 test('a detail begins with the place', () => {
   expect(toDetail(problem())).toEqual({ path: '/a', message: 'team.yml:2:5: wrong' })
 })
@@ -34,16 +37,16 @@ test('an error carries its problems', () => {
 })
 
 test('a terminal gets the line and a caret', () => {
-  expect(renderProblem(problem(), false)).toBe('team.yml:2:5: wrong\n  2 | abc def\n          ^')
-  expect(renderProblem(problem(), true)).toContain('\u001b[31m^')
+  expect(drawn(problem())).toEqual(['team.yml:2:5: wrong', '  2 | abc def', '          ^'])
+  expect(renderProblem(problem(), createPaint({}, true)).at(-1)!.text).toContain('\u001b[31m^')
 })
 
 test('a long line is cut around the place', () => {
-  const [, line, caret] = renderProblem(problem({ quote: `${'x'.repeat(500)}!`, column: 501 }), false).split('\n')
+  const [, line, caret] = drawn(problem({ quote: `${'x'.repeat(500)}!`, column: 501 }))
   expect(line!.length).toBeLessThan(140)
   expect(line![caret!.indexOf('^')]).toBe('!')
 })
 
 test('nothing in the line steers the terminal', () => {
-  expect(renderProblem(problem({ quote: 'a\u001b[31mb\u009b' }), false)).not.toMatch(/[\u001b\u009b]/)
+  expect(drawn(problem({ quote: 'a\u001b[31mb\u009b' })).join()).not.toMatch(/[\u001b\u009b]/)
 })

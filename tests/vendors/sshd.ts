@@ -28,7 +28,8 @@ export interface Sshd {
   stop(): Promise<void>
 }
 
-export async function startSshd(): Promise<Sshd> {
+/** `sftp`: the command that the server runs as its subsystem sftp; by default its own. */
+export async function startSshd({ sftp = 'internal-sftp' } = {}): Promise<Sshd> {
   const room = folder()
   const keyAt = (name: string) => {
     const file = join(room, name)
@@ -51,7 +52,7 @@ export async function startSshd(): Promise<Sshd> {
     KbdInteractiveAuthentication: 'no',
     PermitRootLogin: 'prohibit-password',
     MaxStartups: '100',
-    Subsystem: 'sftp internal-sftp',
+    Subsystem: `sftp ${sftp}`,
   }
   writeFileSync(
     config,

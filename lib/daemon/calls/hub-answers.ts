@@ -38,7 +38,7 @@ export function hubCallee(client: HubClient): Callee {
     }),
     answer(GetRun, async body => {
       const run = await client.call(GetHubRun, body)
-      return { ...toldRun(run), deliveries: deliveriesOf(run.deliveries) }
+      return { ...toldRun(run), inputs: run.inputs, deliveries: deliveriesOf(run.deliveries) }
     }),
     answer(GetTree, body => client.call(GetHubTree, body)),
     answer(GetPhases, async body => {
@@ -53,14 +53,15 @@ export function hubCallee(client: HubClient): Callee {
     answer(ListReviews, async ({ begins, ...filter }) => {
       const read = (at: At) => client.call(ListHubReviews, { ...filter, ...at })
       if (begins === undefined) {
-        const { reviews, total } = await read(page(filter))
-        return { reviews: reviews.map(toldReview), total }
+        const listed = await read(page(filter))
+        return { ...listed, reviews: listed.reviews.map(toldReview) }
       }
       const all = []
-      for (let offset = 0; offset < SEARCHED; offset += PAGE) {
-        const { reviews } = await read({ limit: PAGE, offset })
+      for (let offset = 0; offset < SEARCHED; ) {
+        const { reviews, total } = await read({ limit: PAGE, offset })
         all.push(...reviews.filter(({ id }) => id.startsWith(begins)))
-        if (reviews.length < PAGE) break
+        offset += reviews.length
+        if (reviews.length === 0 || offset >= total) break
       }
       return { reviews: all.slice(0, page(filter).limit).map(toldReview), total: all.length }
     }),
@@ -75,11 +76,12 @@ async function runsAmong(
 ): Promise<HubRun[]> {
   const all: HubRun[] = []
   const most = begins === '' ? Number.POSITIVE_INFINITY : SEARCHED
-  for (let offset = 0; offset < most; offset += PAGE) {
-    const { runs } = await read({ limit: PAGE, offset })
+  for (let offset = 0; offset < most; ) {
+    const { runs, total } = await read({ limit: PAGE, offset })
+    offset += runs.length
     all.push(...runs.filter(run => run.run_id.startsWith(begins) && (run.started_at ?? run.created_at) >= since))
     // The list is in the order of `created_at`, and no run begins before it is created.
-    if (runs.length < PAGE || runs.at(-1)!.created_at < since) break
+    if (runs.length === 0 || offset >= total || runs.at(-1)!.created_at < since) break
   }
   return all
 }

@@ -2,8 +2,7 @@
 // the daemon would use.
 
 import type { Settings } from '../../settings/settings.ts'
-import { refuseSessionForm } from '../api-key.ts'
-import { enrolmentOf } from '../link-hub.ts'
+import { enrolmentOf } from '../hub-credentials.ts'
 import type { PackageSource } from '../packages.ts'
 
 /** Null when the home is not enrolled. Throws `invalid_request` for a session token as api key. */
@@ -12,11 +11,9 @@ export async function hubSource(
   env: Record<string, string | undefined>,
 ): Promise<PackageSource | null> {
   await settings.prepare(['hub'])
-  const enrolment = enrolmentOf({ settings }, env)
+  const enrolment = enrolmentOf(settings, env)
   if (!enrolment) return null
-  const apiKey = env.CADRE_API_KEY || settings.value('hub.api_key')
-  refuseSessionForm(apiKey)
+  const { url, realmToken, apiKey } = enrolment
   const { HubClient } = await import('../link/link.ts')
-  const token = typeof apiKey === 'string' ? apiKey : enrolment.realmToken
-  return { client: new HubClient(enrolment.url, enrolment.realmToken), token }
+  return { client: new HubClient(url, realmToken), token: apiKey ?? realmToken }
 }

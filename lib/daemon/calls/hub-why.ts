@@ -95,11 +95,12 @@ function causeOf(
 }
 
 async function turnOf(client: HubClient, { realm_id, run_id }: HubRun): Promise<string | null> {
-  for (let offset = 0; ; offset += PAGE) {
-    const { jobs } = await client.call(ListQueue, { realm_id, limit: PAGE, offset })
+  for (let offset = 0; ; ) {
+    const { jobs, total } = await client.call(ListQueue, { realm_id, limit: PAGE, offset })
+    offset += jobs.length
     const job = jobs.find(each => each.run_id === run_id)
     if (job) return job.waiting_for ?? (job.state === 'leased' ? 'its daemon to accept it' : null)
-    if (jobs.length < PAGE) return null
+    if (jobs.length === 0 || offset >= total) return null
   }
 }
 
@@ -118,7 +119,8 @@ class Tree {
     const path: string[] = []
     for (const { run_id, call_depth } of entries) {
       path[call_depth] = run_id
-      if (call_depth > 0) this.#above.set(run_id, path[call_depth - 1]!)
+      const above = path[call_depth - 1]
+      if (above !== undefined) this.#above.set(run_id, above)
     }
   }
 

@@ -1,7 +1,6 @@
 // What commands read about runs: from the process that holds the home, or from its database when no process does.
 
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { openForReading } from '../../../db/open.ts'
 import { CadreError } from '../../error.ts'
 import {
@@ -15,6 +14,7 @@ import {
   why,
   withoutSilent,
 } from '../../run/engine.ts'
+import { readRunId, runFolder } from '../../run-id.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
 import {
@@ -74,6 +74,8 @@ function openRoots({ db }: Store): string[] {
 /** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */
 function fromDatabase(home: string, store: Store): Callee {
   const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
+  const linesOf = (runId: string, query: Parameters<typeof readLines>[1]) =>
+    readLines(runFolder(home, readRunId(runDetail(store, runId).run_id)), query)
   return answering(
     answer(ListRuns, async body => {
       const { runs, total } = listRuns(store, toldFilter({ ...body, ...page(body) }, openRoots(store)))
@@ -84,21 +86,20 @@ function fromDatabase(home: string, store: Store): Callee {
       const root_run_id = rootOf(store.db, run_id)
       return { root_run_id, runs: [...treeEntries(store.db, root_run_id)].map(shown) }
     }),
-    answer(GetPhases, async ({ run_id }) => shownPhases(runPhases(store, run_id, bundle))),
-    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase }) =>
-      readLines(join(home, 'runs', runDetail(store, run_id).run_id), {
+    answer(GetPhases, async ({ run_id, phase }) => shownPhases(runPhases(store, run_id, bundle, { name: phase }))),
+    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase }) => {
+      const { lines, next } = await linesOf(run_id, {
         afterSeq,
         limit,
         ...(phase !== undefined && { phase }),
-      }),
-    ),
+      })
+      return { lines, next }
+    }),
     answer(GetWhy, async ({ run_id }) => {
-      const found = await withoutSilent(why(store, run_id, bundle), ({ run_id, ...query }) =>
-        readLines(join(home, 'runs', run_id), query),
-      )
+      const found = await withoutSilent(why(store, run_id, bundle), ({ run_id, ...query }) => linesOf(run_id, query))
       return shownWhy(found, rootOf(store.db, run_id))
     }),
-    answer(ListReviews, async ({ state, run_id: runId, begins, ...body }) =>
+    answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>
       listReviewRecords(
         { store, bundle },
         {
@@ -106,6 +107,7 @@ function fromDatabase(home: string, store: Store): Callee {
           ...(state !== undefined && { state }),
           ...(runId !== undefined && { runId }),
           ...(begins !== undefined && { begins }),
+          ...(reviewId !== undefined && { reviewId }),
         },
       ),
     ),

@@ -5,6 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log.ts'
 import type { Decision } from '../../run/engine.ts'
+import type { RunId } from '../../run-id.ts'
 import type { AskedReview, ResumeRun, Which } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
@@ -19,7 +20,7 @@ type Answer = Omit<Decision, 'by'>
 interface Prepared {
   inputs: readonly Field[]
   /** Starting the same `runId` again changes nothing. */
-  start(runId: string, request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
+  start(runId: RunId, request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
 }
 
 export interface ResumeRequest {
@@ -130,7 +131,10 @@ function through(client: Client): Runner {
 
 /** Starts a new run at once. Everything else, and the calls of others, wait for the server. */
 async function inProcess(host: CommandHost): Promise<Runner> {
-  const { loadTeam, startBundle } = await import('../start-run.ts')
+  const [{ loadTeam, startBundle }, { localName }] = await Promise.all([
+    import('../start-run.ts'),
+    import('../local-name.ts'),
+  ])
   const { daemon } = host
   return {
     ...through(host.client),
@@ -140,7 +144,12 @@ async function inProcess(host: CommandHost): Promise<Runner> {
       return {
         inputs: bundle.team(bundle.root).inputs,
         async start(runId, request) {
-          const record = await startBundle(daemon, bundle, { ...which, ...request }, { local: true, runId })
+          const record = await startBundle(
+            daemon,
+            bundle,
+            { ...which, ...request },
+            { local: true, actor: localName(), runId },
+          )
           host.serveSoon()
           return record
         },

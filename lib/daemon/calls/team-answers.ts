@@ -8,6 +8,7 @@ import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import { Bundles } from '../bundle-cache.ts'
 import { Packages } from '../packages.ts'
 import { namesOf, notesOf, planRun } from '../plan.ts'
+import { sandboxesOf } from '../sandboxes.ts'
 import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
@@ -30,6 +31,7 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
     settings,
     packages,
     bundles: new Bundles(),
+    sandboxes: sandboxesOf(home, settings),
   }
   return answering(
     answer(ValidateTeam, async which => {

@@ -7,7 +7,9 @@ import { AGENT_NAME, BUILT_IN, discover } from '../../agent/catalogue.ts'
 import { carried } from '../../carried.ts'
 import { CadreError } from '../../error.ts'
 import { packagesWith, ROOT } from '../../place.ts'
+import { line } from '../../printable.ts'
 import { didYouMean } from '../../spelling.ts'
+import { print, tell } from '../../terminal.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { agentSource, copyTestSource, homeConfig, testSource } from './agent-template.ts'
 
@@ -48,7 +50,7 @@ export async function agentNew(
   if (!inRepository) configure(join(home, 'tsconfig.json'), repository)
   write(agent, original ?? agentSource(name))
   write(test, from === undefined ? testSource(name, agents) : copyTestSource(name, agents, from))
-  process.stdout.write(`${agent}\n${test}\n`)
+  print(line`${agent}`, line`${test}`)
 }
 
 /** The source of a built-in agent. Throws `invalid_request` for any other name. */
@@ -62,17 +64,15 @@ function sourceOf(name: string): string {
 /** Leaves an existing file as it is, and says what it lacks. */
 function configure(file: string, repository: string): void {
   if (carried) {
-    process.stderr.write(
-      'for tests and editors, install the npm package cadre: this program has no files to refer to\n',
-    )
+    tell(line`for tests and editors, install the npm package cadre: this program has no files to refer to`)
     return
   }
   if (!existsSync(file)) {
     return write(file, homeConfig(repository, packagesWith('bun-types') ?? join(repository, 'node_modules')))
   }
-  const line = `"extends": "${repository}/tsconfig.json"`
-  if (readFileSync(file, 'utf8').includes(line)) return
-  process.stderr.write(`${file} was not changed; for tests and editors to find cadre, it must contain ${line}\n`)
+  const setting = `"extends": "${repository}/tsconfig.json"`
+  if (readFileSync(file, 'utf8').includes(setting)) return
+  tell(line`${file} was not changed; for tests and editors to find cadre, it must contain ${setting}`)
 }
 
 function write(file: string, text: string): void {

@@ -1,6 +1,8 @@
 // Commands that change a run: cancel, resume.
 
 import { CadreError } from '../../error.ts'
+import { line, type Shown } from '../../printable.ts'
+import { tell } from '../../terminal.ts'
 import { GetRun } from '../../wire/daemon-calls.ts'
 import { nameOfWrite } from '../../wire/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
@@ -13,7 +15,7 @@ import type { PlaceOptions } from './run-place.ts'
 import { Signals } from './signals.ts'
 import { watch } from './watch.ts'
 
-const say = (line: string): void => void process.stderr.write(`${line}\n`)
+const say = (text: Shown): void => tell(line`${text}`)
 
 /** Cancels a run. If no process holds the home, this process takes the run up and ends it. */
 export async function cancel(typed: string, options: PlaceOptions): Promise<void> {

@@ -6,10 +6,11 @@ import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
 import { findAgents } from '../../agent/catalogue.ts'
+import { line } from '../../printable.ts'
+import { print } from '../../terminal.ts'
 import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
-import { inline } from '../terminal/paint.ts'
 import { exampleNames } from './examples.ts'
 import { STARTS } from './team-template.ts'
 
@@ -40,7 +41,7 @@ interface Place {
 /** Prints a word a line, with its description after a tab. */
 export async function printWords(program: Command, words: readonly string[]): Promise<void> {
   for (const { word, description } of await complete(program, words)) {
-    process.stdout.write(`${inline(word)}${description ? `\t${inline(description)}` : ''}\n`)
+    print(description ? line`${word}\t${description}` : line`${word}`)
   }
 }
 
@@ -129,6 +130,7 @@ async function valuesOf(
     case 'decision':
       return ['approve', 'reject', 'retry', 'skip', 'complete', 'fail'].map(word => ({ word }))
     case 'home':
+    case 'folder':
     case 'workspace':
     case 'inputs':
     case 'output':

@@ -3,6 +3,8 @@
 
 import { calledAnywhere } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
+import { lines } from '../../printable.ts'
+import { print } from '../../terminal.ts'
 
 const SHELLS = { bash, zsh, fish } as const
 
@@ -11,7 +13,7 @@ export function completion(shell: string): void {
   if (!Object.hasOwn(SHELLS, shell)) {
     throw new CadreError('invalid_request', `there is no completion for ${shell}; there are bash, zsh and fish`)
   }
-  process.stdout.write(SHELLS[shell as keyof typeof SHELLS](calledAnywhere()))
+  print(lines(SHELLS[shell as keyof typeof SHELLS](calledAnywhere()).trimEnd()))
 }
 
 function bash(cadre: string): string {

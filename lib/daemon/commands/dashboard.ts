@@ -5,6 +5,8 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
+import { line } from '../../printable.ts'
+import { print } from '../../terminal.ts'
 import { addressOf } from '../calls/client.ts'
 import { homeFolder, readToken } from '../home.ts'
 
@@ -19,8 +21,8 @@ export async function dashboard({ home: given, open = true }: { home?: string; o
     throw new CadreError('unavailable', `no daemon serves ${home}: start one with: ${commandLine('serve')}`)
   }
   const url = `${address}/#token=${token}`
-  if (open && (await opened(home, url))) process.stdout.write(`opened ${address} in the browser\n`)
-  else process.stdout.write(`${url}\n`)
+  if (open && (await opened(home, url))) print(line`opened ${address} in the browser`)
+  else print(line`${url}`)
 }
 
 /** Whether a browser could be opened. */

@@ -3,10 +3,12 @@
 
 import { discover } from '../../agent/catalogue.ts'
 import { createLog } from '../../log.ts'
+import { createPaint, line, type Paint, type Printable } from '../../printable.ts'
 import { openSettings } from '../../settings/settings.ts'
+import { print, printJson } from '../../terminal.ts'
 import { examine, type Finding } from '../doctor.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
+import { sandboxesOf } from '../sandboxes.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 
@@ -19,9 +21,10 @@ export async function doctor(
   makeHome(home)
   const log = createLog({ level: 'warn' })
   const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
-  const findings = await examine({ home, catalogue, settings: await openSettings(home, { log }), log }, agent)
-  const lines = json ? [JSON.stringify(findings, null, 2)] : draw(findings, createPaint(process.stdout))
-  process.stdout.write(`${lines.join('\n')}\n`)
+  const settings = await openSettings(home, { log })
+  const findings = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
+  if (json) printJson(findings)
+  else print(draw(findings, createPaint(process.stdout)))
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
 }
 
@@ -30,13 +33,13 @@ function withoutKey(text: string, key: string): string {
   return text.startsWith(`${key} in settings.yml: `) ? text.slice(`${key} in settings.yml: `.length) : text
 }
 
-function draw(findings: Finding[], paint: Paint): string[] {
+function draw(findings: Finding[], paint: Paint): Printable[] {
   const marks = { fine: paint.green('✓'), wrong: paint.red('✗'), unset: paint.dim('–'), settings: paint.dim('–') }
   return table(
     findings.map(({ agent, state, who, missing, text }) => {
-      const lacks = missing.length > 0 ? `${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
-      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : printable(withoutKey(text, agent))
-      return [`${marks[state]} ${paint.bold(agent)}`, inline(who ?? ''), lacks + told]
+      const lacks = missing.length > 0 ? line`${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
+      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
+      return [line`${marks[state]} ${paint.bold(agent)}`, who ?? '', line`${lacks}${told}`]
     }),
   )
 }

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { CadreError } from '../../error.ts'
 import { ROOT } from '../../place.ts'
+import { createPaint } from '../../printable.ts'
 import { didYouMean } from '../../spelling.ts'
-import { createPaint } from '../terminal/paint.ts'
+import { print, printJsonLine } from '../../terminal.ts'
 import { table } from '../terminal/table.ts'
 import { tellNext, writeTeam } from './new-team.ts'
 
@@ -29,11 +30,9 @@ export async function examples(
     return tellNext(written)
   }
   const all = listExamples()
-  if (json) return void process.stdout.write(`${JSON.stringify(all)}\n`)
+  if (json) return void printJsonLine(all)
   const paint = createPaint(process.stdout)
-  for (const line of table(all.map(each => [paint.bold(each.name), each.description]))) {
-    process.stdout.write(`${line}\n`)
-  }
+  print(table(all.map(each => [paint.bold(each.name), each.description])))
 }
 
 export function exampleNames(): string[] {

@@ -1,9 +1,11 @@
 // Commands about one run: why it ended as it did, its phases, and `show`, which has everything that is recorded of it.
 
+import { createPaint, line, nothing, type Printable } from '../../printable.ts'
 import { sizeText } from '../../size.ts'
+import { print, printJson, tell } from '../../terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
 import { doubtfulFirst, nameOfWrite } from '../../wire/run-records.ts'
-import { createPaint, inline, printable, stateWord, symbol } from '../terminal/paint.ts'
+import { stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
 import { show, took } from './print.ts'
@@ -18,10 +20,12 @@ export async function why(typed: string, { json, ...where }: Options): Promise<v
   const place = await placeOf(where)
   const run_id = await place.runId(typed)
   const found = await place.ask(runs => runs.call(GetWhy, { run_id }))
-  if (json) return void process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+  if (json) return void printJson(found)
   const paint = createPaint(process.stdout)
-  for (const line of found.lines) process.stdout.write(`${printable(line)}\n`)
-  for (const args of found.next) process.stdout.write(`${paint.dim(`  ${place.command(...args)}`)}\n`)
+  print(
+    found.lines.map(each => line`${each}`),
+    found.next.map(args => paint.dim(`  ${place.command(...args)}`)),
+  )
 }
 
 export async function phases(typed: string, { json, ...where }: Options): Promise<void> {
@@ -29,15 +33,21 @@ export async function phases(typed: string, { json, ...where }: Options): Promis
   const run_id = await place.runId(typed)
   const found = await place.ask(runs => runs.call(GetPhases, { run_id }))
   show(json, found, paint =>
-    found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
-      `${symbol(paint, state)} ${name}`,
-      paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
-      stateWord(paint, state) + (reason === null ? '' : paint.dim(` (${reason})`)),
-      took(started_at, completed_at),
-      printable((error?.message ?? (waiting === null ? text : `waiting: ${waiting}`)).split('\n', 1)[0]!),
-    ]),
+    found.phases.map(
+      ({ name, type, agent, action, state, reason, started_at, completed_at, error, waiting, ...phase }) => [
+        line`${symbol(paint, state)} ${name}`,
+        paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
+        line`${stateWord(paint, state)}${reason === null ? '' : paint.dim(` (${reason})`)}`,
+        took(started_at, completed_at),
+        (error?.message ?? (waiting === null ? textOf(phase) : `waiting: ${waiting}`)).split('\n', 1)[0]!,
+      ],
+    ),
   )
 }
+
+/** The text of a phase, or how large it is when the reply had no room for it. */
+const textOf = ({ text, text_bytes = 0 }: { text: string | null; text_bytes?: number }) =>
+  text ?? `… (${sizeText(text_bytes)})`
 
 /** The inputs, outputs, files and outside writes of a run. */
 export async function showRun(typed: string, { json, ...where }: Options): Promise<void> {
@@ -51,45 +61,44 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     ])
     return { record, files: phases.flatMap(({ files }) => files), written }
   })
-  if (json) return void process.stdout.write(`${JSON.stringify({ ...record, files, written }, null, 2)}\n`)
+  if (json) return void printJson({ ...record, files, written })
   const paint = createPaint(process.stdout)
   const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, inputs } = record
   const time = took(started_at, completed_at)
   const facts = [
     ['run', run_id],
     ['started', `${clock(started_at)}${attempt > 1 ? `, attempt ${attempt}` : ''}`],
-    ...(workspace === null ? [] : [['works in', inline(workspace)]]),
-    ...(error === null ? [] : [['error', printable(error.message)]]),
+    ...(workspace === null ? [] : [['works in', workspace]]),
+    ...(error === null ? [] : [['error', error.message]]),
   ]
-  const section = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? [] : ['', paint.bold(title), ...lines.map(line => `  ${line}`)]
-  const name = run_name === null ? '' : `  ${inline(run_name)}`
-  const lines = [
-    `${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
-    ...table(facts).map(line => `  ${line}`),
-    ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, printable(JSON.stringify(value))]))),
+  const section = (title: string, rows: readonly Printable[]) =>
+    rows.length === 0 ? [] : [nothing, paint.bold(title), ...rows.map(row => line`  ${row}`)]
+  const name = run_name === null ? '' : `  ${run_name}`
+  print([
+    line`${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
+    ...table(facts).map(fact => line`  ${fact}`),
+    ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, JSON.stringify(value)]))),
     ...section('outputs', outputLines(record.outputs ?? {}, place.folderOf(run_id))),
-    ...section('files', table(files.map(({ path, bytes }) => [inline(path), sizeText(bytes)]))),
+    ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
     ...section(
       'written outside',
       table(
         doubtfulFirst(written).map(write => [
-          inline(nameOfWrite(write)),
+          nameOfWrite(write),
           write.state === 'done' ? 'arrived' : 'may or may not have arrived',
-          inline(write.url ?? write.id ?? ''),
+          write.url ?? write.id ?? '',
         ]),
       ),
     ),
     ...section(
       'told',
-      table(record.deliveries.map(({ phase, event, state, error }) => [phase, event, state, inline(error ?? '')])),
+      table(record.deliveries.map(({ phase, event, state, error }) => [phase, event, state, error ?? ''])),
     ),
-  ]
-  process.stdout.write(`${lines.join('\n')}\n`)
+  ])
   const next = [
     ['tree', run_id],
     ['logs', run_id],
     ...(files.length > 0 && !place.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
   ]
-  for (const args of next) process.stderr.write(`${createPaint(process.stderr).dim(`  ${place.command(...args)}`)}\n`)
+  tell(next.map(args => createPaint(process.stderr).dim(`  ${place.command(...args)}`)))
 }

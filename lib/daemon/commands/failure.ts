@@ -5,10 +5,11 @@ import { dirname, resolve } from 'node:path'
 import { damageOf } from '../../../db/open.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { pathError } from '../../path-error.ts'
+import { createPaint, line, lines, nothing, type Paint, type Printable, paragraph } from '../../printable.ts'
 import { renderProblem } from '../../team/team.ts'
+import { tell } from '../../terminal.ts'
 import { fullDisk } from '../full-disk.ts'
 import { databaseFile, homeFolder } from '../home.ts'
-import { createPaint, printable } from '../terminal/paint.ts'
 import { EXIT } from './exit.ts'
 
 const PLACE = /^(.+?):(\d+):(\d+): ([\s\S]*)$/
@@ -22,23 +23,24 @@ export interface Told {
 /** Prints what was thrown, each thing once, and returns the exit code. */
 export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const paint = createPaint(process.stderr)
-  const say = (text: string) => process.stderr.write(`${text}\n`)
   const error = homeErrorOf(thrown, home) ?? pathError(thrown) ?? thrown
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
     const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
-    say(`${paint.red('error')}  ${printable(messageOf(error).split('\n', 1)[0]!)}${hint}`)
-    if (isDebug && error instanceof Error) say(error.stack ?? '')
+    tell(line`${paint.red('error')}  ${messageOf(error).split('\n', 1)[0]!}${hint}`)
+    if (isDebug && error instanceof Error) tell(lines(error.stack ?? ''))
     return EXIT.failed
   }
   const details = error.details ?? []
-  const places = details.map(({ message }) => placed(message, path, paint.isColorSupported))
-  for (const text of places) if (text !== null) say(`${text}\n`)
+  const places = details.map(({ message }) => placed(message, path, paint))
+  for (const text of places) if (text !== null) tell(text, nothing)
   const rest = details.filter((_, index) => places[index] === null)
-  say(`${paint.red('error')}  ${printable(withoutList(error.message, details))}`)
+  const [first = nothing, ...more] = paragraph(withoutList(error.message, details))
+  tell(line`${paint.red('error')}  ${first}`, more)
   for (const { path: at, message } of rest) {
-    if (details.length > 1 && error.message.includes(message)) say(`  ${printable(message)}`)
-    else if (!error.message.includes(message)) say(`  ${at}  ${printable(message)}`)
+    const [first = nothing, ...more] = paragraph(message)
+    if (details.length > 1 && error.message.includes(message)) tell(line`  ${first}`, more)
+    else if (!error.message.includes(message)) tell(line`  ${at}  ${first}`, more)
   }
   return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
 }
@@ -61,12 +63,12 @@ function withoutList(message: string, details: readonly Detail[]): string {
 }
 
 /** A detail that names a place, with the line of the file. */
-function placed(detail: string, path: string | undefined, color: boolean): string | null {
+function placed(detail: string, path: string | undefined, paint: Paint): readonly Printable[] | null {
   const [, file, line, column, message] = PLACE.exec(detail) ?? []
   if (!file || !message) return null
   const text = lineOf(file, Number(line), path)
-  if (text === null || !process.stderr.isTTY) return detail
-  return renderProblem({ file, line: Number(line), column: Number(column), path: '', message, quote: text }, color)
+  if (text === null || !process.stderr.isTTY) return lines(detail)
+  return renderProblem({ file, line: Number(line), column: Number(column), path: '', message, quote: text }, paint)
 }
 
 function lineOf(file: string, line: number, path: string | undefined): string | null {

@@ -1,14 +1,15 @@
 // `files RUN` lists the files that the phases of a run wrote; `files RUN get PATH` copies one to stdout.
 
-import { join } from 'node:path'
 import { CadreError } from '../../error.ts'
+import { lines } from '../../printable.ts'
+import { readRunId, runFolder } from '../../run-id.ts'
 import { sizeText } from '../../size.ts'
+import { print } from '../../terminal.ts'
 import { GetPhases } from '../../wire/daemon-calls.ts'
 import { artifactFile } from '../artifact-file.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
-import { inline } from '../terminal/paint.ts'
 import { show } from './print.ts'
 
 interface Options {
@@ -24,15 +25,17 @@ export async function files(typed: string, verb: string | undefined, path: strin
   const home = homeFolder(options.home)
   const run_id = await runIdOf(home, typed)
   const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
-  if (path !== undefined) return copy(join(home, 'runs', run_id), run_id, path, options.output)
+  if (path !== undefined) return copy(runFolder(home, readRunId(run_id)), run_id, path, options.output)
   const found = phases.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
   show(options.json, { files: found }, paint =>
-    found.map(({ path, bytes, sha256 }) => [inline(path), sizeText(bytes), paint.dim(sha256.slice(0, 12))]),
+    found.map(({ path, bytes, sha256 }) => [path, sizeText(bytes), paint.dim(sha256.slice(0, 12))]),
   )
 }
 
 async function copy(stateDir: string, runId: string, path: string, output: string | undefined): Promise<void> {
   const name = path.startsWith('files/') ? path : `files/${path}`
   const file = Bun.file(await artifactFile(stateDir, runId, name))
+  // A terminal would obey what is in the file.
+  if (output === undefined && process.stdout.isTTY) return print(lines(await file.text()))
   await Bun.write(output === undefined ? Bun.stdout : Bun.file(output), file)
 }

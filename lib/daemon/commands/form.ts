@@ -3,9 +3,10 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import { line, type Printable } from '../../printable.ts'
 import { inputsFromArguments, problemWith } from '../../team/team.ts'
+import { tell } from '../../terminal.ts'
 import type { Field } from '../../wire/forms.ts'
-import { inline } from '../terminal/paint.ts'
 import { EXIT } from './exit.ts'
 
 export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr.isTTY
@@ -14,9 +15,9 @@ export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr
 export function askChoice<C extends string>(question: string, choices: readonly C[]): Promise<C> {
   return asking(async lines => {
     for (;;) {
-      const read = readChoice(await lines.question(`${question} (${choices.join(', ')}): `), choices)
+      const read = readChoice(await ask(lines, line`${question} (${choices.join(', ')}): `), choices)
       if ('choice' in read) return read.choice
-      process.stderr.write(`${read.wrong}\n`)
+      tell(line`${read.wrong}`)
     }
   })
 }
@@ -29,7 +30,7 @@ export function readChoice<C extends string>(text: string, choices: readonly C[]
   const found = choices.filter(choice => choice.startsWith(typed))
   if (found.length === 1) return { choice: found[0]! }
   return {
-    wrong: found.length === 0 ? `${inline(typed)} is not an answer: ${all}` : `${typed} may be ${found.join(' or ')}`,
+    wrong: found.length === 0 ? `${typed} is not an answer: ${all}` : `${typed} may be ${found.join(' or ')}`,
   }
 }
 
@@ -68,17 +69,17 @@ async function askField(lines: Interface, field: Field): Promise<JsonObject> {
   const kind = choices ? choices.map(choice => String(choice)).join(', ') : type === 'boolean' ? 'yes or no' : type
   const empty =
     field.default === undefined ? (required ? '' : ', may be empty') : `, default ${JSON.stringify(field.default)}`
-  const question = `${name} (${kind}${empty})${description === undefined ? '' : ` ${inline(description)}`}: `
+  const question = line`${name} (${kind}${empty})${description === undefined ? '' : ` ${description}`}: `
   for (;;) {
-    const typed = (await lines.question(question)).trim()
+    const typed = (await ask(lines, question)).trim()
     if (typed === '') {
       if (!required || field.default !== undefined) return {}
-      process.stderr.write(`${name} is required: ${kind}\n`)
+      tell(line`${name} is required: ${kind}`)
       continue
     }
     const read = await readField(field, type === 'boolean' ? yesOrNo(typed) : typed)
     if (typeof read !== 'string') return read
-    process.stderr.write(`${read}\n`)
+    tell(line`${read}`)
   }
 }
 
@@ -97,6 +98,8 @@ function yesOrNo(typed: string): string {
   if (/^y(es)?$/i.test(typed)) return 'true'
   return /^no?$/i.test(typed) ? 'false' : typed
 }
+
+const ask = (lines: Interface, question: Printable): Promise<string> => lines.question(question.text)
 
 /** Ctrl-C and the end of the input leave without an answer. */
 async function asking<T>(work: (lines: Interface) => Promise<T>): Promise<T> {

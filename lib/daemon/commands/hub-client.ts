@@ -1,5 +1,5 @@
 // The hub that a command talks to as a person, and the credential for it: CADRE_API_KEY, else the setting hub.api_key,
-// else the session that `login` left in `<home>/session` (mode 0600).
+// else the session that `login` left in `<home>/session` (mode 0600). Each is sent only to the hub that it is for.
 
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,8 +9,8 @@ import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
 import type { Call } from '../../wire/call.ts'
-import { refuseSessionForm } from '../api-key.ts'
 import { makeHome } from '../home.ts'
+import { HubCredentials, sameHub } from '../hub-credentials.ts'
 import { type CallOptions, HubClient } from '../link/link.ts'
 
 export interface HubOptions {
@@ -70,17 +70,20 @@ class PersonalClient extends HubClient {
 
 const signIn = (url: string) => `sign in with \`${commandLine('login', 'NAME', '--hub', url)}\``
 
-/** A client for the hub in question, with the credential for it. Throws `unauthorized` when there is none. */
+/**
+ * A client for the hub in question, with the credential for it. Throws `unauthorized` when there is none, and says which
+ * credentials there are for another hub.
+ */
 export async function hubOf(home: string, options: HubOptions): Promise<HubClient> {
   const session = readSession(home)
   const url = await hubAddress(home, options)
-  const stored = process.env.CADRE_API_KEY ? null : await storedText(home, 'hub.api_key')
-  const key = process.env.CADRE_API_KEY || stored
-  refuseSessionForm(key)
-  if (key) return new PersonalClient(url, key, stored === null ? ENVIRONMENT : SETTING)
-  // A session is sent only to the hub that issued it.
-  if (session?.hub === url) return new PersonalClient(url, session.token, SESSION)
-  throw new CadreError('unauthorized', `you are not signed in at ${url}: ${signIn(url)}, or set CADRE_API_KEY`)
+  const credentials = await hubCredentials(home)
+  const key = credentials.for(url, 'api_key')
+  if (key) return new PersonalClient(url, key.token, key.stored ? SETTING : ENVIRONMENT)
+  if (session && sameHub(session.hub, url)) return new PersonalClient(url, session.token, SESSION)
+  const other = credentials.unused(url, 'api_key')
+  const or = other === null ? ', or set CADRE_API_KEY' : `; ${other}`
+  throw new CadreError('unauthorized', `you are not signed in at ${url}: ${signIn(url)}${or}`)
 }
 
 /**
@@ -98,17 +101,16 @@ export async function hubAddress(home: string, options: HubOptions): Promise<str
 
 /** Null when no hub is known. */
 export async function knownHub(home: string, { hub }: HubOptions): Promise<string | null> {
-  return hub ?? (process.env.CADRE_HUB_URL || (readSession(home)?.hub ?? (await storedText(home, 'hub.url'))))
+  return hub ?? (process.env.CADRE_HUB_URL || (readSession(home)?.hub ?? (await hubCredentials(home)).home))
 }
 
-/** A setting that is a text; null when it is not set. What reads settings is loaded only where there are some. */
-export async function storedText(home: string, key: string): Promise<string | null> {
-  if (!existsSync(join(home, 'settings.yml'))) return null
+/** What this home and the environment hold for hubs. What reads settings is loaded only where there are some. */
+export async function hubCredentials(home: string): Promise<HubCredentials> {
+  if (!existsSync(join(home, 'settings.yml'))) return new HubCredentials({ value: () => undefined }, process.env)
   const { openSettings } = await import('../../settings/settings.ts')
   const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
   await settings.prepare(['hub'])
-  const value = settings.value(key)
-  return typeof value === 'string' ? value : null
+  return new HubCredentials(settings, process.env)
 }
 
 const sessionFile = (home: string) => join(home, 'session')

@@ -23,11 +23,16 @@ export async function lacksOfLogs(
 }
 
 /** What the hub does not have of a log, in words; null when it has all. */
-function lackOf({ complete, missing, to_come, kept }: Static<typeof GetHubLogs.data>): string | null {
+function lackOf({ complete, missing, to_come, kept, cut }: Static<typeof GetHubLogs.data>): string | null {
   if (complete) return null
   if (kept) return 'its daemon keeps the lines, because its setting `sync` is `status`'
   if (complete === null) return 'its daemon does not say whether these are all lines'
-  const never = missing.length > 0 ? [`${missing.map(inWords).join(', ')} are missing for good`] : []
+  const never =
+    missing.length > 0
+      ? [
+          `${missing.map(inWords).join(', ')} are missing for good${cut ? ', because the realm has used up its quota of log bytes' : ''}`,
+        ]
+      : []
   const later = to_come && (to_come.to === null ? `lines from ${to_come.from} on` : inWords(to_come as LineRange))
   return [...never, ...(later ? [`${later} are still to come`] : [])].join('; ')
 }

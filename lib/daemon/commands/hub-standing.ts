@@ -11,7 +11,7 @@ import { GetDaemon } from '../../wire/hub-admin-calls.ts'
 import { GetRealm, Whoami } from '../../wire/hub-calls.ts'
 import { databaseFile } from '../home.ts'
 import { APPROVED, HubClient } from '../link/link.ts'
-import { type HubOptions, hubOf, knownHub, storedText } from './hub-client.ts'
+import { type HubOptions, hubCredentials, hubOf, knownHub } from './hub-client.ts'
 
 /** A hub that does not answer so fast is told as away. */
 const PATIENCE_MS = 3_000
@@ -112,10 +112,10 @@ async function reachHub(url: string): Promise<{ answers: boolean; ahead: number 
 
 /** Whether the hub accepts the realm token of this home; null when there is none, or the hub is away. */
 async function isAccepted(home: string, url: string, answers: boolean): Promise<boolean | null> {
-  const token = process.env.CADRE_REALM_TOKEN || (await storedText(home, 'hub.realm_token'))
-  if (!token || !answers) return null
+  const credential = (await hubCredentials(home)).for(url, 'realm_token')
+  if (!credential || !answers) return null
   try {
-    await new HubClient(url, token).call(Whoami, {}, { timeout: PATIENCE_MS })
+    await new HubClient(url, credential.token).call(Whoami, {}, { timeout: PATIENCE_MS })
     return true
   } catch (error) {
     return error instanceof CadreError && error.code === 'unauthorized' ? false : null

@@ -1,7 +1,9 @@
 // `init`: writes a new team, from a small start or from a finished example. At a terminal it asks for what was not given.
 
 import { CadreError } from '../../error.ts'
+import { line } from '../../printable.ts'
 import { didYouMean } from '../../spelling.ts'
+import { tell } from '../../terminal.ts'
 import { exampleFiles, listExamples } from './examples.ts'
 import { askForm, isAtTerminal } from './form.ts'
 import { teamName, tellNext, writeTeam } from './new-team.ts'
@@ -41,7 +43,7 @@ async function askStart(): Promise<string> {
     throw new CadreError('invalid_request', `--from is missing; it must be one of ${Object.keys(all).join(', ')}`)
   }
   const width = Math.max(...Object.keys(all).map(name => name.length))
-  for (const [name, what] of Object.entries(all)) process.stderr.write(`  ${name.padEnd(width)}  ${what}\n`)
+  for (const [name, what] of Object.entries(all)) tell(line`  ${name.padEnd(width)}  ${what}`)
   return ask('from', 'what to begin with, one of these', 'exec')
 }
 

@@ -2,13 +2,13 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
+import { createPaint, line, lines, type Paint, type Printable, pad } from '../../printable.ts'
 import type { LogLine } from '../../run/engine.ts'
 import { didYouMean, listed } from '../../spelling.ts'
+import { print, printJsonLine, tell } from '../../terminal.ts'
 import { GetLogs, GetPhases, GetTree } from '../../wire/daemon-calls.ts'
 import type { ToldTree } from '../../wire/run-records.ts'
 import type { HubClient } from '../link/link.ts'
-import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
-import { pad } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
 import type { PlaceOptions, RunPlace } from './run-place.ts'
 
@@ -53,9 +53,9 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
     const { state, completed_at } = places[0]!.entry
     if (!options.follow || state === 'interrupted' || completed_at !== null) {
       const lacks = where.hub ? await lacksOf(where.hub, places) : []
-      for (const remark of lacks) process.stderr.write(`${remark}\n`)
+      for (const remark of lacks) tell(line`${remark}`)
       if (isSilent && options.phase !== undefined) await refuseUnknownPhase(where, places, options.phase)
-      if (isSilent && lacks.length === 0) process.stderr.write('no lines\n')
+      if (isSilent && lacks.length === 0) tell(line`no lines`)
       return
     }
     await Bun.sleep(FOLLOW_MS)
@@ -65,7 +65,7 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
 /** The same place, where everything that is asked waits while the hub is away. */
 async function outlasting(place: RunPlace): Promise<RunPlace> {
   const { HubAbsence } = await import('../calls/hub-absence.ts')
-  const absence = new HubAbsence(line => process.stderr.write(`${line}\n`))
+  const absence = new HubAbsence(said => tell(line`${said}`))
   return { ...place, ask: work => absence.outlast(() => place.ask(work)) }
 }
 
@@ -86,21 +86,22 @@ async function refuseUnknownPhase(where: RunPlace, places: readonly LogPlace[], 
 /** What the hub does not have of the lines, in words. */
 async function lacksOf(hub: HubClient, places: readonly LogPlace[]): Promise<readonly string[]> {
   const { lacksOfLogs } = await import('./hub-logs.ts')
-  const logs = places.map(({ entry, path }) => ({ run_id: entry.run_id, name: inline(path.join('/')) }))
+  const logs = places.map(({ entry, path }) => ({ run_id: entry.run_id, name: path.join('/') }))
   return lacksOfLogs(hub, logs)
 }
 
 /** The run itself first. The entries of a tree come depth first. */
 function placesBelow(entries: readonly TreeEntry[], runId: string): LogPlace[] {
   const start = entries.findIndex(({ run_id }) => run_id === runId)
-  const top = entries[start]!
+  const top = entries[start]
+  if (!top) throw new CadreError('not_found', `there is no readable record of run ${runId} in its tree`)
   const places: LogPlace[] = [{ entry: top, path: [] }]
   const above: string[][] = [[]]
   for (const entry of entries.slice(start + 1)) {
     const depth = entry.call_depth - top.call_depth
     if (depth <= 0) break
     const names = [entry.parent_phase, entry.run_name].filter(name => name !== null)
-    above[depth] = [...above[depth - 1]!, ...names]
+    above[depth] = [...(above[depth - 1] ?? []), ...names]
     places.push({ entry, path: above[depth] })
   }
   return places
@@ -188,20 +189,19 @@ function writer(json: boolean): (line: LogLine, place: LogPlace) => void {
   const colours = [paint.cyan, paint.yellow, paint.green, paint.magenta, paint.blue]
   const known = new Map<string, Paint['cyan']>()
   let width = 0
-  return (line, { entry, path }) => {
-    if (json) return void process.stdout.write(`${JSON.stringify({ run_id: entry.run_id, ...line })}\n`)
-    const name = inline([...path, line.phase ?? ''].filter(part => part !== '').join('/'))
+  return (said, { entry, path }) => {
+    if (json) return printJsonLine({ run_id: entry.run_id, ...said })
+    const name = [...path, said.phase ?? ''].filter(part => part !== '').join('/')
     const colour = known.get(name) ?? colours[known.size % colours.length]!
     known.set(name, colour)
-    width = Math.min(WIDEST, Math.max(width, Bun.stringWidth(name)))
-    const head = `${paint.dim(new Date(line.at).toTimeString().slice(0, 8))}  ${colour(`${pad(name, width)} |`)} `
-    for (const text of textOf(line, paint)) process.stdout.write(`${head}${text}\n`)
+    width = Math.min(WIDEST, Math.max(width, line`${name}`.width))
+    const head = line`${paint.dim(new Date(said.at).toTimeString().slice(0, 8))}  ${colour(line`${pad(name, width)} |`)} `
+    print(textOf(said, paint).map(text => line`${head}${text}`))
   }
 }
 
-function textOf({ stream, text, fields }: LogLine, paint: Paint): string[] {
-  const extra =
-    fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
-  const lines = printable(text).split('\n')
-  return lines.map((line, at) => (at === lines.length - 1 ? line + extra : line))
+function textOf({ stream, text, fields }: LogLine, paint: Paint): Printable[] {
+  const all = lines(text)
+  if (!fields || Object.keys(fields).length === 0 || stream !== 'log') return all
+  return [...all.slice(0, -1), line`${all.at(-1) ?? ''}${paint.dim(` ${JSON.stringify(fields)}`)}`]
 }

@@ -35,12 +35,34 @@ export function addMachineCommands(program: Command, act: Act): void {
       act(async () => (await settingCommands()).setSetting(key, value, command.optsWithGlobals())),
     )
 
-  program
-    .command('workspaces')
-    .description('list the folders that runs work in')
+  const workspaces = program.command('workspaces').description('the folders that runs work in')
+  const workspaceCommands = () => import('./workspaces.ts')
+
+  workspaces
+    .command('list', { isDefault: true })
+    .description('list them (default)')
     .option('--json')
     .action((_, command: Command) =>
-      act(async () => (await import('./workspaces.ts')).workspaces(command.optsWithGlobals())),
+      act(async () => (await workspaceCommands()).listWorkspaces(command.optsWithGlobals())),
+    )
+
+  workspaces
+    .command('add <folder>')
+    .description('register a folder, or change what is known of it')
+    .option('--name <name>', 'its name (default: the name of the folder)')
+    .option('--offer', 'let runs that the hub dispatches work in it')
+    .option('--no-offer', 'no longer let them')
+    .option('--json')
+    .action((folder: string, _, command: Command) =>
+      act(async () => (await workspaceCommands()).addWorkspace(folder, command.optsWithGlobals())),
+    )
+
+  workspaces
+    .command('remove <workspace>')
+    .description('forget a folder, named by its name, id or path; the folder stays')
+    .option('--json')
+    .action((workspace: string, _, command: Command) =>
+      act(async () => (await workspaceCommands()).removeWorkspace(workspace, command.optsWithGlobals())),
     )
 
   const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
@@ -81,9 +103,12 @@ export function addMachineCommands(program: Command, act: Act): void {
     )
 
   program
-    .command('upgrade')
-    .description('say how to upgrade this cadre, without doing it')
-    .action(() => act(async () => (await import('./upgrade.ts')).upgrade()))
+    .command('upgrade [release]')
+    .description('verify a release, a file or an address, and install it; without one, say how to upgrade this cadre')
+    .option('--downgrade', 'also install an older version')
+    .action((release: string | undefined, { downgrade = false }: { downgrade?: boolean }) =>
+      act(async () => (await import('./upgrade.ts')).upgrade(release, downgrade)),
+    )
 
   program
     .command('enrol')

@@ -5,7 +5,6 @@ import type { TSchema } from 'typebox'
 import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
 import { commandLine } from '../../called-as.ts'
 import { fieldsOf, type JsonSchema } from '../../settings/settings.ts'
-import { pad } from '../terminal/table.ts'
 
 const WIDTH = 80
 /** Names longer than this have their text on the next line. */
@@ -94,7 +93,7 @@ function line({ name, schema }: Field, given: string[], indent = 2): string[] {
   const [first = '', ...more] = wrapped(text, NAME + 4)
   const [begin, width] = [' '.repeat(indent), NAME + 2 - indent]
   if (name.length > width) return [begin + name, ...(first ? [first] : []), ...more]
-  return [`${begin}${pad(name, width)}  ${first.trimStart()}`.trimEnd(), ...more]
+  return [`${begin}${name.padEnd(width)}  ${first.trimStart()}`.trimEnd(), ...more]
 }
 
 function choices(schema: TSchema): string {

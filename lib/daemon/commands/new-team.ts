@@ -5,6 +5,8 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parse } from 'yaml'
 import { calledAs, commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
+import { line } from '../../printable.ts'
+import { print, tell } from '../../terminal.ts'
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
 
@@ -54,7 +56,7 @@ export function writeTeam(files: Map<string, string>, folder: string, name: stri
     const file = join(folder, path)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text, { flag: 'wx' })
-    process.stdout.write(`${near(file)}\n`)
+    print(line`${near(file)}`)
   }
   return { folder: shown, files: named }
 }
@@ -81,13 +83,13 @@ export function tellNext({ folder, files }: NewTeam): void {
   const { inputs = [] } = parse(files.get('team.yml')!) as { inputs?: { name: string; required?: boolean }[] }
   const agents = [...new Set([...files.values()].flatMap(agentsIn))].filter(agent => !['exec', 'http'].includes(agent))
   const values = inputs.filter(({ required }) => required).map(({ name }) => ` -i ${name}=…`)
-  const lines = [
+  const next = [
     ['check it', commandLine('validate', folder)],
     ...agents.map(agent => [`settings of ${agent}`, commandLine('agents', agent)]),
     ['run it', commandLine('run', folder) + values.join('')],
   ]
-  const width = Math.max(...lines.map(([what]) => what!.length))
-  for (const [what, line] of lines) process.stderr.write(`${what!.padEnd(width)}  ${line}\n`)
+  const width = Math.max(...next.map(([what]) => what!.length))
+  for (const [what, command] of next) tell(line`${what!.padEnd(width)}  ${command!}`)
 }
 
 function agentsIn(text: string): string[] {

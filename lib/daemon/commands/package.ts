@@ -1,11 +1,12 @@
 // A team as a package: reads its folder before it is sent to the hub, and reads the inputs of a package from the hub.
 
-import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
 import type { Field, Team } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
-import { inOrder, inScope, packageDigest } from '../../wire/package-files.ts'
+import { unseenNotes } from '../../unseen.ts'
+import { inOrder, inScope, packageDigest, TEAM_FILE } from '../../wire/package-files.ts'
 import { signPackage } from '../../wire/package-signature.ts'
 import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
 import { publishKeys } from '../publish-keys.ts'
@@ -37,6 +38,27 @@ export async function readPackage(path: string, scope?: string): Promise<Package
     files.push({ path: name, content_base64: Buffer.from(published).toString('base64') })
   }
   return files
+}
+
+/** More files than these are not read for notes. */
+const MOST_NOTED = 1_000
+const LONGEST_NOTED = 1024 * 1024
+
+/**
+ * Says where the files of a team's folder have characters that are not what they look like. `teams` false leaves out the
+ * teams themselves.
+ */
+export function notesOfFolder(path: string, teams: boolean): string[] {
+  const folder = path.endsWith('.yml') ? dirname(resolve(path)) : resolve(path)
+  if (!existsSync(folder)) return []
+  return Iterator.from(filesBelow(folder, ''))
+    .filter(name => teams || !TEAM_FILE.test(name))
+    .take(MOST_NOTED)
+    .toArray()
+    .flatMap(name => {
+      const isLarge = lstatSync(join(folder, name)).size > LONGEST_NOTED
+      return unseenNotes(name, isLarge ? '' : readFileSync(join(folder, name)))
+    })
 }
 
 /** The signature of these files by the key that is in use; null when the home has none. Throws `invalid_request`. */

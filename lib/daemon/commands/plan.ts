@@ -2,11 +2,12 @@
 
 import { formatDuration } from '../../duration.ts'
 import { createLog } from '../../log.ts'
+import { createPaint, line, nothing, type Paint, type Printable, type Shown } from '../../printable.ts'
+import { print, printJson } from '../../terminal.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/plans.ts'
 import { askAboutTeams } from '../calls/team-answers.ts'
 import { homeFolder } from '../home.ts'
-import { createPaint, inline, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -22,18 +23,22 @@ export async function plan(
     const { inputs } = await teams.call(ValidateTeam, which)
     return teams.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
   })
-  const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
-  process.stdout.write(`${lines.join('\n')}\n`)
+  if (options.json) printJson(found)
+  else print(drawPlan(found, createPaint(process.stdout)))
   return found.missing.length > 0 ? EXIT.usage : EXIT.done
 }
 
-function drawPlan({ inputs, secrets, concurrency, requires, missing, team, writes }: Plan, paint: Paint): string[] {
-  const section = (title: string, lines: string[]) => (lines.length > 0 ? ['', paint.bold(title), ...lines] : [])
+function drawPlan(
+  { inputs, secrets, concurrency, requires, warnings, missing, team, writes }: Plan,
+  paint: Paint,
+): Printable[] {
+  const section = (title: string, rows: readonly Printable[]) =>
+    rows.length > 0 ? [nothing, paint.bold(title), ...rows] : []
   return [
     ...table([[paint.bold(team.name), team.version], ...teamRows(team, 1, paint)]),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
-    ...section('secrets', secrets.length > 0 ? [`  ${secrets.join(', ')}`] : []),
-    ...section('concurrency', concurrency === null ? [] : [`  ${keyText(concurrency)}`]),
+    ...section('secrets', secrets.length > 0 ? [line`  ${secrets.join(', ')}`] : []),
+    ...section('concurrency', concurrency === null ? [] : [line`  ${keyText(concurrency)}`]),
     ...section(
       'required of a daemon',
       table([
@@ -53,9 +58,14 @@ function drawPlan({ inputs, secrets, concurrency, requires, missing, team, write
         ]),
       ),
     ),
+    ...section('commands', commandRows(team)),
+    ...section(
+      'warnings',
+      warnings.map(text => line`  ${paint.yellow(text)}`),
+    ),
     ...section(
       'missing',
-      missing.map(({ message }) => `  ${paint.yellow(message)}`),
+      missing.map(({ message }) => line`  ${paint.yellow(message)}`),
     ),
   ]
 }
@@ -85,12 +95,36 @@ function waysOf(phase: PlannedPhase): string[] {
       : [`${max_attempts} attempts${asks_instead ? ', but a person is asked after a lost reply' : ''}`]),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
-    ...requests.slice(0, REQUESTS).map(({ method, url }) => inline(`${method} ${url}`)),
+    ...requests.slice(0, REQUESTS).map(({ method, url }) => `${method} ${url}`),
     ...(requests.length > REQUESTS ? [`${requests.length - REQUESTS} more requests`] : []),
   ]
 }
 
-function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
+/** How many phases a line names. */
+const NAMED = 5
+
+/** Where commands run, each way with its phases; the phases are left out where there is one way for all. */
+function commandRows(team: PlannedTeam): Printable[] {
+  const ways = Map.groupBy(commandPhases(team, []), ([, way]) => way)
+  return [...ways].map(([way, phases]) => {
+    const more = phases.length > NAMED ? ` and ${phases.length - NAMED} more` : ''
+    const names = phases.slice(0, NAMED).map(([path]) => path)
+    return ways.size === 1 ? line`  ${way}` : line`  ${way}: ${names.join(', ')}${more}`
+  })
+}
+
+/** The phases that run commands, by path, each with where it runs them. */
+function commandPhases({ phases }: PlannedTeam, above: readonly string[]): [string, string][] {
+  return phases.flatMap(({ name, sandbox, network, below }) => {
+    const path = [...above, name]
+    if (below) return commandPhases(below, path)
+    if (sandbox === undefined) return []
+    const way = sandbox === 'none' ? 'without a sandbox' : `in ${sandbox} ${network ? 'with' : 'without'} network`
+    return [[path.join('/'), way]]
+  })
+}
+
+function teamRows(team: PlannedTeam, depth: number, paint: Paint): Shown[][] {
   const phases = team.phases.flatMap(phase => {
     const { name, type, agent, action, when, depends_on, below } = phase
     const what = agent

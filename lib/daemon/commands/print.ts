@@ -2,18 +2,25 @@
 
 import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
-import { createPaint, type Paint } from '../terminal/paint.ts'
+import { isObject } from '../../json.ts'
+import { createPaint, line, type Paint, type Shown } from '../../printable.ts'
+import { print, printJson, tell } from '../../terminal.ts'
+import { unreadableIn } from '../../wire/call.ts'
 import { table } from '../terminal/table.ts'
 
-export function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => string[][]): void {
-  if (json) return showJson(data)
+export function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => Shown[][]): void {
+  if (json) return printJson(data)
   const lines = table(rows(createPaint(process.stdout)))
-  if (lines.length === 0) process.stderr.write('none\n')
-  for (const line of lines) process.stdout.write(`${line}\n`)
+  tellUnreadable(data)
+  if (lines.length === 0) tell(line`none`)
+  print(lines)
 }
 
-export function showJson(data: unknown): void {
-  process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
+/** Says which rows of what was asked for could not be read. The others are shown all the same. */
+export function tellUnreadable(data: unknown): void {
+  if (!isObject(data)) return
+  const paint = createPaint(process.stderr)
+  tell(unreadableIn(data).map(({ id, problem }) => line`${paint.yellow('unreadable')}  ${id}: ${problem}`))
 }
 
 /** The command for the next page, if there is one. The caller's flags stay. */
@@ -21,7 +28,7 @@ export function tellMore({ total, offset, shown }: { total: number; offset: numb
   const more = total - offset - shown
   if (more <= 0 || shown === 0) return
   const next = [...withoutPage(process.argv.slice(2)), '--offset', String(offset + shown)]
-  process.stderr.write(`${more} more: ${commandLine(...next)}\n`)
+  tell(line`${more} more: ${commandLine(...next)}`)
 }
 
 /** `commandLine` adds the home. */

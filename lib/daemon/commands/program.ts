@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander'
 import { calledAs, isCadre } from '../../called-as.ts'
 import { addHelp, refuseWords } from '../../command-words.ts'
+import { commanderOutput } from '../../terminal.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { refuseForeignEnvironment } from '../own-environment.ts'
 import type { ServeFlags } from '../serve.ts'
@@ -22,6 +23,7 @@ const program = new Command(calledAs())
   .version(version)
   .option('--home <folder>', 'folder for all state (CADRE_HOME, default ~/.cadre)')
   .exitOverride()
+  .configureOutput(commanderOutput)
   .showHelpAfterError('(use --help for more information)')
 
 // Its commands are those of another program (deploy/cadre.ts).

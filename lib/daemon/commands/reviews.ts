@@ -1,18 +1,22 @@
 // Reviews: `reviews` lists the questions to people, each with its form and what the commands of its gate printed, and
 // `decide` answers one.
 
-import { CadreError } from '../../error.ts'
+import { CadreError, messageOf } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
+import { createPaint, line, lines, nothing, type Paint, type Printable } from '../../printable.ts'
 import { CHOICES } from '../../run/engine.ts'
+import { sizeText } from '../../size.ts'
 import { listed } from '../../spelling.ts'
+import { print, printJson, tell } from '../../terminal.ts'
+import { choicesOf } from '../../wire/choices.ts'
 import { type AskedReview, GetLogs, GetPhases, GetRun, ListReviews } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { Callee } from '../calls/client.ts'
-import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import { askChoice, askForm, isAtTerminal, lackOf } from './form.ts'
 import { placeOf } from './place-of.ts'
+import { tellUnreadable } from './print.ts'
 import type { PlaceOptions, RunPlace } from './run-place.ts'
 import { watch } from './watch.ts'
 
@@ -32,12 +36,13 @@ export async function reviews({ json, limit, all, ...where }: ListOptions): Prom
   const paint = createPaint(process.stdout)
   const { found, texts } = await place.ask(async runs => {
     const found = await runs.call(ListReviews, query)
-    const texts = json ? [] : await Promise.all(found.reviews.map(review => describe(runs, review, { paint, place })))
+    const texts = json ? [] : await describeAll(runs, found.reviews, { paint, place })
     return { found, texts }
   })
-  if (json) return void process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
-  if (texts.length === 0) process.stderr.write('none\n')
-  process.stdout.write(texts.map(lines => `${lines.join('\n')}\n`).join('\n'))
+  if (json) return void printJson(found)
+  tellUnreadable(found)
+  if (texts.length === 0) tell(line`none`)
+  print(texts.flatMap((text, at) => (at === 0 ? text : [nothing, ...text])))
 }
 
 interface View {
@@ -45,25 +50,38 @@ interface View {
   place: RunPlace
 }
 
-async function describe(runs: Callee, review: AskedReview, { paint, place }: View): Promise<string[]> {
+/** One that cannot be described does not keep the others from being shown. Throws when none can. */
+async function describeAll(runs: Callee, reviews: readonly AskedReview[], view: View): Promise<Printable[][]> {
+  const all = await Promise.allSettled(reviews.map(review => describe(runs, review, view)))
+  const [first] = all
+  if (first?.status === 'rejected' && all.every(({ status }) => status === 'rejected')) throw first.reason
+  return all.map((each, at) =>
+    each.status === 'fulfilled'
+      ? each.value
+      : [line`${view.paint.yellow('unreadable')}  review ${reviews[at]?.id ?? ''}: ${messageOf(each.reason)}`],
+  )
+}
+
+async function describe(runs: Callee, review: AskedReview, { paint, place }: View): Promise<Printable[]> {
   const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
-  const name = inline([run_name, phase].filter(part => part !== null).join('/'))
+  const name = [run_name, phase].filter(part => part !== null).join('/')
+  const { prompt_bytes } = review
   const isPending = state === 'pending'
   const what = isPending ? paint.yellow(kind) : `${kind} ${decision}${decided_by === null ? '' : ` by ${decided_by}`}`
-  const head = `${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
-  const lines = [
+  const head = line`${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
+  const drawn = [
     head,
     paint.dim(`  ${await whose(runs, run_id)}`),
-    ...printable(prompt || reason)
-      .split('\n')
-      .map(line => `  ${line}`),
+    ...(prompt_bytes === undefined
+      ? lines(prompt || reason).map(asked => line`  ${asked}`)
+      : [line`  … (${sizeText(prompt_bytes)}: ${place.command('decide', id)})`]),
   ]
-  if (entries.length > 0) lines.push(`  entries: ${inline(entries.join(', '))}`)
-  if (!isPending) return lines
+  if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
+  if (!isPending) return drawn
   const said = await lastLines(runs, run_id, phase)
-  lines.push(...said.map(line => paint.dim(`  | ${line}`)), ...formLines(review.form))
-  lines.push(`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
-  return lines
+  drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form))
+  drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
+  return drawn
 }
 
 /** The team that asks, and the top run with its team, from which a person starts to look. */
@@ -73,45 +91,50 @@ async function whose(runs: Callee, run_id: string): Promise<string> {
 }
 
 interface Said {
-  text: string
+  text: Printable
   at: number
 }
 
-async function lastLines(runs: Callee, run_id: string, phase: string): Promise<string[]> {
+async function lastLines(runs: Callee, run_id: string, phase: string): Promise<Printable[]> {
   let last: Said[] = []
   for (let after_seq = 0; ; ) {
-    const { lines, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
-    const said = lines.flatMap(({ text, at }) =>
-      printable(text)
-        .split('\n')
-        .map(text => ({ text, at })),
-    )
+    const { lines: more, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
+    const said = more.flatMap(({ text, at }) => lines(text).map(text => ({ text, at })))
     last = [...last, ...said].slice(-SAID)
     if (next === after_seq) break
     after_seq = next
   }
   if (last.length === 0) return []
   const { phases } = await runs.call(GetPhases, { run_id })
-  return byAttempt(last, phases.find(({ name }) => name === phase)!)
+  // The review may name a phase that the run does not have.
+  const of = phases.find(({ name }) => name === phase)
+  return of ? byAttempt(last, of) : last.map(({ text }) => text)
 }
 
 /** Sets what the present attempt said apart from what earlier ones did. */
-function byAttempt(lines: readonly Said[], { attempt, started_at }: { attempt: number; started_at: number | null }) {
-  const texts = lines.map(({ text }) => text)
-  const earlier = lines.filter(({ at }) => at < (started_at ?? 0)).length
+function byAttempt(
+  said: readonly Said[],
+  { attempt, started_at }: { attempt: number; started_at: number | null },
+): Printable[] {
+  const texts = said.map(({ text }) => text)
+  const earlier = said.filter(({ at }) => at < (started_at ?? 0)).length
   if (earlier === 0) return texts
   const since = texts.slice(earlier)
-  return [...texts.slice(0, earlier), `(attempt ${attempt}${since.length === 0 ? ' printed nothing' : ''})`, ...since]
+  return [
+    ...texts.slice(0, earlier),
+    line`(attempt ${attempt}${since.length === 0 ? ' printed nothing' : ''})`,
+    ...since,
+  ]
 }
 
-function formLines(form: readonly Field[]): string[] {
+function formLines(form: readonly Field[]): Printable[] {
   const rows = form.map(({ name, type, required, choices, description, default: preset }) => [
     `  ${name}`,
     [
       choices ? choices.map(choice => String(choice)).join(' or ') : type,
       ...(preset === undefined ? (required ? ['required'] : []) : [`default ${JSON.stringify(preset)}`]),
     ].join(', '),
-    inline(description ?? ''),
+    description ?? '',
   ])
   return table(rows)
 }
@@ -130,7 +153,7 @@ export async function decide(typed: string, word: string | undefined, options: D
   const place = await placeOf(options)
   const reviewId = await place.reviewId(typed)
   const review = await place.ask(async runs => {
-    const { reviews } = await runs.call(ListReviews, { begins: reviewId, limit: 1 })
+    const { reviews } = await runs.call(ListReviews, { review_id: reviewId })
     return reviews[0]
   })
   if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
@@ -154,12 +177,12 @@ export async function decide(typed: string, word: string | undefined, options: D
   if (place.hub) {
     // The daemon may be away, and may refuse the decision.
     const waits = result.already_waits ? 'this decision already waits for its daemon' : 'its daemon gets the decision'
-    process.stderr.write(`decided: ${decision} ${what}\n${waits}: ${watching}\n`)
+    tell(line`decided: ${decision} ${what}`, line`${waits}: ${watching}`)
     return EXIT.done
   }
-  process.stderr.write(`${DONE[decision]} ${what}\n`)
+  tell(line`${DONE[decision]} ${what}`)
   if (runner.host) return watch(runner, result.run_id, { place, json: false })
-  process.stderr.write(`the run goes on: ${watching}\n`)
+  tell(line`the run goes on: ${watching}`)
   return EXIT.done
 }
 
@@ -184,28 +207,29 @@ function resultOf(values: JsonObject | null, { readers = { outputs: [], phases: 
 
 /** The decisions that a review takes. */
 function oneOf(kind: AskedReview['kind']): string {
-  const choices = CHOICES[kind]
+  const choices = choicesOf(kind)
+  if (choices.length === 0) return 'decisions that only a newer program knows'
   return `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
 }
 
 function checkKind({ kind }: AskedReview, decision: Choice): void {
-  const choices: readonly Choice[] = CHOICES[kind]
-  if (choices.includes(decision)) return
-  const what = kind === 'escalation' ? 'an escalation' : 'a gate'
+  if (choicesOf(kind).includes(decision)) return
+  const what = kind === 'escalation' ? 'an escalation' : kind === 'gate' ? 'a gate' : `of the kind ${kind}`
   throw new CadreError('invalid_request', `this review is ${what}, which takes ${oneOf(kind)}, not ${decision}`)
 }
 
 async function chosen(place: RunPlace, review: AskedReview): Promise<Choice> {
-  const choices = CHOICES[review.kind]
+  const choices = choicesOf(review.kind)
+  if (choices.length === 0) checkKind(review, 'approve')
   if (!isAtTerminal()) {
     throw new CadreError(
       'invalid_request',
       `what is the decision (${choices.join(', ')})? ${place.command('decide', review.id, choices[0]!)}`,
     )
   }
-  const lines = await place.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), place }))
+  const drawn = await place.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), place }))
   // The last line is the command that was just called.
-  process.stderr.write(`${lines.slice(0, -1).join('\n')}\n`)
+  tell(drawn.slice(0, -1))
   return askChoice('decision', choices)
 }
 

@@ -1,8 +1,8 @@
 // Where a command looks at runs and changes them: in the home, or with `--hub` at a hub (hub-place.ts).
 
-import { join } from 'node:path'
 import { commandLine } from '../../called-as.ts'
 import { createLog } from '../../log.ts'
+import { readRunId, runFolder } from '../../run-id.ts'
 import type { Ask } from '../calls/ids.ts'
 import { type Follower, openRunner, servedRunner } from '../calls/runner.ts'
 import type { HubClient } from '../link/link.ts'
@@ -40,7 +40,7 @@ export function homePlace(home: string): RunPlace {
     reviewId: async typed => (await ids()).reviewIdAt(ask, typed),
     open: (command, first) => openRunner(home, command, createLog({ level: 'warn' }), first),
     served: () => servedRunner(home),
-    folderOf: runId => join(home, 'runs', runId),
+    folderOf: runId => runFolder(home, readRunId(runId)),
     command: commandLine,
   }
 }

@@ -6,7 +6,10 @@ import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
+import { line } from '../../printable.ts'
+import { newRunId } from '../../run-id.ts'
 import type { Field } from '../../team/team.ts'
+import { print, printJsonLine, tell } from '../../terminal.ts'
 import type { CommandHost } from '../calls/command-host.ts'
 import { openRunner, type Runner, servedRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
@@ -54,7 +57,7 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const runId = Bun.randomUUIDv7()
+  const runId = newRunId()
   const start = async ({ prepare }: Pick<Runner, 'prepare'>) => {
     const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
@@ -82,8 +85,9 @@ async function detached(
     throw new CadreError('invalid_state', `--detach needs a process that executes the run; start one with: ${serve}`)
   }
   const { run_id } = await start(runner)
-  process.stdout.write(`${json ? JSON.stringify({ run_id }) : run_id}\n`)
-  process.stderr.write(`the run goes on in the daemon: ${commandLine('watch', run_id)}\n`)
+  if (json) printJsonLine({ run_id })
+  else print(line`${run_id}`)
+  tell(line`the run goes on in the daemon: ${commandLine('watch', run_id)}`)
   return EXIT.done
 }
 
@@ -92,9 +96,9 @@ function tellLeft({ daemon }: CommandHost): void {
   const interrupted = [...daemon.left].filter(id => ['running', 'queued'].includes(daemon.engine.record(id).state))
   const [first, ...more] = interrupted
   if (first === undefined) return
-  const line =
+  const said =
     more.length === 0
       ? `run ${first} of ${daemon.engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
       : `${interrupted.length} runs were interrupted; continue them all with: ${commandLine('serve')}`
-  process.stderr.write(`${line}\n`)
+  tell(line`${said}`)
 }

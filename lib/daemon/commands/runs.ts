@@ -2,11 +2,13 @@
 
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
+import { line } from '../../printable.ts'
+import { tell } from '../../terminal.ts'
 import { ListRuns } from '../../wire/daemon-calls.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { openRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
-import { inline, stateWord, symbol } from '../terminal/paint.ts'
+import { stateWord, symbol } from '../terminal/paint.ts'
 import { clock } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
 import { columns, show, tellMore, took } from './print.ts'
@@ -50,10 +52,10 @@ export async function runs(options: RunsOptions): Promise<void> {
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
   show(json, found, paint =>
     found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [
-      columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
+      columns() < ROOMY ? symbol(paint, state) : line`${symbol(paint, state)} ${stateWord(paint, state)}`,
       team +
-        (run_name === null ? '' : ` ${inline(run_name)}`) +
-        (state === 'queued' && reason !== null ? paint.dim(` ${inline(reason)}`) : ''),
+        (run_name === null ? '' : ` ${run_name}`) +
+        (state === 'queued' && reason !== null ? paint.dim(` ${reason}`) : ''),
       ...(columns() < NARROW ? [] : [clock(started_at)]),
       took(started_at, completed_at),
       paint.dim(ids[at]!),
@@ -77,5 +79,5 @@ export async function deleteRun(typed: string, options: { home?: string }): Prom
   const runId = await runIdOf(home, typed)
   const { runner } = await openRunner(home, 'runs delete', createLog({ level: 'warn' }), runner => runner.remove(runId))
   await runner.host?.close()
-  process.stderr.write(`deleted run ${runId}, all runs below it, and their files\n`)
+  tell(line`deleted run ${runId}, all runs below it, and their files`)
 }

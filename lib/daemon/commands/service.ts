@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { commandLine } from '../../called-as.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { line, lines } from '../../printable.ts'
 import { didYouMean } from '../../spelling.ts'
+import { print, tell } from '../../terminal.ts'
 import { SERVED, type Served, type Unit, unitOf } from '../service-unit.ts'
 
 interface Flags {
@@ -12,7 +14,7 @@ interface Flags {
   start?: boolean
 }
 
-const say = (text: string) => process.stderr.write(`${text}\n`)
+const say = (text: string) => tell(line`${text}`)
 
 /** Writes the service and starts it, now and with the machine. An older one is replaced. */
 export function installService(program: string | undefined, { system = false, start = true }: Flags): void {
@@ -21,12 +23,12 @@ export function installService(program: string | undefined, { system = false, st
     mkdirSync(dirname(unit.file), { recursive: true })
     writeFileSync(unit.file, unit.text, { mode: 0o644 })
   })
-  process.stdout.write(`${unit.file}\n`)
+  print(line`${unit.file}`)
   if (unit.settings !== null)
     say(`settings that the service needs, such as CADRE_HUB_URL=…, belong in ${unit.settings}`)
   if (!start) return
   if (process.platform === 'darwin') {
-    tell(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'ignore')
+    exitOf(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'ignore')
     must(['launchctl', 'bootstrap', domain(), unit.file])
     say(`started; it logs to ${unit.log}`)
   } else {
@@ -49,14 +51,14 @@ export function serviceStatus(program: string | undefined, { system = false }: F
     process.platform === 'darwin'
       ? ['launchctl', 'print', `${domain()}/${name}`]
       : [...systemctl(system), '--no-pager', 'status', name]
-  return tell(command, 'inherit') === 0 ? 0 : 1
+  return exitOf(command, 'inherit') === 0 ? 0 : 1
 }
 
 /** Stops the service and removes its file. Its state stays. */
 export function removeService(program: string | undefined, { system = false }: Flags): void {
   const unit = unitOf(servedOf(program), system)
   if (!existsSync(unit.file)) throw new CadreError('not_found', `there is no ${unit.file}`)
-  if (process.platform === 'darwin') tell(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'inherit')
+  if (process.platform === 'darwin') exitOf(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'inherit')
   else must([...systemctl(system), 'disable', '--now', unit.name])
   changing(unit, () => rmSync(unit.file))
   if (process.platform !== 'darwin') must([...systemctl(system), 'daemon-reload'])
@@ -65,7 +67,7 @@ export function removeService(program: string | undefined, { system = false }: F
 
 /** What `installService` would write. */
 export function printService(program: string | undefined, { system = false }: Flags): void {
-  process.stdout.write(unitOf(servedOf(program), system).text)
+  print(lines(unitOf(servedOf(program), system).text.trimEnd()))
 }
 
 function servedOf(program = 'daemon'): Served {
@@ -80,13 +82,13 @@ const systemctl = (system: boolean): string[] => (system ? ['systemctl'] : ['sys
 const domain = (): string => `gui/${process.getuid!()}`
 
 /** The exit code of a command; 127 where it does not exist. */
-function tell(command: readonly string[], output: 'inherit' | 'ignore'): number {
+function exitOf(command: readonly string[], output: 'inherit' | 'ignore'): number {
   if (Bun.which(command[0]!) === null) return 127
   return Bun.spawnSync([...command], { stdio: ['ignore', output, output] }).exitCode
 }
 
 function must(command: readonly string[]): void {
-  const code = tell(command, 'inherit')
+  const code = exitOf(command, 'inherit')
   if (code === 0) return
   const why = code === 127 ? `${command[0]} is not on PATH` : `it ended with ${code}`
   throw new CadreError('unavailable', `\`${command.join(' ')}\` failed: ${why}; --no-start only writes the file`)

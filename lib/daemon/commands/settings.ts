@@ -4,7 +4,9 @@ import { discover } from '../../agent/catalogue.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
+import { line, lines } from '../../printable.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
+import { print, printJson, tell } from '../../terminal.ts'
 import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { answer, answering } from '../calls/answers.ts'
@@ -19,14 +21,13 @@ interface Options {
 
 export async function listSettings({ home, json }: Options): Promise<void> {
   const settings = await access(home, async daemon => (await daemon.call(ListSettings, {})).settings)
-  if (json) process.stdout.write(`${JSON.stringify(settings, null, 2)}\n`)
-  else
-    for (const line of table(settings.map(({ key, value }) => [key, shown(value)]))) process.stdout.write(`${line}\n`)
+  if (json) printJson(settings)
+  else print(table(settings.map(({ key, value }) => [key, shown(value)])))
 }
 
 export async function getSetting(key: string, { home }: Options): Promise<void> {
   const { value } = await access(home, daemon => daemon.call(GetSetting, { key }))
-  process.stdout.write(`${shown(value)}\n`)
+  print(lines(shown(value)))
 }
 
 /**
@@ -38,6 +39,16 @@ export async function setSetting(key: string, value: string | undefined, { home 
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
   await storeSetting(home, key, fromText(key, text))
+  if (key === 'hub.api_key') await storeAddress(homeFolder(home))
+}
+
+/** Without an address beside it `hub.api_key` is for no hub, so the one that the commands of this home call is stored. */
+async function storeAddress(home: string): Promise<void> {
+  const { hubCredentials, knownHub } = await import('./hub-client.ts')
+  const url = await knownHub(home, {})
+  if (url === null || (await hubCredentials(home)).home !== null) return
+  await storeSetting(home, 'hub.url', url)
+  tell(line`hub.url is ${url} now: hub.api_key is sent to this hub only`)
 }
 
 export async function storeSetting(home: string | undefined, key: string, value: Json): Promise<void> {
@@ -74,7 +85,9 @@ function access<T>(given: string | undefined, work: (daemon: Callee) => Promise<
         answer(SetSetting, async ({ key, value }) => {
           if (key === 'hub.api_key' && value !== null) refuseSessionForm(await settings.lookUp(value))
           makeHome(home)
-          await settings.set(key, value, catalogue)
+          const { recordInHome } = await import('../audit.ts')
+          const deed = { action: 'settings/set', target: value === null ? `${key}, removed` : key }
+          await settings.set(key, value, catalogue, () => recordInHome(home, deed))
           return { key, value }
         }),
       ),

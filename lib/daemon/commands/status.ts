@@ -3,19 +3,20 @@
 
 import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
+import { createPaint, joined, line, type Paint, type Printable, type Shown, wrap } from '../../printable.ts'
 import { sizeText } from '../../size.ts'
+import { print, printJson } from '../../terminal.ts'
 import { homeFolder } from '../home.ts'
-import { createPaint, inline, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import type { HubOptions } from './hub-client.ts'
 import { LINKED, linkText } from './hub-standing.ts'
-import { columns, showJson } from './print.ts'
+import { columns } from './print.ts'
 import { isStuck, type Standing, standingOf } from './standing.ts'
 
 export async function status(options: HubOptions & { json?: boolean }): Promise<number> {
   const found = await standingOf(homeFolder(options.home), options)
-  if (options.json) showJson(found)
+  if (options.json) printJson(found)
   else show(found)
   return found.daemon && isStuck(found.daemon) ? EXIT.failed : EXIT.done
 }
@@ -30,30 +31,29 @@ function show(found: Standing): void {
     ...hubRows(found, paint),
     ['disk', `${sizeText(found.disk.free)} free, the database has ${sizeText(found.disk.database)}`],
   ]
-  for (const line of narrowed(rows)) process.stdout.write(`${line}\n`)
-  for (const problem of found.problems) process.stdout.write(`${paint.yellow('!')} ${inline(problem)}\n`)
+  print(narrowed(rows))
+  for (const problem of found.problems) print(line`${paint.yellow('!')} ${problem}`)
 }
 
 /** On a terminal without room for two columns, each name stands above what it names. */
-function narrowed(rows: string[][]): string[] {
-  const lines = table(rows)
-  if (lines.every(line => Bun.stringWidth(line) <= columns())) return lines
+function narrowed(rows: readonly (readonly Shown[])[]): Printable[] {
+  const whole = table(rows)
+  if (whole.every(({ width }) => width <= columns())) return whole
   return rows.flatMap(([name, text]) => [
-    name!,
-    ...Bun.wrapAnsi(text!, columns() - 2, { hard: true })
-      .split('\n')
-      .map(line => `  ${line}`),
+    line`${name!}`,
+    ...wrap(line`${text!}`, columns() - 2).map(each => line`  ${each}`),
   ])
 }
 
-function daemonText({ daemon }: Standing, paint: Paint): string {
-  if (!daemon) return `${paint.dim('not running')}; to start it: ${commandLine('serve')}`
+function daemonText({ daemon }: Standing, paint: Paint): Shown {
+  if (!daemon) return line`${paint.dim('not running')}; to start it: ${commandLine('serve')}`
   const { command, pid, address, version } = daemon
   const what = command === 'serve' ? 'runs' : `\`${command}\` holds the home`
   const state = isStuck(daemon) ? 'does not answer' : paint.green(what)
-  return [`${state}, process ${pid}`, address && `at ${address}`, version && `version ${version}`]
-    .filter(Boolean)
-    .join(', ')
+  return joined(
+    [line`${state}, process ${pid}`, ...(address ? [`at ${address}`] : []), ...(version ? [`version ${version}`] : [])],
+    ', ',
+  )
 }
 
 function runsText(runs: NonNullable<Standing['runs']>): string {
@@ -69,14 +69,14 @@ function runsText(runs: NonNullable<Standing['runs']>): string {
   return parts.join(', ') || 'none at work'
 }
 
-function hubRows({ hub, daemon, signed_in }: Standing, paint: Paint): string[][] {
+function hubRows({ hub, daemon, signed_in }: Standing, paint: Paint): Shown[][] {
   const session = signed_in ? [['signed in', `at ${signed_in.hub}`]] : []
   if (!hub) return [['hub', paint.dim('none')], ...session]
   const { url, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub
   const link = linkText(hub, daemon)
   const as = daemon_id === null ? 'never enrolled' : `as daemon ${daemon_id}`
   return [
-    ['hub', `${url}, ${link === LINKED ? paint.green(link) : link}`],
+    ['hub', line`${url}, ${link === LINKED ? paint.green(link) : link}`],
     ...session,
     ...(enrolled === null && realm === null
       ? []

@@ -3,10 +3,12 @@
 
 import type { Static } from 'typebox'
 import { isObject } from '../../json.ts'
+import type { Paint } from '../../printable.ts'
+import { joined, line, type Printable, type Shown } from '../../printable.ts'
 import { GetPhases, GetRun, GetTree } from '../../wire/daemon-calls.ts'
 import type { ToldDetail, ToldPhases, ToldTree } from '../../wire/run-records.ts'
 import type { Callee } from '../calls/client.ts'
-import { inline, type Paint, printable, symbol } from '../terminal/paint.ts'
+import { symbol } from '../terminal/paint.ts'
 import { placeOf } from './place-of.ts'
 import { show, took } from './print.ts'
 import type { PlaceOptions } from './run-place.ts'
@@ -43,9 +45,11 @@ function nodesOf(entries: readonly Entry[]): Node | null {
   for (const entry of entries) {
     const node: Node = { entry, phases: [], deliveries: [], below: [] }
     path[entry.call_depth] = node
-    if (entry.call_depth > 0) path[entry.call_depth - 1]!.below.push(node)
+    // The run above may be missing in what the hub has.
+    const above = path[entry.call_depth - 1] ?? path.slice(0, entry.call_depth).findLast(Boolean)
+    above?.below.push(node)
   }
-  return path[0] ?? null
+  return path.find(Boolean) ?? null
 }
 
 async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
@@ -71,14 +75,14 @@ async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
 
 const flat = (node: Node): Node[] => [node, ...node.below.flatMap(flat)]
 
-function rowsOf(node: Node, paint: Paint, depth = 0): string[][] {
+function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
   const { entry, phases, deliveries, below } = node
   const { run_name, call_path, parent_phase, state, started_at, completed_at, run_id } = entry
   const shownBefore = depth > 0 && node.phases.length > 0
-  const name = depth === 0 ? call_path[0]! : (run_name ?? (shownBefore ? call_path.at(-1)! : parent_phase!))
+  const name = (depth === 0 ? call_path[0] : (run_name ?? (shownBefore ? call_path.at(-1) : parent_phase))) ?? run_id
   const title = depth === 0 && run_name !== null ? `${name} ${run_name}` : name
-  const row = (deep: number, mark: string, text: string, time: string, note: string) => [
-    `${'  '.repeat(deep)}${symbol(paint, mark)} ${inline(text)}`,
+  const row = (deep: number, mark: string, text: string, time: string, note: Shown) => [
+    line`${'  '.repeat(deep)}${symbol(paint, mark)} ${text}`,
     time,
     note,
   ]
@@ -116,25 +120,28 @@ function named(node: Node): Node {
   return { ...node, entry: { ...entry, run_name } }
 }
 
-const oneLineOf = (text: string | null): string => inline((text ?? '').split('\n', 1)[0]!)
+const oneLineOf = (text: string | null): string => (text ?? '').split('\n', 1)[0]!
 
 function noteOf(
   { type, agent, action, state, reason, error, waiting, attempt, data }: Phase,
   run: string,
   paint: Paint,
-): string {
+): Printable {
   const what = paint.dim([agent ?? type, action].filter(part => part !== null).join('.'))
-  const tries = attempt > 1 ? paint.dim(`attempt ${attempt}`) : ''
   // Before a run has completed, a failure may still end it.
   const isTolerated = state === 'failed' && run === 'completed'
   const items = type === 'map' && state === 'completed' && isObject(data) ? Number(data.failed) : 0
   const waits = waiting ?? (state === 'awaiting_input' ? 'a person' : null)
-  const notes = [
-    ...(isTolerated ? [paint.yellow('tolerated')] : []),
-    ...(items > 0 ? [paint.yellow(`${items} failed, tolerated`)] : []),
-    ...(waits === null ? [] : [paint.yellow(`waits for ${printable(waits)}`)]),
-    ...(error === null ? [] : [paint.red(oneLineOf(error.message))]),
-    ...(error === null && waits === null && reason !== null ? [paint.dim(reason)] : []),
-  ]
-  return [what, tries, ...notes].filter(part => part !== '').join('  ')
+  return joined(
+    [
+      what,
+      ...(attempt > 1 ? [paint.dim(`attempt ${attempt}`)] : []),
+      ...(isTolerated ? [paint.yellow('tolerated')] : []),
+      ...(items > 0 ? [paint.yellow(`${items} failed, tolerated`)] : []),
+      ...(waits === null ? [] : [paint.yellow(`waits for ${waits}`)]),
+      ...(error === null ? [] : [paint.red(oneLineOf(error.message))]),
+      ...(error === null && waits === null && reason !== null ? [paint.dim(reason)] : []),
+    ],
+    '  ',
+  )
 }

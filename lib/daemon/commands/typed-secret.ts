@@ -1,6 +1,8 @@
 // Reads secrets that a person types.
 
 import { CadreError } from '../../error.ts'
+import { line, nothing } from '../../printable.ts'
+import { ask, tell } from '../../terminal.ts'
 
 /** Reads what is typed up to Enter, without showing it. Without a terminal, reads a line of stdin. */
 export async function typedSecret(prompt: string): Promise<string> {
@@ -16,7 +18,10 @@ export async function typedSecrets(prompts: readonly string[]): Promise<string[]
   }
   const typed: string[] = []
   let text = ''
-  const next = () => process.stderr.write(`${typed.length > 0 ? '\n' : ''}${prompts[typed.length]}`)
+  const next = () => {
+    if (typed.length > 0) tell(nothing)
+    ask(line`${prompts[typed.length]!}`)
+  }
   process.stdin.setRawMode(true)
   next()
   try {
@@ -37,6 +42,6 @@ export async function typedSecrets(prompts: readonly string[]): Promise<string[]
   } finally {
     process.stdin.setRawMode(false)
     process.stdin.unref()
-    process.stderr.write('\n')
+    tell(nothing)
   }
 }

@@ -3,7 +3,9 @@
 import { join } from 'node:path'
 import { formatDuration } from '../../duration.ts'
 import type { JsonObject } from '../../json.ts'
+import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../printable.ts'
 import { runDetail } from '../../run/engine.ts'
+import { print, printJson, tell } from '../../terminal.ts'
 import { pause } from '../../wait.ts'
 import type { ToldRun } from '../../wire/run-records.ts'
 import type { CommandHost } from '../calls/command-host.ts'
@@ -11,7 +13,7 @@ import type { Follower } from '../calls/runner.ts'
 import { shown } from '../interrupted.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
-import { createPaint, inline, printable, stateWord } from '../terminal/paint.ts'
+import { stateWord } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import { placeOf } from './place-of.ts'
@@ -74,7 +76,7 @@ export async function watch(runner: Follower, runId: string, options: WatchOptio
 async function stay({ host }: Follower, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
   if (!host || leaving.aborted) return
   if (host.atWork) {
-    process.stderr.write('runs of other commands go on in this process, which ends with the last of them\n')
+    tell(line`runs of other commands go on in this process, which ends with the last of them`)
   }
   await host.finish(leaving)
 }
@@ -126,7 +128,7 @@ async function follow(
   // The run stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)
   if (signals.leaving.aborted && !signals.interrupted && !runner.host && record.completed_at === null) {
-    process.stderr.write(`the run goes on: ${options.place.command('watch', runId)}\n`)
+    tell(line`the run goes on: ${options.place.command('watch', runId)}`)
     return EXIT.interrupted
   }
   const code = told(record, options)
@@ -139,7 +141,7 @@ async function follow(
 
 /** Prints how a run stands, and returns the exit code for it. */
 function told(record: ToldRun, { place, json }: WatchOptions): number {
-  if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
+  if (json) printJson(record)
   else tellEnd(record, place)
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
@@ -149,17 +151,17 @@ function told(record: ToldRun, { place, json }: WatchOptions): number {
 function tellEnd(record: ToldRun, place: RunPlace): void {
   const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
   const paint = createPaint(process.stderr)
-  const say = (line: string): void => void process.stderr.write(`${line}\n`)
+  const say = (text: Shown): void => tell(line`${text}`)
   const next = (...args: string[]) => say(paint.dim(`  ${place.command(...args)}`))
   if (state === 'completed') {
-    const lines = outputLines(outputs ?? {}, place.folderOf(run_id))
-    if (lines.length > 0 && process.stderr.isTTY) say('')
-    for (const line of lines) process.stdout.write(`${line}\n`)
+    const rows = outputLines(outputs ?? {}, place.folderOf(run_id))
+    if (rows.length > 0 && process.stderr.isTTY) tell(nothing)
+    print(rows)
   }
   const took = completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
-  say(`\n${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
-  if (error) say(printable(error.message))
-  if (error?.hint) say(paint.dim(printable(error.hint)))
+  tell(nothing, line`${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
+  if (error) tell(paragraph(error.message))
+  if (error?.hint) say(paint.dim(error.hint))
   // It ended in the queue of the hub, so that no daemon has anything to resume.
   if (place.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
   switch (state) {
@@ -204,10 +206,8 @@ async function tellUndelivered(run_id: string, { host }: Follower, place: RunPla
     const events = all.map(({ event }) => event).join(', ')
     const what = state === 'failed' ? 'could not tell' : 'may not have told'
     const where = place.hub ? ' on the daemon of the run' : `: ${place.command('doctor')}`
-    const why = inline(`${error}`).replace(/\.$/, '')
-    process.stderr.write(
-      `listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}\n`,
-    )
+    const why = `${error}`.replace(/\.$/, '')
+    tell(line`listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}`)
   }
 }
 
@@ -217,17 +217,17 @@ async function tellQuestions(runner: Follower, model: RunModel, { place }: Watch
   for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
     if (!model.node(run_id)) continue
     const name = [...model.path(run_id), phase].join('/')
-    process.stderr.write(`${paint.bold(printable(prompt || reason))}  ${paint.dim(inline(name))}\n`)
-    process.stderr.write(`${paint.dim(`  ${place.command('decide', id)}`)}\n`)
+    tell(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
+    tell(paint.dim(`  ${place.command('decide', id)}`))
   }
 }
 
 /** Outputs aligned by name; files of the run as absolute paths where they are on this machine. */
-export function outputLines(outputs: JsonObject, stateDir: string | null): string[] {
+export function outputLines(outputs: JsonObject, stateDir: string | null): Printable[] {
   return table(
     Object.entries(outputs).map(([name, value]) => {
       if (typeof value !== 'string') return [name, JSON.stringify(value)]
-      return [name, printable(stateDir !== null && value.startsWith('files/') ? join(stateDir, value) : value)]
+      return [name, stateDir !== null && value.startsWith('files/') ? join(stateDir, value) : value]
     }),
   )
 }

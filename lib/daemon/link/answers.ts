@@ -34,7 +34,7 @@ export class Answers {
   }
 
   /** Resolves when the hub has taken the answer. Throws the hub's error, or `unavailable`. */
-  give({ id, lease_id }: TakenJob, status: Answer, error: string | null): Promise<void> {
+  give({ id, lease_id }: Pick<TakenJob, 'id' | 'lease_id'>, status: Answer, error: string | null): Promise<void> {
     const why = error === null ? {} : { error: error.slice(0, MOST_ERROR) }
     const outcome: Outcome = { job_id: id, lease_id, status, ...why }
     return new Promise<void>((resolve, reject) => {

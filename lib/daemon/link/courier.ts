@@ -84,7 +84,9 @@ export class Courier {
     const { last } = outbox.sent
     try {
       const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes }
-      const { rejected, acked_seq } = await client.call(Sync, body, { signal })
+      const { rejected, acked_seq, cut_lines: cut = 0 } = await client.call(Sync, body, { signal })
+      if (cut > 0)
+        log.warn('the hub left out log lines, because the realm has used up its quota of log bytes', { lines: cut })
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
       if (acked_seq <= last) return true
       outbox.restart(log, 'the hub has changes that this home does not know, so the home is an older copy')

@@ -105,6 +105,23 @@ export class HubClient {
     }
   }
 
+  /** The body of a reply in lines of JSON, as it comes. Throws as `events` does. */
+  async reading(path: string, body: object): Promise<ReadableStream<Uint8Array>> {
+    const headers = {
+      'content-type': 'application/json',
+      ...(this.#token && { authorization: `Bearer ${this.#token}` }),
+    }
+    try {
+      const asked = { method: 'POST', headers, body: JSON.stringify(body), redirect: 'manual' } as const
+      const reply = await fetch(this.url + path, asked)
+      if (reply.ok && reply.body) return reply.body
+      const answer: unknown = await reply.json().catch(() => null)
+      throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(path))
+    } catch (cause) {
+      throw cause instanceof CadreError ? cause : this.#unanswered(cause)
+    }
+  }
+
   async #ask<Data extends TSchema>(path: string, data: Data, request: BunFetchRequestInit): Promise<Static<Data>> {
     let reply: Response
     let text: string

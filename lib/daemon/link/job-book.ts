@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { JsonObject } from '../../json.ts'
 import type { Commit } from '../../run/engine.ts'
+import type { RunId } from '../../run-id.ts'
 import type { AnyLeasedJob } from '../../wire/jobs.ts'
 
 /**
@@ -17,12 +18,19 @@ export interface TakenJob {
   /** Of the last delivery. */
   lease_id: string
   kind: string
-  run_id: string
+  run_id: RunId
   payload: JsonObject
   /** The attempt of the run when the job came; null when the run was not here. */
   run_attempt: number | null
   state: JobState
   error: string | null
+}
+
+/** A job as it is recorded first. */
+export type JobToTake = Pick<AnyLeasedJob, 'job_id' | 'lease_id' | 'kind' | 'run_id'> & {
+  /** JSON. */
+  payload: string
+  run_attempt: number | null
 }
 
 type Row = Omit<TakenJob, 'payload'> & { payload: string }
@@ -43,14 +51,14 @@ export class JobBook {
   /**
    * Records delivered jobs. Resolves when they are durable. A job that is known only gets its new lease.
    */
-  take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): Promise<void> {
+  take(jobs: readonly JobToTake[], now: number): Promise<void> {
     const put = this.#db.query(
       `INSERT INTO jobs (id, lease_id, kind, run_id, payload, run_attempt, state, taken_at)
        VALUES (?, ?, ?, ?, ?, ?, 'held', ?) ON CONFLICT (id) DO UPDATE SET lease_id = excluded.lease_id`,
     )
     return this.#commit(() => {
       for (const { job_id, lease_id, kind, run_id, payload, run_attempt } of jobs) {
-        put.run(job_id, lease_id, kind, run_id, JSON.stringify(payload), run_attempt, now)
+        put.run(job_id, lease_id, kind, run_id, payload, run_attempt, now)
       }
     })
   }

@@ -3,34 +3,46 @@
 // carried out once, and its answer is repeated until the hub has taken it.
 
 import type { Static } from 'typebox'
-import { CadreError, messageOf } from '../../error.ts'
-import type { JsonObject } from '../../json.ts'
+import { CadreError, type Detail, messageOf } from '../../error.ts'
+import { isObject, type JsonObject } from '../../json.ts'
 import type { Log } from '../../log.ts'
 import type { Decision } from '../../run/engine.ts'
+import type { RunId } from '../../run-id.ts'
 import { matches, problems } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { type startPause, unlessAborted } from '../../wait.ts'
-import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wire/jobs.ts'
-import type { Answer } from '../../wire/protocol.ts'
+import {
+  AnyLeasedJob,
+  type CancelOrder,
+  type JobKind,
+  ORDERS,
+  type ResumeOrder,
+  type RunOrder,
+} from '../../wire/jobs.ts'
+import { type Answer, OUTCOME } from '../../wire/protocol.ts'
 import { isOver } from './answers.ts'
 import { retryPause } from './backoff.ts'
-import type { JobBook, JobState, TakenJob } from './job-book.ts'
+import type { JobBook, JobState, JobToTake, TakenJob } from './job-book.ts'
 
-/** What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. */
+/**
+ * What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. To all of them, a run or
+ * review of which the hub was not told is not here.
+ */
 export interface JobHost {
   /** Leaf phases that could start now. */
   freeSlots(): number
   /** The payload of a job without the secrets that this daemon knows. */
   mask(payload: JsonObject): JsonObject
   /** The attempt of a run; null when the run is not here. */
-  attempt(runId: string): number | null
+  attempt(runId: RunId): number | null
   /** Fetches what the run needs before it can start here. */
-  prepare(order: RunOrder): Promise<void>
+  prepare(order: RunOrder, runId: RunId): Promise<void>
   /** Starts the dispatched run, only once however often it is called. Resolves when the start is durable. */
-  start(runId: string, order: RunOrder): Promise<void>
-  ended(runId: string): Promise<unknown>
-  /** `again`: an earlier process may already have done it. `reason`: a newer run of its key takes the place. */
-  cancel(runId: string, again: boolean, reason: string | null): Promise<unknown>
-  resume(runId: string, fromPhase: string | null): Promise<unknown>
+  start(runId: RunId, order: RunOrder): Promise<void>
+  ended(runId: RunId): Promise<unknown>
+  /** `again`: an earlier process may already have done it. */
+  cancel(runId: RunId, again: boolean, order: CancelOrder): Promise<unknown>
+  resume(runId: RunId, order: ResumeOrder): Promise<unknown>
   decide(reviewId: string, decision: Decision): Promise<unknown>
 }
 
@@ -40,12 +52,15 @@ export interface JobsOptions {
   log: Log
   signal: AbortSignal
   /** Sends an answer to the hub. Throws the hub's error, or `unavailable`. */
-  ack(job: TakenJob, status: Answer, error: string | null): Promise<unknown>
+  ack(job: Pick<TakenJob, 'id' | 'lease_id'>, status: Answer, error: string | null): Promise<unknown>
   /** Called when the list of open jobs has changed. */
   changed(): void
   /** Starts the pauses before another try. */
   startPause: typeof startPause
 }
+
+/** What a job needs to be answered. */
+const Answerable = Type.Object({ job_id: OUTCOME.job_id, lease_id: OUTCOME.lease_id })
 
 /** The hub, the disk or this process cannot do it now; another try may. */
 const LATER: readonly string[] = ['unavailable', 'rate_limited']
@@ -78,14 +93,36 @@ export class Jobs {
     for (const id of book.ids()) this.#go(id, true)
   }
 
-  /** Records jobs that the hub delivered, and works on them. */
-  async take(jobs: readonly AnyLeasedJob[]): Promise<void> {
-    const { book, host } = this.#options
-    await book.take(
-      jobs.map(job => ({ ...job, payload: host.mask(job.payload), run_attempt: host.attempt(job.run_id) })),
-      Date.now(),
-    )
+  /** Records the jobs that the hub delivered, and works on them. One that this daemon cannot read is refused alone. */
+  async take(delivered: readonly unknown[]): Promise<void> {
+    const jobs = delivered.flatMap(each => this.#read(each) ?? [])
+    await this.#options.book.take(jobs, Date.now())
     for (const { job_id } of jobs) this.#go(job_id, false)
+  }
+
+  /** A delivered job as it is recorded. Null when it was refused. */
+  #read(delivered: unknown): JobToTake | null {
+    const { host } = this.#options
+    try {
+      if (!matches(AnyLeasedJob, delivered)) throw malformed(problems(AnyLeasedJob, delivered))
+      const { by } = delivered
+      const payload = JSON.stringify(host.mask({ ...(by !== undefined && { by }), ...delivered.payload }))
+      return { ...delivered, payload, run_attempt: host.attempt(delivered.run_id) }
+    } catch (error) {
+      this.#refuse(delivered, error)
+      return null
+    }
+  }
+
+  /** Says that a job is not taken: here, and to the hub as far as the job says which one it is. */
+  #refuse(delivered: unknown, error: unknown): void {
+    const { ack, log } = this.#options
+    const { job_id, run_id } = isObject(delivered) ? delivered : {}
+    log.warn('a job was refused', { job: inWords(job_id), run: inWords(run_id), error: messageOf(error) })
+    if (!matches(Answerable, delivered)) return
+    // Not repeated: a hub that delivers the job again gets the same answer again.
+    const told = ack({ id: delivered.job_id, lease_id: delivered.lease_id }, 'failed', explain(error))
+    told.catch(cause => log.debug('the hub did not take the refusal of a job', { error: messageOf(cause) }))
   }
 
   /** The ids of the jobs whose leases this daemon needs. */
@@ -160,7 +197,7 @@ export class Jobs {
     }
     const refused = await this.#refusal(job, async () => {
       const order = orderOf('run', job.payload)
-      await host.prepare(order)
+      await host.prepare(order, job.run_id)
       const { taken, last } = await this.#answered(job, 'accepted')
       if (taken) {
         await host.start(job.run_id, order)
@@ -203,11 +240,11 @@ export class Jobs {
     const { host } = this.#options
     switch (kind) {
       case 'cancel':
-        return host.cancel(run_id, again, orderOf('cancel', payload).reason ?? null)
+        return host.cancel(run_id, again, orderOf('cancel', payload))
       case 'resume': {
         // The new attempt that this order asked for has begun already.
         if (again && run_attempt !== null && (host.attempt(run_id) ?? 0) > run_attempt) return
-        return host.resume(run_id, orderOf('resume', payload).from_phase ?? null)
+        return host.resume(run_id, orderOf('resume', payload))
       }
       case 'decide': {
         const { review_id, ...decision } = orderOf('decide', payload)
@@ -304,6 +341,14 @@ function needsOf({ kind, state }: TakenJob): OpenJob['needs'] {
   if (state === 'begun') return 'nothing'
   return kind === 'run' && state === 'held' ? 'slot' : 'lease'
 }
+
+function malformed(details: readonly Detail[]): CadreError {
+  const list = details.map(({ path, message }) => `${path.slice(1)} ${message}`).join('; ')
+  return new CadreError('invalid_request', `the hub sent a job that this daemon cannot take: ${list}`)
+}
+
+/** An id of any form, as a log line has it. */
+const inWords = (id: unknown): string => (JSON.stringify(id) ?? 'none').slice(0, 200)
 
 /** The payload of a job of `kind`. Throws `invalid_request` when it does not have the form of that kind. */
 function orderOf<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {

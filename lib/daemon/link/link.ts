@@ -2,9 +2,11 @@
 // did. The hub may be away at any time. Runs continue then, changes wait in the outbox, and every loop tries again with
 // backoff and jitter.
 
+import type { NetworkPolicy } from '../../agent/fetch.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
 import type { Commit, Store, SyncOutbox } from '../../run/engine.ts'
+import type { RunId } from '../../run-id.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
@@ -48,6 +50,8 @@ export interface Offer {
   labels: Record<string, string>
   agents: OfferedAgent[]
   workspaces: string[]
+  /** Where the commands of dispatched runs run. */
+  sandbox: string
 }
 
 export interface Offers {
@@ -75,9 +79,9 @@ export interface LinkOptions {
   jobs: JobHost
   offers: Offers
   /** The path of a file of a run. Throws `not_found`. */
-  fileOf(runId: string, path: string): Promise<string>
+  fileOf(runId: RunId, path: string): Promise<string>
   /** `network.allow` of the settings. */
-  networkAllow(): readonly string[]
+  network(): Omit<NetworkPolicy, 'literalOrigins'>
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
@@ -128,10 +132,10 @@ export class Link {
     this.#notices = new Notices(store, options.log)
     this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
-    const { log, fileOf, networkAllow } = options
+    const { log, fileOf, network } = options
     const daemonId = () => this.#enrolledAs()
     this.#uploads = new FileUploads({
-      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, networkAllow },
+      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, network },
     })
     const { pinnedKey, realmToken, hubUrl, heartbeat } = options
     const { signal } = this.#stop

@@ -9,7 +9,7 @@ import type { HubClient } from './hub-client.ts'
 /** What a daemon says of itself. */
 export type Introduction = Pick<
   Static<typeof Register.body>,
-  'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces'
+  'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces' | 'sandbox'
 >
 
 /**

@@ -2,11 +2,12 @@
 // to be sent, until the hub has confirmed that the store has it. A file is named by its content, so that sending it again
 // after a lost answer or a kill changes nothing.
 
-import { guardedFetch } from '../../agent/fetch.ts'
+import { guardedFetch, type NetworkPolicy } from '../../agent/fetch.ts'
 import { digestOf, openPlain } from '../../agent/hashed-file.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
 import type { Store, UploadRow } from '../../run/engine.ts'
+import type { RunId } from '../../run-id.ts'
 import { startPause } from '../../wait.ts'
 import { isAbsentDaemon, KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
@@ -19,9 +20,9 @@ export interface UploadsOptions {
   /** The id of this daemon. Throws `unavailable` while the hub does not know it. */
   daemonId(): string
   /** The path of a file of a run. Throws `not_found`. */
-  fileOf(runId: string, path: string): Promise<string>
+  fileOf(runId: RunId, path: string): Promise<string>
   /** `network.allow` of the settings: the hub cannot make this daemon call any other address that is not public. */
-  networkAllow(): readonly string[]
+  network(): Omit<NetworkPolicy, 'literalOrigins'>
 }
 
 /** How many files are sent at the same time. */
@@ -93,11 +94,11 @@ export class FileUploads {
 
   /** Sends a file to the URL that the hub has signed. */
   async #put(url: string, headers: Record<string, string>, file: Bun.BunFile): Promise<void> {
-    const { signal, networkAllow } = this.#options
+    const { signal, network } = this.#options
     const allowed = Object.entries(headers).filter(([name]) => SIGNED_HEADER.test(name))
     const send = guardedFetch({
       settings: null,
-      network: { allow: networkAllow(), literalOrigins: [] },
+      network: { ...network(), literalOrigins: [] },
       effect: 'idempotent',
       signal,
       log: () => {},
@@ -115,7 +116,8 @@ export class FileUploads {
     const code = error instanceof CadreError ? error.code : null
     if ((code !== null && HUB_AWAY.includes(code)) || isAbsentDaemon(error)) throw error
     const about = { run: row.run_id, path: row.path, error: messageOf(error) }
-    if (code !== null && NEVER.includes(code)) {
+    const isForNow = error instanceof CadreError && error.reason === 'stored_bytes'
+    if (code !== null && NEVER.includes(code) && !isForNow) {
       log.warn('a file of a run stays on this machine only', about)
       store.uploads.drop(row)
       return

@@ -16,6 +16,7 @@ import { UsedTokens } from '../used-tokens.ts'
 import { version } from '../version.ts'
 import { agents } from './agents.ts'
 import { artifacts } from './artifacts.ts'
+import { audit } from './audit.ts'
 import { log } from './log.ts'
 import { metrics } from './metrics.ts'
 import { reviews } from './reviews.ts'
@@ -54,6 +55,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(teams(daemon, kit))
     .use(agents(daemon, kit))
     .use(settings(daemon, kit))
+    .use(audit(daemon, kit))
     .use(metrics(daemon, kit))
     .use(schema(daemon, kit))
     .use(web())

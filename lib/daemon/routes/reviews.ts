@@ -18,6 +18,7 @@ const List = closed({
   run_id: Type.Optional(RunId),
   state: Type.Optional(Type.Enum(['pending', 'decided'])),
   begins: Type.Optional(RunId),
+  review_id: Type.Optional(RunId),
 })
 const Decide = closed({
   review_id: Type.String({ minLength: 1, maxLength: 100 }),
@@ -32,7 +33,7 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
     .post(
       '/list',
       ({ body, caller }) => {
-        const { run_id: runId, state, begins } = body
+        const { run_id: runId, state, begins, review_id: reviewId } = body
         if (runId !== undefined) target(daemon, caller, runId)
         else if (caller.runId !== null)
           throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
@@ -41,13 +42,14 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
           ...(runId !== undefined && { runId }),
           ...(state !== undefined && { state }),
           ...(begins !== undefined && { begins }),
+          ...(reviewId !== undefined && { reviewId }),
         })
       },
       {
         access: { local: 'open', remote: 'access', ofRun: true },
         body: List,
         data: ListReviews.data,
-        detail: { summary: 'Reviews, newest first' },
+        detail: { summary: 'Reviews, newest first; the one that `review_id` names is whole' },
       },
     )
     .post(
@@ -56,13 +58,13 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
         const { review_id: id, decision, comment, values } = body
         const review = findReview(daemon.engine, id)
         target(daemon, caller, review.run_id)
-        const { engine } = daemon
-        return answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, {
+        const answer = {
           decision,
           by: caller.name,
           ...(comment !== undefined && { comment }),
           ...(values && { values: values as JsonObject }),
-        })
+        }
+        return answerReview(daemon, review, answer, caller.actor)
       },
       {
         access: { local: 'token', remote: 'execute', ofRun: true },

@@ -16,6 +16,7 @@ import {
   why,
   withoutSilent,
 } from '../../run/engine.ts'
+import type { RunId as KnownRunId } from '../../run-id.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import {
@@ -51,7 +52,7 @@ const Start = closed({
   run_name: Type.Optional(Type.Union([Name, Type.Null()])),
   workspace: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()])),
   // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
-  run_id: Type.Optional(Type.String({ pattern: UUID, 'x-expected': 'a UUID' })),
+  run_id: Type.Optional(Type.Unsafe<KnownRunId>(Type.String({ pattern: UUID, 'x-expected': 'a UUID' }))),
 })
 const List = closed({
   ...PAGE,
@@ -114,7 +115,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       },
       { access: READ, body: OneRun, data: GetRun.data, detail: { summary: 'One run' } },
     )
-    .post('/cancel', ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id)), {
+    .post('/cancel', ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id), caller.actor), {
       access: { local: 'open', remote: 'cancel', ofRun: true },
       body: OneRun,
       data: CancelRun.data,
@@ -127,7 +128,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         if (inputs && !caller.local) {
           throw new CadreError('forbidden', 'secret inputs are only accepted on the daemon’s own machine')
         }
-        const request = { from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
+        const request = { actor: caller.actor, from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
         return resumeRun(daemon, target(daemon, caller, run_id), request)
       },
       {
@@ -141,7 +142,8 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/delete',
       async ({ body, caller }) => {
         const record = engine.record(target(daemon, caller, body.run_id))
-        await deleteTree(daemon.engine, record.run_id)
+        const deed = { actor: caller.actor, action: 'runs/delete', target: record.run_id }
+        await deleteTree(daemon.engine, record.run_id, () => daemon.audit.write(deed))
         return record
       },
       { access: HERE, body: OneRun, data: DeleteRun.data, detail: { summary: 'Delete an ended run and all below it' } },
@@ -154,7 +156,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
         const found = await withoutSilent(
           why(store, runId, id => engine.bundle(id), waitsOf),
-          ({ run_id, ...query }) => readLines(engine.stateDir(run_id), query),
+          ({ run_id, ...query }) => readLines(engine.stateDir(engine.idOf(run_id)), query),
         )
         const root = rootOf(daemon.db, runId)
         return shownWhy(found, daemon.left.has(root) ? root : null)
@@ -201,27 +203,28 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/phases',
       ({ body, caller }) => {
         const runId = target(daemon, caller, body.payload.run_id)
-        const found = engine.phases(runId)
+        const found = engine.phases(runId, body.payload.phase)
         return daemon.left.has(rootOf(daemon.db, runId)) ? shownPhases(found) : found
       },
       {
         access: READ,
-        body: envelope('run_phases', OneRun),
+        body: envelope('run_phases', closed({ run_id: RunId, phase: Type.Optional(Name) })),
         frame: envelopeFrame(() => daemon.instanceId),
         data: GetPhases.data,
-        detail: { summary: 'The phases of a run, in file order' },
+        detail: { summary: 'The phases of a run, in file order, or one of them whole' },
       },
     )
     .post(
       '/logs',
-      ({ body: { run_id, phase, after_seq: afterSeq, limit = 100 }, caller }) => {
+      async ({ body: { run_id, phase, after_seq: afterSeq, limit = 100 }, caller }) => {
         const runId = target(daemon, caller, run_id)
         engine.logs.flush()
-        return readLines(engine.stateDir(runId), {
+        const { lines, next } = await readLines(engine.stateDir(runId), {
           limit,
           ...(phase !== undefined && { phase }),
           ...(afterSeq !== undefined && { afterSeq }),
         })
+        return { lines, next }
       },
       { access: READ, body: Logs, data: GetLogs.data, detail: { summary: 'Log lines of a run' } },
     )
@@ -238,17 +241,18 @@ async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller)
   const given = { ...request, ...(inputs && { inputs: inputs as JsonObject }) }
   const { run_id, state } = await startRun(daemon, given, {
     local: caller.local,
+    actor: caller.actor,
     ...(runId !== undefined && { runId }),
   })
   return { run_id, state }
 }
 
 /** The run that a call names. Throws unless it exists and the caller's credential is for it or for any run. */
-export function target(daemon: Daemon, caller: Caller, runId: string): string {
+export function target(daemon: Daemon, caller: Caller, runId: string): KnownRunId {
   if (caller.runId !== null && !sameTree(daemon, caller.runId, runId)) {
     throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
   }
-  return daemon.engine.record(runId).run_id
+  return daemon.engine.idOf(runId)
 }
 
 function sameTree(daemon: Daemon, one: string, other: string): boolean {

@@ -30,14 +30,16 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
     })
     .post(
       '/set',
-      async ({ body }) => {
+      async ({ body, caller }) => {
         const { key } = body
         const value = body.value as Json
         // The hub is asked about the credential itself, not about the reference that names it.
         if (key.startsWith('hub.')) await daemon.checkSetting(key, await settings.lookUp(value))
         await daemon.renewAgents()
         const catalogue = await daemon.catalogue.load()
-        await settings.set(key, value, catalogue)
+        // The file is no part of a transaction. A kill in between leaves an entry for a change that was not made.
+        const deed = { actor: caller.actor, action: 'settings/set', target: value === null ? `${key}, removed` : key }
+        await settings.set(key, value, catalogue, () => daemon.engine.commit(() => daemon.audit.write(deed)))
         return value === null ? { key, value } : settings.get(key, catalogue)
       },
       {

@@ -7,6 +7,7 @@ import { Type } from '../../type.ts'
 import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
+import { inAudit } from '../workspaces.ts'
 import { envelope, Name } from './bodies.ts'
 
 const Path = Type.String({ minLength: 1, maxLength: 4_096 })
@@ -23,15 +24,36 @@ export const workspaces = (daemon: Daemon, kit: DaemonKit) =>
       data: ListWorkspaces.data,
       detail: { summary: 'All workspaces' },
     })
-    .post('/add', ({ body }) => daemon.workspaces.add(body.path, body.name), {
-      access: HERE,
-      body: closed({ path: Path, name: Type.Optional(Name) }),
-      data: AddWorkspace.data,
-      detail: { summary: 'Register a folder' },
-    })
-    .post('/remove', ({ body }) => daemon.workspaces.remove(body.workspace_id), {
-      access: HERE,
-      body: closed({ workspace_id: Path }),
-      data: RemoveWorkspace.data,
-      detail: { summary: 'Forget a workspace' },
-    })
+    .post(
+      '/add',
+      ({ body, caller }) =>
+        daemon.audit.during(caller.actor, 'workspaces/add', () => daemon.workspaces.add(body.path, body), inAudit),
+      {
+        access: HERE,
+        body: closed({
+          path: Path,
+          name: Type.Optional(Name),
+          offer: Type.Optional(
+            Type.Boolean({ description: 'Whether dispatched runs may work in it; as it was if absent.' }),
+          ),
+        }),
+        data: AddWorkspace.data,
+        detail: { summary: 'Register a folder, and offer it to dispatched runs' },
+      },
+    )
+    .post(
+      '/remove',
+      ({ body, caller }) =>
+        daemon.audit.during(
+          caller.actor,
+          'workspaces/remove',
+          () => daemon.workspaces.remove(body.workspace_id),
+          inAudit,
+        ),
+      {
+        access: HERE,
+        body: closed({ workspace_id: Path }),
+        data: RemoveWorkspace.data,
+        detail: { summary: 'Forget a workspace' },
+      },
+    )

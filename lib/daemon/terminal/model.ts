@@ -1,11 +1,10 @@
 // A run with all runs below it, built from its events.
 
-import type { PhaseEvent, RunEvent, RunRecord } from '../../wire/run-records.ts'
+import type { PhaseEvent, RunEvent, ToldRun } from '../../wire/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
-import { inline } from './paint.ts'
 
 export interface RunNode {
-  record: RunRecord
+  record: ToldRun
   /** In file order. */
   phases: PhaseEvent[]
   /** By position: how the attempt before the present one failed, in one line. */
@@ -20,7 +19,7 @@ export const hasEnded = ({ record }: RunNode): boolean => ENDED_RUN_STATES.inclu
 export function triedText({ state, reason, error, attempt, failures, max_attempts }: PhaseEvent): string | undefined {
   if (state !== 'pending' || reason !== 'retry' || !error) return undefined
   const which = failures && max_attempts ? `attempt ${failures} of ${max_attempts}` : `attempt ${attempt}`
-  return `${which}: ${inline(error.message)}`
+  return `${which}: ${error.message}`
 }
 
 export class RunModel {
@@ -70,7 +69,7 @@ export class RunModel {
     return false
   }
 
-  #run(record: RunRecord): void {
+  #run(record: ToldRun): void {
     const known = this.#runs.get(record.run_id)
     if (known) {
       known.record = record

@@ -1,21 +1,23 @@
 // Columns for lists, aligned by visible width and two spaces apart. The last column is not padded.
 
-/** One line a row. Cells may carry colour. */
-export function table(rows: readonly (readonly string[])[]): string[] {
-  const widths: number[] = []
-  for (const row of rows) {
-    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, Bun.stringWidth(cell))
-  }
-  return rows.map(row =>
-    row
-      .map((cell, column) => (column === row.length - 1 ? cell : pad(cell, widths[column]!)))
-      .join('  ')
-      .trimEnd(),
-  )
-}
+import { joined, line, type Printable, pad, type Shown, trimmed } from '../../printable.ts'
 
-export function pad(cell: string, width: number): string {
-  return cell + ' '.repeat(Math.max(0, width - Bun.stringWidth(cell)))
+/** One line a row. */
+export function table(rows: readonly (readonly Shown[])[]): Printable[] {
+  const cells = rows.map(row => row.map(cell => line`${cell}`))
+  const widths: number[] = []
+  for (const row of cells) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.width)
+  }
+  return cells.map(row =>
+    trimmed(
+      joined(
+        row.map((cell, column) => (column === row.length - 1 ? cell : pad(cell, widths[column]!))),
+        '  ',
+      ),
+      'end',
+    ),
+  )
 }
 
 /** Local time: `14:03:21` of today, else `2026-05-02 14:03`; a dash for no time. */

@@ -152,6 +152,7 @@ const error = {
   properties: {
     code: { enum: Object.keys(STATUS), description: 'What went wrong, for programs' },
     message: { type: 'string', description: 'What went wrong and what to do, for people' },
+    reason: { type: 'string', description: 'What the code leaves open, for programs: the name of a quota' },
     details: { type: 'array', items: detail, description: 'Each problem of several' },
   },
 }

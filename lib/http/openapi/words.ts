@@ -57,6 +57,9 @@ const WORDS: Readonly<Record<string, string>> = {
   payload: 'What the message carries.',
   reason: 'Why.',
   secret: 'Whether it is secret; of a webhook, what signs its deliveries.',
+  actor: 'Who did it: `local:` and a user of the machine, or `hub:` and a user of the hub.',
+  cursor: 'Only what comes after the line with this `cursor`.',
+  hash: 'The hash of the entry in its chain, which covers the hash before it; null until it is sealed.',
   since: 'Only what happened then or later, in epoch milliseconds.',
   until: 'Only what happened before then, in epoch milliseconds.',
   state: 'The state that it is in.',
@@ -141,7 +144,7 @@ const WORDS: Readonly<Record<string, string>> = {
   run_name: 'The name that the run was given; null without one.',
   runs: 'The runs.',
   search: 'A part of the name, the team or the id.',
-  seq: 'The number of the line, from 1, without gaps.',
+  seq: 'The number of the line, or of the entry in its chain, from 1, without gaps.',
   secrets: 'The named secrets that it uses.',
   sha256: 'The SHA-256 of its bytes, in hexadecimal digits.',
   settings: 'The settings; of an agent, their JSON Schema.',
@@ -246,6 +249,7 @@ const WORDS: Readonly<Record<string, string>> = {
   from_seq: 'The number of the first change.',
   headers: 'The headers that must go along.',
   hostname: 'The name of its machine.',
+  sandbox: 'Where it runs the commands of dispatched runs: none, bubblewrap or container; null if it does not say.',
   idempotency_key: 'A text of the caller: with the same one a repeated call starts nothing again.',
   job_id: 'The id of the job.',
   jobs: 'The jobs.',
@@ -275,6 +279,10 @@ const WORDS: Readonly<Record<string, string>> = {
   to_come: 'The lines that are still to come; null when none are.',
   wait_ms: 'How long to wait for a job, in milliseconds.',
   waiting_for: 'What the job waits for, in words; null when it does not wait.',
+
+  // Plans.
+  network: 'Whether the commands of the phase need the network.',
+  warnings: 'What should be known before it runs, in words.',
 
   // Webhooks.
   attempts: 'How often it was tried.',

@@ -27,6 +27,7 @@ export function folderStore(root: string, most: number): ArtifactStore {
     has,
     upload: async () => ({ url: null, headers: { 'content-type': 'application/octet-stream' } }),
     async receive(file, content) {
+      const path = pathOf(file)
       const temporary = join(root, `.${crypto.randomUUID()}`)
       try {
         const folders = await makeFolders(root, [file.realm_id, file.root_run_id], ({ path, kind }) => {
@@ -35,7 +36,7 @@ export function folderStore(root: string, most: number): ArtifactStore {
         const digest = await writeWhole(temporary, content ? atMost(file.bytes, content) : [])
         if (digest.bytes !== file.bytes || digest.sha256 !== file.sha256) throw otherContent()
         failpoint()
-        await rename(temporary, pathOf(file))
+        await rename(temporary, path)
         await makeDurable(folders)
       } catch (error) {
         await rm(temporary, { force: true })

@@ -1,6 +1,8 @@
 // What a store of files of runs can do. A file is named by its tree and its content, so that sending it again changes
 // nothing, and no name that a daemon or a team chose becomes part of a key or a path.
 
+import { CadreError } from '../../error.ts'
+
 /** One content of one tree. */
 export interface KeptFile {
   realm_id: string
@@ -36,7 +38,12 @@ export interface ArtifactStore {
   tidy(): Promise<void>
 }
 
-/** `<realm>/<top run>/<sha256>` */
+const UUID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const KEY = new RegExp(`^${UUID}/${UUID}/[0-9a-f]{64}$`)
+
+/** `<realm>/<top run>/<sha256>`. Throws for anything else than two UUIDs and a digest. */
 export function keyOf({ realm_id, root_run_id, sha256 }: KeptFile): string {
-  return `${realm_id}/${root_run_id}/${sha256}`
+  const key = `${realm_id}/${root_run_id}/${sha256}`
+  if (KEY.test(key)) return key
+  throw new CadreError('invalid_request', 'a file of a run is stored under two UUIDs and its SHA-256 only')
 }

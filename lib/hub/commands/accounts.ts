@@ -6,10 +6,13 @@ import { isPostgres, openStore } from '../../../db/hub/store.ts'
 import { hubCommandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
+import { line, lines, type Printable } from '../../printable.ts'
+import { print } from '../../terminal.ts'
 import { addUser, endTokens, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import type { HubConfig } from '../config.ts'
 import { createHub, type Hub } from '../hub.ts'
+import { ownedBy } from '../owners.ts'
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8
@@ -20,7 +23,7 @@ const SHORTEST_PASSWORD = 8
  */
 export async function onHub(
   { key, home, database }: HubConfig,
-  command: (hub: Hub) => Promise<string>,
+  command: (hub: Hub) => Promise<string | readonly Printable[]>,
   { creates = false } = {},
 ): Promise<void> {
   if (!creates && !isPostgres(database) && !existsSync(database)) {
@@ -32,7 +35,8 @@ export async function onHub(
   const log = createLog({ level: 'error' })
   const hub = createHub({ store: await openStore(database), log, key, home })
   try {
-    process.stdout.write(`${await command(hub)}\n`)
+    const said = await command(hub)
+    print(typeof said === 'string' ? lines(said) : said)
   } finally {
     await hub.close()
   }
@@ -50,14 +54,14 @@ export async function addAccount(hub: Hub, name: string, options: { admin?: bool
   return `added ${name}${shown}`
 }
 
-export async function listAccounts({ store }: Hub): Promise<string> {
+/** One line an account, with tabs between its columns, so that `cut` can read it. */
+export async function listAccounts({ store }: Hub): Promise<Printable[]> {
   const { users } = store
   const rows = await store.db.select().from(users).where(isNull(users.deleted_at)).orderBy(users.username)
-  return rows
-    .map(({ id, username, site_admin, suspended_at }) =>
-      [id, username, site_admin ? 'admin' : 'user', suspended_at === null ? 'active' : 'suspended'].join('\t'),
-    )
-    .join('\n')
+  return rows.map(({ id, username, site_admin, suspended_at }) => {
+    const state = suspended_at === null ? 'active' : 'suspended'
+    return line`${id}\t${username}\t${site_admin ? 'admin' : 'user'}\t${state}`
+  })
 }
 
 /**
@@ -66,22 +70,26 @@ export async function listAccounts({ store }: Hub): Promise<string> {
  */
 export async function suspendAccount(hub: Hub, name: string): Promise<string> {
   const { users } = hub.store
-  const [admin] = await hub.store.write(async tx => {
+  const { admin, owns } = await hub.store.write(async tx => {
     const row = await userNamed(hub, tx, name)
+    const owns = await ownedBy(hub.store, tx, { userId: row.id, realms: undefined, now: hub.now() })
     await tx
       .update(users)
       .set({ suspended_at: row.suspended_at ?? hub.now() })
       .where(eq(users.id, row.id))
     await record(hub, tx, null, { action: 'user suspend', target: name })
-    return tx
+    const [admin] = await tx
       .select({ id: users.id })
       .from(users)
       .where(and(eq(users.site_admin, true), isNull(users.suspended_at)))
       .limit(1)
+    return { admin, owns }
   })
   const next = hubCommandLine('user', 'add', 'NAME', '--admin')
   const none = admin ? '' : `\nno site admin is left: make one with \`${next}\``
-  return `suspended ${name}: its tokens and sessions are refused from now on${none}`
+  const rests = owns.webhooks.map(({ id }) => `\n  webhook ${id}`)
+  const resting = rests.length === 0 ? '' : `\nthese deliver nothing until somebody takes them over:${rests.join('')}`
+  return `suspended ${name}: its tokens and sessions are refused from now on${resting}${none}`
 }
 
 export async function setPassword(hub: Hub, name: string, options: { passwordStdin?: boolean }): Promise<string> {

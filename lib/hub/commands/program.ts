@@ -6,6 +6,8 @@ import { backup, restore } from '../../../db/hub/backup.ts'
 import { hubCalledAs } from '../../called-as.ts'
 import { addHelp, refuseWords } from '../../command-words.ts'
 import { CadreError } from '../../error.ts'
+import { line } from '../../printable.ts'
+import { commanderOutput, print, tell } from '../../terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
 
@@ -20,7 +22,7 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
   try {
     await program(serve).parseAsync()
   } catch (error) {
-    if (error instanceof CadreError) process.stderr.write(`hub: ${error.message}\n`)
+    if (error instanceof CadreError) tell(line`hub: ${error.message}`)
     else if ((error as { code?: string }).code?.startsWith('commander.')) {
       process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
     } else throw error
@@ -29,7 +31,10 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
 }
 
 function program(serve: (flags: HubFlags) => Promise<void>): Command {
-  const program = new Command(hubCalledAs()).description('Tokens, tenancy and dispatch for daemons.').exitOverride()
+  const program = new Command(hubCalledAs())
+    .description('Tokens, tenancy and dispatch for daemons.')
+    .exitOverride()
+    .configureOutput(commanderOutput)
 
   program
     .command('serve', { isDefault: true })
@@ -82,7 +87,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option(...database)
     .action((file: string, flags: HubFlags) => {
       const from = hubConfig(flags).database
-      process.stdout.write(`backed up ${from} to ${file}, ${backup(from, file)} bytes\n`)
+      print(line`backed up ${from} to ${file}, ${backup(from, file)} bytes`)
     })
 
   program
@@ -92,7 +97,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option(...database)
     .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
       const to = hubConfig(flags).database
-      process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
+      print(line`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes`)
     })
 
   const explained = [...program.commands, ...user.commands]

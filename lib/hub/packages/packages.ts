@@ -2,5 +2,5 @@
 // packages are named, how they are found, and how one is checked before it is published.
 
 export { type Found, PackageChecker } from './check.ts'
-export { filesOf, findPackage, type PackageRow, versionsOf } from './published.ts'
+export { filesOf, findPackage, type PackageHead, type PackageRow, versionsOf } from './published.ts'
 export { scopeSlugOf, splitReference } from './reference.ts'

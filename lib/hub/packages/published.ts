@@ -17,18 +17,32 @@ export async function findPackage(store: Store, db: Db, reference: string): Prom
   const { name, range } = splitReference(reference)
   const rows = await named(store, db, { name })
   const exact = rows.find(row => row.version === range)
-  if (exact) return exact
   const fitting = rows
     .filter(row => row.yanked_at === null && fits(row.version, range))
     .sort((a, b) => Bun.semver.order(b.version, a.version))
-  return fitting[0] ?? null
+  const found = exact ?? fitting[0]
+  return found ? (await withId(store, db, { id: found.id }))[0]! : null
 }
 
-const named = prepared(({ packages }, db, slot: Slot<'name'>) =>
+/** What lists show of a version. What its team declares may be large. */
+export type PackageHead = Omit<
+  PackageRow,
+  'scope_id' | 'published_by' | 'inputs' | 'dependencies' | 'needs' | 'concurrency'
+>
+
+const named = prepared(({ packages }, db, slot: Slot<'name'>) => {
+  const { id, name, version, description, sha256, bytes, signature, published_at, yanked_at } = packages
+  return db
+    .select({ id, name, version, description, sha256, bytes, signature, published_at, yanked_at })
+    .from(packages)
+    .where(eq(name, slot('name')))
+})
+
+const withId = prepared(({ packages }, db, slot: Slot<'id'>) =>
   db
     .select()
     .from(packages)
-    .where(eq(packages.name, slot('name'))),
+    .where(eq(packages.id, slot('id'))),
 )
 
 /** Whether a version fits a range. Without a range only releases fit. */
@@ -43,7 +57,7 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
 }
 
 /** Every version, newest first, including yanked ones. */
-export async function versionsOf(store: Store, db: Db, name: string): Promise<PackageRow[]> {
+export async function versionsOf(store: Store, db: Db, name: string): Promise<PackageHead[]> {
   const rows = await named(store, db, { name })
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))
 }

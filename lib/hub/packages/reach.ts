@@ -19,7 +19,7 @@ import type { Reach } from '../../wire/packages.ts'
 /** A longer command is cut: its file is shown beside it. */
 const LONGEST_COMMAND = 500
 
-export function reachOf(bundle: Bundle, agents: AgentLookup): Reach {
+export function reachOf(bundle: Bundle, agents: AgentLookup): Omit<Reach, 'unseen'> {
   const teams = teamsOf(bundle).map(([, team]) => team)
   const writes: Write[] = []
   const commands: string[] = []

@@ -3,6 +3,7 @@
 
 import { CadreError } from '../../error.ts'
 import { type AgentLookup, loadBundle, needsOfBundle, type ResolvePackage } from '../../team/team.ts'
+import { unseenNotes } from '../../unseen.ts'
 import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 import type { Candidate, Checked } from './check.ts'
@@ -49,7 +50,7 @@ export async function checkPackage(
     files: stored,
     sha256: packageDigest(stored),
     bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),
-    reach: reachOf(bundle, agents),
+    reach: { ...reachOf(bundle, agents), unseen: [...files].flatMap(([path, content]) => unseenNotes(path, content)) },
     dependencies: [...new Set(refs.filter(ref => ref.startsWith('@')).map(ref => splitReference(ref).name))].sort(),
   }
 }

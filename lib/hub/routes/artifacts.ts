@@ -11,7 +11,7 @@ import { Text, Uuid } from '../../wire/parts.ts'
 import { KeepFile, OfferFile, PutFile } from '../../wire/protocol.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
-import { admitFile, reportedFiles, settleFile, storedOf, storeOf } from '../kept-files.ts'
+import { admitFile, reportedFile, settleFile, storedOf, storeOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
 import { READ, type ReportedRun, readableRun } from '../runs.ts'
 
@@ -78,7 +78,7 @@ export function artifacts(hub: Hub) {
       '/get',
       async ({ query, caller }) => {
         const { row: run } = await readableRun(hub, caller, query.run_id)
-        const file = (await reportedFiles(hub, run.run_id)).find(({ path }) => path === query.path)
+        const file = await reportedFile(hub, run.run_id, query.path)
         if (!file) throw new CadreError('not_found', `run ${run.run_id} has no file ${query.path}`)
         const stored = await storedOf(hub, run.root_run_id, [file])
         if (!stored.has(file.sha256)) throw await elsewhere(run, file.path)

@@ -1,11 +1,12 @@
 // Daemons: the routes for people who manage them.
 
-import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { within } from '../../wire/budget.ts'
 import { Daemon } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Uuid } from '../../wire/parts.ts'
@@ -18,6 +19,9 @@ import { countOf } from '../list-total.ts'
 import { realmsReached } from '../token-reach.ts'
 
 const OneDaemon = closed({ daemon_id: Uuid })
+
+/** What a record of a daemon has beside its agents and workspaces, and its labels. */
+const DAEMON_BYTES = 4_000
 
 export function daemonAdmin(hub: Hub) {
   const { store } = hub
@@ -33,12 +37,23 @@ export function daemonAdmin(hub: Hub) {
         const inRealm = body.realm_id ? eq(daemons.realm_id, body.realm_id) : inArray(daemons.realm_id, reached)
         const where = and(inRealm, isNull(daemons.removed_at))
         const { limit, offset } = page(body)
+        // What a daemon offers may be large, so it is not read before it is known to fit.
+        const offers = sql<number>`octet_length(${daemons.agents}) + octet_length(${daemons.workspaces})`.mapWith(
+          Number,
+        )
+        const sizes = await store.db
+          .select({ offers })
+          .from(daemons)
+          .where(where)
+          .orderBy(daemons.name, daemons.id)
+          .limit(limit)
+          .offset(offset)
         const rows = await store.db
           .select()
           .from(daemons)
           .where(where)
           .orderBy(daemons.name, daemons.id)
-          .limit(limit)
+          .limit(within(sizes, each => each.offers + DAEMON_BYTES).length)
           .offset(offset)
         return { daemons: rows.map(row => daemonRecord(hub, row)), total: await countOf(store.db, daemons, where) }
       },

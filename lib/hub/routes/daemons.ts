@@ -1,13 +1,14 @@
 // The routes that daemons call with a realm token: enrolment, heartbeat, the long poll for jobs, and answers. The hub
 // never calls a daemon. Bodies may contain unknown properties, so that either side may be newer.
 
-import { eq } from 'drizzle-orm'
+import { eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { LeasedJob } from '../../wire/jobs.ts'
+import { offerOf } from '../../wire/needs.ts'
 import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.ts'
 import { accessList, realmFacts } from '../access-list.ts'
 import { takeAnswers } from '../answers.ts'
@@ -27,8 +28,6 @@ import { loseRuns } from '../runs.ts'
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
  */
 const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
-
-type Offer = Partial<Pick<DaemonRow, 'agents' | 'labels' | 'workspaces'>>
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
@@ -51,6 +50,7 @@ export function daemonProtocol(hub: Hub) {
           agents: [],
           labels: null,
           workspaces: [],
+          sandbox: null,
           ...offerOf(body),
           last_seen_at: hub.now(),
           stuck: false,
@@ -106,7 +106,7 @@ export function daemonProtocol(hub: Hub) {
           await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
         }
         const offer = offerOf(body)
-        if (offer) {
+        if (Object.keys(offer).length > 0) {
           await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
           hub.bell.ring(`daemon ${daemon.id}`)
           hub.bell.ring(`realm ${daemon.realm_id}`)
@@ -247,6 +247,7 @@ export function daemonProtocol(hub: Hub) {
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       return claim(store, tx, now, slots, hub.now())
     })
+    const names = await namesOf(rows.map(job => job.created_by))
     return rows.map(job => ({
       job_id: job.id,
       lease_id: job.lease_id,
@@ -255,19 +256,19 @@ export function daemonProtocol(hub: Hub) {
       kind: job.kind,
       run_id: job.run_id,
       payload: job.payload,
+      ...(names.has(job.created_by) && { by: names.get(job.created_by)! }),
     }))
   }
-}
 
-/** What a body says of the daemon's offer, without the properties of newer daemons. Null when it says nothing of it. */
-function offerOf({ agents, labels, workspaces }: Pick<Static<typeof Heartbeat.body>, keyof Offer>): Offer | null {
-  if (!agents && !labels && !workspaces) return null
-  return {
-    ...(agents && {
-      agents: agents.map(({ name, version, doctor }) => ({ name, version, ...(doctor && { doctor }) })),
-    }),
-    ...(labels && { labels }),
-    ...(workspaces && { workspaces }),
+  /** The names of users, by id. */
+  async function namesOf(ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    if (ids.length === 0) return new Map()
+    const { users, db } = store
+    const rows = await db
+      .select({ id: users.id, username: users.username })
+      .from(users)
+      .where(inArray(users.id, [...new Set(ids)]))
+    return new Map(rows.map(({ id, username }) => [id, username]))
   }
 }
 

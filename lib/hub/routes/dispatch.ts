@@ -1,11 +1,12 @@
 // Dispatch: the routes that queue runs for the daemons of a realm, cancel, resume and move them; the keys of orgs; and
 // dispatch tokens.
 
-import { and, asc, eq, inArray, isNull } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, inArray, isNull } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { within } from '../../wire/budget.ts'
 import { Dispatched, Keys, Ordered, QueuedJob, withMore } from '../../wire/hub-records.ts'
 import { Requires } from '../../wire/needs.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
@@ -31,7 +32,7 @@ const TOKEN_SECONDS = 300
 
 export function dispatch(hub: Hub) {
   const { store } = hub
-  const { jobs } = store
+  const { jobs, runs } = store
   const queue = createRunQueue(hub)
 
   return new Elysia({ name: 'dispatch', prefix: '/v1/dispatch' })
@@ -84,9 +85,12 @@ export function dispatch(hub: Hub) {
         const open = and(eq(jobs.realm_id, body.realm_id), isNull(jobs.finished_at))
         const where = and(open, inArray(jobs.state, ['blocked', 'waiting', 'leased']))
         const { limit, offset } = page(body)
+        // The payload of a job may be large.
+        const { payload: _, ...columns } = getTableColumns(jobs)
         const rows = await store.db
-          .select()
+          .select({ ...columns, team: runs.team, version: runs.version })
           .from(jobs)
+          .innerJoin(runs, eq(runs.run_id, jobs.run_id))
           .where(where)
           .orderBy(asc(jobs.created_at), asc(jobs.id))
           .limit(limit)
@@ -101,9 +105,15 @@ export function dispatch(hub: Hub) {
           const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
           const turn = turns.get(run_id) ?? null
           const waiting_for = state === 'waiting' ? waitingFor(job) : state === 'blocked' ? turn : null
-          return { ...facts, team: job.payload.team ?? null, created_at, expires_at, waiting_for }
+          return {
+            ...facts,
+            team: kind === 'run' ? `${job.team}@${job.version}` : null,
+            created_at,
+            expires_at,
+            waiting_for,
+          }
         })
-        return { jobs: shown, total: await countOf(store.db, jobs, where) }
+        return { jobs: within(shown), total: await countOf(store.db, jobs, where) }
       },
       {
         user: { grant: { dispatch: 'read', runs: 'read' }, realm: 'member' },

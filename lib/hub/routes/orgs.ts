@@ -17,6 +17,7 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last-leader.ts'
 import { countOf } from '../list-total.ts'
+import { OWNS, ownedBy } from '../owners.ts'
 import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
@@ -187,13 +188,15 @@ export function orgs(hub: Hub) {
             .returning()
           if (gone.length === 0) throw new CadreError('not_found', `${body.username} is not a member of ${org.slug}`)
           await record(hub, tx, caller, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
-          return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
+          const where = eq(realms.org_id, org.id)
+          const owns = await ownedBy(store, tx, { userId: account.id, realms: where, now: hub.now() })
+          return { id: account.id, org_id: org.id, user_id: account.id, username: body.username, owns }
         }),
       {
         user: { grant: { orgs: 'admin' }, org: 'admin' },
         body: closed({ org_id: OrgId, username: Username }),
-        data: Membership.gone,
-        detail: { summary: 'Remove an account from an org, its scopes and its realms' },
+        data: withMore(Membership.gone, OWNS),
+        detail: { summary: 'Remove an account from an org, its scopes and its realms; what it owns there is listed' },
       },
     )
 

@@ -1,13 +1,13 @@
 // The members of a realm. They join by invitation, or an admin of the realm adds them.
 
-import { and, desc, eq, gt, inArray, isNull, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, type SQL } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed, named, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { Member, memberOf, RealmRole } from '../../wire/hub-records.ts'
+import { Member, memberOf, RealmRole, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Time, Uuid } from '../../wire/parts.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
@@ -17,6 +17,7 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { keepRealmAdmin } from '../last-leader.ts'
 import { countOf } from '../list-total.ts'
+import { hasRole, OWNS, ownedBy } from '../owners.ts'
 import { hashSecret, mintSecret } from '../token-secrets.ts'
 
 type Role = Static<typeof RealmRole>
@@ -177,13 +178,14 @@ export function realmMembers(hub: Hub) {
           if (gone.length === 0) throw new CadreError('not_found', `${username} is not a member of realm ${realm.slug}`)
           const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
           await record(hub, tx, caller, deed)
-          return { id: account.id, realm_id, user_id: account.id, username }
+          const owns = await ownedBy(store, tx, { userId: account.id, realms: eq(realms.id, realm_id), now: hub.now() })
+          return { id: account.id, realm_id, user_id: account.id, username, owns }
         }),
       {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
         body: closed({ realm_id: Uuid, username: Username }),
-        data: Membership.gone,
-        detail: { summary: 'Remove an account from a realm' },
+        data: withMore(Membership.gone, OWNS),
+        detail: { summary: 'Remove an account from a realm; what it owns there is listed and acts no more' },
       },
     )
     .post(
@@ -265,20 +267,8 @@ export function realmMembers(hub: Hub) {
    * an admin of the realm.
    */
   function alive(db: Db, where: SQL | undefined) {
-    const { created_by: maker } = invitations
-    const leads = or(
-      eq(users.site_admin, true),
-      eq(realmMembers.role, 'admin'),
-      inArray(orgMembers.role, ['owner', 'admin']),
-    )
-    return db
-      .select({ id: invitations.id })
-      .from(invitations)
-      .innerJoin(users, eq(users.id, maker))
-      .innerJoin(realms, eq(realms.id, invitations.realm_id))
-      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, maker)))
-      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, maker)))
-      .where(and(where, isNull(users.suspended_at), leads))
+    const leads = hasRole(store, invitations.created_by, invitations.realm_id, 'admin')
+    return db.select({ id: invitations.id }).from(invitations).where(and(where, leads))
   }
 
   /** The invitation that `name` may accept. An unknown one gives 404. The other errors say what to do. */

@@ -2,23 +2,29 @@
 
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
-import { isDuplicate } from '../../../db/hub/store.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { closed } from '../../schema.ts'
+import { closed, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { Realm } from '../../wire/hub-records.ts'
+import { Realm, RealmDetail } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Slug, TeamName, Time, Title, Uuid } from '../../wire/parts.ts'
+import { GivenQuotas } from '../../wire/quotas.ts'
 import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, OrgId, orgId } from '../bodies.ts'
+import type { Role } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
+import { countUse, quotasOf, useOf } from '../quotas.ts'
 import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 import { listedTeams } from '../team-list.ts'
 import { realmsReached } from '../token-reach.ts'
+
+type RealmRow = Tables['realms']['$inferSelect']
 
 const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
@@ -43,7 +49,7 @@ export function realms(hub: Hub) {
             org_id: org.id,
             realm_id: realm.id,
           })
-          return { ...realm, my_role: 'admin' }
+          return realmRecord(realm, 'admin')
         }),
       {
         user: { grant: { realms: 'write' }, org: 'admin' },
@@ -67,7 +73,7 @@ export function realms(hub: Hub) {
           .orderBy(realms.created_at, realms.id)
           .limit(limit)
           .offset(offset)
-        const found = rows.map(({ realm, ...standing }) => ({ ...realm, my_role: caller.roleIn('realm', standing) }))
+        const found = rows.map(({ realm, ...standing }) => realmRecord(realm, caller.roleIn('realm', standing)!))
         return { realms: found, total: await countOf(store.db, realms, where) }
       },
       {
@@ -81,31 +87,51 @@ export function realms(hub: Hub) {
       '/get',
       async ({ body, caller }) => {
         const { role, ...realm } = await caller.realm(body.realm_id)
-        return { ...realm, my_role: role }
+        return detail(hub, realm, role, store.db)
       },
       {
         user: { grant: { realms: 'read' }, realm: 'member' },
         body: OneRealm,
-        data: Realm,
+        data: RealmDetail,
         detail: { summary: 'Get a realm' },
       },
     )
     .post(
       '/update',
-      ({ body: { realm_id, ...changes }, caller }) =>
-        caller.write(async tx => {
+      ({ body: { realm_id, quotas: given, ...renamed }, caller }) => {
+        if (given !== undefined && !caller.user.siteAdmin) {
+          throw new CadreError('forbidden', 'only a site admin may set the quotas of a realm')
+        }
+        return caller.write(async tx => {
           const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
+          const quotas = given && { ...realm.quotas, ...given }
+          const changes = { ...renamed, ...(quotas !== undefined && { quotas }) }
           if (changes.slug) checkSlug(changes.slug, 'realm')
-          await record(hub, tx, caller, { action: 'realms/update', org_id: realm.org_id, realm_id })
-          if (Object.keys(changes).length === 0) return { ...realm, my_role: role }
+          const target = given === undefined ? null : `quotas ${JSON.stringify(given)}`
+          await record(hub, tx, caller, {
+            action: 'realms/update',
+            ...(target !== null && { target }),
+            org_id: realm.org_id,
+            realm_id,
+          })
+          if (Object.keys(changes).length === 0) return detail(hub, realm, role, tx)
           const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
-          return { ...row!, my_role: role }
-        }),
+          if (given !== undefined) await countUse(hub, tx, row!)
+          return detail(hub, row!, role, tx)
+        })
+      },
       {
         user: { grant: { realms: 'write' }, realm: 'admin' },
-        body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
-        data: Realm,
-        detail: { summary: 'Rename a realm' },
+        body: closed({
+          realm_id: Uuid,
+          name: Type.Optional(Title),
+          slug: Type.Optional(Slug),
+          quotas: Type.Optional(
+            nullable(GivenQuotas, { description: 'Its quotas, which a site admin sets; null: those of the site.' }),
+          ),
+        }),
+        data: RealmDetail,
+        detail: { summary: 'Rename a realm, or set its quotas' },
       },
     )
     .post(
@@ -199,6 +225,13 @@ export function realms(hub: Hub) {
       },
     )
 }
+
+/** What `realms/get` and `realms/update` tell of a realm. */
+async function detail(hub: Hub, realm: RealmRow, my_role: Role<'realm'>, db: Db) {
+  return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use: await useOf(hub, db, realm) }
+}
+
+const realmRecord = ({ quotas: _, ...realm }: RealmRow, my_role: Role<'realm'>) => ({ ...realm, my_role })
 
 function taken(error: unknown): never {
   if (isDuplicate(error)) throw new CadreError('conflict', 'the org has another realm with this slug')

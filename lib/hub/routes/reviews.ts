@@ -3,18 +3,21 @@
 import { and, desc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Tables } from '../../../db/hub/schema.ts'
+import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed, matches } from '../../schema.ts'
 import { inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
-import { CHOICES, EVERY_CHOICE } from '../../wire/choices.ts'
+import { within } from '../../wire/budget.ts'
+import { choicesOf, EVERY_CHOICE } from '../../wire/choices.ts'
 import { Field } from '../../wire/forms.ts'
 import { ORDER_FATE, Review, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Uuid } from '../../wire/parts.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
+import { ownerOf, whole } from '../large-values.ts'
 import { countOf } from '../list-total.ts'
 import { orderRun } from '../orders.ts'
 import { readableRun } from '../runs.ts'
@@ -37,6 +40,7 @@ export function reviews(hub: Hub) {
           body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
           body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
           body.state ? eq(reviews.state, body.state as 'pending') : undefined,
+          body.review_id ? eq(reviews.id, body.review_id) : undefined,
         )
         const { limit, offset } = page(body)
         const rows = await store.db
@@ -46,7 +50,8 @@ export function reviews(hub: Hub) {
           .orderBy(desc(reviews.created_at), desc(reviews.id))
           .limit(limit)
           .offset(offset)
-        return { reviews: rows, total: await countOf(store.db, reviews, where) }
+        const shown = body.review_id ? await Promise.all(rows.map(row => wholeReview(store, row))) : rows
+        return { reviews: within(shown.map(reviewRecord)), total: await countOf(store.db, reviews, where) }
       },
       {
         user: { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' },
@@ -54,20 +59,22 @@ export function reviews(hub: Hub) {
           realm_id: Type.Optional(Uuid),
           run_id: Type.Optional(Uuid),
           state: Type.Optional(Type.Enum(['pending', 'decided'])),
+          review_id: Type.Optional(Uuid),
         }),
         data: listOf('reviews', Review),
-        detail: { summary: 'List reviews, newest first' },
+        detail: { summary: 'List reviews, newest first; the one that `review_id` names is whole' },
       },
     )
     .post(
       '/decide',
       async ({ body: { review_id, decision, comment, values }, caller }) => {
-        const [review] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
+        const [found] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
         const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
-        if (!review) throw missing
-        await readableRun(hub, caller, review.run_id).catch(error => {
+        if (!found) throw missing
+        await readableRun(hub, caller, found.run_id).catch(error => {
           throw error instanceof CadreError && error.code === 'not_found' ? missing : error
         })
+        const review = await wholeReview(store, found)
         checkAnswer(review, decision, caller.user.username)
         if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
         const payload: JsonObject = {
@@ -78,7 +85,7 @@ export function reviews(hub: Hub) {
           ...(values && { values: values as JsonObject }),
         }
         const { job_id, already_waits } = await orderRun(hub, caller, review.run_id, 'decide', payload)
-        return { ...review, id: review_id, job_id, ...(already_waits && { already_waits }) }
+        return { ...reviewRecord(review), id: review_id, job_id, ...(already_waits && { already_waits }) }
       },
       {
         user: { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' },
@@ -94,11 +101,28 @@ export function reviews(hub: Hub) {
     )
 }
 
+const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => ({
+  ...(await whole(store, store.db, ownerOf.review(row.id), row)),
+  beside: null,
+})
+
+/** A review as it is told: with the bytes of what is too large for a list. */
+function reviewRecord({ beside, ...review }: ReviewRow) {
+  const bytes = Object.entries(beside ?? {}).filter(([name]) => name !== 'reason')
+  return { ...review, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
+}
+
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {
   if (review.state === 'decided') {
     throw new CadreError('invalid_state', `the review is already decided: ${review.decision} by ${review.decided_by}`)
   }
-  const allowed: readonly string[] = CHOICES[review.kind]
+  const allowed: readonly string[] = choicesOf(review.kind)
+  if (allowed.length === 0) {
+    throw new CadreError(
+      'invalid_request',
+      `this hub does not know reviews of the kind ${review.kind}: upgrade it, or decide on the machine of the daemon`,
+    )
+  }
   if (!allowed.includes(decision)) {
     throw new CadreError('invalid_request', `the decision of a ${review.kind} must be one of ${allowed.join(', ')}`, {
       details: [{ path: '/decision', message: `must be one of ${allowed.join(', ')}` }],

@@ -1,12 +1,13 @@
 // Runs: the route where daemons report them (runs/sync), and the routes where people read them.
 
-import { type AnyColumn, and, asc, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { Artifact, Deliveries, Line, LOG_STATE, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
+import { within } from '../../wire/budget.ts'
+import { Artifact, Line, LOG_STATE, Phase, Run, TreeEntry, WholeRun, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
@@ -16,18 +17,23 @@ import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
+import { linesAfter } from '../log-lines.ts'
 import { logState } from '../log-state.ts'
-import { inState, newestFirst, READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
+import { runPhases } from '../phases.ts'
+import { countedStream } from '../quotas.ts'
+import { inState, newestFirst, READ, readableRun, runRecord, stateColumn, treeEntries, wholeRecord } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
 import { treeLog } from '../tree-log.ts'
 
 const OneRun = closed({ run_id: Uuid })
+/** Few runs have more files, and all of them fit into a reply. */
+const MOST_FILES = 10_000
 
 export function runs(hub: Hub) {
   const { store } = hub
-  const { runs, phases, logs, daemons, realms } = store
+  const { runs, daemons, realms } = store
 
   return new Elysia({ name: 'runs', prefix: '/v1/runs' })
     .use(hubKit(hub))
@@ -80,7 +86,7 @@ export function runs(hub: Hub) {
         const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)
         const needsDaemons = body.state !== undefined && !ENDED_RUN_STATES.includes(body.state)
         const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(...filters))
-        return { runs: rows.map(found => runRecord(found.row, found.state)), total: count!.total }
+        return { runs: within(rows.map(found => runRecord(found.row, found.state))), total: count!.total }
       },
       {
         user: READ,
@@ -99,9 +105,9 @@ export function runs(hub: Hub) {
       '/get',
       async ({ body, caller }) => {
         const { row, state } = await readableRun(hub, caller, body.run_id)
-        return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
+        return wholeRecord(store, { row, state })
       },
-      { user: READ, body: OneRun, data: withMore(Run, { deliveries: Deliveries }), detail: { summary: 'Get a run' } },
+      { user: READ, body: OneRun, data: WholeRun, detail: { summary: 'Get a run' } },
     )
     .post(
       '/tree',
@@ -121,37 +127,20 @@ export function runs(hub: Hub) {
       '/phases',
       async ({ body, caller }) => {
         const { row, state } = await readableRun(hub, caller, body.run_id)
-        const found = await store.db.select().from(phases).where(eq(phases.run_id, row.run_id)).orderBy(phases.index)
-        const below = await subRuns(store, row, hub.now())
-        return {
-          run_id: row.run_id,
-          state,
-          phases: found.map(({ run_id: _, index: __, ...phase }) => ({
-            ...phase,
-            sub_runs: below
-              .filter(each => each.parent_phase === phase.name)
-              .map(({ run_id, run_name, state }) => ({ run_id, run_name, state })),
-          })),
-        }
+        return { run_id: row.run_id, state, phases: await runPhases(hub, row, body.phase) }
       },
       {
         user: READ,
-        body: OneRun,
+        body: closed({ run_id: Uuid, phase: Type.Optional(Text(300, 1)) }),
         data: withMore(Type.Pick(Run, ['run_id', 'state']), { phases: Type.Array(Phase) }),
-        detail: { summary: 'List the phases of a run, in the order of its team.yml' },
+        detail: { summary: 'List the phases of a run, in the order of its team.yml, or get one of them whole' },
       },
     )
     .post(
       '/logs',
       async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
         const { row } = await readableRun(hub, caller, run_id)
-        const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
-        const lines = await store.db
-          .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
-          .from(logs)
-          .where(and(eq(logs.run_id, run_id), gt(logs.seq, after_seq), ofPhase))
-          .orderBy(asc(logs.seq))
-          .limit(limit)
+        const lines = await linesAfter(store, run_id, after_seq, limit, phase)
         return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logState(row) }
       },
       {
@@ -172,16 +161,17 @@ export function runs(hub: Hub) {
       '/artifacts',
       async ({ body, caller }) => {
         const { row } = await readableRun(hub, caller, body.run_id)
-        const files = await reportedFiles(hub, row.run_id)
+        const { files, total } = await reportedFiles(hub, row.run_id, page({ limit: MOST_FILES, ...body }))
         const stored = await storedOf(hub, row.root_run_id, files)
-        return {
-          artifacts: files.map(file => ({ ...file, stored: stored.has(file.sha256) })),
-          total: files.length,
-        }
+        return { artifacts: within(files.map(file => ({ ...file, stored: stored.has(file.sha256) }))), total }
       },
       {
         user: READ,
-        body: OneRun,
+        body: closed({
+          run_id: Uuid,
+          offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MOST_FILES })),
+        }),
         data: listOf('artifacts', Artifact),
         detail: { summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get' },
       },
@@ -189,9 +179,10 @@ export function runs(hub: Hub) {
     .get(
       '/log',
       async ({ query, caller, request, server }) => {
-        const { row } = await readableRun(hub, caller, query.run_id)
+        const { row, realm } = await readableRun(hub, caller, query.run_id)
         server?.timeout(request, 0)
-        return lineStream(treeLog(hub, row, query.below !== 'no', stillReadable(caller, query.run_id)))
+        const lines = treeLog(hub, row, query.below !== 'no', stillReadable(caller, query.run_id))
+        return lineStream(await countedStream(hub, realm, lines))
       },
       {
         user: READ,
@@ -203,10 +194,16 @@ export function runs(hub: Hub) {
     .get(
       '/stream',
       async ({ query, caller, request, server, stopping }) => {
-        const { row } = await readableRun(hub, caller, query.run_id)
+        const { row, realm } = await readableRun(hub, caller, query.run_id)
         server?.timeout(request, 0)
         const readable = stillReadable(caller, query.run_id)
-        return eventStream(signal => runEvents(hub, row, signal, readable), stopping.signal)
+        const gone = new AbortController()
+        const signal = AbortSignal.any([gone.signal, stopping.signal])
+        const events = await countedStream(hub, realm, runEvents(hub, row, signal, readable))
+        return eventStream(until => {
+          until.addEventListener('abort', () => gone.abort())
+          return events
+        }, stopping.signal)
       },
       {
         user: READ,

@@ -8,6 +8,7 @@ import { CadreError } from '../../error.ts'
 import { MIB } from '../../http/body.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { within } from '../../wire/budget.ts'
 import { withMore } from '../../wire/hub-records.ts'
 import { type SignedPackage, verifyPackage } from '../../wire/package-signature.ts'
 import { Download, Package, Reach } from '../../wire/packages.ts'
@@ -22,6 +23,7 @@ import {
   type Found,
   filesOf,
   findPackage,
+  type PackageHead,
   type PackageRow,
   scopeSlugOf,
   splitReference,
@@ -131,7 +133,7 @@ export function teams(hub: Hub) {
           .orderBy(packages.name)
         const shown = names.slice(offset, offset + limit)
         const newest = await Promise.all(shown.map(({ name }) => newestOf(name)))
-        return { teams: newest.map(packageRecord), total: names.length }
+        return { teams: within(newest), total: names.length }
       },
       {
         user: READ,
@@ -164,7 +166,7 @@ export function teams(hub: Hub) {
         if (all.length === 0) throw missing(body.team)
         const rows = all.filter(row => row.yanked_at === null)
         const { limit, offset } = page(body)
-        return { versions: rows.slice(offset, offset + limit).map(packageRecord), total: rows.length }
+        return { versions: within(rows.slice(offset, offset + limit)), total: rows.length }
       },
       {
         user: READ,
@@ -239,7 +241,7 @@ export function teams(hub: Hub) {
     return found
   }
 
-  async function newestOf(name: string): Promise<PackageRow> {
+  async function newestOf(name: string): Promise<PackageHead> {
     const rows = await versionsOf(store, store.db, name)
     return rows.find(row => row.yanked_at === null && !row.version.includes('-')) ?? rows.find(row => !row.yanked_at)!
   }
@@ -314,16 +316,10 @@ export function teams(hub: Hub) {
   }
 }
 
-function packageRecord({
-  scope_id: _,
-  published_by: __,
-  inputs: ___,
-  dependencies: ____,
-  needs: _____,
-  concurrency: ______,
-  ...row
-}: PackageRow) {
-  return row
+/** A version as it is listed, from its row. */
+function packageRecord(row: PackageHead): PackageHead {
+  const { id, name, version, description, sha256, bytes, signature, published_at, yanked_at } = row
+  return { id, name, version, description, sha256, bytes, signature, published_at, yanked_at }
 }
 
 function unfitting({ name, version, sha256 }: SignedPackage): CadreError {

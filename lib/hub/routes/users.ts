@@ -7,7 +7,7 @@ import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { User } from '../../wire/hub-records.ts'
+import { User, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Id } from '../../wire/parts.ts'
 import { addUser, checkPassword, deleteUser, endTokens, hashPassword } from '../accounts.ts'
@@ -16,6 +16,7 @@ import { Password, Username } from '../bodies.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
+import { OWNS, ownedBy } from '../owners.ts'
 
 const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })
 
@@ -152,13 +153,16 @@ export function users(hub: Hub) {
           const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
           const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
           await record(hub, tx, caller, { action: 'users/suspend', target: `${row.username} ${suspended}` })
-          return userRecord(updated!)
+          const owns = await ownedBy(store, tx, { userId: row.id, realms: undefined, now: hub.now() })
+          return { ...userRecord(updated!), owns }
         }),
       {
         user: { grant: { users: 'admin' }, site: true },
         body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
-        data: User,
-        detail: { summary: 'Suspend an account, or end its suspension' },
+        data: withMore(User, OWNS),
+        detail: {
+          summary: 'Suspend an account, whose webhooks, tokens and invitations then rest, or end its suspension',
+        },
       },
     )
     .post(

@@ -1,24 +1,35 @@
 // The webhooks of a realm. Its admins add and remove them, and its operators see them and what happened to their
 // messages.
 
-import { and, desc, eq, inArray } from 'drizzle-orm'
+import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
+import type { Db } from '../../../db/hub/store.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from '../../agent/address.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { within } from '../../wire/budget.ts'
+import { allows } from '../../wire/grants.ts'
+import { isAuditEvent } from '../../wire/hook-events.ts'
 import { HookEvent, Webhook, WebhookDelivery } from '../../wire/hooks.ts'
 import { withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Text, Uuid } from '../../wire/parts.ts'
 import { record } from '../audit.ts'
+import type { UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
+import { delivers } from '../owners.ts'
 import { SECRET_PREFIX } from '../webhook-delivery.ts'
+import { WEBHOOK_BELL } from '../webhooks.ts'
 
 /** Each event of a realm is told to each of its webhooks, so their number multiplies the work of the hub. */
 const MOST_OF_REALM = 10
+
+const ACTIVE = { state: 'active' as const, reason: null }
+const STOPPED = { state: 'stopped' as const, reason: 'owner_lost_role' as const }
+const BOTH_IDS = '`id` and `webhook_id` name the webhook; give one of them'
 
 /** `whsec_` and 24 to 64 bytes in base64. */
 const Secret = Type.String({
@@ -27,7 +38,7 @@ const Secret = Type.String({
 
 export function webhooks(hub: Hub) {
   const { store } = hub
-  const { webhooks, webhookDeliveries: deliveries } = store
+  const { webhooks, webhookDeliveries: deliveries, users } = store
 
   return new Elysia({ name: 'webhooks', prefix: '/v1/realms' })
     .use(hubKit(hub))
@@ -37,6 +48,7 @@ export function webhooks(hub: Hub) {
         caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           checkUrl(hub, url)
+          if (events.some(isAuditEvent)) await mayReadAudit(caller, realm.org_id, tx)
           const ofRealm = eq(webhooks.realm_id, realm_id)
           if ((await countOf(tx, webhooks, ofRealm)) >= MOST_OF_REALM) {
             throw new CadreError('conflict', `realm ${realm.slug} has ${MOST_OF_REALM} webhooks, which is the maximum`)
@@ -45,7 +57,7 @@ export function webhooks(hub: Hub) {
           const told = { id, realm_id, url, events, created_at: hub.now(), created_by: caller.user.id }
           await tx.insert(webhooks).values({ ...told, secret: hub.sealer.seal(secret) })
           await record(hub, tx, caller, { action: 'realms/add_webhook', target: id, org_id: realm.org_id, realm_id })
-          return { ...told, secret }
+          return { ...told, owner: caller.user.username, ...ACTIVE, secret }
         }),
       {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
@@ -66,14 +78,21 @@ export function webhooks(hub: Hub) {
         const where = eq(webhooks.realm_id, body.realm_id)
         const { limit, offset } = page(body)
         const rows = await store.db
-          .select()
+          .select({ webhook: webhooks, owner: users.username, active: sql<number | boolean>`${delivers(store)}` })
           .from(webhooks)
+          .innerJoin(users, eq(users.id, webhooks.created_by))
           .where(where)
           .orderBy(webhooks.created_at, webhooks.id)
           .limit(limit)
           .offset(offset)
         return {
-          webhooks: rows.map(({ secret: _, ...row }) => row),
+          webhooks: within(
+            rows.map(({ webhook: { secret: _, ...row }, owner, active }) => ({
+              ...row,
+              owner,
+              ...(active ? ACTIVE : STOPPED),
+            })),
+          ),
           total: await countOf(store.db, webhooks, where),
         }
       },
@@ -103,6 +122,40 @@ export function webhooks(hub: Hub) {
         body: closed({ realm_id: Uuid, id: Uuid }),
         data: Type.Object({ id: Type.String(), realm_id: Type.String() }),
         detail: { summary: 'Remove a webhook with the log of its deliveries' },
+      },
+    )
+    .post(
+      '/webhook_take_over',
+      async ({ body: { realm_id, webhook_id, id = webhook_id ?? '' }, caller }) => {
+        if (webhook_id !== undefined && id !== webhook_id) throw new CadreError('invalid_request', BOTH_IDS)
+        const taken = await caller.write(async tx => {
+          const [found] = await tx.select().from(webhooks).where(eq(webhooks.id, id))
+          // Without the realm in the body, the error for a webhook that the caller may not see is that for a missing one.
+          const realm = await caller.realm(realm_id ?? found?.realm_id ?? '', 'admin', tx).catch(error => {
+            if (realm_id !== undefined || !(error instanceof CadreError && error.code === 'not_found')) throw error
+            throw new CadreError('not_found', `no webhook ${id} that you may see`)
+          })
+          if (found?.realm_id !== realm.id)
+            throw new CadreError('not_found', `realm ${realm.slug} has no webhook ${id}`)
+          if (found.events.some(isAuditEvent)) await mayReadAudit(caller, realm.org_id, tx)
+          await tx.update(webhooks).set({ created_by: caller.user.id }).where(eq(webhooks.id, id))
+          const deed = { action: 'realms/webhook_take_over', target: id, org_id: realm.org_id, realm_id: realm.id }
+          await record(hub, tx, caller, deed)
+          const { secret: _, ...webhook } = found
+          return { ...webhook, created_by: caller.user.id, owner: caller.user.username, ...ACTIVE }
+        })
+        hub.bell.ring(WEBHOOK_BELL)
+        return taken
+      },
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: closed({
+          realm_id: Type.Optional(Uuid),
+          id: Type.Optional(Uuid),
+          webhook_id: Type.Optional(Uuid),
+        }),
+        data: Webhook,
+        detail: { summary: 'Become the owner of a webhook, which then delivers again' },
       },
     )
     .post(
@@ -137,6 +190,14 @@ export function webhooks(hub: Hub) {
 
 function mintWebhookSecret(): string {
   return SECRET_PREFIX + Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
+}
+
+/** Entries of the audit log are told only where the caller could read them (audit/list). */
+async function mayReadAudit(caller: UserCaller, orgId: number, tx: Db): Promise<void> {
+  if (!allows(caller.token.grant, { orgs: 'admin' })) {
+    throw new CadreError('forbidden', 'the events of the audit log take orgs admin, which the grant lacks')
+  }
+  await caller.org(orgId, 'admin', tx)
 }
 
 /** Refuses what no attempt could reach. The addresses of a name are judged at each attempt, because they may change. */

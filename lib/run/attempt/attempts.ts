@@ -3,6 +3,7 @@
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { KnownSecret } from '../../redact.ts'
+import type { RunId } from '../../run-id.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
@@ -17,9 +18,9 @@ interface Parts {
   ledger: Ledger
   places: Places
   /** The texts that are masked in a tree. */
-  secrets(rootId: string): readonly KnownSecret[]
+  secrets(rootId: RunId): readonly KnownSecret[]
   /** Encrypts a small file for the database. */
-  seal(runId: string, file: SmallFile): SmallFile
+  seal(runId: RunId, file: SmallFile): SmallFile
 }
 
 /** What an agent waits for. */
@@ -115,12 +116,21 @@ export class Attempts {
     const secrets = this.#parts.secrets(live.root)
     const mask = <T>(value: T): T => host.mask(value, secrets)
     const place = places.of(live, phase.name, attempt)
-    const { log } = place
+    const { log, room } = place
     const spot = `${live.id}:${position}`
+    const isLive = () => this.has(live.id, position, attempt)
     place.log = line => {
       // Lines of an agent that continues after its attempt are dropped, because the secrets of its run may be forgotten
       // and the run deleted.
-      if (this.has(live.id, position, attempt)) log(line)
+      if (isLive()) log(line)
+    }
+    place.room = {
+      get isFull() {
+        return isLive() && room.isFull
+      },
+      skip(lines, bytes) {
+        if (isLive()) room.skip(lines, bytes)
+      },
     }
     /** Each call of the agent begins without a wait. */
     const waitsOf = () => {
@@ -152,7 +162,7 @@ export class Attempts {
         context: (binding, hooks) => host.context(place, binding, { ...hooks, waits: waitsOf() }),
         ledger,
         stateDir: place.stateDir,
-        workspace: place.workspace,
+        places: { ...place, outside: place.fromPath },
         makeWorkspace: () => places.makeWorkspace(live.row),
         log: text => place.log({ stream: 'log', text: mask(text) }),
         mask,

@@ -7,6 +7,7 @@ import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import type { RunId } from '../../run-id.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
 import { takeTurns } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
@@ -41,7 +42,7 @@ const COUNTS_BYTES = 200
 interface Parts {
   machine: Machine
   /** A small file as the database keeps it. */
-  seal(runId: string, file: SmallFile): SmallFile
+  seal(runId: RunId, file: SmallFile): SmallFile
   /** Records a change of a tree. */
   write<T>(root: string, apply: () => T): Promise<T>
 }

@@ -1,11 +1,12 @@
 // One attempt of a leaf phase: evaluates templates, checks entries, calls the agent and masks its results. Whatever
 // goes wrong becomes an Outcome; nothing is thrown.
 
-import { mkdir, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { lstat, mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
 import { AgentError, withHint } from '../../agent/agent-error.ts'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
+import { type Places, wholePath } from '../../agent/file-rule.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
 import { CadreError } from '../../error.ts'
@@ -37,7 +38,8 @@ export interface Surroundings {
   context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Ledger
   stateDir: string
-  workspace: string
+  /** Which files its paths may name. */
+  places: Places
   /** Makes the workspace if it does not exist. */
   makeWorkspace(): void
   /** Writes a line into the log of the phase. */
@@ -88,7 +90,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
     const calls = await callsOf(agentCall, definition, team, fullScope(attempt, around, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
-    if (attempt.attempt > 1) await rm(join(around.stateDir, 'files', phase.name), { recursive: true, force: true })
+    if (attempt.attempt > 1) await removeFolder(around.stateDir, phase.name)
     if (isPhaseLevel) {
       around.makeWorkspace()
       await emptyFolder(around.stateDir, phase.name)
@@ -107,7 +109,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
         ),
       ])
     }
-    const files = isPhaseLevel ? await filesLeft(around, phase.name, small) : lastOfEach(written)
+    const files = isPhaseLevel ? await filesLeft(around, attempt, small) : lastOfEach(written)
     const result = combine(results, phase.name, files)
     const sealed = stillNamed(small, files).map(around.seal)
     return { kind: 'completed', ...result, files, small: sealed }
@@ -119,6 +121,13 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
     }
   }
+}
+
+/** Removes what an earlier attempt left, unless a command has put a link to another place where the files should be. */
+async function removeFolder(stateDir: string, phase: string): Promise<void> {
+  const files = join(stateDir, 'files')
+  const found = await lstat(files).catch(() => null)
+  if (found?.isDirectory()) await rm(join(files, phase), { recursive: true, force: true })
 }
 
 /** Makes the empty folder that commands expect, and removes whatever another command put in its place. */
@@ -154,9 +163,14 @@ async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundin
 const NAMES_OF_A_LINE = 20
 
 /** Records what a phase left in its folder, and says in the log what it cannot keep. */
-async function filesLeft({ stateDir, log }: Surroundings, phase: string, small: SmallFile[]): Promise<FileRecord[]> {
+async function filesLeft(
+  { stateDir, log }: Surroundings,
+  { phase, signal }: Attempt,
+  small: SmallFile[],
+): Promise<FileRecord[]> {
   const special: string[] = []
-  const files = await recordFiles(stateDir, phase, {
+  const files = await recordFiles(stateDir, phase.name, {
+    signal,
     small: file => void small.push(file),
     leftOut: name => void special.push(name),
   })
@@ -167,30 +181,18 @@ async function filesLeft({ stateDir, log }: Surroundings, phase: string, small: 
   return files
 }
 
-/** The scope of an agent's call: also has named secrets and, for commands, absolute paths. */
+/** The scope of an agent's call: also has named secrets and, for commands, absolute paths of files. */
 function fullScope(
-  { phase, scope, team }: Attempt,
-  { stateDir, workspace }: Surroundings,
+  { phase, scope }: Attempt,
+  { places }: Surroundings,
   call: AgentCall,
   secrets: ReadonlyMap<string, string>,
 ): Scope {
   const names = scope()
   names.secret = name => secrets.get(name) ?? ''
   const isExec = phase.type === 'gate' || call.agent === 'exec'
-  if (isExec) names.inputs = withWholePaths(team, names.inputs, stateDir, workspace)
+  if (isExec) names.file = path => wholePath(path, places)
   return names
-}
-
-/** Makes inputs of type `file` absolute paths, because a command opens files by their paths. */
-function withWholePaths(team: Team, inputs: JsonObject, stateDir: string, workspace: string): JsonObject {
-  const whole = { ...inputs }
-  for (const { name, type } of team.inputs) {
-    const path = inputs[name]
-    if (type === 'file' && typeof path === 'string') {
-      whole[name] = path.startsWith('files/') ? join(stateDir, path) : resolve(workspace, path)
-    }
-  }
-  return whole
 }
 
 async function perform(
@@ -304,6 +306,7 @@ function gateCall(phase: GatePhase): AgentCall {
       phases: new Set(commands.flatMap(command => [...command.env.phases])),
       given: new Set(),
       evaluate: scope => ({
+        ...(phase.needs.length > 0 && { needs: [...phase.needs] }),
         env: phase.env.evaluate(scope),
         commands: commands.map(({ name, run, env, timeout, effect }) => ({
           name,

@@ -1,51 +1,88 @@
 // The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. Lines are masked before they get here. A
-// line that was once read keeps its number. The lines of one turn of the event loop are written together.
+// line that was once read keeps its number. The lines of one turn of the event loop are written together. Beyond the
+// limit of a log its lines are counted, and when it is closed, it says how many are missing and ends with the last ones.
 
 import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import { Recent } from '../../recent.ts'
+import type { RunId } from '../../run-id.ts'
+import { sizeText } from '../../size.ts'
 import type { LogLine } from '../core/core.ts'
+import { Missing, Overflow, type SaidLine } from './overflow.ts'
 
-/** Maximum size of the log of a run. Further lines are counted but not stored. */
-const MAX_BYTES = 64 * 1_048_576
+/** Of the log of a run, in bytes, if the daemon does not set another limit. */
+export const LOG_LIMIT = 64 * 1_048_576
+/** A longer text is cut, in characters. */
+const TEXT_MOST = 65_536
+/** Marks the line after which lines are only counted. */
+const FULL = 'log_full'
 
 interface OpenLog {
   file: string
   last: number
   /** Length of all complete lines, on disk and buffered. */
   bytes: number
-  dropped: number
+  /** Lines beyond the limit. */
+  overflow: Overflow | null
+  /** Lines that the disk refused. */
+  refused: Missing
+  /** The line after which lines were being counted when the daemon was killed. */
+  uncounted: LogLine | null
   buffer: string[]
 }
 
 export class RunLogs {
-  readonly #stateDir: (runId: string) => string
-  readonly #open = new Map<string, OpenLog>()
-  readonly #dirty = new Set<string>()
-  readonly #onLines: (runId: string, lines: LogLine[]) => void
-  #fresh = new Map<string, LogLine[]>()
+  readonly #stateDir: (runId: RunId) => string
+  readonly #open = new Map<RunId, OpenLog>()
+  readonly #dirty = new Set<RunId>()
+  readonly #onLines: (runId: RunId, lines: LogLine[]) => void
+  readonly #limit: number
+  #fresh = new Map<RunId, LogLine[]>()
 
-  /** `onLines` is called with the lines that have been written to the file. */
-  constructor(stateDir: (runId: string) => string, onLines: (runId: string, lines: LogLine[]) => void = () => {}) {
+  /** `onLines` is called with the lines that have been written to the file. `limit` is the size of a log in bytes. */
+  constructor(
+    stateDir: (runId: RunId) => string,
+    onLines: (runId: RunId, lines: LogLine[]) => void = () => {},
+    limit = LOG_LIMIT,
+  ) {
     this.#stateDir = stateDir
     this.#onLines = onLines
+    this.#limit = limit
   }
 
-  append(runId: string, line: Omit<LogLine, 'seq'>): void {
-    this.#push(runId, line, MAX_BYTES)
+  append(runId: RunId, said: SaidLine): void {
+    const open = this.#of(runId)
+    const line = cut(said)
+    if (open.overflow === null && this.#write(runId, open, line, this.#limit)) return
+    this.#overflowOf(runId, open, line).add(line)
   }
 
-  #push(runId: string, line: Omit<LogLine, 'seq'>, most: number): void {
-    const open = this.#open.get(runId) ?? this.#reopen(runId)
-    const text =
-      line.text.length > 65_536 ? `${line.text.slice(0, 65_536)}… (${line.text.length} characters)` : line.text
-    const numbered: LogLine = { seq: open.last + 1, ...line, text }
+  /** Whether the lines of a run are only counted by now. */
+  isFull(runId: RunId): boolean {
+    return this.#of(runId).overflow !== null
+  }
+
+  /** Counts lines that a phase said and nobody kept. */
+  skip(runId: RunId, phase: string | null, lines: number, bytes: number): void {
+    const open = this.#of(runId)
+    this.#overflowOf(runId, open, { phase, at: Date.now() }).missing.add(phase, lines, bytes)
+  }
+
+  /** The log says once for each phase that it is full. */
+  #overflowOf(runId: RunId, open: OpenLog, { phase, at }: Pick<SaidLine, 'phase' | 'at'>): Overflow {
+    open.overflow ??= new Overflow()
+    if (open.overflow.missing.has(phase)) return open.overflow
+    open.overflow.missing.add(phase, 0, 0)
+    const text = `the log of this run is full (${sizeText(this.#limit)}): further lines are counted, and the last of them follow when the run ends`
+    this.#write(runId, open, { phase, at, stream: 'log', text, fields: { [FULL]: true } })
+    return open.overflow
+  }
+
+  /** Returns false if the line does not fit into `limit`. */
+  #write(runId: RunId, open: OpenLog, line: SaidLine, limit = Number.POSITIVE_INFINITY): boolean {
+    const numbered: LogLine = { seq: open.last + 1, ...line }
     const written = `${JSON.stringify(numbered)}\n`
     const size = Buffer.byteLength(written)
-    if (open.bytes + size > most) {
-      open.dropped += size
-      return
-    }
+    if (open.bytes + size > limit) return false
     open.bytes += size
     open.last++
     open.buffer.push(written)
@@ -54,6 +91,7 @@ export class RunLogs {
     else this.#fresh.set(runId, [numbered])
     if (this.#dirty.size === 0) setImmediate(() => this.flush())
     this.#dirty.add(runId)
+    return true
   }
 
   /** Writes what is buffered. When the disk refuses, log lines are lost, never the run. */
@@ -66,10 +104,9 @@ export class RunLogs {
         appendFileSync(open.file, open.buffer.join(''), { mode: 0o600 })
         this.#onLines(runId, lines)
       } catch {
-        const lost = Buffer.byteLength(open.buffer.join(''))
         open.last -= lines.length
-        open.bytes -= lost
-        open.dropped += lost
+        open.bytes -= Buffer.byteLength(open.buffer.join(''))
+        for (const { phase, text } of lines) open.refused.add(phase, 1, Buffer.byteLength(text) + 1)
         cutBack(open)
       }
       open.buffer = []
@@ -79,38 +116,60 @@ export class RunLogs {
   }
 
   /** The number of the last line of a run, 0 when it has none. */
-  last(runId: string): number {
-    return (this.#open.get(runId) ?? this.#reopen(runId)).last
+  last(runId: RunId): number {
+    return this.#of(runId).last
   }
 
-  /** Closes the log of a run that writes no more lines for now, and notes how many lines were dropped. */
-  close(runId: string): void {
+  /** Closes the log of a run that writes no more lines for now, with what is missing and the last lines. */
+  close(runId: RunId): void {
     const open = this.#open.get(runId)
     if (!open) return
-    if (open.dropped > 0) {
-      const text = `${open.dropped} bytes dropped`
-      open.dropped = 0
-      this.#push(runId, { phase: null, at: Date.now(), stream: 'log', text }, Number.POSITIVE_INFINITY)
-    }
+    for (const line of endingOf(open)) this.#write(runId, open, line)
     this.flush()
     this.#open.delete(runId)
   }
 
+  /** Closes all logs, because the daemon stops. */
+  closeAll(): void {
+    for (const runId of [...this.#open.keys()]) this.close(runId)
+  }
+
   /** Closes the log, and returns the number of its last line. */
-  end(runId: string): number {
+  end(runId: RunId): number {
     this.last(runId)
     const open = this.#open.get(runId)!
     this.close(runId)
     return open.last
   }
 
-  #reopen(runId: string): OpenLog {
+  #of(runId: RunId): OpenLog {
+    const known = this.#open.get(runId)
+    if (known) return known
     const file = join(this.#stateDir(runId), 'log.jsonl')
-    const { last, bytes } = existsSync(file) ? endOf(file) : { last: 0, bytes: 0 }
-    const open: OpenLog = { file, last, bytes, dropped: 0, buffer: [] }
+    const { line, bytes } = existsSync(file) ? endOf(file) : { line: null, bytes: 0 }
+    const uncounted = line?.fields?.[FULL] === true ? line : null
+    const open = { file, last: line?.seq ?? 0, bytes, overflow: null, refused: new Missing(), uncounted, buffer: [] }
     this.#open.set(runId, open)
     return open
   }
+}
+
+/** What the log says at its end of what is missing, and the last lines. */
+function* endingOf({ overflow, refused, uncounted }: OpenLog): Generator<SaidLine> {
+  const last = overflow?.last ?? []
+  const at = last[0]?.at ?? Date.now()
+  if (uncounted) {
+    const text = 'lines missing here, and nobody knows how many: the daemon was stopped while it counted them'
+    yield { phase: uncounted.phase, at, stream: 'log', text }
+  }
+  yield* refused.told(at, 'because the disk refused them')
+  if (overflow) yield* overflow.missing.told(at, 'because the log is full')
+  yield* last
+}
+
+function cut(line: SaidLine): SaidLine {
+  const { length } = line.text
+  return length > TEXT_MOST ? { ...line, text: `${line.text.slice(0, TEXT_MOST)}… (${length} characters)` } : line
 }
 
 /** Removes a partial line that a full disk may have left, so that the next line does not continue it. */
@@ -122,11 +181,8 @@ function cutBack({ file, bytes }: OpenLog): void {
   }
 }
 
-/**
- * The number and end of the last complete line of a log. A partial line that a kill left was never shown, and is cut
- * off.
- */
-function endOf(file: string): { last: number; bytes: number } {
+/** The last complete line of a log and its end. A partial line that a kill left was never shown, and is cut off. */
+function endOf(file: string): { line: LogLine | null; bytes: number } {
   const { size } = statSync(file)
   // A log may be long, so only its end is read.
   for (let length = TAIL_BYTES; ; length *= 8) {
@@ -137,8 +193,7 @@ function endOf(file: string): { last: number; bytes: number } {
     if (from > 0 && start < 0) continue
     const bytes = from + end
     if (bytes < size) truncateSync(file, bytes)
-    const line = tail.toString('utf8', start + 1, end)
-    return { last: end === 0 ? 0 : (JSON.parse(line) as LogLine).seq, bytes }
+    return { line: end === 0 ? null : JSON.parse(tail.toString('utf8', start + 1, end)), bytes }
   }
 }
 
@@ -153,40 +208,4 @@ function readTail(file: string, from: number, to: number): Buffer {
   } finally {
     closeSync(handle)
   }
-}
-
-/**
- * By file: where the last reader stopped, so that a caller who reads page after page need not start from the beginning.
- */
-const stops = new Recent<string, { seq: number; offset: number }>(200)
-
-/** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the `afterSeq` of the next page. */
-export async function readLines(
-  stateDir: string,
-  query: { phase?: string; afterSeq?: number; limit: number },
-): Promise<{ lines: LogLine[]; next: number }> {
-  const { phase, afterSeq = 0, limit } = query
-  const path = join(stateDir, 'log.jsonl')
-  const file = Bun.file(path)
-  const lines: LogLine[] = []
-  let next = afterSeq
-  if (!(await file.exists())) return { lines, next }
-  const stop = stops.get(path)
-  let offset = stop && stop.seq <= afterSeq ? stop.offset : 0
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of file.slice(offset).stream()) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = parts.pop()!
-    for (const part of parts) {
-      const line: LogLine = JSON.parse(part)
-      if (line.seq > afterSeq && lines.length === limit) return { lines, next }
-      offset += Buffer.byteLength(part) + 1
-      if (line.seq <= afterSeq) continue
-      next = line.seq
-      stops.set(path, { seq: next, offset })
-      if (phase === undefined || line.phase === phase) lines.push(line)
-    }
-  }
-  return { lines, next }
 }

@@ -1,44 +1,60 @@
 // Where the agents of a run work: the state folder, the workspace and the log of the run.
 
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { resolve } from 'node:path'
+import { wholePath } from '../../agent/file-rule.ts'
+import { isObject, type Json, type JsonObject } from '../../json.ts'
+import { type RunId, runFolder } from '../../run-id.ts'
+import { type Bundle, secretReader } from '../../team/team.ts'
 import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 export class Places {
-  readonly #runs: string
+  readonly #home: string
   readonly #store: Store
-  readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
+  readonly #logOf: (row: RunRow, phase: string) => Pick<RunPlace, 'log' | 'room'>
 
-  /** `say` receives the lines for the log. */
-  constructor(
-    home: string,
-    store: Store,
-    say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void,
-  ) {
-    this.#runs = join(home, 'runs')
+  /** `logOf` gives the log for what a phase says. */
+  constructor(home: string, store: Store, logOf: (row: RunRow, phase: string) => Pick<RunPlace, 'log' | 'room'>) {
+    this.#home = home
     this.#store = store
-    this.#say = say
+    this.#logOf = logOf
   }
 
-  stateDir(runId: string): string {
-    return `${this.#runs}/${runId}`
+  stateDir(runId: RunId): string {
+    return runFolder(this.#home, runId)
   }
 
   of({ row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
     const stateDir = this.stateDir(row.id)
+    const workspace = row.workspace ?? this.#ownWorkspace(row.root_id)
+    const fromPath = row.from_path === 1
+    const sameTree = (runId: string) => this.#store.runs.get(runId)?.root_id === row.root_id
     return {
       run: { id: row.id, name: row.run_name, team: row.team },
       rootId: row.root_id,
       phase: { name: phase },
       attempt,
+      team: secretReader(bundle, row.team_key),
       stateDir,
-      workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
-      fromPath: row.from_path === 1,
-      sameTree: runId => this.#store.runs.get(runId)?.root_id === row.root_id,
+      rootDir: this.stateDir(row.root_id),
+      workspace,
+      files: () => {
+        const team = bundle.team(row.team_key)
+        const given = team.inputs.filter(({ type }) => type === 'file').map(({ name }) => inputs[name])
+        const files = given
+          .filter(path => typeof path === 'string')
+          .map(path => wholePath(path, { stateDir, workspace, outside: fromPath, sameTree }))
+        return {
+          files,
+          chosen: files.length > 0 && fromPath ? this.#chosen(row, bundle, workspace) : new Set(),
+        }
+      },
+      fromPath,
+      sameTree,
       bundle,
       inputs,
-      log: line => this.#say(row, phase, line),
+      ...this.#logOf(row, phase),
     }
   }
 
@@ -50,7 +66,22 @@ export class Places {
     if (workspace === null) mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
   }
 
-  #ownWorkspace(rootId: string): string {
+  /** Every text in the inputs of the top run that is not a default of its team, as a path. */
+  #chosen({ root_id }: RunRow, bundle: Bundle, workspace: string): Set<string> {
+    const given = JSON.parse(this.#store.runs.get(root_id)?.inputs ?? '{}') as JsonObject
+    const own = bundle
+      .team(bundle.root)
+      .inputs.filter(({ name, default: usual }) => !Bun.deepEquals(given[name], usual))
+      .map(({ name }) => given[name] ?? null)
+    return new Set(textsIn(own).map(text => resolve(workspace, text)))
+  }
+
+  #ownWorkspace(rootId: RunId): string {
     return `${this.stateDir(rootId)}/work`
   }
+}
+
+function textsIn(value: Json): string[] {
+  if (typeof value === 'string') return [value]
+  return Array.isArray(value) || isObject(value) ? Object.values(value as JsonObject).flatMap(textsIn) : []
 }

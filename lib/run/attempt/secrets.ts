@@ -8,14 +8,15 @@ import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { KnownSecret } from '../../redact.ts'
+import { isRunId, type RunId } from '../../run-id.ts'
 import type { Field } from '../../team/team.ts'
 import { Seal } from '../store/store.ts'
 
 export class RootSecrets {
   readonly #home: string
   readonly #seal: Seal
-  readonly #known = new Map<string, JsonObject>()
-  readonly #forgetting = new Map<string, Promise<void>>()
+  readonly #known = new Map<RunId, JsonObject>()
+  readonly #forgetting = new Map<RunId, Promise<void>>()
 
   constructor(home: string) {
     this.#home = home
@@ -26,7 +27,7 @@ export class RootSecrets {
    * Stores the secret ones among `inputs` durably. Writes nothing when there are none. Throws `unavailable` while the
    * disk is full.
    */
-  async keep(rootId: string, fields: readonly Field[], inputs: JsonObject): Promise<void> {
+  async keep(rootId: RunId, fields: readonly Field[], inputs: JsonObject): Promise<void> {
     const secret = Object.fromEntries(
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
@@ -47,7 +48,7 @@ export class RootSecrets {
   }
 
   /** The secret inputs of a tree by name; empty when it has none. */
-  read(rootId: string): JsonObject {
+  read(rootId: RunId): JsonObject {
     const known = this.#known.get(rootId)
     if (known) return known
     const file = join(this.#home, 'secrets', rootId)
@@ -72,7 +73,7 @@ export class RootSecrets {
    * The texts to mask in everything that this tree records. Empty when they cannot be read, because then nothing in
    * this process contains them.
    */
-  values(rootId: string): readonly KnownSecret[] {
+  values(rootId: RunId): readonly KnownSecret[] {
     try {
       return Object.entries(this.read(rootId)).flatMap(([name, value]) =>
         texts(value).map(text => ({ name: `the secret input ${name}`, value: text })),
@@ -83,12 +84,12 @@ export class RootSecrets {
   }
 
   /** The top runs whose secret inputs are stored. */
-  kept(): string[] {
+  kept(): RunId[] {
     const folder = join(this.#home, 'secrets')
-    return existsSync(folder) ? readdirSync(folder) : []
+    return existsSync(folder) ? readdirSync(folder).filter(isRunId) : []
   }
 
-  async forget(rootId: string): Promise<void> {
+  async forget(rootId: RunId): Promise<void> {
     const known = this.#known.get(rootId)
     this.#known.delete(rootId)
     if (known && Object.keys(known).length === 0) return

@@ -4,8 +4,10 @@ import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from '../../a
 import type { AgentDefinition } from '../../agent/define.ts'
 import type { Effect } from '../../agent/effect.ts'
 import type { SmallFile } from '../../agent/files.ts'
+import type { LogRoom } from '../../agent/output.ts'
 import type { JsonObject } from '../../json.ts'
 import type { KnownSecret } from '../../redact.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
 import type { LogLine } from '../../wire/run-records.ts'
 
@@ -13,12 +15,18 @@ export type { LogLine }
 
 /** Where an agent works. */
 export interface RunPlace {
-  run: Omit<RunIdentity, 'url'>
-  rootId: string
+  run: Omit<RunIdentity, 'url' | 'id'> & { id: RunId }
+  rootId: RunId
   phase: { name: string }
   attempt: number
+  /** The package that the team came with, or the team of a folder, as `secretReader` gives it. */
+  team: { name: string; fromPath: boolean }
   stateDir: string
+  /** That of the top run. */
+  rootDir: string
   workspace: string
+  /** The absolute paths of its inputs of type `file`, and those that the person who started the tree has named. */
+  files(): { files: string[]; chosen: Set<string> }
   /** Started on this machine from a path: files outside the workspace and literal URLs of team.yml are allowed. */
   fromPath: boolean
   /** Whether a run belongs to the same tree. */
@@ -26,6 +34,7 @@ export interface RunPlace {
   bundle: Bundle
   inputs: JsonObject
   log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
+  room: LogRoom
 }
 
 /** What one call of an agent is bound to, in addition to the place of its run. */

@@ -2,6 +2,7 @@
 // names them). Everything in it can be read from the rows again at any time. Pure: it changes only itself.
 
 import type { Json, JsonObject } from '../../json.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Bundle, Phase, Team } from '../../team/team.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
 import type { RunRow } from './rows.ts'
@@ -46,7 +47,7 @@ export interface NextItem {
   item: number
   key: string
   value: string
-  sub_run: string | null
+  sub_run: RunId | null
 }
 
 /** How far a map is. Rebuilt from its items and sub-runs after a restart. */
@@ -127,11 +128,11 @@ export class LiveRun {
     this.#count()
   }
 
-  get id(): string {
+  get id(): RunId {
     return this.row.id
   }
 
-  get root(): string {
+  get root(): RunId {
     return this.row.root_id
   }
 

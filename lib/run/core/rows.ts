@@ -1,15 +1,16 @@
 // The rows of the run database as they are read, and how JSON is stored in a column.
 
+import type { RunId } from '../../run-id.ts'
 import type { RunError } from '../../wire/run-records.ts'
 import type { PhaseState, RunState } from './states.ts'
 
 export type { RunError }
 
 export interface RunRow {
-  id: string
-  root_id: string
+  id: RunId
+  root_id: RunId
   tree_key: string
-  parent_id: string | null
+  parent_id: RunId | null
   parent_position: number | null
   parent_phase: string | null
   item: number | null
@@ -48,7 +49,7 @@ export interface RunRow {
 }
 
 export interface PhaseRow {
-  run_id: string
+  run_id: RunId
   position: number
   state: PhaseState
   reason: string | null
@@ -67,7 +68,7 @@ export interface PhaseRow {
 }
 
 export interface ReceiptRow {
-  run_id: string
+  run_id: RunId
   position: number
   entry: string
   state: 'sent' | 'done' | 'unknown'
@@ -81,7 +82,7 @@ export interface ReceiptRow {
 
 export interface ReviewRow {
   id: string
-  run_id: string
+  run_id: RunId
   position: number
   attempt: number
   kind: 'gate' | 'escalation'
@@ -99,7 +100,7 @@ export interface ReviewRow {
 }
 
 export interface DeliveryRow {
-  run_id: string
+  run_id: RunId
   number: number
   listener: string
   event: string

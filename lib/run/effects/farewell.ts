@@ -3,6 +3,7 @@
 // callers continue to wait.
 
 import type { Log } from '../../log.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'
@@ -17,7 +18,7 @@ interface Parts {
   followers: Followers
   outbox: Outbox | undefined
   /** Whether a top run is being deleted or resumed at the moment. */
-  isHeld(runId: string): boolean
+  isHeld(runId: RunId): boolean
   stopping: AbortSignal
   log: Log
 }
@@ -31,7 +32,7 @@ export class Farewell {
   }
 
   /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
-  take(runId: string, root: string, settled: boolean): void {
+  take(runId: RunId, root: string, settled: boolean): void {
     const { logs, messenger, secrets, followers } = this.#parts
     if (!settled || messenger.isSending(runId)) return this.#keep(this.#wait(runId, root))
     logs.close(runId)
@@ -50,7 +51,7 @@ export class Farewell {
   }
 
   /** Closes the log, and tells the hub that nothing is added to it any more. */
-  #endLog(runId: string): void {
+  #endLog(runId: RunId): void {
     const { store, journal, logs, outbox, stopping } = this.#parts
     if (!outbox || stopping.aborted || !store.runs.isSynced(runId)) return logs.close(runId)
     const last = logs.end(runId)
@@ -59,7 +60,7 @@ export class Farewell {
   }
 
   /** Never throws. */
-  async #wait(runId: string, root: string): Promise<void> {
+  async #wait(runId: RunId, root: string): Promise<void> {
     const { store, journal, logs, messenger, secrets, followers, isHeld, log } = this.#parts
     if (messenger.isSending(runId)) logs.close(runId)
     await messenger.idle(runId)
@@ -79,7 +80,7 @@ export class Farewell {
     await journal.write({ root: null, apply: () => store.runs.settle(runId) }).catch(() => {})
   }
 
-  #hasEnded(runId: string): boolean {
+  #hasEnded(runId: RunId): boolean {
     return !this.#parts.stopping.aborted && !this.#parts.store.runs.isOpen(runId)
   }
 }

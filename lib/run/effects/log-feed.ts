@@ -1,6 +1,7 @@
 // Passes the log lines of runs on: to followers at once, and to the hub's outbox once a second while a phase runs. The
 // ends of attempts and of runs put their last lines into the outbox themselves.
 
+import type { RunId } from '../../run-id.ts'
 import type { LogLine } from '../core/core.ts'
 import type { Machine } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
@@ -15,21 +16,21 @@ interface Parts {
   followers: Followers
   outbox: Outbox | undefined
   /** The number of the last line of a run's log. */
-  last(runId: string): number
+  last(runId: RunId): number
   stopping: AbortSignal
 }
 
 export class LogFeed {
   readonly #parts: Parts
   /** Runs whose log has lines that are not in the outbox yet. */
-  readonly #unsynced = new Set<string>()
+  readonly #unsynced = new Set<RunId>()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
   /** Passes on lines that have been written to the file. */
-  tell(runId: string, lines: readonly LogLine[]): void {
+  tell(runId: RunId, lines: readonly LogLine[]): void {
     const { machine, followers, outbox, stopping } = this.#parts
     const live = machine.lives.get(runId)
     // A listener may write to the log of a run that has ended.

@@ -2,6 +2,7 @@
 // left. Work on the same folder is done in sequence, and each piece has its own error handling.
 
 import type { Log } from '../../log.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Errands, Places } from '../attempt/attempt.ts'
 import { dropStale } from '../files/files.ts'
 import { type Effect, type Errand, type Machine, textOf } from '../steps/steps.ts'
@@ -29,7 +30,7 @@ export class PhaseFolders {
     // Files are handed over to a folder that may have to be cleared first.
     const row = errand.kind === 'outputs' ? machine.store.runs.get(errand.runId) : null
     const folder = row
-      ? folderLane(row.parent_id ?? '', row.parent_position ?? -1)
+      ? folderLane(row.parent_id, row.parent_position ?? -1)
       : folderLane(errand.runId, errand.position)
     this.#inLane(`${errand.runId}:${errand.position}`, async () => {
       await this.#lanes.get(folder)
@@ -57,7 +58,7 @@ export class PhaseFolders {
     await Promise.all(busy.map(([, work]) => work))
   }
 
-  async #clear(runId: string, position: number): Promise<void> {
+  async #clear(runId: RunId, position: number): Promise<void> {
     const { machine, places } = this.#parts
     const { store } = machine
     const live = machine.lives.get(runId)
@@ -85,4 +86,4 @@ export class PhaseFolders {
 }
 
 /** The lane in which the folder of a team or map phase is cleared. */
-const folderLane = (runId: string, position: number): string => `${runId}:${position}:folder`
+const folderLane = (runId: RunId | null, position: number): string => `${runId}:${position}:folder`

@@ -11,9 +11,10 @@ import { headOf, openPlain, writeUnsynced } from '../../agent/hashed-file.ts'
 import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { Log } from '../../log.ts'
+import type { RunId } from '../../run-id.ts'
 import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled } from '../store/store.ts'
 
-type StateDirOf = (runId: string) => string
+type StateDirOf = (runId: RunId) => string
 
 /**
  * The small files to keep with a result: the last one of each path, unless a large file, which is synced and has

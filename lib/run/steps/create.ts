@@ -1,13 +1,14 @@
 // Creates a run: inserts its rows and considers its first phases. Its place in the tree follows from the phase above.
 
 import type { JsonObject } from '../../json.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Bundle, Field, Team } from '../../team/team.ts'
 import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../core/core.ts'
 import { consider } from './settle.ts'
 import type { Work } from './work.ts'
 
 export interface NewRun {
-  id: string
+  id: RunId
   bundle: Bundle
   teamKey: string
   /** Checked and complete. */

@@ -2,6 +2,7 @@
 // guarded by itself, so that one that fails does not harm the others.
 
 import type { SmallFile } from '../../agent/files.ts'
+import type { RunId } from '../../run-id.ts'
 import type { RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
 
@@ -26,27 +27,27 @@ export type ErrandKind =
 
 export interface Errand {
   kind: ErrandKind
-  runId: string
+  runId: RunId
   /** The phase, or `OF_RUN` for `outputs`. */
   position: number
   /** The attempts of its run and of its phase, and its sub-run: what tells it from others of the phase. */
   key: string
-  child?: string
+  child?: RunId
 }
 
 /** In place of a position, for an errand of the run itself. */
 export const OF_RUN = -1
 
 export type Effect =
-  | { kind: 'launch'; runId: string; position: number; attempt: number }
-  | { kind: 'abort'; runId: string; position: number; attempt: number }
+  | { kind: 'launch'; runId: RunId; position: number; attempt: number }
+  | { kind: 'abort'; runId: RunId; position: number; attempt: number }
   /** Gives an attempt that continues after its run was asked to end at most `ms` from now. */
-  | { kind: 'limit'; runId: string; position: number; attempt: number; ms: number }
+  | { kind: 'limit'; runId: RunId; position: number; attempt: number; ms: number }
   | { kind: 'errand'; errand: Errand }
   /** Removes the files in a phase's folder that belong to no completed sub-run. */
-  | { kind: 'clear'; runId: string; position: number }
+  | { kind: 'clear'; runId: RunId; position: number }
   /** Looks who of a concurrency key may begin, and who must make room. */
   | { kind: 'key'; key: string }
-  | { kind: 'deliver'; runId: string }
+  | { kind: 'deliver'; runId: RunId }
   /** `settled`: the end calls for nothing outside, such as telling listeners or the hub, or removing secrets. */
-  | { kind: 'ended'; runId: string; root: string; settled: boolean }
+  | { kind: 'ended'; runId: RunId; root: string; settled: boolean }

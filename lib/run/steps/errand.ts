@@ -2,6 +2,7 @@
 // asks a person awaits none, and no attempt awaits those of an earlier one. A tree that was read again sends its errands
 // again; the first result counts, whichever of the two had it.
 
+import type { RunId } from '../../run-id.ts'
 import type { LiveRun } from '../core/core.ts'
 import { type Errand, OF_RUN } from './effects.ts'
 import type { Work } from './work.ts'
@@ -12,7 +13,7 @@ export function sendErrand(
   live: LiveRun,
   position: number,
   kind: Errand['kind'],
-  child?: string,
+  child?: RunId,
 ): void {
   const attempt = position === OF_RUN ? 0 : live.phases[position]!.attempt
   const key = `${kind} ${live.row.attempt} ${attempt} ${child ?? ''}`

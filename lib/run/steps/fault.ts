@@ -3,6 +3,8 @@
 import { SQLiteError } from 'bun:sqlite'
 import { AgentError } from '../../agent/agent-error.ts'
 import { CadreError } from '../../error.ts'
+import { matches } from '../../schema.ts'
+import { ErrorCode } from '../../wire/names.ts'
 import type { RunError } from '../core/core.ts'
 
 /** Converts a thrown value. Never throws, because agents may throw anything. */
@@ -10,13 +12,16 @@ export function errorOf(thrown: unknown): RunError {
   try {
     if (thrown instanceof AgentError) {
       const { code, message, hint } = thrown
-      return { code: String(code), message: String(message), ...(typeof hint === 'string' && { hint }) }
+      return { code: codeOf(code), message: String(message), ...(typeof hint === 'string' && { hint }) }
     }
     return { code: thrown instanceof CadreError ? thrown.code : 'internal', message: textOf(thrown) }
   } catch {
     return { code: 'internal', message: textOf(thrown) }
   }
 }
+
+/** A hub takes no other text for the code of an error. */
+const codeOf = (code: string): string => (matches(ErrorCode, code) ? code : 'agent_error')
 
 /**
  * The same inside a unit, for errors that a team's own values caused. A fault of the engine or of the database is

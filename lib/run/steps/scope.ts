@@ -1,7 +1,6 @@
 // The values that expressions of a run can name. A result is read from its row when it is named, column by column.
 // Memory therefore holds no results, and expressions have the same value before and after a restart.
 
-import { join } from 'node:path'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import { Recent } from '../../recent.ts'
@@ -25,7 +24,11 @@ export function forgetResults(store: Store): void {
   recents.delete(store)
 }
 
-export function scopeOf({ store, world }: Reading, live: LiveRun, item?: { value: Json; index: number }): Scope {
+export function scopeOf(
+  { store }: Pick<Reading, 'store'>,
+  live: LiveRun,
+  item?: { value: Json; index: number },
+): Scope {
   const { row, team } = live
   const recent = recents.get(store) ?? new Recent(RECENT)
   recents.set(store, recent)
@@ -38,7 +41,6 @@ export function scopeOf({ store, world }: Reading, live: LiveRun, item?: { value
       const key = `${row.id}:${row.attempt}:${position}:${attempt}:${state}:${reason}`
       return recent.get(key) ?? recent.set(key, phaseValue(store, row.id, position, state, reason))
     },
-    file: path => (path.startsWith('files/') ? join(world.stateDir(row.id), path) : path),
     ...(item && { item: item.value, index: item.index }),
   }
 }

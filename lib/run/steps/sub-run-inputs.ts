@@ -1,9 +1,11 @@
 // The inputs of a sub-run. They follow from what is recorded, so secret ones need no storage of their own.
 
+import { handedPath } from '../../agent/file-rule.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { conversionOf, type Field, inputsFor, type MapPhase, type TeamPhase } from '../../team/team.ts'
 import type { LiveRun } from '../core/core.ts'
+import { placesOf, withFiles } from './file-inputs.ts'
 import { type Reading, scopeOf } from './scope.ts'
 
 export interface Item {
@@ -24,7 +26,7 @@ export function subRunInputs(
     const list = [...problems.map(({ message }) => message), ...conversions(team.inputs, given)].join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
   }
-  return resolveFiles(reading, live, team.inputs, values)
+  return withFiles(team.inputs, values, path => handedPath(path, placesOf(reading, live.row)))
 }
 
 /** How to give a value of the declared type, where a function does that. */
@@ -34,16 +36,4 @@ function conversions(fields: readonly Field[], given: JsonObject): string[] {
     ...(names.includes('double') ? ['`double(…)` makes a number of this text'] : []),
     ...(names.includes('string') ? ['`string(…)` makes a text of this value'] : []),
   ]
-}
-
-/** Makes paths of this run's files absolute, because in the sub-run `files/…` means the sub-run's own files. */
-function resolveFiles(reading: Reading, live: LiveRun, fields: readonly Field[], values: JsonObject): JsonObject {
-  const resolved = { ...values }
-  for (const { name, type } of fields) {
-    const value = values[name]
-    if (type === 'file' && typeof value === 'string' && value.startsWith('files/')) {
-      resolved[name] = `${reading.world.stateDir(live.id)}/${value}`
-    }
-  }
-  return resolved
 }

@@ -1,6 +1,7 @@
 // Sub-runs of team and map phases: how they are created, how they begin a new attempt, and what they hand over.
 
 import { CadreError } from '../../error.ts'
+import { newRunId } from '../../run-id.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
 import { MAX_DEPTH } from '../../wire/states.ts'
 import type { LiveRun, RunRow } from '../core/core.ts'
@@ -26,7 +27,7 @@ export function createSubRun(
     )
   }
   const run = {
-    id: Bun.randomUUIDv7(),
+    id: newRunId(),
     bundle: live.bundle,
     teamKey: phase.team,
     inputs: subRunInputs(work, live, phase, item),

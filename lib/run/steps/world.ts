@@ -1,6 +1,7 @@
 // What steps need from outside. None of these methods writes.
 
 import type { JsonObject } from '../../json.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Bundle, EventName } from '../../team/team.ts'
 import type { LiveRun } from '../core/core.ts'
 
@@ -9,11 +10,11 @@ export interface World {
   random(): number
   bundle(id: string): Bundle
   /** Masks the secrets of a tree. Values of expressions may hold them, and are masked before they are recorded. */
-  mask<T>(rootId: string, value: T): T
+  mask<T>(rootId: RunId, value: T): T
   /** The secret inputs of a top run, which are masked in its row. Throws when they cannot be read. */
-  secretInputs(rootId: string): JsonObject
+  secretInputs(rootId: RunId): JsonObject
   /** The folder of a run. */
-  stateDir(runId: string): string
+  stateDir(runId: RunId): string
   /** Whether this process executes that attempt. */
   executing(runId: string, position: number, attempt: number): boolean
   /** Whether leaf phases have to wait even though slots are free. */

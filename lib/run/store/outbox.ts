@@ -2,6 +2,7 @@
 // are not in it: a run with `log_due` has lines that the hub has not acknowledged.
 
 import type { Database } from 'bun:sqlite'
+import type { RunId } from '../../run-id.ts'
 
 export interface OutboxRow {
   id: number
@@ -14,7 +15,7 @@ export interface OutboxRow {
 
 /** A run whose log the hub does not have yet. */
 export interface DueLog {
-  id: string
+  id: RunId
   attempt: number
   logged: number
   log_sent: number

@@ -96,6 +96,30 @@ export class Phases {
     return this.#db.query<PhaseRow, [string]>('SELECT * FROM phases WHERE run_id = ? ORDER BY position').all(runId)
   }
 
+  /** How many bytes the phases of a run have, in their order. The values are not read for that. */
+  sizes(runId: string): { position: number; text: number; data: number; rest: number }[] {
+    return this.#db
+      .query<{ position: number; text: number; data: number; rest: number }, [string]>(
+        `SELECT position, coalesce(octet_length(text), 0) AS text, coalesce(octet_length(data), 0) AS data,
+           coalesce(octet_length(error), 0) + coalesce(octet_length(files), 0) AS rest
+         FROM phases WHERE run_id = ? ORDER BY position`,
+      )
+      .all(runId)
+  }
+
+  /** The phases of a run, with the texts and the data of those at the given positions only. */
+  some(runId: string, withText: readonly number[], withData: readonly number[]): PhaseRow[] {
+    return this.#db
+      .query<PhaseRow, [string, string, string]>(
+        `SELECT run_id, position, state, reason, attempt, failures, due_at, started_at, completed_at, error,
+           CASE WHEN position IN (SELECT value FROM json_each(?2)) THEN text END AS text,
+           CASE WHEN position IN (SELECT value FROM json_each(?3)) THEN data END AS data,
+           files, deadline, time_left, total
+         FROM phases WHERE run_id = ?1 ORDER BY position`,
+      )
+      .all(runId, JSON.stringify(withText), JSON.stringify(withData))
+  }
+
   states(runId: string): PhaseStates[] {
     return this.#db
       .query<PhaseStates, [string]>(

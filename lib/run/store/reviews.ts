@@ -20,6 +20,8 @@ export interface ReviewFilter {
   runId?: string
   /** Reviews whose id begins so. */
   begins?: string
+  /** One review. Only it is read with what is large of it. */
+  reviewId?: string
   limit: number
   offset: number
 }
@@ -117,15 +119,17 @@ export class Reviews {
       .get(after)!.at
   }
 
-  /** Newest first. */
-  list(filter: ReviewFilter): { rows: (ReviewRow & { run_name: string | null })[]; total: number } {
+  /** Newest first. Prompts, entries and comments that are large are only read of the one review that is asked for. */
+  list(filter: ReviewFilter): { rows: ListedReview[]; total: number } {
     const where = `WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)
-      AND (?3 IS NULL OR reviews.id >= ?3 AND reviews.id < ?3 || '~')`
-    const given = [filter.state ?? null, filter.runId ?? null, filter.begins ?? null] as const
+      AND (?3 IS NULL OR reviews.id >= ?3 AND reviews.id < ?3 || '~') AND (?4 IS NULL OR reviews.id = ?4)`
+    const { state = null, runId = null, begins = null, reviewId = null } = filter
+    const given = [state, runId, begins, reviewId]
     const rows = this.#db
-      .query<ReviewRow & { run_name: string | null }, (string | number | null)[]>(
-        `SELECT reviews.*, runs.run_name FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
-         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?4 OFFSET ?5`,
+      .query<ListedReview, (string | number | null)[]>(
+        `SELECT ${COLUMNS}, ${LARGE.map(sized).join(', ')}, runs.run_name
+         FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
+         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?5 OFFSET ?6`,
       )
       .all(...given, filter.limit, filter.offset)
     const { total } = this.#db
@@ -134,3 +138,19 @@ export class Reviews {
     return { rows, total }
   }
 }
+
+const COLUMNS = `reviews.id, run_id, position, reviews.attempt, kind, reviews.reason, reviews.state, decision, decided_by,
+  NULL AS input, reviews.deadline, reviews.created_at, decided_at`
+
+const LARGE = ['prompt', 'entries', 'comment'] as const
+type Sizes = Record<`${(typeof LARGE)[number]}_bytes`, number | null>
+
+/** A review in a list. What is large of it is null, and its bytes are told. */
+export type ListedReview = ReviewRow & Sizes & { run_name: string | null }
+
+/** What stands of each large column in a list. */
+export const REVIEW_BYTES = 8 * 1024
+
+const sized = (name: string) =>
+  `CASE WHEN ?4 IS NOT NULL OR octet_length(reviews.${name}) <= ${REVIEW_BYTES} THEN reviews.${name} END AS ${name},
+   octet_length(reviews.${name}) AS ${name}_bytes`

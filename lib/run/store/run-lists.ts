@@ -1,9 +1,37 @@
 // Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. Nothing here changes a row.
 
 import type { Database } from 'bun:sqlite'
+import type { RunId } from '../../run-id.ts'
+import { ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
 import type { RunRow, RunState } from '../core/core.ts'
 
 type Value = string | number | null
+
+/** A run without what is large of it, whose bytes are told. */
+export interface RunHead extends Omit<RunRow, 'inputs' | 'outputs'> {
+  inputs: string | null
+  inputs_bytes: number
+  outputs: string | null
+  outputs_bytes: number | null
+}
+
+/** SQLite does not read a value to tell its length. The order of the columns is that of the table. */
+const HEAD = `id, root_id, tree_key, parent_id, parent_position, parent_phase, item, run_name, call_path, call_depth,
+  bundle_id, team_key, team, version, state, reason, ${briefError()},
+  ${small('inputs')}, octet_length(inputs) AS inputs_bytes, ${small('outputs')}, octet_length(outputs) AS outputs_bytes,
+  workspace, from_path, synced, attempt, ending, created_at, started_at, completed_at, deadline, time_left, logged,
+  log_sent, log_ended, log_due, handed, settled`
+
+function small(name: string): string {
+  return `CASE WHEN octet_length(${name}) <= ${VALUE_BYTES} THEN ${name} END AS ${name}`
+}
+
+function briefError(): string {
+  const begin = (key: string, most: number) => `substr(json_extract(error, '$.${key}'), 1, ${most})`
+  const parts = [`'code', ${begin('code', 100)}`, `'message', ${begin('message', ERROR_BYTES)}`]
+  return `CASE WHEN octet_length(error) <= ${ERROR_BYTES} THEN error
+    WHEN error IS NOT NULL THEN json_object(${parts.join(', ')}) END AS error`
+}
 
 export interface RunFilter {
   state?: string
@@ -30,7 +58,7 @@ export class RunLists {
   }
 
   /** Newest first. */
-  list(filter: RunFilter): { rows: RunRow[]; total: number } {
+  list(filter: RunFilter): { rows: RunHead[]; total: number } {
     const { state, team, search, root_only, begins, since, trees, limit, offset } = filter
     const conditions: string[] = []
     const values: Value[] = []
@@ -52,8 +80,8 @@ export class RunLists {
     const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
     // The page is read in the order of ids, whatever index the count takes.
     const rows = this.#db
-      .query<RunRow, Value[]>(
-        `SELECT * FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
+      .query<RunHead, Value[]>(
+        `SELECT ${HEAD} FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
       )
       .all(...values, limit, offset)
     const { total } = this.#db
@@ -63,18 +91,18 @@ export class RunLists {
   }
 
   /** A page of the tree below a place, depth first. */
-  below(rootId: string, place: string, after: string, limit: number): RunRow[] {
+  below(rootId: string, place: string, after: string, limit: number): RunHead[] {
     return this.#db
-      .query<RunRow, [string, string, string, number]>(
-        `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
+      .query<RunHead, [string, string, string, number]>(
+        `SELECT ${HEAD} FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
       )
       .all(rootId, after, place, limit)
   }
 
   /** Runs at and below a place that were open at `since` or later. */
-  openSince(rootId: string, place: string, since: number): string[] {
+  openSince(rootId: string, place: string, since: number): RunId[] {
     return this.#db
-      .query<{ id: string }, [string, string, number]>(
+      .query<{ id: RunId }, [string, string, number]>(
         `SELECT id FROM runs WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~'
            AND (completed_at IS NULL OR completed_at >= ?3) ORDER BY tree_key`,
       )
@@ -83,12 +111,15 @@ export class RunLists {
   }
 
   /** Sub-runs of a run by the phase that started them, in the order of the items. */
-  subRuns(runId: string): { run_id: string; run_name: string | null; state: RunState; position: number }[] {
+  subRuns(
+    runId: string,
+    limit: number,
+  ): { run_id: string; run_name: string | null; state: RunState; position: number }[] {
     return this.#db
-      .query<{ run_id: string; run_name: string | null; state: RunState; position: number }, [string]>(
+      .query<{ run_id: string; run_name: string | null; state: RunState; position: number }, [string, number]>(
         `SELECT id AS run_id, run_name, state, parent_position AS position FROM runs
-         WHERE parent_id = ? ORDER BY parent_position, item`,
+         WHERE parent_id = ? ORDER BY parent_position, item LIMIT ?`,
       )
-      .all(runId)
+      .all(runId, limit)
   }
 }

@@ -2,6 +2,7 @@
 // returns whether a row was changed. Statements that change rows are called only inside units of the journal.
 
 import type { Database } from 'bun:sqlite'
+import type { RunId } from '../../run-id.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
 /** The part of a run that is needed to report a change of it. */
@@ -119,6 +120,11 @@ export class Runs {
 
   get(id: string): RunRow | null {
     return this.#get.get(id)
+  }
+
+  /** Whether there is a run that did not start from a path, and so is one of a package. */
+  anyOfPackage(): boolean {
+    return this.#db.query('SELECT 1 FROM runs WHERE from_path = 0 LIMIT 1').get() !== null
   }
 
   /** The attempt of a run; null when the run is not here. */
@@ -318,9 +324,9 @@ export class Runs {
   }
 
   /** Top runs that have ended but whose farewell is not complete. */
-  unsettled(): string[] {
+  unsettled(): RunId[] {
     return this.#db
-      .query<{ id: string }, []>(
+      .query<{ id: RunId }, []>(
         'SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0',
       )
       .all()
@@ -379,9 +385,9 @@ export class Runs {
   }
 
   /** Ended runs of which nobody has noted that their log is complete, because a process was killed. */
-  withOpenLog(): { id: string; root_id: string }[] {
+  withOpenLog(): { id: RunId; root_id: RunId }[] {
     return this.#db
-      .query<{ id: string; root_id: string }, []>(
+      .query<{ id: RunId; root_id: RunId }, []>(
         'SELECT id, root_id FROM runs WHERE synced = 1 AND log_ended = 0 AND completed_at IS NOT NULL',
       )
       .all()

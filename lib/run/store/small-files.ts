@@ -3,11 +3,12 @@
 
 import type { Database } from 'bun:sqlite'
 import type { SmallFile } from '../../agent/files.ts'
+import type { RunId } from '../../run-id.ts'
 
 /** `seq` is never reused, so a row that was read cannot be mistaken for the row that replaced it. */
 export interface UnsettledRow {
   seq: number
-  run_id: string
+  run_id: RunId
   path: string
 }
 

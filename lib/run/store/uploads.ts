@@ -2,12 +2,13 @@
 
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
+import type { RunId } from '../../run-id.ts'
 
 /** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
 export const KEEPS_FILES = 'keeps_files'
 
 export interface UploadRow {
-  run_id: string
+  run_id: RunId
   path: string
   bytes: number
   sha256: string

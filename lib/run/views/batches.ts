@@ -2,6 +2,7 @@
 // that a number means the same change however often it is sent, and after a restart too. What runs did comes before
 // what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
 
+import type { RunId } from '../../run-id.ts'
 import { readLines } from '../attempt/attempt.ts'
 import type { Commit, DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
 
@@ -31,7 +32,7 @@ export interface Sent {
 type Reference = number | LogRange
 
 interface LogRange {
-  run: string
+  run: RunId
   from: number
   to: number
   /** The log has no more lines. */
@@ -63,14 +64,14 @@ const PROGRESS = 'sync'
 export class Batches {
   readonly #store: Store
   readonly #commit: Commit
-  readonly #stateDir: (runId: string) => string
+  readonly #stateDir: (runId: RunId) => string
   #turn: Turn = 'newest'
   /** What was chosen and is not acknowledged. */
   #batch: Batch | null = null
   /** How many of its changes were taken. */
   #taken = 0
 
-  constructor(store: Store, commit: Commit, stateDir: (runId: string) => string) {
+  constructor(store: Store, commit: Commit, stateDir: (runId: RunId) => string) {
     this.#store = store
     this.#commit = commit
     this.#stateDir = stateDir
@@ -209,7 +210,11 @@ export class Batches {
   async #lines({ id, logged }: DueLog, from: number, most: number) {
     if (from > logged) return { to: Math.max(logged, from - 1), lines: [], size: 0 }
     const limit = Math.min(MOST_LINES, logged - from + 1)
-    const { lines } = await readLines(this.#stateDir(id), { afterSeq: from - 1, limit })
+    const { lines, isLast } = await readLines(this.#stateDir(id), {
+      afterSeq: from - 1,
+      limit,
+      maxBytes: 2 * LINES_BYTES,
+    })
     const kept: object[] = []
     let size = 0
     // The hub does not store the fields of lines.
@@ -222,7 +227,7 @@ export class Batches {
     }
     // Lines that cannot be read, because files were removed, are missing from now on.
     const reached = lines.at(-1)?.seq ?? logged
-    return { to: lines.length < limit ? logged : Math.min(reached, logged), lines: kept, size }
+    return { to: isLast ? logged : Math.min(reached, logged), lines: kept, size }
   }
 }
 

@@ -2,12 +2,24 @@
 
 import type { FileRecord } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Phase } from '../../team/team.ts'
-import type { AttemptRecord, PhaseRecord, ReviewRecord, RunDetail, RunRecord, SubRun } from '../../wire/run-records.ts'
+import { briefError, VALUE_BYTES } from '../../wire/budget.ts'
+import type {
+  AttemptRecord,
+  PhaseRecord,
+  ReviewRecord,
+  RunDetail,
+  SubRun,
+  RunRecord as ToldRun,
+} from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type ReviewRow, type RunRow } from '../core/core.ts'
-import type { AttemptRow, Store } from '../store/store.ts'
+import type { AttemptRow, RunHead, Store } from '../store/store.ts'
 
-export type { ReviewRecord, RunRecord }
+export type { ReviewRecord }
+
+/** A run of this home, whose id is read. */
+export type RunRecord = ToldRun & { run_id: RunId }
 
 export function runRecord(row: RunRow): RunRecord {
   return {
@@ -30,6 +42,19 @@ export function runRecord(row: RunRow): RunRecord {
     started_at: row.started_at,
     completed_at: row.completed_at,
   }
+}
+
+/** A run as lists and events have it, from its row or from one without what is large. */
+export function runHead(row: RunRow | RunHead): RunRecord {
+  const record = runRecord({ ...row, inputs: '{}', outputs: null, error: null })
+  return { ...record, error: briefError(parse(row.error)), ...smallOf('inputs', row), ...smallOf('outputs', row) }
+}
+
+/** Inputs or outputs if they are small, otherwise how large they are. */
+function smallOf(name: 'inputs' | 'outputs', row: RunRow | RunHead) {
+  const text = row[name]
+  const bytes = `${name}_bytes` in row ? (row as RunHead)[`${name}_bytes`] : text === null ? 0 : Buffer.byteLength(text)
+  return bytes !== null && bytes > VALUE_BYTES ? { [name]: null, [`${name}_bytes`]: bytes } : { [name]: parse(text) }
 }
 
 export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], subRuns: SubRun[]): PhaseRecord {
@@ -67,6 +92,7 @@ export function runDetail(store: Store, runId: string): RunDetail {
   const deliveries = store.deliveries.of(runId)
   return {
     ...runRecord(row),
+    inputs: JSON.parse(row.inputs),
     deliveries: deliveries.map(({ listener, event, state, error }) => ({ phase: listener, event, state, error })),
   }
 }

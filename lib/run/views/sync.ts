@@ -2,6 +2,7 @@
 // exists without the other; it is deleted once the hub has acknowledged it. batches.ts sends them.
 
 import type { Log } from '../../log.ts'
+import type { RunId } from '../../run-id.ts'
 import type { Phase } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
 import type { PhaseRecord } from '../../wire/run-records.ts'
@@ -42,7 +43,7 @@ export interface OutboxOptions {
   store: Store
   commit: Commit
   mode: SyncMode
-  stateDir: (runId: string) => string
+  stateDir: (runId: RunId) => string
   /** Of a run, in file order. */
   phasesOf: (row: RunRow) => readonly Phase[]
 }
@@ -170,7 +171,8 @@ export class SyncOutbox implements Outbox {
   #queueRun(row: RunRow): void {
     // With `full`, the log is told as it is when the change is sent.
     const log = this.#mode === 'status' && { log: { lines: 0, ended: true, kept: true } }
-    const record = { ...runRecord(row), tree_key: row.tree_key, created_at: row.created_at, ...log }
+    const inputs = JSON.parse(row.inputs)
+    const record = { ...runRecord(row), inputs, tree_key: row.tree_key, created_at: row.created_at, ...log }
     const bare = { ...record, inputs: {}, outputs: null }
     this.#insert(row, 'run', { run: record }, { run: bare })
   }

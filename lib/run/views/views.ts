@@ -10,6 +10,7 @@ export {
   type RunRecord,
   reviewRecord,
   runDetail,
+  runHead,
   runRecord,
 } from './records.ts'
 export { type Outbox, SyncOutbox } from './sync.ts'

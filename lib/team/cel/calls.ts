@@ -3,7 +3,7 @@
 // lists all of them, and a test compares the lists. https://github.com/google/cel-go/tree/master/ext
 
 import { didYouMean } from '../../spelling.ts'
-import type { Work } from './work.ts'
+import type { Work } from '../../work.ts'
 
 /** Charges a call before it is made. `values` begin with the receiver or the namespace. */
 type Cost = (values: readonly unknown[], work: Work) => void

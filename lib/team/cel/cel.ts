@@ -12,4 +12,3 @@ export {
   type Site,
   templateIn,
 } from './template.ts'
-export { Work } from './work.ts'

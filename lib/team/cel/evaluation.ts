@@ -2,9 +2,9 @@
 // it.
 
 import type { Json } from '../../json.ts'
+import { Work } from '../../work.ts'
 import type { Scope } from '../model/model.ts'
 import { type CelValue, toCel } from './values.ts'
-import { Work } from './work.ts'
 
 export class Evaluation {
   readonly work = new Work()

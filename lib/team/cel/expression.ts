@@ -4,6 +4,7 @@
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'
+import { Refusal } from '../../work.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
 import { converted, explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
@@ -12,7 +13,6 @@ import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
 import { type Names, Survey, type Use } from './survey.ts'
 import { fromCel } from './values.ts'
-import { Refusal } from './work.ts'
 
 export interface Parsed {
   /** CEL's name of the type; `dyn` when it is known only at run time. */

@@ -2,11 +2,11 @@
 // but not the work of nested loops, growing lists or long texts.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import { matches } from '../../linear-regex.ts'
+import { Refusal } from '../../work.ts'
 import { costOf } from './calls.ts'
 import { currentEvaluation } from './evaluation.ts'
-import { matches } from './regex.ts'
 import { equals } from './values.ts'
-import { Refusal } from './work.ts'
 
 type Evaluate = (this: ASTNode, evaluator: Evaluator, node: ASTNode, context: unknown) => unknown
 type Handle = (...given: unknown[]) => unknown

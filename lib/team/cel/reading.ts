@@ -16,7 +16,7 @@ export function contextOf(
   for (const [root, read] of reads) {
     if (root === 'phases') context.phases = phasesOf(read, evaluation)
     else if (root === 'secrets') context.secrets = secretsOf(read, evaluation)
-    else if (root === 'inputs') context.inputs = pick(withPaths(evaluation, files), read, evaluation)
+    else if (root === 'inputs') context.inputs = pick(withPaths(evaluation, files, read), read, evaluation)
     else
       context[root] = pick(
         (root === 'run' ? scope.run : root === 'item' ? scope.item : scope.index) ?? null,
@@ -50,10 +50,11 @@ function secretsOf(read: Read, { scope }: Evaluation): CelValue {
 }
 
 /** The inputs. Inputs of type file become absolute paths where a command opens them. */
-function withPaths({ scope }: Evaluation, files: Names['files']): Json {
+function withPaths({ scope }: Evaluation, files: Names['files'], read: Read): Json {
   const { inputs, file } = scope
   if (!files || !file) return inputs
-  const paths = [...files].flatMap(name => {
+  const named = [...files].filter(name => read === 'all' || read.has(name))
+  const paths = named.flatMap(name => {
     const path = Object.hasOwn(inputs, name) ? inputs[name] : null
     return typeof path === 'string' ? [[name, file.call(scope, path)] as const] : []
   })

@@ -2,13 +2,13 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
+import { checkPattern } from '../../linear-regex.ts'
 import { didYouMean, type OtherNames } from '../../spelling.ts'
+import type { Work } from '../../work.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
 import { type InputTypes, neverTrue } from './known.ts'
 import { type Key, type Path, pathOf } from './path.ts'
-import { checkPattern, patternOf } from './regex.ts'
-import type { Work } from './work.ts'
 
 /** What an expression may name. */
 export interface Names {
@@ -37,6 +37,13 @@ export interface Use {
 
 /** The part of a value that is read: all of it, or these of its fields. */
 export type Read = 'all' | Map<string, Read>
+
+/** The pattern of a call of `matches`; null for any other node. */
+function patternOf(node: ASTNode): ASTNode | null {
+  if (node.op !== 'rcall') return null
+  const [method, , args] = node.args
+  return method === 'matches' && args.length === 1 ? args[0]! : null
+}
 
 /** A field that is reached from a root by names alone. */
 export interface Access {

@@ -9,6 +9,7 @@ import { compileEntry } from '../cel/cel.ts'
 import type { AgentCall } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
+import { checkForeign } from './foreign.ts'
 import { OTHER_FIELDS } from './other-fields.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
 
@@ -48,7 +49,9 @@ interface Handlers {
 export function compileCall(compilation: Compilation, node: Mapping, phase: string): AgentCall {
   const definition = findAgent(compilation, node)
   const handlers = definition && handlersOf(compilation, node, definition)
-  checkAgainst(compilation, node, handlers ? schemaFor(compilation, node, handlers) : OPEN)
+  const schema = handlers ? schemaFor(compilation, node, handlers) : OPEN
+  checkAgainst(compilation, node, schema)
+  checkForeign(compilation, node, schema)
   if (!handlers) checkSpelling(compilation, node)
   const site = siteOf(compilation, phase, { secrets: true })
   checkRetry(compilation, node)

@@ -3,6 +3,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
+import { canonicalJson } from '../../json.ts'
 import { pathError } from '../../path-error.ts'
 import { type Bundle, type BundleJson, type Problem, problemError, type Team, type TeamPlace } from '../model/model.ts'
 import type { Node, Place } from '../yaml/yaml.ts'
@@ -237,7 +238,7 @@ class StoredBundle implements Bundle {
   }
 
   get id(): string {
-    this.#id ??= new Bun.CryptoHasher('sha256').update(canonical(this.#json)).digest('hex')
+    this.#id ??= new Bun.CryptoHasher('sha256').update(canonicalJson(this.#json)).digest('hex')
     return this.#id
   }
 
@@ -276,12 +277,4 @@ class StoredBundle implements Bundle {
     if (!stored) throw new CadreError('internal', `the bundle has no team ${key}`)
     return stored
   }
-}
-
-/** JSON with sorted keys, so that the same content always gives the same text. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(',')}}`
 }

@@ -124,6 +124,7 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
     type: 'gate',
     commands: itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name)),
     env: env ? compileTemplate(env, siteOf(compilation, name, { secrets: true })) : constant({}),
+    needs: itemsOf(field(node, 'needs')).flatMap(each => textOf(each) ?? []),
     ...(review?.kind === 'map' && { review: compileReview(compilation, review, name) }),
   }
 }

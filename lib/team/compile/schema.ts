@@ -1,6 +1,7 @@
 // The schema of team.yml: the fields of a team and of each type of phase. An agent's fields come from its own schemas.
 
 import type { TObject, TSchema } from 'typebox'
+import { CommandNeeds } from '../../agent/sandbox.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../type.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
@@ -287,6 +288,7 @@ export const PHASE_FIELDS = {
       }),
     ),
     env: Type.Optional(Env),
+    needs: Type.Optional(CommandNeeds),
     review: Type.Optional(Review),
   },
   team: { ...common, ...subTeam },

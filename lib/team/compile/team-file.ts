@@ -3,7 +3,8 @@
 
 import { matches } from '../../schema.ts'
 import { Requires } from '../../wire/needs.ts'
-import { compileTemplate, Work } from '../cel/cel.ts'
+import { Work } from '../../work.ts'
+import { compileTemplate } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'

@@ -119,6 +119,8 @@ export interface GatePhase extends PhaseBase {
   type: 'gate'
   commands: readonly Command[]
   env: Template
+  /** What its commands need of a sandbox. */
+  needs: readonly string[]
   review?: Review
 }
 

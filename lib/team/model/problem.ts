@@ -1,8 +1,8 @@
 // A mistake in a team's file: where it is, what was expected, and what to do. All mistakes of all files are reported at
 // once.
 
-import pc from 'picocolors'
 import { CadreError, type Detail } from '../../error.ts'
+import { line, lines, type Paint, type Printable } from '../../printable.ts'
 
 export interface Problem {
   file: string
@@ -41,22 +41,18 @@ function compare(a: string, b: string): number {
 const WIDTH = 120
 
 /** Renders a problem for terminals: the message, the line, and a caret under the place. */
-export function renderProblem(problem: Problem, color = pc.isColorSupported): string {
-  const paint = pc.createColors(color)
-  const { file, line, column, message } = problem
+export function renderProblem({ file, line: at, column, message, quote }: Problem, paint: Paint): Printable[] {
   const from = column > WIDTH - 20 ? column - WIDTH / 2 : 0
-  const quote = printable(problem.quote.slice(from, from + WIDTH))
-  const gutter = `${line} | `
+  const gutter = `${at} | `
+  // What is unseen in the file is wider when it is shown.
+  const before = line`${quote.slice(from, column - 1)}`
+  const [first, ...more] = lines(message)
   return [
-    `${paint.bold(`${file}:${line}:${column}:`)} ${message}`,
-    `  ${paint.dim(gutter)}${quote}`,
-    `  ${' '.repeat(gutter.length + column - 1 - from)}${paint.red('^')}`,
-  ].join('\n')
-}
-
-/** Replaces control characters, so that a file cannot control the terminal that shows it. */
-function printable(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
+    line`${paint.bold(`${file}:${at}:${column}:`)} ${first ?? ''}`,
+    ...more,
+    line`  ${paint.dim(gutter)}${before}${quote.slice(column - 1, from + WIDTH)}`,
+    line`  ${' '.repeat(gutter.length + before.width)}${paint.red('^')}`,
+  ]
 }
 
 /** The error that carries `problems`. Its details are the problems and, after them, `besides`. */

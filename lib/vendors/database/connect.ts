@@ -59,10 +59,7 @@ export function optionsOf(
     max: 1,
     connectionTimeout: CONNECT_SECONDS,
     tls: tls ? verified : 'disable',
-    ...(provider === 'postgres' && {
-      prepare: false,
-      connection: { application_name: 'cadre', datestyle: 'ISO', timezone: 'UTC', bytea_output: 'hex' },
-    }),
+    ...(provider === 'postgres' && { prepare: false }),
     ...(provider === 'mysql' && { foundRows: true }),
   }
 }

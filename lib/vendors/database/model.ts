@@ -25,8 +25,8 @@ export interface Receipt {
 }
 
 export interface Database extends AsyncDisposable {
-  /** The version of the server and the user, with one cheap query. */
-  about(): Promise<{ version: string; user: string | null }>
+  /** The version of the server, the user, and what the user can do in spite of a read-only query, with one cheap query. */
+  about(): Promise<{ version: string; user: string | null; risks: string[] }>
   /** The rows of a query in a read-only transaction, in batches of limited size, and at most `most` of them. */
   read(statement: Statement, most: number): AsyncGenerator<Batch, void>
   /** Executes a statement in a transaction. With a receipt it is executed only if its key is not there yet. */

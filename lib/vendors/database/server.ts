@@ -1,9 +1,15 @@
 // PostgreSQL and MySQL over Bun's client: one connection for each call.
 //
-// A query runs in a read-only transaction. PostgreSQL's rows are fetched from a cursor, so memory is limited whatever
-// their number. Bun's client has no cursor for MySQL and holds the complete result.
+// What a team wrote is sent as a prepared statement, which is one statement for the server, whatever its text contains.
+// It runs in a transaction that we begin and end, and the connection is closed afterwards. On PostgreSQL nothing is set
+// for the session or at its start, and no prepared statement has a name, so that a pooler of transactions may stand
+// between (https://www.pgbouncer.org/features.html).
 //
-// A statement runs in a transaction, so a lost connection leaves nothing behind unless it was lost at the commit.
+// A query runs in a read-only transaction. PostgreSQL's rows are fetched from a cursor, which exists for SELECT, VALUES,
+// TABLE and WITH only: COPY, which can run programs there, has none. So memory is limited whatever the number of rows.
+// Bun's client has no cursor for MySQL and holds the complete result.
+//
+// A lost connection leaves nothing behind unless it was lost at the commit.
 
 import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
@@ -14,8 +20,9 @@ import { pause, unlessAborted } from '../../wait.ts'
 import { addressesOf, firstReached, optionsOf, type Server } from './connect.ts'
 import { mysqlValue, postgresForm } from './forms.ts'
 import type { Batch, Database, Receipt, Written } from './model.ts'
+import { whyNoQuery } from './mysql-query.ts'
 import { receiptsAt } from './receipts.ts'
-import { type Statement, spotOf } from './statement.ts'
+import { SEVERAL, type Statement, spotOf } from './statement.ts'
 
 type Result = unknown[][] & Bun.SQL.ResultMetadata
 
@@ -27,6 +34,22 @@ const FIRST_ROWS = 100
 const MOST_ROWS = 5_000
 
 const CURSOR = 'DECLARE cadre_rows NO SCROLL CURSOR FOR '
+/** The forms of values that forms.ts reads, until the transaction ends, and the name in PostgreSQL's list of activity. */
+const LOCALLY = ['application_name = cadre', 'datestyle = ISO', 'timezone = UTC', 'bytea_output = hex']
+  .map(each => `; SET LOCAL ${each}`)
+  .join('')
+/**
+ * What a role of PostgreSQL can do in spite of a read-only transaction. Functions run with its rights: these of the
+ * server's files and programs, and dblink, which opens a transaction of its own.
+ */
+const RISKS: readonly [sql: string, words: string][] = [
+  [`SELECT 1 FROM pg_roles WHERE rolname = current_user AND rolsuper`, 'the role is a superuser'],
+  ...['pg_execute_server_program', 'pg_write_server_files'].map((role): [string, string] => [
+    `SELECT 1 FROM pg_roles WHERE rolname = '${role}' AND pg_has_role(oid, 'MEMBER')`,
+    `the role is a member of ${role}`,
+  ]),
+  [`SELECT 1 FROM pg_extension WHERE extname = 'dblink'`, 'the database has the extension dblink'],
+]
 /** Statements of MySQL that are undone with their transaction; others may commit by themselves. */
 const UNDONE = /^\s*(insert|update|delete|replace|with)\b/i
 
@@ -53,8 +76,7 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
     return { connection, close }
   }
   const { connection, close } = await firstReached(await addressesOf(context, access), reserved)
-  const run = (text: string, values: Json[] = [], statement?: Statement, shift = 0): Promise<Result> => {
-    const query = connection.unsafe(text, values)
+  const run = (query: Bun.SQL.Query<Result>, statement?: Statement, shift = 0): Promise<Result> => {
     const stop = () => void query.cancel().catch(() => {})
     context.signal.addEventListener('abort', stop, { once: true })
     const asked = isPostgres ? query.raw() : query.values()
@@ -62,6 +84,12 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
     const work = async () => asked
     return during(work, statement, shift).finally(() => context.signal.removeEventListener('abort', stop))
   }
+  /** Runs a text of ours, which may be several statements. */
+  const ours = (text: string) => run(connection.unsafe(text))
+  /** Runs exactly one statement: the server refuses a second one. Without values `unsafe` would send the text as `ours`. */
+  const one = (text: string, values: Json[], statement?: Statement, shift = 0) =>
+    run(values.length > 0 ? connection.unsafe(text, values) : connection(literally(text)), statement, shift)
+  const begin = () => ours(isPostgres ? `BEGIN${LOCALLY}` : 'START TRANSACTION')
   const undo = () => connection.unsafe('ROLLBACK').catch(() => {})
   const batch = (result: Result): Batch => {
     const columns = result.columns ?? []
@@ -75,11 +103,11 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
   }
 
   async function* fromCursor(statement: Statement, most: number): AsyncGenerator<Batch, void> {
-    await run('BEGIN READ ONLY')
-    await run(CURSOR + statement.text, statement.values, statement, CURSOR.length)
+    await ours(`BEGIN READ ONLY${LOCALLY}`)
+    await one(CURSOR + statement.text, statement.values, statement, CURSOR.length)
     for (let left = most, rows = FIRST_ROWS; left > 0; ) {
       const asked = Math.min(rows, left)
-      const result = await run(`FETCH FORWARD ${asked} FROM cadre_rows`)
+      const result = await ours(`FETCH FORWARD ${asked} FROM cadre_rows`)
       yield batch(result)
       if (result.length < asked) return
       left -= result.length
@@ -88,19 +116,30 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
   }
 
   async function* atOnce(statement: Statement, most: number): AsyncGenerator<Batch, void> {
-    // Set for the session, because a statement such as DROP ends the transaction before it begins.
-    await run('SET SESSION TRANSACTION READ ONLY')
-    await run(`SET sql_select_limit = ${most}, time_zone = '+00:00'`)
-    await run('START TRANSACTION')
-    yield batch(await run(statement.text, statement.values, statement))
+    const problem = whyNoQuery(statement.text)
+    if (problem !== null) {
+      const hint = 'a query must only read; use the action `execute` to write'
+      const message = `[${context.place}] \`sql\` ${problem}`
+      throw new AgentError(message, { code: 'invalid_request', hint, sent: 'no' })
+    }
+    await ours(`SET sql_select_limit = ${most}, time_zone = '+00:00'`)
+    await ours('START TRANSACTION READ ONLY')
+    yield batch(await one(statement.text, statement.values, statement))
   }
 
   const receipts = receiptsAt(isPostgres ? n => `$${n}` : () => '?')
   return {
     async about() {
-      const [row] = await run(isPostgres ? 'SELECT version(), current_user' : 'SELECT version(), current_user()')
-      const [version = '', user = ''] = row!.map(String)
-      return { version: isPostgres ? version.split(' ', 2).join(' ') : version, user }
+      if (!isPostgres) {
+        const [version = '', user = ''] = (await ours('SELECT version(), current_user()'))[0]!.map(String)
+        return { version, user, risks: [] }
+      }
+      const risky = RISKS.map(([sql]) => `EXISTS (${sql})`).join(', ')
+      const [version = '', user = '', ...found] = (await ours(`SELECT version(), current_user, ${risky}`))[0]!.map(
+        String,
+      )
+      const risks = RISKS.flatMap(([, words], at) => (found[at] === 't' ? words : []))
+      return { version: version.split(' ', 2).join(' '), user, risks }
     },
     async *read(statement, most) {
       try {
@@ -111,17 +150,18 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
     },
     async write(statement, receipt) {
       try {
-        await run(isPostgres ? 'BEGIN' : 'START TRANSACTION')
-        if (receipt && (await isThere(run(receipts.add(receipt.table), [receipt.key])))) {
+        await begin()
+        if (receipt && (await isThere(one(receipts.add(receipt.table), [receipt.key])))) {
           await undo()
           return { ...(await before(receipt)), returned: null, before: true }
         }
         if (!isPostgres && !UNDONE.test(statement.text)) sent = 'unknown'
-        const result = await run(statement.text, statement.values, statement)
-        const { affectedRows: affected } = result
-        if (receipt) await run(receipts.count(receipt.table), [affected, receipt.key])
+        const result = await one(statement.text, statement.values, statement)
+        // A block of several statements, which MariaDB takes for one, has a count for each.
+        const affected = result.affectedRows ?? null
+        if (receipt) await one(receipts.count(receipt.table), [affected, receipt.key])
         sent = 'unknown'
-        await run('COMMIT')
+        await ours('COMMIT')
         return { affected, returned: result.columns?.length ? batch(result) : null, before: false }
       } catch (error) {
         if (!context.signal.aborted) await undo()
@@ -129,8 +169,8 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
       }
     },
     async find(receipt) {
-      await run(isPostgres ? 'BEGIN' : 'START TRANSACTION')
-      const found = await isThere(run(receipts.add(receipt.table), [receipt.key]))
+      await begin()
+      const found = await isThere(one(receipts.add(receipt.table), [receipt.key]))
       await undo()
       return found ? (await before(receipt)).affected : undefined
     },
@@ -142,10 +182,18 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
   }
 
   async function before({ table, key }: Receipt): Promise<Pick<Written, 'affected'>> {
-    const [row] = await run(receipts.get(table), [key])
+    // In a transaction, because a pooler may otherwise send the parts of one statement to different servers.
+    await begin()
+    const [row] = await one(receipts.get(table), [key])
+    await undo()
     const count = row?.[0]
     return { affected: count === null || count === undefined ? null : Number(String(count)) }
   }
+}
+
+/** A text as the client takes a template without values, which it sends as a prepared statement. */
+function literally(text: string): TemplateStringsArray {
+  return Object.defineProperty([text], 'raw', { value: [text] }) as string[] & { raw: string[] }
 }
 
 /** Whether the key is in the table already, so that it could not be added. */
@@ -193,6 +241,9 @@ const STATES: readonly [state: RegExp, code: string, hint: (settings: string) =>
   [/^(40001|40P01)/, 'conflict', () => 'the transaction collided with another one; give the phase `retry`'],
   [/^(08|53|57P)/, 'unavailable', () => 'the server is starting, stopping or overloaded'],
 ]
+/** What PostgreSQL says of a statement that a cursor cannot have: a syntax error, or a feature that is not supported. */
+const NO_CURSOR = ['42601', '0A000']
+const QUERIES = 'a query is one SELECT, VALUES, TABLE or WITH that only reads; use the action `execute` for others'
 const RETRYABLE = ['conflict', 'unavailable']
 /** Codes of the client and of its TLS library. MySQL's client says the last one of a server without TLS. */
 const TLS = /TLS|CERT|SIGNATURE|SELF_SIGNED|HOSTNAME|^ERR_SSL|AUTHENTICATION_FAILED/
@@ -212,7 +263,16 @@ function explain(
   if (error instanceof AgentError || !(error instanceof Bun.SQL.SQLError || TLS.test(code))) return error
   const settings = `agents.${agent}`
   const options = { cause: error }
-  if (code.endsWith('SERVER_ERROR')) {
+  if (code.endsWith('SYNTAX_ERROR') && statement?.isSeveral) {
+    const [problem, hint] = SEVERAL
+    return new AgentError(`[${place}] ${problem}: ${message}`, {
+      ...options,
+      code: 'invalid_request',
+      sent: 'no',
+      hint,
+    })
+  }
+  if (code.endsWith('SERVER_ERROR') || code.endsWith('SYNTAX_ERROR')) {
     const state = sqlState ?? String(errno)
     const [, kind = 'rejected', hintOf] =
       STATES.find(([states]) => states.test(sqlState ? `${state}:${errno}` : state)) ?? []
@@ -220,7 +280,7 @@ function explain(
       position !== undefined && statement
         ? `, ${spotOf(statement, statement.origin(Number(position) - 1 - shift))}`
         : ''
-    const hint = hintOf?.(settings) ?? advice
+    const hint = hintOf?.(settings) ?? advice ?? (shift > 0 && NO_CURSOR.includes(state) ? QUERIES : undefined)
     return new AgentError(`[${place}] ${label}: ${message}${detail ? ` (${detail})` : ''} (SQLSTATE ${state}${spot})`, {
       ...options,
       code: kind,

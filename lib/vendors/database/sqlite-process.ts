@@ -1,5 +1,6 @@
-// The process that runs one job on a SQLite file (sqlite.ts). A read opens the file for reading only; a write is one
-// transaction, and a receipt that is there already ends it.
+// The process that runs one job on a SQLite file (sqlite.ts). A read opens the file for reading only, and runs what
+// SQLite itself says only reads (https://sqlite.org/c3ref/stmt_readonly.html). A write is one transaction, and a receipt
+// that is there already ends it.
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import { readFileSync, writeSync } from 'node:fs'
@@ -38,12 +39,19 @@ function bound(values: Json[]) {
 
 function read(database: Database, sql: string, values: Json[], most: number): void {
   using statement = database.query(sql)
+  // A file that is opened for reading does not stop VACUUM INTO another one, or ATTACH, which makes one.
+  if (!statement.readonly) throw new NoQuery('the statement does more than read')
+  if (!statement.reader) throw new NoQuery('the statement returns no rows')
   say({ columns: statement.columnNames })
   let count = 0
   for (const row of statement.iterate(...bound(values))) {
     if (count++ === most) break
     say(Object.values(row as object).map(sqliteValue))
   }
+}
+
+class NoQuery extends Error {
+  readonly code = 'SQLITE_READONLY'
 }
 
 const receipts = receiptsAt(() => '?')

@@ -7,7 +7,7 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
 import type { Json } from '../../json.ts'
 import { ownProgram } from '../../place.ts'
-import { chunksIn } from '../../stream.ts'
+import { chunksIn, textIn } from '../../stream.ts'
 import type { Access } from './access.ts'
 import type { Batch, Database, Receipt } from './model.ts'
 import { type Statement, spotOf } from './statement.ts'
@@ -31,6 +31,8 @@ export type Line =
 const PROGRAM = 'lib/vendors/database/sqlite-process.ts'
 /** Number of bytes of the process's stderr that an error quotes. */
 const QUOTED = 500
+/** What is kept of its stderr, in bytes. */
+const SAID_MOST = 64 * 1024
 
 export function openSqlite(context: AgentContext<unknown>, access: File): Database {
   const ask = async (job: Job, statement?: Statement): Promise<Json> => {
@@ -41,7 +43,7 @@ export function openSqlite(context: AgentContext<unknown>, access: File): Databa
   }
   return {
     async about() {
-      return { version: `SQLite ${await ask({ file: access.file, about: true })}`, user: null }
+      return { version: `SQLite ${await ask({ file: access.file, about: true })}`, user: null, risks: [] }
     },
     async *read(statement, most) {
       const job = { file: access.file, read: statement.text, values: statement.values, most }
@@ -79,7 +81,7 @@ async function* answersOf(
   const group = context.start(ownProgram(PROGRAM), options)
   const stop = () => group.stop()
   context.signal.addEventListener('abort', stop, { once: true })
-  const stderr = group.child.stderr.text()
+  const stderr = textIn(group.child.stderr, { most: SAID_MOST })
   try {
     for await (const texts of linesIn(group.child.stdout)) {
       yield texts.map(text => {

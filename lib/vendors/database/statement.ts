@@ -2,6 +2,7 @@
 
 import { AgentError } from '../../agent/agent-error.ts'
 import type { Json } from '../../json.ts'
+import { type Dialect, tokensOf } from './tokens.ts'
 
 export type Params = Json[] | Record<string, Json>
 
@@ -13,54 +14,45 @@ export interface Statement {
   origin(offset: number): number
   /** The text as it was written. */
   written: string
+  /** Whether it looks like more than one statement. It is said of what the database refuses, and decides nothing. */
+  isSeveral: boolean
 }
 
-/** The parts of SQL in which a name after a colon, or a semicolon, has no meaning. */
-const QUOTED = {
-  postgres: String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$`,
-  mysql: String.raw`'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|${'`'}[^${'`'}]*${'`'}|(?:--\s|#)[^\n]*|\/\*[\s\S]*?\*\/()`,
-  sqlite: String.raw`'(?:[^']|'')*'|"(?:[^"]|"")*"|${'`'}[^${'`'}]*${'`'}|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?\*\/()`,
-}
-const COMMENT = /^(--|#|\/\*)/
+/** What is wrong with more than one statement, and what to do. */
+export const SEVERAL = ['`sql` must be a single statement', 'write an entry for each statement'] as const
 
 /**
  * Reads a statement. `:name` takes the value of that name, and with a list of values the placeholders are the
- * database's own: `$1` for PostgreSQL, `?` for the others. Throws an AgentError for more than one statement, and for
- * names that do not fit the parameters.
+ * database's own: `$1` for PostgreSQL, `?` for the others. Throws an AgentError for names that do not fit the
+ * parameters, and for a second statement of SQLite, which would ignore it; servers refuse one themselves.
  */
-export function statementOf(
-  place: string,
-  provider: keyof typeof QUOTED,
-  written: string,
-  params: Params = [],
-): Statement {
+export function statementOf(place: string, provider: Dialect, written: string, params: Params = []): Statement {
   const refuse = (message: string, hint: string) =>
     new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
-  const tokens = new RegExp(`${QUOTED[provider]}|(::)|(;)|:([A-Za-z_]\\w*)|(\\S)`, 'g')
   const values: Json[] = Array.isArray(params) ? [...params] : []
   const numbers = new Map<string, number>()
   const moved: [at: number, origin: number][] = []
   let text = ''
   let end = 0
-  let ended: number | null = null
-  for (const match of written.matchAll(tokens)) {
-    const [found, , , semicolon, name] = match
-    if (ended !== null && !COMMENT.test(found) && !semicolon) {
-      throw refuse('`sql` must be a single statement', 'write an entry for each statement')
-    }
-    if (semicolon) ended ??= match.index
-    if (name === undefined || Array.isArray(params)) continue
+  let isEnded = false
+  let isSeveral = false
+  for (const token of tokensOf(written, provider)) {
+    if (token.text === ';') isEnded = true
+    else if (isEnded && token.kind !== 'comment') isSeveral = true
+    if (token.kind !== 'name' || Array.isArray(params)) continue
+    const name = token.text.slice(1)
     if (!Object.hasOwn(params, name)) {
       throw refuse(`\`sql\` uses :${name}, which is not in \`params\``, `add \`${name}\` to \`params\``)
     }
-    text += written.slice(end, match.index)
+    text += written.slice(end, token.at)
     if (provider !== 'postgres' || !numbers.has(name)) values.push(params[name]!)
     if (!numbers.has(name)) numbers.set(name, values.length)
     text += provider === 'postgres' ? `$${numbers.get(name)}` : '?'
-    end = match.index + found.length
+    end = token.at + token.text.length
     moved.push([text.length, end])
   }
-  text += written.slice(end, ended ?? undefined)
+  text += written.slice(end)
+  if (isSeveral && provider === 'sqlite') throw refuse(...SEVERAL)
   const unused = Array.isArray(params) ? undefined : Object.keys(params).find(name => !numbers.has(name))
   if (unused !== undefined)
     throw refuse(`\`sql\` does not use \`params.${unused}\``, `write :${unused} where the value belongs`)
@@ -68,7 +60,7 @@ export function statementOf(
     const [at, from] = moved.findLast(([at]) => at <= offset) ?? [0, 0]
     return from + (offset - at)
   }
-  return { text, values, origin, written }
+  return { text, values, origin, written, isSeveral }
 }
 
 /** The line and column of an offset in the written text, and the text from there on. */

@@ -1,5 +1,5 @@
 // Runs the git binary for agents: with an argument array instead of a shell, without hooks, prompts or signing, and
-// without background processes. A command that talks to a remote can reach only that one address. The credential is
+// without background processes, in a repository that is named to it. A command that talks to a remote can reach only that one address. The credential is
 // sent in a header that is passed through the environment; it never appears in an argument, a URL or .git/config.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
@@ -14,23 +14,29 @@ const SAID_MOST = 64 * 1024 * 1024
 
 /** The remote that a command may talk to. */
 export interface GitRemote {
-  /** An http(s) URL, or the name of a remote that is reached through ssh or the file system. */
+  /** An http(s) URL, an address of ssh, or the path of a folder. */
   address: string
   /** The value of the `Authorization` header for http(s). */
   authorization?: string
   /** The setting that contains the credential, for errors. */
   setting?: string
-  /**
-   * The proxy for http(s), empty for none. If it is absent, git decides; the same applies to `ssh`, the command to use
-   * as ssh.
-   */
-  proxy?: string
-  ssh?: string
+}
+
+/** Where git runs. */
+export interface Place {
+  /** The root of the work tree. */
+  root: string
+  /** Names the repository. */
+  env: Readonly<Record<string, string>>
 }
 
 export interface GitCommand {
   remote?: GitRemote
   env?: Record<string, string>
+  /** What git reads from its stdin. */
+  input?: string
+  /** Whether stdin and stdout hold names, which need not be UTF-8: each character is one byte then. */
+  bytes?: boolean
 }
 
 /**
@@ -39,17 +45,22 @@ export interface GitCommand {
  */
 export type Git = (args: readonly string[], command?: GitCommand) => Promise<string>
 
-/** A function that runs git in a folder. `trusted` allows the folder's own configuration. Needs git 2.31 or later. */
-export function gitIn(folder: string, context: AgentContext<unknown>, { trusted = false } = {}): Git {
-  return async (args, { remote, env = {} } = {}) => {
+/** A function that runs git in a work tree. Needs git 2.31 or later. */
+export function gitIn({ root, env: place }: Place, context: AgentContext<unknown>): Git {
+  return async (args, { remote, env = {}, input, bytes = false } = {}) => {
     if (context.signal.aborted) throw stopped(args[0]!)
-    const group = start(args, context, { cwd: folder, env: { ...environment(context.env, remote, trusted), ...env } })
+    const encoding = bytes ? 'latin1' : 'utf8'
+    const group = start(args, context, {
+      cwd: root,
+      env: { ...environment(context.env, remote), ...place, ...env },
+      ...(input !== undefined && { input: Buffer.from(input, encoding) }),
+    })
     const { child, stop } = group
     context.signal.addEventListener('abort', stop, { once: true })
     try {
       const [stdout, stderr, code] = await Promise.all([
-        textOf(child.stdout, stop),
-        textOf(child.stderr, stop),
+        textOf(child.stdout, stop, encoding),
+        textOf(child.stderr, stop, 'utf8'),
         child.exited,
       ])
       if (context.signal.aborted) throw stopped(args[0]!)
@@ -80,7 +91,11 @@ export async function answerOr<T>(no: T, asked: Promise<T>): Promise<T> {
 }
 
 /** Reads all of git's output. The size is limited, because the remote decides how much it lists. */
-async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Promise<string> {
+async function textOf(
+  stream: ReadableStream<Uint8Array>,
+  stop: () => void,
+  encoding: 'utf8' | 'latin1',
+): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of chunksIn(stream)) {
@@ -91,13 +106,13 @@ async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Pro
     }
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return Buffer.concat(chunks).toString(encoding)
 }
 
 function start(
   args: readonly string[],
   context: AgentContext<unknown>,
-  place: { cwd: string; env: Record<string, string> },
+  place: { cwd: string; env: Record<string, string>; input?: Uint8Array },
 ) {
   try {
     return context.start(['git', ...args], place)
@@ -107,19 +122,14 @@ function start(
   }
 }
 
-function environment(
-  base: Readonly<Record<string, string>>,
-  remote: GitRemote | undefined,
-  trusted: boolean,
-): Record<string, string> {
+function environment(base: Readonly<Record<string, string>>, remote: GitRemote | undefined): Record<string, string> {
   const overHttp = remote !== undefined && /^https?:/.test(remote.address)
-  const config = [...CONFIG, ...(trusted ? [] : UNTRUSTED), ...(overHttp ? pinned(remote) : [])]
+  const config = [...CONFIG, ...(overHttp ? pinned(remote) : [])]
   return {
     ...base,
     LC_ALL: 'C',
     GIT_TERMINAL_PROMPT: '0',
-    ...(remote?.ssh && { GIT_SSH_COMMAND: remote.ssh }),
-    GIT_ALLOW_PROTOCOL: overHttp ? new URL(remote.address).protocol.slice(0, -1) : remote ? 'ssh:file' : 'none',
+    GIT_ALLOW_PROTOCOL: protocolOf(remote),
     GIT_CONFIG_COUNT: String(config.length),
     ...Object.fromEntries(
       config.flatMap(([key, value], at) => [
@@ -128,6 +138,13 @@ function environment(
       ]),
     ),
   }
+}
+
+/** The only protocol that git may speak: `none` for a command without a remote. */
+function protocolOf(remote: GitRemote | undefined): string {
+  if (remote === undefined) return 'none'
+  if (remote.address.startsWith('/')) return 'file'
+  return /^(https?):/.exec(remote.address)?.[1] ?? 'ssh'
 }
 
 /** Settings that override the configuration files of the system, the user and the repository. */
@@ -148,14 +165,11 @@ const CONFIG: readonly [key: string, value: string][] = [
   ['http.lowSpeedTime', '60'],
 ]
 
-/** git runs the value of this setting in a shell. `:` does nothing, so no commits of another repository are listed. */
-const UNTRUSTED: readonly [key: string, value: string][] = [['core.alternateRefsCommand', ':']]
-
 /**
  * Settings for exactly one URL. The complete URL is the most specific key, so no other setting can redirect this remote
  * or its credential.
  */
-function pinned({ address, authorization, proxy }: GitRemote): [key: string, value: string][] {
+function pinned({ address, authorization }: GitRemote): [key: string, value: string][] {
   return [
     [`url.${address}.insteadOf`, address],
     [`url.${address}.pushInsteadOf`, address],
@@ -165,15 +179,11 @@ function pinned({ address, authorization, proxy }: GitRemote): [key: string, val
     // The general setting does not remove helpers that are configured for an address.
     [`credential.${address}.helper`, ''],
     // An address without TLS is on this machine, and a proxy could read the credential.
-    ...proxied(address, address.startsWith('http:') ? '' : proxy),
+    ...(address.startsWith('http:') ? [[`http.${address}.proxy`, ''] as [string, string]] : []),
     // The empty value comes first: it removes headers that are configured elsewhere, such as the token of a CI system.
     [`http.${address}.extraHeader`, ''],
     ...(authorization ? [[`http.${address}.extraHeader`, `Authorization: ${authorization}`] as [string, string]] : []),
   ]
-}
-
-function proxied(address: string, proxy: string | undefined): [key: string, value: string][] {
-  return proxy === undefined ? [] : [[`http.${address}.proxy`, proxy]]
 }
 
 /** The meaning of git's messages in the C locale. The first match counts. */

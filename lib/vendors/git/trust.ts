@@ -1,14 +1,15 @@
-// Checks the configuration of a repository. A folder that was unpacked, copied or changed by a command may have its own
-// configuration, which could make git run a program with access to the credential, or redirect the connection. Settings
-// that command.ts cannot override are refused here, unless the operator trusts the folder.
+// What a repository may say in its own configuration. A folder that was unpacked, copied or changed by a command has one
+// that somebody else wrote, and git takes programs, folders and addresses from it. A few keys are harmless; any other
+// needs the trust of the operator, so that a key that a later version of git reads is none that we forgot.
 
-import { existsSync } from 'node:fs'
-import { realpath } from 'node:fs/promises'
-import { join } from 'node:path'
+import { realpath, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
+import { openPlain } from '../../agent/hashed-file.ts'
 import { fromHome } from '../../home-path.ts'
-import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
+import { oneLine } from '../../one-line.ts'
+import { gitIn } from './command.ts'
 
 export interface Trust {
   folders: readonly string[]
@@ -16,26 +17,22 @@ export interface Trust {
   setting: string
 }
 
-/** The configuration scopes that belong to the repository. The others belong to the system and the user. */
-const REPOSITORYS = ['local', 'worktree']
+/** Larger files are not read: a configuration has a few hundred bytes. */
+const CONFIG_MOST = 1024 * 1024
 
-const RUNS = 'which makes git run a program'
-const LEADS = 'which decides where the credential is sent'
-
-/** Refused keys, in lower case. Any other key is harmless, or overridden by command.ts. */
-const REFUSED: readonly [key: RegExp, does: string][] = [
-  // A program that stays in the background could read the environment of a later push.
-  [/^filter\.(.*\.)?(clean|smudge|process)$/, RUNS],
-  [/^hook\.(.*\.)?command$/, RUNS],
-  [/^lfs\.(customtransfer|extension)\./, RUNS],
-  [/^lfs\.(.*\.)?standalonetransferagent$/, RUNS],
-  [/^remote\.(.*\.)?(uploadpack|receivepack|vcs)$/, RUNS],
-  // The condition may become true later, when another branch is checked out.
-  [/^includeif\.onbranch:/, 'which adds settings that cannot be checked in advance'],
-  // git uses a remote whose name is an address in place of that address.
-  [/^remote\..*:\/\//, LEADS],
-  [/^http\.(.*\.)?(ssl(cainfo|capath|backend)|proxyssl\w+|schannel\w+|curloptresolve)$/, LEADS],
-  [/^fetch\.bundleuri$/, 'which makes git fetch from another address'],
+/** Harmless keys, in lower case: what `git init`, `clone`, `switch`, `remote` and `submodule` write. */
+const HARMLESS: readonly RegExp[] = [
+  /^core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)$/,
+  /^extensions\.(objectformat|relativeworktrees)$/,
+  // git takes a remote whose name is an address in place of that address.
+  /^remote\.[^:]*\.(url|pushurl|fetch|push|mirror|prune|prunetags|tagopt|skipdefaultupdate|skipfetchall|gh-resolved)$/,
+  /^remote\.pushdefault$/,
+  /^branch\./,
+  /^user\.(name|email|signingkey|useconfigonly)$/,
+  /^submodule\.(.*\.)?(url|active|branch)$/,
+  /^lfs\.repositoryformatversion$/,
+  // No command here asks for them.
+  /^(push\.default|status\.showuntrackedfiles)$/,
 ]
 
 /** Whether the folder is one of the trusted folders or lies below one. Links are followed. */
@@ -48,64 +45,61 @@ export async function isTrusted(folder: string, trusted: readonly string[]): Pro
   return false
 }
 
-/**
- * Throws an AgentError with `sent: 'no'` when the repository, or a submodule in the folder, has a setting that is
- * refused.
- */
-export async function checkConfig(
-  folder: string,
-  remote: GitRemote,
-  { setting }: Pick<Trust, 'setting'>,
-  context: AgentContext<unknown>,
-): Promise<void> {
-  const git = gitIn(folder, context)
-  const listed = (await git(['config', '--list', '--show-scope', '-z'])).split('\0')
-  for (let at = 0; at + 1 < listed.length; at += 2) {
-    if (!REPOSITORYS.includes(listed[at]!)) continue
-    const [key = '', ...value] = listed[at + 1]!.split('\n')
-    const does = doesWhat(key, value.join('\n'), remote)
-    if (does) throw refusal(context, folder, setting, key, does)
-  }
-  for (const path of await submodulesOf(git)) {
-    const below = join(folder, path)
-    if (existsSync(join(below, '.git'))) await checkConfig(below, remote, { setting }, context)
-  }
-}
-
-function doesWhat(key: string, value: string, { address }: GitRemote): string | undefined {
-  const name = key.toLowerCase()
-  // command.ts sets the longest possible key. For two keys of the same length git prefers the one of the repository.
-  if (/^url\..*\.(push)?insteadof$/.test(name) && value === address) return LEADS
-  return REFUSED.find(([pattern]) => pattern.test(name))?.[1]
-}
-
-/** The submodules of the folder. `git add` reads them and obeys their configuration. */
-async function submodulesOf(git: Git): Promise<string[]> {
-  const entries = (await git(['ls-files', '--stage', '-z', '--', '.'])).split('\0')
-  return entries.flatMap(entry => (entry.startsWith('160000 ') ? [entry.slice(entry.indexOf('\t') + 1)] : []))
-}
-
-function refusal(
+/** The error for what only a trusted folder may have. Its hint is the line for settings.yml. */
+export function untrusted(
   { agent, place }: AgentContext<unknown>,
+  { setting }: Pick<Trust, 'setting'>,
   folder: string,
-  setting: string,
-  key: string,
-  does: string,
+  message: string,
+  instead?: string,
 ): AgentError {
-  const message = `[${place}] the repository's own configuration has ${key}, ${does}`
-  const trust = `agents.${agent}.${setting}: [${JSON.stringify(folder)}]`
-  const hint = `remove it with git config --unset-all ${key}, or set it with git config --global, or trust the folder in settings.yml: ${trust}`
-  return new AgentError(message, { code: 'invalid_request', hint, sent: 'no' })
+  const trust = `trust the folder in settings.yml: agents.${agent}.${setting}: [${JSON.stringify(folder)}]`
+  const hint = instead ? `${instead}, or ${trust}` : trust
+  return new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
 /**
- * The remote with the proxy and ssh command that the configuration of the system and the user give for it. The
- * repository's own configuration is ignored.
+ * Copies the file `config` of a repository to `copy`, and throws an AgentError if the copy has more than harmless keys.
+ * git is to read the copy, so that nobody changes what was judged. Returns the values of `core.worktree`, which are all
+ * `root`.
  */
-export async function ownWay(folder: string, remote: GitRemote, context: AgentContext<unknown>): Promise<GitRemote> {
-  const git = gitIn(folder, context)
-  // A GIT_DIR that is not a repository, so that its configuration is not read.
-  const ask = (...args: string[]) => answerOr('', git(['config', ...args], { env: { GIT_DIR: '/dev/null' } }))
-  if (!/^https?:/.test(remote.address)) return { ...remote, ssh: (await ask('--get', 'core.sshCommand')) || 'ssh' }
-  return { ...remote, proxy: await ask('--get-urlmatch', 'http.proxy', remote.address) }
+export async function judgedCopy(
+  { root, gitDir, commonDir }: { root: string; gitDir: string; commonDir: string },
+  copy: string,
+  trust: Pick<Trust, 'setting'>,
+  context: AgentContext<unknown>,
+): Promise<string[]> {
+  await writeFile(copy, await textOf(join(commonDir, 'config')), { mode: 0o600 })
+  // No repository, so that no other configuration of one is read.
+  const git = gitIn({ root: resolve(copy, '..'), env: { GIT_DIR: '/dev/null' } }, context)
+  const listed = await git(['config', '--file', copy, '--no-includes', '--list', '-z'])
+  const worktrees: string[] = []
+  for (const entry of listed.split('\0').filter(Boolean)) {
+    const [key = '', ...value] = entry.split('\n')
+    const name = key.toLowerCase()
+    if (name === 'core.worktree') {
+      const leads = await realpath(resolve(gitDir, value.join('\n'))).catch(() => null)
+      if (leads !== root) throw refusal(key, root, trust, context)
+      worktrees.push(leads)
+    } else if (!HARMLESS.some(each => each.test(name))) throw refusal(key, root, trust, context)
+  }
+  return worktrees
+}
+
+async function textOf(file: string): Promise<Buffer> {
+  await using handle = await openPlain(file)
+  const { size } = await handle.stat()
+  const bytes = Buffer.alloc(Math.min(size, CONFIG_MOST))
+  const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0)
+  return bytes.subarray(0, bytesRead)
+}
+
+function refusal(key: string, root: string, trust: Pick<Trust, 'setting'>, context: AgentContext<unknown>): AgentError {
+  // Part of the key is any text, which is no word of a command that a person may paste.
+  const isPlain = /^[\w.:/*-]+$/.test(key)
+  const shown = isPlain ? key : JSON.stringify(oneLine(key))
+  const message = `the repository's own configuration has ${shown}, which is more than remotes, branches and a user`
+  const instead = 'set it with git config --global'
+  const removal = isPlain ? `remove it with git config --unset-all ${key}, or ${instead}` : instead
+  return untrusted(context, trust, root, message, removal)
 }

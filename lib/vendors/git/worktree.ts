@@ -1,13 +1,21 @@
 // A folder of a git repository as the source of a pull request: its remote, its branch, and how changes are committed
 // and pushed. Commits contain only files of the folder, pushes never overwrite commits, and the credential is sent only
 // to its own host.
+//
+// What is committed is the list of changes that `git status` gives. `git commit -- FOLDER` would follow a link that
+// stands where the last commit has a folder, and commit files of the folder that it leads to.
 
+import { isUtf8 } from 'node:buffer'
+import { copyFile, lstat, realpath } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
 import { basicAuth } from '../../agent/json-api.ts'
+import { oneLine } from '../../one-line.ts'
+import { type Checkout, openCheckout } from './checkout.ts'
 import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
-import { checkConfig, isTrusted, ownWay, type Trust } from './trust.ts'
+import { isTrusted, type Trust, untrusted } from './trust.ts'
 
 export interface WorktreeRequest {
   /** The path of the folder, as for `context.folder`. */
@@ -25,7 +33,8 @@ export interface WorktreeRequest {
   trusted: Trust
 }
 
-export interface Worktree {
+export interface Worktree extends AsyncDisposable {
+  checkout: Checkout
   /** The value of `context.place`, for messages. */
   at: string
   git: Git
@@ -41,9 +50,16 @@ export interface Worktree {
   current: string
   /** The branches of the remote, with their commits. */
   heads: Repository['heads']
-  changed: boolean
+  /** The changes of the folder; null if there are none. */
+  changes: Changes | null
   /** Whether HEAD has commits that the base lacks. */
   ahead: boolean
+}
+
+/** Paths below the root, with a character for each byte and NUL behind each. */
+interface Changes {
+  removed: string
+  present: string
 }
 
 export interface Repository {
@@ -61,14 +77,26 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
     const hint = `clone it first (git clone ${request.folder}), and set project_dir to the folder`
     throw refusal(at, 'project_dir must be a folder on this machine, not an address', hint)
   }
-  const folder = await context.folder(request.folder)
-  const trusted = await isTrusted(folder, request.trusted.folders)
-  const git = gitIn(folder, context, { trusted })
+  const checkout = await openCheckout(await context.folder(request.folder), request.trusted, context)
+  try {
+    return { ...(await read(checkout, request, context)), [Symbol.asyncDispose]: checkout[Symbol.asyncDispose] }
+  } catch (error) {
+    await checkout[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+async function read(checkout: Checkout, request: WorktreeRequest, context: AgentContext<unknown>) {
+  const at = context.place
+  const git = gitIn(checkout, context)
+  await checkSubmodules(at, git, checkout)
   const reached = async (remote: string) => {
-    const found = placeOf(at, await addressOf(at, git, remote), { ...request, remote })
+    const address = await addressOf(at, git, remote)
+    const place =
+      kindOf(address) === 'folder'
+        ? await folderOf(address, remote, checkout, request.trusted, context)
+        : placeOf(at, address, { ...request, remote })
     await checkCommit(at, git)
-    if (!trusted) await checkConfig(folder, found.remote, request.trusted, context)
-    const place = trusted ? found : { ...found, remote: await ownWay(folder, found.remote, context) }
     return { ...place, ...(await headsOf(git, place.remote)) }
   }
   const { standard, ...place } = await reached(request.remote)
@@ -85,19 +113,17 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
   const tip = heads.get(base)
   if (!tip) throw refusal(at, `the remote has no branch ${base}`, 'push that branch first, or set another base_branch')
   await obtain(git, place.remote, base, tip)
-  // Changes inside a submodule must be committed in the submodule's own repository.
-  const status = ['status', '--porcelain', '--untracked-files=normal', '--ignore-submodules=dirty', '--', '.']
-  const changed = (await git(status)) !== ''
-  if (changed) await checkNested(at, git)
+  const changes = await changesOf(at, git, checkout)
   return {
     ...place,
     at,
     git,
+    checkout,
     target,
     base,
     branch,
     current,
-    changed,
+    changes,
     ahead: await hasMore(git, [tip, 'HEAD']),
   }
 }
@@ -107,21 +133,91 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
  * push. A repeated call without new changes does nothing.
  */
 export async function commitAndPush(tree: Worktree, message: string): Promise<string | null> {
-  const { git, branch, changed, ahead } = tree
+  const { git, branch, changes, ahead, checkout } = tree
   const { remote, heads } = tree.target
-  if (!changed && !ahead) return null
+  if (!changes && !ahead) return null
   if (branch !== tree.current) await checkOut(tree)
-  if (changed) {
-    await git(['add', '--all', '--', '.'])
-    const env = await identity(git)
-    await git(['commit', '--quiet', '--no-verify', `--message=${message}`, '--', '.'], { env })
+  const isNew = changes !== null && (await commit(tree, changes, message))
+  if (!isNew && !ahead) return null
+  const last = await headOf(tree)
+  // What a command did in the meantime is not pushed.
+  await checkout.check()
+  if (heads.get(branch) !== last) {
+    await git(['push', '--quiet', '--', remote.address, `${last}:refs/heads/${branch}`], { remote })
   }
-  const commit = await headOf(tree)
-  if (heads.get(branch) !== commit) {
-    await git(['push', '--quiet', '--', remote.address, `${commit}:refs/heads/${branch}`], { remote })
-  }
-  return commit
+  return last
 }
+
+/** Commits the changes, on top of HEAD and of nothing else that the index has. False if that changes no content. */
+async function commit({ at, git, checkout }: Worktree, changes: Changes, message: string): Promise<boolean> {
+  const text = cleaned(message)
+  if (text === '') throw refusal(at, 'the commit has an empty message', 'set `commit_message`')
+  await stage(git, changes)
+  // With the times of the files, so that git reads only those that changed.
+  const index = join(checkout.scratch, 'index')
+  await copyFile(join(checkout.gitDir, 'index'), index)
+  const env = { GIT_INDEX_FILE: index }
+  const head = await git(['rev-parse', 'HEAD'])
+  await git(['read-tree', '--reset', head], { env })
+  await stage(git, changes, env)
+  const tree = await git(['write-tree'], { env })
+  if (tree === (await git(['rev-parse', `${head}^{tree}`]))) return false
+  const made = await git(['commit-tree', tree, '-p', head, '-F', '-'], { env: await identity(git), input: text })
+  // Fails if HEAD has moved since.
+  await git(['update-ref', '-m', `commit: ${oneLine(text)}`, 'HEAD', made, head])
+  return true
+}
+
+/** Puts the changes into an index. git refuses a path behind a link, and links are put there as links. */
+async function stage(git: Git, { removed, present }: Changes, env: Record<string, string> = {}): Promise<void> {
+  const update = (input: string, ...how: string[]) =>
+    input === '' ? null : git(['update-index', '-z', ...how, '--stdin'], { env, input, bytes: true })
+  await update(removed, '--force-remove')
+  // What is gone by now is removed.
+  await update(present, '--add', '--replace', '--remove')
+}
+
+/** The message as `git commit` cleans it: no blanks at the end of lines, and one blank line at most. */
+function cleaned(message: string): string {
+  const lines = message.split(/\r?\n/).map(line => line.trimEnd())
+  const text = lines
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .replace(/^\n+|\n+$/g, '')
+  return text && `${text}\n`
+}
+
+/** The changes of the folder, staged or not. A change inside a submodule belongs to that, and is none here. */
+async function changesOf(at: string, git: Git, { path, gitDir }: Checkout): Promise<Changes | null> {
+  const how = ['--porcelain', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=dirty']
+  const listed = await git(['status', ...how, '--', path], { bytes: true })
+  const entries = listed.split('\0').filter(Boolean)
+  if (entries.length === 0) return null
+  const changes = { removed: '', present: '' }
+  for (const entry of entries) {
+    const [index, file, name] = [entry[0], entry[1], entry.slice(3)]
+    const shown = oneLine(Buffer.from(name, 'latin1').toString())
+    if (index === 'U' || file === 'U' || /^(AA|DD)/.test(entry))
+      throw refusal(at, `${shown} has conflicts`, 'resolve them and finish the merge')
+    // git would commit it as a link that nobody else can follow.
+    if (name.endsWith('/'))
+      throw refusal(at, `${shown} must not be a separate repository`, 'add it to .gitignore, or make it a submodule')
+    const isGone = file === 'D' || (index === 'D' && file === ' ')
+    changes[isGone ? 'removed' : 'present'] += `${name}\0`
+  }
+  for (const [name, what] of UNFINISHED) {
+    if (await lstat(join(gitDir, name)).catch(() => null))
+      throw refusal(at, `a ${what} has not been finished in the folder`, `finish it, or git ${what} --abort`)
+  }
+  return changes
+}
+
+/** What git is in the middle of, by a file that it has then: its commit has a second parent, or another author. */
+const UNFINISHED = [
+  ['MERGE_HEAD', 'merge'],
+  ['CHERRY_PICK_HEAD', 'cherry-pick'],
+  ['REVERT_HEAD', 'revert'],
+] as const
 
 export function headOf({ git }: Worktree): Promise<string> {
   return git(['rev-parse', 'HEAD'])
@@ -181,12 +277,15 @@ async function checkCommit(at: string, git: Git): Promise<void> {
     throw refusal(at, 'the repository has no commit', 'fetch and check out the branch that the changes are based on')
 }
 
-/** Refuses a nested repository, because git would commit it as a link that nobody else can follow. */
-async function checkNested(at: string, git: Git): Promise<void> {
-  const untracked = await git(['ls-files', '--others', '--exclude-standard', '-z', '--', '.'])
-  const nested = untracked.split('\0').find(name => name.endsWith('/'))
-  if (nested)
-    throw refusal(at, `${nested} must not be a separate repository`, 'add it to .gitignore, or make it a submodule')
+/** git reads the commits that submodules have, so their repositories are judged, too. */
+async function checkSubmodules(at: string, git: Git, { path, checkBelow }: Checkout): Promise<void> {
+  const entries = (await git(['ls-files', '--stage', '-z', '--', path], { bytes: true })).split('\0')
+  for (const entry of entries) {
+    if (!entry.startsWith('160000 ')) continue
+    const name = Buffer.from(entry.slice(entry.indexOf('\t') + 1), 'latin1')
+    if (!isUtf8(name)) throw refusal(at, 'the name of a submodule is not UTF-8', 'rename the submodule')
+    await checkBelow(name.toString())
+  }
 }
 
 async function checkName(at: string, git: Git, name: string): Promise<void> {
@@ -223,40 +322,79 @@ async function addressOf(at: string, git: Git, remote: string): Promise<string> 
   )
 }
 
-/** How the remote at `address` is reached, and the owner and name of its repository. */
-function placeOf(at: string, address: string, { remote, host, login }: WorktreeRequest) {
-  const url = /^(https?|ssh):\/\//i.test(address) ? URL.parse(address) : null
-  const scp = url || address.includes('://') ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
-  const found = url?.hostname ?? scp?.[1]?.toLowerCase()
-  const [owner, repo] = (url?.pathname ?? scp?.[2] ?? address)
+/** What git takes an address for: see url_is_local_not_ssh() and transport_get() of git. */
+function kindOf(address: string): 'http' | 'ssh' | 'folder' | null {
+  if (/^https?:\/\//i.test(address)) return 'http'
+  if (/^(ssh|git\+ssh|ssh\+git):\/\//.test(address)) return 'ssh'
+  if (address.startsWith('file:///')) return 'folder'
+  if (/^[A-Za-z0-9+.-]*::/.test(address) || address.includes('://')) return null
+  return /^[^/]*:/.test(address) ? 'ssh' : 'folder'
+}
+
+/** A folder as remote. git runs its hooks there, and obeys its configuration. */
+async function folderOf(
+  address: string,
+  remote: string,
+  { root, trusted }: Checkout,
+  trust: Trust,
+  context: AgentContext<unknown>,
+) {
+  const path = address.startsWith('file://') ? decodeURIComponent(address.slice('file://'.length)) : address
+  const folder = await realpath(resolve(root, path)).catch(() => resolve(root, path))
+  const what = `remote ${remote} is the folder ${folder}, whose hooks git would run`
+  const instead = 'set the address of the repository with `git remote set-url`'
+  if (!trusted && !(await isTrusted(folder, trust.folders).catch(() => false)))
+    throw untrusted(context, trust, folder, what, instead)
+  return { ...namesIn(context.place, path, remote), remote: { address: folder } }
+}
+
+/** The owner and the name of a repository: the last two segments of its address. */
+function namesIn(at: string, path: string, remote: string): { owner: string; repo: string } {
+  const [owner, repo] = path
     .replace(/\/+$/, '')
     .replace(/\.git$/, '')
     .split('/')
     .filter(Boolean)
     .slice(-2)
-  if (!owner || !repo)
+  if (owner && repo) return { owner, repo }
+  throw refusal(
+    at,
+    `the address of remote ${remote} does not name a repository`,
+    'the address must end with <owner>/<repository>',
+  )
+}
+
+/** How the remote at `address` is reached, and the owner and name of its repository. */
+function placeOf(at: string, address: string, { remote, host, login }: WorktreeRequest) {
+  const kind = kindOf(address)
+  if (kind === null)
     throw refusal(
       at,
-      `the address of remote ${remote} does not name a repository`,
-      'the address must end with <owner>/<repository>',
+      `remote ${remote} must be reached by https or ssh`,
+      'set such an address with `git remote set-url`',
     )
-  const overHttp = url !== null && url.protocol !== 'ssh:'
+  const url = address.includes('://') ? URL.parse(address) : null
+  const scp = url ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
+  const found = url?.hostname ?? scp?.[1]?.toLowerCase()
+  const { owner, repo } = namesIn(at, url?.pathname ?? scp?.[2] ?? '', remote)
+  const overHttp = kind === 'http'
   if (found !== host) {
-    if (!overHttp) return { owner, repo, remote: { address: remote } }
+    if (!overHttp) return { owner, repo, remote: { address } }
     throw refusal(
       at,
       `remote ${remote} must be on ${host}, where the credential belongs, but it is on ${found}`,
       'check base_url',
     )
   }
-  if (overHttp && url.protocol === 'http:' && !isLoopback(host)) {
+  if (url?.protocol === 'http:' && !isLoopback(host)) {
     throw refusal(
       at,
       `remote ${remote} must use https, because http would expose the credential`,
       'set an https address with `git remote set-url`',
     )
   }
-  const reached = overHttp ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
+  const reached =
+    overHttp && url ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
   const authorization = basicAuth(login.user, login.password)
   return { owner, repo, remote: { address: reached, authorization, setting: login.setting } }
 }

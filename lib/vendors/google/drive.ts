@@ -19,6 +19,14 @@ export interface DriveSettings {
 }
 export type DriveContext = AgentContext<DriveSettings>
 
+const API = 'https://www.googleapis.com'
+const TOKENS = 'https://oauth2.googleapis.com/token'
+
+/** The addresses of Drive and of its tokens, where the settings name no others. */
+export function driveAddresses(): readonly string[] {
+  return [API, TOKENS]
+}
+
 /**
  * Sends a request and returns a reply with status 200–299 or 308. For any other status it throws the error of
  * `explain`, after a new token did not help.
@@ -30,8 +38,8 @@ export async function driveRequest(
   options: FetchOptions = {},
 ): Promise<Response> {
   const { credentials_file: file, auth_mode: mode = 'service_account', subject, base_url } = context.settings
-  const base = (base_url ?? 'https://www.googleapis.com').replace(/\/+$/, '')
-  const tokenUri = base_url ? `${base}/token` : 'https://oauth2.googleapis.com/token'
+  const base = (base_url ?? API).replace(/\/+$/, '')
+  const tokenUri = base_url ? `${base}/token` : TOKENS
   let renew = false
   for (;;) {
     const account = { file, mode, subject, scope: SCOPE, tokenUri }

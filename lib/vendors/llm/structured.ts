@@ -1,13 +1,17 @@
 // JSON replies: the form of a schema that a vendor accepts, and the check of what the model wrote.
 
+import type { Detail } from '../../error.ts'
+import { schemaProblems, valueProblems } from '../../foreign-schema.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
-import { problems } from '../../schema.ts'
+import { Refusal, Work } from '../../work.ts'
 
 /** Keywords that Anthropic's structured outputs refuse. They are checked here when the reply has come. */
 const REFUSED = [
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength'],
   ...['minItems', 'maxItems', 'uniqueItems', 'minProperties', 'maxProperties'],
 ]
+/** Maximum number of instructions of all patterns of a schema. */
+const PATTERNS_MOST = 20_000
 /** Keywords whose values are schemas by name. */
 const BY_NAME = ['properties', '$defs', 'definitions', 'patternProperties']
 
@@ -45,7 +49,7 @@ export function isStrict(schema: Json): boolean {
 
 /**
  * The JSON value of a reply, or what is wrong with it. A value in a Markdown code block is accepted, because models
- * without a structured form like to write one. Throws for a schema that cannot be used.
+ * without a structured form like to write one. A value that takes too long to judge has a problem, too.
  */
 export function readJson(schema: JsonObject, text: string): { value: Json } | { problem: string } {
   const [, inner = text] = /^\s*```\w*\n([\s\S]*?)\n?```\s*$/.exec(text) ?? []
@@ -55,7 +59,25 @@ export function readJson(schema: JsonObject, text: string): { value: Json } | { 
   } catch {
     return { problem: 'it is not JSON' }
   }
-  const wrong = problems(schema, value).slice(0, 5)
-  if (wrong.length === 0) return { value }
-  return { problem: wrong.map(({ path, message }) => `${path || 'it'} ${message}`).join('; ') }
+  let wrong: Detail[]
+  try {
+    wrong = valueProblems(schema, value)
+  } catch (error) {
+    if (error instanceof Refusal) return { problem: `it cannot be judged: ${error.message}` }
+    throw error
+  }
+  return wrong.length === 0 ? { value } : { problem: told(wrong, 'it') }
+}
+
+/** What is wrong with a schema; null if nothing is. A schema whose patterns take too long to read is wrong. */
+export function whyNoSchema(schema: JsonObject): string | null {
+  const wrong = schemaProblems(schema, new Work(PATTERNS_MOST))
+  return wrong.length === 0 ? null : told(wrong, 'the schema')
+}
+
+function told(problems: readonly Detail[], whole: string): string {
+  return problems
+    .slice(0, 5)
+    .map(({ path, message }) => `${path || whole} ${message}`)
+    .join('; ')
 }

@@ -88,6 +88,13 @@ export function bucketAt(
   return { address, region, isAws }
 }
 
+/** The addresses at which `bucketAt` places buckets, whatever their names and regions are. */
+export function storeAddresses({ endpoint }: Pick<StoreSettings, 'endpoint'>): readonly string[] {
+  const given = endpoint === undefined ? null : URL.parse(endpoint)
+  if (given && !AWS.test(given.hostname)) return [given.origin, `${given.protocol}//*.${given.host}`]
+  return ['', '.cn'].flatMap(end => [`https://s3.*.amazonaws.com${end}`, `https://*.s3.*.amazonaws.com${end}`])
+}
+
 /** The region in an address of AWS. */
 export function regionIn(address: string | null): string | undefined {
   return AWS.exec(URL.parse(address ?? '')?.hostname ?? '')?.[2]

@@ -1,6 +1,6 @@
 // The exports of lib/vendors/s3: objects of an S3-compatible store.
 
 export { objectsPage, type StoredObject } from './listing.ts'
-export { bucketAt, bucketIn, whyNoPlace } from './place.ts'
+export { bucketAt, bucketIn, storeAddresses, whyNoPlace } from './place.ts'
 export { type Place, storeRequest, urlOf } from './request.ts'
 export { download, infoOf, upload } from './transfer.ts'

@@ -158,8 +158,11 @@ async function* blocksOf(body: NonNullable<Response['body']>, separator: string)
   }
 }
 
-/** As `eventStream` of the server writes one. */
-const EVENT = /^(?:id: (.*)\n)?event: (.*)\ndata: (.*)$/m
+/**
+ * As `eventStream` of the server writes one. Lines end at a line feed alone: in a text of JSON, U+2028 and U+2029 stand as
+ * they are.
+ */
+const EVENT = /^(?:id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)$/m
 
 /** The events of a run until it ends. Throws when the connection is lost. */
 export async function* events(runId: string, last: string | null, signal: AbortSignal) {

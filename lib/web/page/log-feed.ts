@@ -87,7 +87,8 @@ export class LogFeed {
           const { lines } = await call('GetLogs', { run_id, after_seq: this.lines.last(run_id), limit: PAGE })
           if (signal.aborted) return
           this.lines.add({ run_id, lines })
-          if (lines.length < PAGE) break
+          // A reply has fewer lines than were asked for when they are long.
+          if (lines.length === 0) break
         }
         this.error.value = null
       } catch (thrown) {

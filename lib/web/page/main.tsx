@@ -1,6 +1,7 @@
 // The dashboard: its frame, and which page an address shows.
 
 import './style.css'
+import './texts.ts'
 import { render } from 'preact'
 import { Agents } from './agents.tsx'
 import { Bar, NoPage } from './frame.tsx'

@@ -1,5 +1,6 @@
 // The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
 
+import { sizeText } from '../../size.ts'
 import { call } from './api.ts'
 import { Attempts, partsOf, Receipts, readyAt } from './attempts.tsx'
 import { Axis, Bar, Legend, scaleOf } from './bar.tsx'
@@ -82,8 +83,19 @@ function aboutOf(phase: Phase): string {
   return parts.filter(Boolean).join(' · ')
 }
 
-function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live }) {
-  const { name, depends_on, started_at, error, text, data, files, sub_runs } = phase
+/** The phase with its text and data, which a reply for all phases has no room for if they are large. */
+function useWhole(phase: Phase, { run_id }: Detail): Phase {
+  const isCut = phase.text_bytes !== undefined || phase.data_bytes !== undefined
+  const key = `phase ${run_id} ${phase.name} ${phase.attempt} ${phase.state}`
+  const found = useLoaded(isCut ? key : 'no phase', async () =>
+    isCut ? await call('GetPhases', { run_id, phase: phase.name }) : null,
+  )
+  return (isCut && found.data?.phases[0]) || phase
+}
+
+function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: Live }) {
+  const phase = useWhole(told, run)
+  const { name, depends_on, started_at, error, text, data, files, sub_runs, sub_runs_more } = phase
   const { attempts, written } = live.history.value
   const earlier = attempts.filter(each => each.phase === name)
   const wrote = written.filter(each => each.phase === name)
@@ -104,7 +116,9 @@ function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live })
           {error.hint && <p class="quiet wrap">{error.hint}</p>}
         </div>
       )}
-      {text !== '' && <p class="wrap">{text}</p>}
+      {phase.text_bytes !== undefined && <p class="quiet">The text has {sizeText(phase.text_bytes)}.</p>}
+      {phase.data_bytes !== undefined && <p class="quiet">The data has {sizeText(phase.data_bytes)}.</p>}
+      {text !== null && text !== '' && <p class="wrap">{text}</p>}
       {wrote.length > 0 && (
         <>
           <h3>Written outside</h3>
@@ -122,9 +136,11 @@ function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live })
               </li>
             ))}
           </ul>
-          {sub_runs.length > MOST_SUB_RUNS && (
+          {(sub_runs_more || sub_runs.length > MOST_SUB_RUNS) && (
             <p>
-              <a href={to('runs', run.run_id, 'tree')}>All {sub_runs.length.toLocaleString('en')} in the tree</a>
+              <a href={to('runs', run.run_id, 'tree')}>
+                All {!sub_runs_more && sub_runs.length.toLocaleString('en')} in the tree
+              </a>
             </p>
           )}
         </>

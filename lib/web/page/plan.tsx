@@ -73,8 +73,20 @@ export function Planned({ plan, address }: { plan: Plan; address: string }) {
   )
 }
 
-function Missing({ of: { missing } }: { of: Plan }) {
-  if (missing.length === 0) return null
+function Missing({ of: { missing, warnings } }: { of: Plan }) {
+  return (
+    <>
+      {warnings.map(text => (
+        <p key={text} class="notice awaiting_input">
+          {text}
+        </p>
+      ))}
+      {missing.length > 0 && <MissingParts missing={missing} />}
+    </>
+  )
+}
+
+function MissingParts({ missing }: Pick<Plan, 'missing'>) {
   return (
     <div class="notice failed">
       <p>It cannot start yet:</p>

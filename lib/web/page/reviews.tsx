@@ -1,7 +1,7 @@
 // The questions that runs ask people, with the forms of their answers.
 
 import { useSignal } from '@preact/signals'
-import { CHOICES, type Choice } from '../../wire/choices.ts'
+import { type Choice, choicesOf } from '../../wire/choices.ts'
 import type { AskedReview } from '../../wire/daemon-calls.ts'
 import { call, token } from './api.ts'
 import { bound, Field } from './fields.tsx'
@@ -97,8 +97,19 @@ function Decided() {
   )
 }
 
+/** The review with what a list leaves out because it is large. */
+function useWhole(review: AskedReview): AskedReview {
+  const { id, prompt_bytes, entries_bytes, inputs_bytes } = review
+  const isCut = (prompt_bytes ?? entries_bytes ?? inputs_bytes) !== undefined
+  const found = useLoaded(isCut ? `review ${id}` : 'no review', async () =>
+    isCut ? await call('ListReviews', { review_id: id }) : null,
+  )
+  return (isCut && found.data?.reviews[0]) || review
+}
+
 /** One review that waits. `done` is called when it has been answered. */
-export function Review({ review, done }: { review: AskedReview; done(): unknown }) {
+export function Review({ review: listed, done }: { review: AskedReview; done(): unknown }) {
+  const review = useWhole(listed)
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
   const { busy, error, run } = useWork()
@@ -111,7 +122,7 @@ export function Review({ review, done }: { review: AskedReview; done(): unknown 
       await call('DecideReview', { review_id: id, decision, ...said, ...values })
       await done()
     })
-  const [first, ...others] = CHOICES[kind]
+  const [first, ...others] = choicesOf(kind)
   return (
     <section class="card" aria-label={`Review of ${phase}`}>
       <header class="row">
@@ -127,15 +138,15 @@ export function Review({ review, done }: { review: AskedReview; done(): unknown 
       </header>
       {prompt !== '' && <p class="prompt wrap">{prompt}</p>}
       {kind === 'escalation' && reason !== '' && <p class="quiet wrap">{reason}</p>}
-      <form onSubmit={handle(() => decide(first!))}>
+      <form onSubmit={handle(() => first !== undefined && decide(first))}>
         <div class="grid">
           <Fields of={form} typed={typed} prefix={id} />
           <Field label="Comment" maxLength={10_000} {...bound(comment)} />
         </div>
-        {token.value !== null && (
+        {token.value !== null && first !== undefined && (
           <div class="row">
             <button type="submit" disabled={busy}>
-              {MEANS[first!]}
+              {MEANS[first]}
             </button>
             {others.map(each => (
               <button key={each} type="button" class="plain" disabled={busy} onClick={() => decide(each)}>

@@ -104,7 +104,7 @@ function Deliveries({ of }: { of: Detail['deliveries'] }) {
       <ul class="chain">
         {of.map(({ phase, event, state, error }, index) => (
           <li key={index}>
-            <State of={SENT[state]} bare />
+            <State of={SENT[state] ?? 'pending'} bare />
             <div>
               {phase}, {event} <span class="quiet small">{state}</span>
               {error !== null && <p class="quiet wrap">{error}</p>}

@@ -90,11 +90,18 @@ function List({ filter: given, children }: Listed) {
     const body = { limit: PAGE, offset: page * PAGE, root_only: true }
     const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
     try {
-      const found = await call('ListRuns', { ...body, ...filter })
-      total.value = found.total
+      const runs: Run[] = []
+      // A reply has fewer runs than were asked for when they are large.
+      for (let more = true; more; ) {
+        const rest = { limit: PAGE - runs.length, offset: body.offset + runs.length }
+        const found = await call('ListRuns', { ...body, ...rest, ...filter })
+        runs.push(...found.runs)
+        total.value = found.total
+        more = found.runs.length > 0 && runs.length < Math.min(PAGE, found.total - body.offset)
+      }
       error.value = null
-      if (JSON.stringify(found.runs) === JSON.stringify(pages.value[page])) return
-      pages.value = { ...pages.value, [page]: found.runs }
+      if (JSON.stringify(runs) === JSON.stringify(pages.value[page])) return
+      pages.value = { ...pages.value, [page]: runs }
     } catch (thrown) {
       error.value = thrown
     }

@@ -43,16 +43,16 @@ const SHAPES: Record<string, preact.JSX.Element> = {
 
 SHAPES.crashed = SHAPES.interrupted!
 
-const WORDS: Record<string, string> = { awaiting_input: 'waits for a person' }
-
-export const wordOf = (state: string): string => WORDS[state] ?? state
+export const wordOf = (state: string): string => (state === 'awaiting_input' ? 'waits for a person' : state)
 
 /** `bare` leaves the word to screen readers. `word` stands for the state of something other than a run. */
 export function State({ of, bare = false, word = wordOf(of) }: { of: string; bare?: boolean; word?: string }) {
+  // A state that only a newer program has is shown as its word. It names no class and no property of ours.
+  const shape = Object.hasOwn(SHAPES, of) ? SHAPES[of] : undefined
   return (
-    <span class={`state ${of}`} title={bare ? word : undefined}>
+    <span class={shape ? `state ${of}` : 'state pending'} title={bare ? word : undefined}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
-        {SHAPES[of] ?? RING}
+        {shape ?? RING}
       </svg>
       <span class={bare ? 'unseen' : ''}>{word}</span>
     </span>

@@ -41,7 +41,19 @@ export function Workspaces() {
               {['no active run', '1 active run'][each.active_runs] ?? `${each.active_runs} active runs`} · since{' '}
               <When at={each.created_at} />
             </p>
+            <p class="small">
+              {each.offered ? 'Runs that the hub dispatches may work in it.' : 'Only runs of this machine work in it.'}
+            </p>
             {each.teams.length > 0 && <p class="quiet small wrap">{each.teams.join(', ')}</p>}
+            <Act
+              plain
+              work={async () => {
+                await call('AddWorkspace', { path: each.path, offer: !each.offered })
+                again()
+              }}
+            >
+              {each.offered ? 'Offer it no longer' : 'Offer it to the realm'}
+            </Act>
             <Act
               plain
               work={async () => {

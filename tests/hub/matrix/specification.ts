@@ -137,6 +137,7 @@ export const USER: Record<string, UserRoute> = {
     team: '@own/never',
   })),
   'realms/update': route({ realms: 'write' }, { realm: 'admin' }, 200, ids => ({ ...realm(ids), name: 'x' })),
+  'realms/update of-quotas': route({ realms: 'write' }, 'site', 200, ids => ({ ...realm(ids), quotas: {} })),
   'realms/delete': route({ realms: 'admin' }, { realm: 'admin' }, 409, realm),
   'realms/invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
   'realms/invitations': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
@@ -157,6 +158,10 @@ export const USER: Record<string, UserRoute> = {
   })),
   'realms/webhooks': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
   'realms/remove_webhook': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
+    ...realm(ids),
+    id: NO_WEBHOOK,
+  })),
+  'realms/webhook_take_over': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
     ...realm(ids),
     id: NO_WEBHOOK,
   })),
@@ -219,6 +224,8 @@ export const USER: Record<string, UserRoute> = {
   'GET /metrics': route({ realms: 'read' }, 'site', 200, nothing),
   'audit/list': route({ orgs: 'admin' }, null, 200, nothing),
   'audit/list of-org': route({ orgs: 'admin' }, { org: 'admin' }, 200, org),
+  'audit/export': route({ orgs: 'admin' }, null, 200, nothing),
+  'audit/export of-org': route({ orgs: 'admin' }, { org: 'admin' }, 200, org),
 }
 
 export type RealmCredential = 'same' | 'another' | 'both'

@@ -16,11 +16,15 @@ const WITHOUT_DATABASE = process.env.CADRE_SLOW_TESTS
 /** What PostgreSQL decides but a second hub does not: these look at one request at a time, and at no memory of a hub. */
 const OF_ONE_HUB = /\/(matrix|bodies|fuzz|openapi|replies|walk)\./
 
-/** The files beside this folder that start a hub by `startTestHub`. The others are about processes, files and SQLite. */
+/**
+ * The files beside this folder that start a hub by `startTestHub`, and the audit of hubs. The others are about processes,
+ * files and SQLite.
+ */
 async function suite(): Promise<string[]> {
   const cwd = resolve(import.meta.dir, '..')
   const all = [...new Bun.Glob('**/*.test.ts').scanSync({ cwd, absolute: true })]
-  const files = all.filter(file => !WITHOUT_DATABASE.test(file))
+  const audit = resolve(cwd, '../attacks/19-audit-hub.test.ts')
+  const files = [...all.filter(file => !WITHOUT_DATABASE.test(file)), audit]
   const texts = await Promise.all(files.map(file => Bun.file(file).text()))
   return files.filter((_, index) => /^import .*\bstartTestHub\b/m.test(texts[index]!)).sort()
 }

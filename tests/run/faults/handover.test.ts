@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { RunId } from '../../../lib/run-id.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
@@ -28,7 +29,7 @@ const { agents } = scripted({
 let t: TestEngine
 afterEach(() => t.close())
 const ended = (runId: string) => within(t.engine.ended(runId), 'the end of the run')
-const file = (runId: string, path: unknown) => readFileSync(join(t.engine.stateDir(runId), String(path)), 'utf8')
+const file = (runId: RunId, path: unknown) => readFileSync(join(t.engine.stateDir(runId), String(path)), 'utf8')
 
 /** A team whose one command does this, with these file outputs. */
 const giving = (run: string, outputs: Record<string, string>, more = {}) =>
@@ -121,7 +122,7 @@ describe('a file where the folder of a later phase goes', () => {
   })
 
   /** With the file in its place the phase has failed by name, or the file has made room: a resume goes on either way. */
-  async function endedWell(runId: string): Promise<void> {
+  async function endedWell(runId: RunId): Promise<void> {
     const run = await ended(runId)
     if (run.state === 'completed') return expect(file(runId, 'files/down/doc')).toBe('made\n')
     expect(run).toMatchObject({ state: 'failed', error: { phase: 'down' } })
@@ -275,7 +276,7 @@ describe('the working folder of a run that was given none', () => {
       shell('make', 'echo made > kept.txt'),
       shell('read', 'cat kept.txt && [ -e "$GO" ]', { depends_on: ['make'], env: { GO: go } }),
     ])
-  const work = (runId: string) => join(t.engine.stateDir(runId), 'work')
+  const work = (runId: RunId) => join(t.engine.stateDir(runId), 'work')
 
   for (const restarted of [false, true]) {
     test(`is found as it was left by a resume${restarted ? ' after a restart' : ''}`, async () => {
@@ -325,7 +326,7 @@ describe('the working folder of a run that was given none', () => {
     await t.engine.told()
     await Bun.sleep(200)
     expect(existsSync(work(continued.run_id))).toBe(existsSync(work(plain.run_id)))
-    const names = (runId: string) => readdirSync(t.engine.stateDir(runId)).sort()
+    const names = (runId: RunId) => readdirSync(t.engine.stateDir(runId)).sort()
     expect(names(continued.run_id)).toEqual(names(plain.run_id))
   })
 })

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { existsSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deleteTree } from '../../../lib/daemon/retention.ts'
+import type { RunId } from '../../../lib/run-id.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
@@ -97,7 +98,7 @@ const DOWN = {
 }
 
 /** Cancels a run while the file outputs of its only attempt are being checked. */
-async function cancelChecking(files: Parameters<TestEngine['start']>[0]): Promise<string> {
+async function cancelChecking(files: Parameters<TestEngine['start']>[0]): Promise<RunId> {
   await open()
   const { run_id } = await t.start(files, {}, { workspace: folder() })
   await until(() => rowsOf(home, "SELECT 1 FROM phases WHERE state = 'completed'").length === 1, 'the phase')

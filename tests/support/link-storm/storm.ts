@@ -183,7 +183,9 @@ class Storm {
 
   #newHome(): string {
     const home = folder()
-    const settings = { network: { allow: ['127.0.0.1'] }, agents: { ledger: { url: this.#ledger.url } } }
+    // Its commands write down outside of their runs that they ran.
+    const packages = { sandbox: 'none' }
+    const settings = { packages, network: { allow: ['127.0.0.1'] }, agents: { ledger: { url: this.#ledger.url } } }
     writeFileSync(join(home, 'settings.yml'), JSON.stringify(settings), { mode: 0o600 })
     return home
   }

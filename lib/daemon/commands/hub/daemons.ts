@@ -1,6 +1,8 @@
 // `daemons`: the machines of a realm as the hub sees them.
 
 import { formatDuration } from '../../../duration.ts'
+import { line, type Paint, type Printable } from '../../../printable.ts'
+import { printJson } from '../../../terminal.ts'
 import {
   ApproveDaemon,
   GetDaemon,
@@ -10,9 +12,7 @@ import {
   UpdateDaemon,
 } from '../../../wire/hub-admin-calls.ts'
 import { homeFolder } from '../../home.ts'
-import { inline, type Paint } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
-import { showJson } from '../print.ts'
 import { daemonOf, every, realmIdOf } from './names.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
 
@@ -26,7 +26,7 @@ const CLOCK_MS = 5_000
 type Readiness = NonNullable<SeenDaemon['agents'][number]['doctor']>
 
 /** What the doctor of a daemon found about an agent, in words. */
-const FOUND: Readonly<Record<Readiness, string>> = {
+const FOUND: Readonly<Record<string, string>> = {
   fine: 'ready',
   settings: 'set up, no system was asked',
   wrong: 'not ready',
@@ -38,15 +38,16 @@ export async function listDaemons(options: PageOptions & InRealm): Promise<void>
   const realm = options.realm === undefined ? {} : { realm_id: await realmIdOf(client, options.realm) }
   const found = await client.call(ListDaemons, { ...pageOf(options), ...realm })
   list(options, found, found.daemons, (daemon, paint) => [
-    `${mark(daemon, paint)} ${paint.bold(inline(daemon.name))}`,
+    line`${mark(daemon, paint)} ${paint.bold(daemon.name)}`,
     stateOf(daemon),
     daemon.capacity === null ? '' : `${daemon.capacity} slots`,
-    inline(labelsText(daemon)),
+    labelsText(daemon),
+    sandboxText(daemon),
     paint.dim(daemon.id),
   ])
 }
 
-function mark({ status, approved, stuck, paused }: SeenDaemon, paint: Paint): string {
+function mark({ status, approved, stuck, paused }: SeenDaemon, paint: Paint): Printable {
   if (status !== 'online') return paint.dim('○')
   return !approved || stuck || paused ? paint.yellow('!') : paint.green('●')
 }
@@ -65,6 +66,11 @@ function clockText({ clock_offset: ahead = null }: SeenDaemon): string {
   return ahead === 0 ? 'clock as here' : `clock ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}`
 }
 
+/** Where its commands run; empty when it does not say. */
+function sandboxText({ sandbox }: SeenDaemon): string {
+  return sandbox === 'none' ? 'no sandbox' : (sandbox ?? '')
+}
+
 const labelsText = ({ labels }: SeenDaemon): string =>
   Object.entries(labels)
     .map(([name, value]) => (value === 'yes' ? name : `${name}=${value}`))
@@ -79,29 +85,30 @@ export async function showDaemon(wanted: string, options: Options): Promise<void
       ['state', stateOf(daemon)],
       ['id', daemon.id],
       ['realm', daemon.realm_id],
-      ['host', inline(daemon.hostname ?? '')],
-      ['version', inline(daemon.version ?? '')],
+      ['host', daemon.hostname ?? ''],
+      ['version', daemon.version ?? ''],
       ['slots', `${daemon.capacity ?? ''}`],
+      ['sandbox', sandboxText(daemon)],
       ['registered', relative(daemon.registered_at)],
       ['last seen', relative(daemon.last_seen_at)],
       ['clock', clockText(daemon).replace('clock ', '')],
-      ['labels', inline(labelsText(daemon))],
-      ['workspaces', inline(daemon.workspaces.join(', '))],
+      ['labels', labelsText(daemon)],
+      ['workspaces', daemon.workspaces.join(', ')],
     ],
     sections: [
       [
         'agents',
         daemon.agents.map(({ name, version, doctor }) => [
-          `${sign(doctor, paint)} ${inline(name)}`,
-          inline(version),
-          doctor === undefined ? 'not asked' : FOUND[doctor],
+          line`${sign(doctor, paint)} ${name}`,
+          version,
+          doctor === undefined ? 'not asked' : (FOUND[doctor] ?? doctor),
         ]),
       ],
     ],
   }))
 }
 
-function sign(found: Readiness | undefined, paint: Paint): string {
+function sign(found: Readiness | undefined, paint: Paint): Printable {
   if (found === 'fine') return paint.green('✓')
   return found === 'wrong' ? paint.red('✗') : paint.dim(found === undefined ? '?' : found === 'settings' ? '·' : '–')
 }
@@ -119,14 +126,14 @@ export async function doctorGrid(options: Options & InRealm): Promise<void> {
   const rows = names.filter(agent => daemons.some(each => !['unset', undefined].includes(found(each, agent)?.doctor)))
   if (options.json) {
     const of = (agent: string) => daemons.map(each => [each.id, found(each, agent)?.doctor ?? null] as const)
-    return showJson({ agents: Object.fromEntries(names.map(agent => [agent, Object.fromEntries(of(agent))])) })
+    return printJson({ agents: Object.fromEntries(names.map(agent => [agent, Object.fromEntries(of(agent))])) })
   }
   const all = { total: rows.length }
   list({ ...options, offset: 0 }, all, rows, (agent, paint) => [
-    paint.bold(inline(agent)),
+    paint.bold(agent),
     ...daemons.map(each => {
       const has = found(each, agent)
-      return has ? `${sign(has.doctor, paint)} ${inline(each.name)}` : paint.dim(`  ${inline(each.name)} has none`)
+      return has ? line`${sign(has.doctor, paint)} ${each.name}` : paint.dim(`  ${each.name} has none`)
     }),
   ])
 }
@@ -134,7 +141,7 @@ export async function doctorGrid(options: Options & InRealm): Promise<void> {
 export async function approveDaemon(wanted: string, options: Options): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
   const { id: daemon_id, name } = await daemonOf(client, wanted)
-  done(options, await client.call(ApproveDaemon, { daemon_id }), `${inline(name)} gets jobs now`)
+  done(options, await client.call(ApproveDaemon, { daemon_id }), `${name} gets jobs now`)
 }
 
 /** A paused daemon finishes what it has and takes no more runs. */
@@ -142,12 +149,12 @@ export async function pauseDaemon(wanted: string, paused: boolean, options: Opti
   const client = await hubOf(homeFolder(options.home), options)
   const { id: daemon_id, name } = await daemonOf(client, wanted)
   const reply = await client.call(UpdateDaemon, { daemon_id, paused })
-  done(options, reply, `${inline(name)} ${paused ? 'finishes what it has and takes no more runs' : 'takes runs again'}`)
+  done(options, reply, `${name} ${paused ? 'finishes what it has and takes no more runs' : 'takes runs again'}`)
 }
 
 export async function removeDaemon(wanted: string, options: Options & { yes?: boolean }): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
   const { id: daemon_id, name } = await daemonOf(client, wanted)
-  await confirmed(`Remove daemon ${inline(name)}? Its runs that have not ended count as crashed.`, options)
-  done(options, await client.call(RemoveDaemon, { daemon_id }), `removed daemon ${inline(name)}`)
+  await confirmed(`Remove daemon ${name}? Its runs that have not ended count as crashed.`, options)
+  done(options, await client.call(RemoveDaemon, { daemon_id }), `removed daemon ${name}`)
 }

@@ -2,11 +2,12 @@
 
 import { commandLine } from '../../../called-as.ts'
 import { CadreError } from '../../../error.ts'
+import { line } from '../../../printable.ts'
+import { print, printJson, tell } from '../../../terminal.ts'
 import { AcceptInvitation, Invite, ListInvitations, RevokeInvitation } from '../../../wire/hub-admin-calls.ts'
 import { homeFolder } from '../../home.ts'
 import { HubClient } from '../../link/link.ts'
 import { hubAddress, hubOf } from '../hub-client.ts'
-import { showJson } from '../print.ts'
 import { typedSecrets } from '../typed-secret.ts'
 import { every, realmOf } from './names.ts'
 import { done, list, type Options, type PageOptions, pageOf, relative } from './output.ts'
@@ -25,11 +26,11 @@ export async function invite(options: Options & InRealm & { role?: string; user?
     ...(role !== undefined && { role }),
     ...(user !== undefined && { username: user }),
   })
-  if (options.json) return showJson(made)
-  process.stdout.write(`${made.token}\n`)
-  process.stderr.write(
-    `this is shown once: an invitation to be ${made.role} of ${realm.slug}; it ends ${relative(made.expires_at)}\n` +
-      `whoever gets it types it into: ${commandLine('invite', 'accept', '--hub', client.url, '--username', user ?? 'NAME')}\n`,
+  if (options.json) return printJson(made)
+  print(line`${made.token}`)
+  tell(
+    line`this is shown once: an invitation to be ${made.role} of ${realm.slug}; it ends ${relative(made.expires_at)}`,
+    line`whoever gets it types it into: ${commandLine('invite', 'accept', '--hub', client.url, '--username', user ?? 'NAME')}`,
   )
 }
 

@@ -9,6 +9,7 @@ import {
   GetOrg,
   GetScope,
   ListRealmMembers,
+  type Removed,
   RemoveOrgMember,
   RemoveRealmMember,
   RemoveScopeMember,
@@ -33,7 +34,8 @@ interface Circle {
   roles: readonly string[]
   members(page: { limit: number; offset: number }): Promise<{ members: readonly Member[]; total: number }>
   set(username: string, role: string): Promise<unknown>
-  remove(username: string): Promise<unknown>
+  /** What the hub says of what the account owns, if it owns something there. */
+  remove(username: string): Promise<Removed>
 }
 
 export async function listMembers(options: PageOptions & Where): Promise<void> {
@@ -59,7 +61,23 @@ export async function setMember(username: string, options: Options & Where & { r
 export async function removeMember(username: string, options: Options & Where & { yes?: boolean }): Promise<void> {
   const circle = await circleOf(await hubOf(homeFolder(options.home), options), options)
   await confirmed(`Remove ${username} from ${circle.name}?`, options)
-  done(options, await circle.remove(username), `${username} does not belong to ${circle.name} any more`)
+  const gone = await circle.remove(username)
+  done(options, gone, `${username} does not belong to ${circle.name} any more`, ...leftBehind(gone))
+}
+
+/** What acted for the account, and what becomes of it. */
+function leftBehind({ owns }: Removed): string[] {
+  if (!owns) return []
+  const named = (what: string, items: readonly { id: string; name: string }[]) =>
+    items.map(({ id, name }) => `  ${what} ${name} (${id})`)
+  const left = [
+    ...named('webhook', owns.webhooks),
+    ...named('realm token', owns.tokens),
+    ...named('invitation', owns.invitations),
+  ]
+  return left.length === 0
+    ? []
+    : ['These were theirs, and do nothing any more. Take webhooks over on the page of the realm:', ...left]
 }
 
 async function circleOf(client: HubClient, { realm, org, scope }: Where): Promise<Circle> {
@@ -98,7 +116,10 @@ async function scopeCircle(client: HubClient, wanted: string): Promise<Circle> {
     roles: ['member', 'owned'],
     members: async page => cut((await client.call(GetScope, { scope_id })).members, page),
     set: (username, role) => client.call(AddScopeMember, { scope_id, username, role }),
-    remove: username => client.call(RemoveScopeMember, { scope_id, username }),
+    remove: async username => {
+      await client.call(RemoveScopeMember, { scope_id, username })
+      return {}
+    },
   }
 }
 

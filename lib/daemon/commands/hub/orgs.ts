@@ -4,7 +4,6 @@ import type { Static } from 'typebox'
 import { commandLine } from '../../../called-as.ts'
 import { CreateOrg, DeleteOrg, GetKeys, GetOrg, ListOrgs, RotateKeys } from '../../../wire/hub-admin-calls.ts'
 import { homeFolder } from '../../home.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
 import { orgOf } from './names.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
@@ -14,7 +13,7 @@ export async function listOrgs(options: PageOptions): Promise<void> {
   const found = await client.call(ListOrgs, pageOf(options))
   list(options, found, found.orgs, ({ slug, display_name, my_role, id }, paint) => [
     paint.bold(slug),
-    inline(display_name),
+    display_name,
     `you: ${my_role}`,
     paint.dim(`${id}`),
   ])
@@ -26,7 +25,7 @@ export async function showOrg(wanted: string, options: Options): Promise<void> {
   record(options, org, () => ({
     title: org.slug,
     facts: [
-      ['name', inline(org.display_name)],
+      ['name', org.display_name],
       ['id', `${org.id}`],
       ['your role', org.my_role],
       ['created', relative(org.created_at)],

@@ -3,11 +3,22 @@
 
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
-import { createPaint, inline, type Paint } from '../../terminal/paint.ts'
+import {
+  createPaint,
+  joined,
+  line,
+  nothing,
+  type Paint,
+  type Printable,
+  type Shown,
+  trimmed,
+  wrap,
+} from '../../../printable.ts'
+import { print, printJson, tell } from '../../../terminal.ts'
 import { table } from '../../terminal/table.ts'
 import { askChoice, isAtTerminal } from '../form.ts'
 import type { HubOptions } from '../hub-client.ts'
-import { columns, showJson, tellMore } from '../print.ts'
+import { columns, tellMore, tellUnreadable } from '../print.ts'
 
 export interface Options extends HubOptions {
   json?: boolean
@@ -29,71 +40,68 @@ export function list<T>(
   options: PageOptions,
   found: { total: number },
   items: readonly T[],
-  row: (item: T, paint: Paint) => string[],
+  row: (item: T, paint: Paint) => Shown[],
 ): void {
-  if (options.json) return showJson(found)
+  if (options.json) return printJson(found)
   const paint = createPaint(process.stdout)
   print(fitted(items.map(item => row(item, paint))))
-  if (items.length === 0) process.stderr.write('none\n')
+  tellUnreadable(found)
+  if (items.length === 0) tell(line`none`)
   tellMore({ total: found.total, offset: options.offset ?? 0, shown: items.length })
 }
 
 /** A part of what is shown of one record: its facts by name, or a list below its title. */
-export type Section = [title: string, rows: readonly string[][]]
+export type Section = [title: string, rows: readonly (readonly Shown[])[]]
 
 /** Prints a record: a title, its facts, and then its sections, of which empty ones are left out. */
 export function record(
   options: Options,
   data: unknown,
-  draw: (paint: Paint) => { title: string; facts: readonly (readonly [string, string])[]; sections?: Section[] },
+  draw: (paint: Paint) => { title: string; facts: readonly (readonly [string, Shown])[]; sections?: Section[] },
 ): void {
-  if (options.json) return showJson(data)
+  if (options.json) return printJson(data)
   const paint = createPaint(process.stdout)
   const { title, facts, sections = [] } = draw(paint)
-  print([paint.bold(inline(title))])
+  print(paint.bold(title))
   print(fitted(facts.filter(([, value]) => value !== '').map(([name, value]) => [`  ${name}`, value])))
   for (const [name, rows] of sections) {
     if (rows.length === 0) continue
-    print(['', paint.bold(name)])
+    print(nothing, paint.bold(name))
     print(fitted(rows.map(([first = '', ...rest]) => [`  ${first}`, ...rest])))
   }
 }
 
 /** Says on stderr what was done, or prints the hub's reply as JSON. */
-export function done({ json }: Options, data: unknown, ...lines: readonly string[]): void {
-  if (json) return showJson(data)
-  for (const line of lines) process.stderr.write(`${line}\n`)
-}
-
-function print(lines: readonly string[]): void {
-  for (const line of lines) process.stdout.write(`${line}\n`)
+export function done({ json }: Options, data: unknown, ...said: readonly string[]): void {
+  if (json) return printJson(data)
+  tell(said.map(each => line`${each}`))
 }
 
 /** A table. Where the terminal is too narrow for it, each row is a line with the rest of its cells below. */
-function fitted(rows: readonly string[][]): string[] {
-  const width = columns()
-  const lines = table(rows)
-  if (lines.every(line => Bun.stringWidth(line) <= width)) return lines
-  return rows.flatMap(([first = '', ...rest]) => {
-    const indent = ' '.repeat(first.length - first.trimStart().length + 2)
-    return [...wrapped(first, width), ...packed(rest, width - indent.length).map(line => indent + line)]
+function fitted(rows: readonly (readonly Shown[])[]): Printable[] {
+  const room = columns()
+  const whole = table(rows)
+  if (whole.every(({ width }) => width <= room)) return whole
+  return rows.flatMap(row => {
+    const [first = nothing, ...rest] = row.map(cell => line`${cell}`)
+    const indent = ' '.repeat(first.width - trimmed(first, 'start').width + 2)
+    return [...wrapped(first, room), ...packed(rest, room - indent.length).map(each => line`${indent}${each}`)]
   })
 }
 
 /** As many cells in a line as it has room for. Only a cell that is longer than a line is broken. */
-function packed(cells: readonly string[], width: number): string[] {
-  const lines: string[] = []
-  for (const cell of cells.filter(each => each !== '')) {
+function packed(cells: readonly Printable[], room: number): Printable[] {
+  const lines: Printable[] = []
+  for (const cell of cells.filter(({ isEmpty }) => !isEmpty)) {
     const last = lines.at(-1)
-    const longer = last === undefined ? null : `${last}  ${cell}`
-    if (longer !== null && Bun.stringWidth(longer) <= width) lines[lines.length - 1] = longer
-    else lines.push(...wrapped(cell, width).map(line => line.trimStart()))
+    const longer = last && joined([last, cell], '  ')
+    if (longer && longer.width <= room) lines[lines.length - 1] = longer
+    else lines.push(...wrapped(cell, room).map(each => trimmed(each, 'start')))
   }
   return lines
 }
 
-const wrapped = (text: string, width: number): string[] =>
-  Bun.wrapAnsi(text, Math.max(16, width), { hard: true, trim: false }).split('\n')
+const wrapped = (cell: Printable, room: number) => wrap(cell, Math.max(16, room), { trim: false })
 
 /** `3m 20s ago`, `in 2d 4h`; a dash for no time. */
 export function relative(at: number | string | null, now = Date.now()): string {

@@ -4,8 +4,8 @@ import type { Command } from 'commander'
 import { calledAs } from '../../../called-as.ts'
 import type { Act } from '../act.ts'
 import { collect, runName } from '../options.ts'
-import { sinceOf as since } from '../since.ts'
-import { add, type Entry, HELP_GROUP, inRealm, option, page } from './entry.ts'
+import { addAuditCommands } from './audit-table.ts'
+import { add, type Entry, HELP_GROUP, inRealm, option } from './entry.ts'
 import { PEOPLE } from './people-table.ts'
 import { PLACES } from './places-table.ts'
 import { WORK } from './work-table.ts'
@@ -63,24 +63,12 @@ const SINGLE: readonly Entry[] = [
     example: '',
     run: async options => (await import('../status.ts')).status(options),
   },
-  {
-    usage: 'audit',
-    does: 'list what was done at the hub, newest first',
-    example: '--org acme --action teams/publish --since 7d',
-    options: [
-      option('--org <org>', 'only in this org; slug or number'),
-      option('--action <action>', 'only this, such as teams/publish'),
-      option('--since <when>', 'only since then: 2h, 3d, 2026-05-02').argParser(since),
-      option('--until <when>', 'only before then').argParser(since),
-      ...page,
-    ],
-    run: async options => (await import('./audit.ts')).listAudit(options),
-  },
 ]
 
 /** Adds the commands about a hub. Each loads its module when it is called. */
 export function addHubCommands(program: Command, act: Act): void {
   for (const entry of SINGLE) add(program, entry, act)
+  addAuditCommands(program, act)
   program
     .command('logout')
     .helpGroup(HELP_GROUP)

@@ -3,6 +3,9 @@
 import { commandLine } from '../../../called-as.ts'
 import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
+import { createPaint, line } from '../../../printable.ts'
+import { print, printJsonLine, tell } from '../../../terminal.ts'
+import { unseenNotes } from '../../../unseen.ts'
 import { AddTeam, DownloadTeam, PublishTeam } from '../../../wire/hub-calls.ts'
 import { DispatchRun } from '../../../wire/hub-run-calls.ts'
 import { homeFolder } from '../../home.ts'
@@ -29,6 +32,10 @@ export async function publish(path: string, options: PublishOptions): Promise<vo
   const client = await hubOf(home, options)
   const { scope, realm, sign, json } = options
   const files = await readPackage(path, scope)
+  // Whoever reviews the files does not see these.
+  const unseen = files.flatMap(file => unseenNotes(file.path, Buffer.from(file.content_base64, 'base64')))
+  const paint = createPaint(process.stderr)
+  tell(unseen.map(note => line`${paint.yellow('note')}  ${note}`))
   const signature = sign === false ? null : signed(home, files)
   const realm_id = realm === undefined ? null : await realmIdOf(client, realm)
   const published = await client.call(
@@ -37,14 +44,14 @@ export async function publish(path: string, options: PublishOptions): Promise<vo
     { timeout: 120_000 },
   )
   if (realm_id) await client.call(AddTeam, { realm_id, team: published.name })
-  if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
-  process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
-  if (signature) process.stderr.write(`signed with ${signature.key}\n`)
+  if (json) return void printJsonLine({ ...published, notes: unseen })
+  print(line`${published.name}@${published.version}  ${published.sha256}`)
+  if (signature) tell(line`signed with ${signature.key}`)
   const next =
     realm === undefined
       ? `to run it, put it on a realm's list: ${commandLine('realms', 'add-team', 'REALM', published.name)}`
       : `to run it: ${commandLine('dispatch', published.name, '--realm', realm)}`
-  process.stderr.write(`${next}\n`)
+  tell(line`${next}`)
 }
 
 export interface DispatchOptions extends Options, InputOptions {
@@ -71,15 +78,16 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
   const job = await client.call(DispatchRun, order).catch(error => {
     throw withCommand(error, options.realm ?? realm_id, team)
   })
-  const line = `${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}\n`
+  const told = line`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}`
   if (options.wait) {
-    process.stderr.write(line)
+    tell(told)
     const { home, hub } = options
     const place = await placeOf({ ...(home !== undefined && { home }), hub: hub ?? true })
     const runner = (await place.served())!
     return watch(runner, job.run_id, { place, json, untilEnd: true, unasked: 'cancel' })
   }
-  process.stdout.write(json ? `${JSON.stringify(job)}\n` : line)
+  if (json) printJsonLine(job)
+  else print(told)
   return EXIT.done
 }
 

@@ -4,7 +4,6 @@ import { CancelDispatched, ListQueue } from '../../../wire/hub-run-calls.ts'
 import { hubCallee } from '../../calls/hub-answers.ts'
 import { runIdAt } from '../../calls/ids.ts'
 import { homeFolder } from '../../home.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
 import { realmIdOf } from './names.ts'
 import { done, list, type Options, type PageOptions, pageOf, relative } from './output.ts'
@@ -14,8 +13,8 @@ export async function listQueue(options: PageOptions & { realm?: string }): Prom
   const realm_id = await realmIdOf(client, options.realm)
   const found = await client.call(ListQueue, { realm_id, ...pageOf(options) })
   list(options, found, found.jobs, ({ team, kind, state, run_id, waiting_for, created_at, expires_at }, paint) => [
-    paint.bold(kind === 'run' ? inline(team ?? '') : kind),
-    waiting_for === null ? state : `${state === 'blocked' ? 'blocked: ' : ''}waits for ${inline(waiting_for)}`,
+    paint.bold(kind === 'run' ? (team ?? '') : kind),
+    waiting_for === null ? state : `${state === 'blocked' ? 'blocked: ' : ''}waits for ${waiting_for}`,
     `${relative(created_at)}${expires_at === null ? '' : `, given up ${relative(expires_at)}`}`,
     paint.dim(run_id),
   ])

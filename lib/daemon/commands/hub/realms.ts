@@ -12,7 +12,6 @@ import {
 } from '../../../wire/hub-admin-calls.ts'
 import { AddTeam, ListRealms } from '../../../wire/hub-calls.ts'
 import { homeFolder } from '../../home.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
 import { every, orgOf, realmIdOf, realmOf } from './names.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
@@ -27,7 +26,7 @@ export async function listRealms(options: PageOptions & InOrg): Promise<void> {
   const found = await client.call(ListRealms, { ...pageOf(options), ...org })
   list(options, found, found.realms, ({ slug, name, my_role, id }, paint) => [
     paint.bold(slug),
-    inline(name),
+    name,
     `you: ${my_role}`,
     paint.dim(id),
   ])
@@ -57,7 +56,7 @@ export async function showRealm(wanted: string, options: Options): Promise<void>
   record(options, { ...realm, members, teams, daemons, dispatch_keys }, () => ({
     title: realm.slug,
     facts: [
-      ['name', inline(realm.name)],
+      ['name', realm.name],
       ['id', realm.id],
       ['org', `${realm.org_id}`],
       ['your role', realm.my_role],
@@ -67,7 +66,7 @@ export async function showRealm(wanted: string, options: Options): Promise<void>
     sections: [
       ['members', members.map(({ username, role }) => [username, role])],
       ['teams', teams.map(({ team, added_at }) => [team, `added ${relative(added_at)}`])],
-      ['daemons', daemons.map(({ name, status, id }) => [inline(name), status, id])],
+      ['daemons', daemons.map(({ name, status, id }) => [name, status, id])],
     ],
   }))
 }

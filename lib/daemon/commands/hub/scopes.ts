@@ -3,7 +3,6 @@
 import { commandLine } from '../../../called-as.ts'
 import { CreateScope, DeleteScope, GetScope, ListScopes } from '../../../wire/hub-admin-calls.ts'
 import { homeFolder } from '../../home.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
 import { orgOf, scopeOf } from './names.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
@@ -18,7 +17,7 @@ export async function listScopes(options: PageOptions & InOrg): Promise<void> {
   const found = await client.call(ListScopes, { ...pageOf(options), ...org })
   list(options, found, found.scopes, ({ slug, display_name, my_role, id }, paint) => [
     paint.bold(`@${slug}`),
-    inline(display_name),
+    display_name,
     my_role === 'org' ? 'you may read it' : `you: ${my_role}`,
     paint.dim(`${id}`),
   ])
@@ -30,7 +29,7 @@ export async function showScope(wanted: string, options: Options): Promise<void>
   record(options, scope, () => ({
     title: `@${scope.slug}`,
     facts: [
-      ['name', inline(scope.display_name)],
+      ['name', scope.display_name],
       ['id', `${scope.id}`],
       ['org', `${scope.org_id}`],
       ['your role', scope.my_role],

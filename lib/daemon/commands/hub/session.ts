@@ -3,6 +3,8 @@
 import { hostname } from 'node:os'
 import { commandLine } from '../../../called-as.ts'
 import { CadreError } from '../../../error.ts'
+import { line } from '../../../printable.ts'
+import { print, printJsonLine, tell } from '../../../terminal.ts'
 import { CreateSession, DeleteSession, GenerateToken } from '../../../wire/hub-calls.ts'
 import { homeFolder } from '../../home.ts'
 import { HubClient } from '../../link/link.ts'
@@ -20,14 +22,15 @@ export async function login(username: string, { home: given, hub, json }: Option
   const password = await typedSecret(`password of ${username}: `)
   const { token } = await client.call(CreateSession, { username, password })
   await keepSession(home, { hub: url, token })
-  process.stdout.write(json ? `${JSON.stringify({ hub: url, username })}\n` : `signed in at ${url} as ${username}\n`)
+  if (json) printJsonLine({ hub: url, username })
+  else print(line`signed in at ${url} as ${username}`)
 }
 
 /** Revokes the session. The enrolment of the daemon is not affected. */
 export async function logout({ home: given }: HubOptions): Promise<void> {
   const home = homeFolder(given)
   const session = readSession(home)
-  if (!session) return void process.stdout.write('not signed in\n')
+  if (!session) return void print(line`not signed in`)
   try {
     await new HubClient(session.hub, session.token).call(DeleteSession, {})
   } catch (error) {
@@ -35,7 +38,7 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
     if (!(error instanceof CadreError) || error.code !== 'unauthorized') throw error
   }
   forgetSession(home)
-  process.stdout.write(`signed out of ${session.hub}\n`)
+  print(line`signed out of ${session.hub}`)
 }
 
 /** Prints a new realm token, with which a daemon enrols (CADRE_REALM_TOKEN). The hub never shows it again. */
@@ -46,8 +49,9 @@ export async function realmToken(realm: string | undefined, options: Options & {
     name: options.name ?? `daemon on ${hostname()}`,
     realm_ids: [await realmIdOf(client, realm)],
   })
-  process.stdout.write(`${options.json ? JSON.stringify(minted) : minted.token}\n`)
+  if (options.json) printJsonLine(minted)
+  else print(line`${minted.token}`)
   if (process.stdout.isTTY) {
-    process.stderr.write(`to enrol a daemon with it: ${commandLine('enrol', '--hub', client.url)}\n`)
+    tell(line`to enrol a daemon with it: ${commandLine('enrol', '--hub', client.url)}`)
   }
 }

@@ -5,7 +5,6 @@ import { isObject } from '../../../json.ts'
 import { sizeText } from '../../../size.ts'
 import { GetPackage, ListPackages, ListVersions, YankPackage } from '../../../wire/hub-admin-calls.ts'
 import { homeFolder } from '../../home.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
 
@@ -26,7 +25,7 @@ export async function listTeams(options: PageOptions & Filter): Promise<void> {
   list(options, found, found.teams, ({ name, version, description, published_at }, paint) => [
     paint.bold(name),
     version,
-    inline(description),
+    description,
     paint.dim(relative(published_at)),
   ])
 }
@@ -52,7 +51,7 @@ export async function showTeam(team: string, options: Options): Promise<void> {
   record(options, found, () => ({
     title: `${name}@${version}`,
     facts: [
-      ['about', inline(description)],
+      ['about', description],
       ['published', relative(published_at)],
       ...(yanked_at === null ? [] : [['yanked', relative(yanked_at)] as const]),
       ['size', sizeText(bytes)],
@@ -72,7 +71,7 @@ function inputRow(input: unknown): string[] {
   return [
     `${name}`,
     `${type}${required === true ? ', required' : ''}`,
-    typeof description === 'string' ? inline(description) : '',
+    typeof description === 'string' ? description : '',
   ]
 }
 

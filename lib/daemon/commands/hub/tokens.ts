@@ -2,16 +2,16 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
+import { line } from '../../../printable.ts'
 import { listed } from '../../../spelling.ts'
+import { print, printJson, tell } from '../../../terminal.ts'
 import { ENTITIES, type Entity, type Grant, LEVELS, type Level, type Permissions } from '../../../wire/grants.ts'
 import { ListTokens, RevokeToken, RotateToken } from '../../../wire/hub-admin-calls.ts'
 import { GenerateToken } from '../../../wire/hub-calls.ts'
 import type { Token } from '../../../wire/hub-records.ts'
 import { homeFolder } from '../../home.ts'
 import type { HubClient } from '../../link/link.ts'
-import { inline } from '../../terminal/paint.ts'
 import { hubOf } from '../hub-client.ts'
-import { showJson } from '../print.ts'
 import { orgOf, realmIdOf } from './names.ts'
 import { confirmed, done, list, type Options, type PageOptions, pageOf, relative } from './output.ts'
 
@@ -24,7 +24,7 @@ export async function listTokens(options: PageOptions & { realm?: string }): Pro
   const realm = options.realm === undefined ? {} : { realm_id: await realmIdOf(client, options.realm) }
   const found = await client.call(ListTokens, { ...pageOf(options), ...realm })
   list(options, found, found.tokens, (token, paint) => [
-    `${token.id}  ${paint.bold(inline(token.name))}`,
+    line`${token.id}  ${paint.bold(token.name)}`,
     token.kind === 'session' ? 'session' : `${token.type} token`,
     stateOf(token),
     grantText(token),
@@ -78,10 +78,10 @@ export async function createToken(name: string, options: CreateOptions): Promise
     ...(permissions && { permissions }),
     ...(days !== undefined && { expires_in_days: days }),
   })
-  if (options.json) return showJson(minted)
-  process.stdout.write(`${minted.token}\n`)
+  if (options.json) return printJson(minted)
+  print(line`${minted.token}`)
   const end = minted.expires_at === null ? 'it does not end' : `it ends ${relative(minted.expires_at)}`
-  process.stderr.write(`this is shown once: token ${minted.id}, ${name}; ${end}\n`)
+  tell(line`this is shown once: token ${minted.id}, ${name}; ${end}`)
 }
 
 async function permissionsOf(
@@ -119,7 +119,7 @@ export async function revokeToken(wanted: string, options: Options & { yes?: boo
   const client = await hubOf(homeFolder(options.home), options)
   await confirmed(`Revoke token ${id}? What uses it is refused from now on.`, options)
   const token = await client.call(RevokeToken, { id })
-  done(options, token, `revoked token ${id}, ${inline(token.name)}`)
+  done(options, token, `revoked token ${id}, ${token.name}`)
 }
 
 /** Prints the new secret. The old one is refused from then on. */
@@ -128,9 +128,9 @@ export async function rotateToken(wanted: string, options: Options & { yes?: boo
   const client = await hubOf(homeFolder(options.home), options)
   await confirmed(`Give token ${id} a new secret? The present one is refused from now on.`, options)
   const token = await client.call(RotateToken, { id })
-  if (options.json) return showJson(token)
-  process.stdout.write(`${token.token}\n`)
-  process.stderr.write(`this is shown once: the new secret of token ${id}, ${inline(token.name)}\n`)
+  if (options.json) return printJson(token)
+  print(line`${token.token}`)
+  tell(line`this is shown once: the new secret of token ${id}, ${token.name}`)
 }
 
 function idIn(text: string): number {

@@ -7,13 +7,13 @@ import type { Daemon } from './calls.ts'
 import { Table } from './lists.tsx'
 
 type Readiness = NonNullable<Daemon['agents'][number]['doctor']>
-const READY: Record<Readiness, { shape: string; word: string }> = {
+const READY: Record<string, { shape: string; word: string }> = {
   fine: { shape: 'completed', word: 'ready' },
   settings: { shape: 'pending', word: 'set' },
   wrong: { shape: 'failed', word: 'refused' },
   unset: { shape: 'skipped', word: 'not set' },
 }
-export const MEANINGS: Record<Readiness, string> = {
+export const MEANINGS: Record<string, string> = {
   fine: 'The other system accepts its credential.',
   settings: 'Its settings are complete. The other system was not asked.',
   wrong: 'The other system refuses its credential, or a permission is missing.',
@@ -22,9 +22,10 @@ export const MEANINGS: Record<Readiness, string> = {
 
 export function Ready({ of, version }: { of: Readiness | undefined; version: string }) {
   if (of === undefined) return <span class="quiet small">{version}</span>
-  const { shape, word } = READY[of]
+  // A newer daemon may have others, which are shown as they are.
+  const { shape, word } = READY[of] ?? { shape: 'pending', word: of }
   return (
-    <span title={`${version}: ${MEANINGS[of]}`}>
+    <span title={`${version}: ${MEANINGS[of] ?? of}`}>
       <State of={shape} word={word} />
     </span>
   )

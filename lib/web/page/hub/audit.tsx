@@ -19,6 +19,7 @@ const ACTIONS = [
   'realms/accept_invite',
   'realms/add_member',
   'realms/remove_member',
+  'realms/webhook_take_over',
   'daemons/approve',
   'daemons/remove',
   'dispatch/run',

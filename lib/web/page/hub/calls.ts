@@ -108,16 +108,20 @@ export interface HubCalls {
   'realms/revoke_invite': (body: { id: string }) => Anything
   'realms/teams': (body: Page & OfRealm) => Promise<{ teams: { team: string; added_at: number }[]; total: number }>
   'realms/webhook_deliveries': (body: Page & OfRealm) => Promise<{ deliveries: Delivery[]; total: number }>
+  'realms/get': (body: OfRealm) => Promise<Static<typeof Records.RealmDetail>>
+  'realms/webhook_take_over': (body: OfRealm & { id: string }) => Anything
   'realms/webhooks': (body: Page & OfRealm) => Promise<{ webhooks: Webhook[]; total: number }>
   'reviews/decide': (body: JsonObject) => Anything
-  'reviews/list': (body: Page & { run_id?: string; state?: string }) => Promise<{ reviews: HubReview[]; total: number }>
+  'reviews/list': (
+    body: Page & { run_id?: string; state?: string; review_id?: string },
+  ) => Promise<{ reviews: HubReview[]; total: number }>
   'runs/artifacts': (body: OfRun) => Promise<{ artifacts: Static<typeof Records.Artifact>[]; total: number }>
-  'runs/get': (body: OfRun) => Promise<Run & { deliveries: JsonObject[] }>
+  'runs/get': (body: OfRun) => Promise<Static<typeof Records.WholeRun>>
   'runs/list': (body: Page & { team?: string; state?: string }) => Promise<{ runs: Run[]; total: number }>
   'runs/logs': (
     body: OfRun & { phase?: string; after_seq?: number; limit?: number },
   ) => Promise<{ lines: Line[]; next: number } & State>
-  'runs/phases': (body: OfRun) => Promise<{ run_id: string; state: string; phases: HubPhase[] }>
+  'runs/phases': (body: OfRun & { phase?: string }) => Promise<{ run_id: string; state: string; phases: HubPhase[] }>
   'runs/tree': (body: OfRun) => Promise<{ root_run_id: string; runs: Static<typeof Records.TreeEntry>[] }>
   'scopes/list': (body: Page) => Promise<{ scopes: Static<typeof Records.Scope>[]; total: number }>
   'teams/download': (body: { team: string }) => Promise<Packages.Download>

@@ -95,6 +95,7 @@ function reachOf(before: Reach, after: Reach) {
   return [
     compared('Writes', before.writes.map(write), after.writes.map(write)),
     compared('Commands', before.commands, after.commands),
+    compared('Unseen characters', before.unseen ?? [], after.unseen ?? []),
     compared('Hosts', before.hosts, after.hosts),
     compared('Credentials', credentials(before), credentials(after)),
     compared(

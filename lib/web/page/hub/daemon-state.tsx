@@ -4,7 +4,7 @@ import { State } from '../state.tsx'
 import type { Daemon } from './calls.ts'
 
 /** The state of a daemon, in the shapes of runs. */
-const SHOWN: Record<Daemon['status'], string> = {
+const SHOWN: Record<string, string> = {
   online: 'completed',
   stale: 'awaiting_input',
   offline: 'cancelled',
@@ -15,7 +15,7 @@ export function Status({ of }: { of: Daemon }) {
   if (of.status === 'online' && !of.approved) return <State of="awaiting_input" word="waits for approval" />
   if (of.status === 'online' && of.stuck) return <State of="failed" word="stuck" />
   if (of.status === 'online' && of.paused) return <State of="interrupted" word="paused" />
-  return <State of={SHOWN[of.status]} word={of.status} />
+  return <State of={SHOWN[of.status] ?? 'pending'} word={of.status} />
 }
 
 export function Labels({ of: { labels } }: { of: Daemon }) {

@@ -65,6 +65,7 @@ export function OneDaemon({ id }: { id: string }) {
         <Fact name="Host">{daemon.hostname ?? 'not told'}</Fact>
         <Fact name="cadre">{daemon.version ?? 'not told'}</Fact>
         <Fact name="Slots">{daemon.capacity ?? 'not told'}</Fact>
+        <Fact name="Sandbox">{daemon.sandbox ?? 'not told'}</Fact>
         <Fact name="Clock">{offsetOf(daemon.clock_offset)}</Fact>
         <Fact name="Enrolled">
           <When at={daemon.registered_at} />

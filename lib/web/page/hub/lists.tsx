@@ -30,11 +30,13 @@ export function useList<T>(
     async () => {
       const items: T[] = []
       let total = 0
-      for (let page = 0; page < pages.value; page++) {
-        const reply = await ask({ limit: PAGE, offset: page * PAGE })
+      // A reply has fewer items than were asked for when they are large.
+      while (items.length < pages.value * PAGE) {
+        const offset = items.length
+        const reply = await ask({ limit: Math.min(PAGE, pages.value * PAGE - offset), offset })
         for (const value of Object.values(reply)) if (Array.isArray(value)) items.push(...value)
         total = reply.total
-        if (items.length >= total) break
+        if (items.length >= total || items.length === offset) break
       }
       return { items, total }
     },

@@ -3,6 +3,7 @@
 
 import '../style.css'
 import './hub.css'
+import '../texts.ts'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Bar, NoPage } from '../frame.tsx'

@@ -11,9 +11,14 @@ import { may, NoRealm, RealmChoice, realms, useRealm } from './realm-choice.tsx'
 import { Until } from './until.tsx'
 
 const LOOK_MS = 2_000
-const SHOWN = { blocked: 'interrupted', waiting: 'queued', leased: 'running' } as const
-const WORDS = { blocked: 'waits for its key', waiting: 'waits for a daemon', leased: 'is being taken' } as const
-const KINDS = { run: 'start', cancel: 'cancel', resume: 'resume', decide: 'answer' } as const
+// A newer hub may have others, which are shown as they are.
+const SHOWN: Record<string, string> = { blocked: 'interrupted', waiting: 'queued', leased: 'running' }
+const WORDS: Record<string, string> = {
+  blocked: 'waits for its key',
+  waiting: 'waits for a daemon',
+  leased: 'is being taken',
+}
+const KINDS: Record<string, string> = { run: 'start', cancel: 'cancel', resume: 'resume', decide: 'answer' }
 
 export function Queue() {
   const realm = useRealm()
@@ -56,13 +61,13 @@ export function Queue() {
                     <a href={to('runs', job.run_id)}>{job.team ?? job.run_id}</a>
                     <br />
                     <span class="small quiet">
-                      {KINDS[job.kind]}
+                      {KINDS[job.kind] ?? job.kind}
                       {job.priority !== 0 && ` · priority ${job.priority}`}
                       {job.deliveries > 1 && ` · delivery ${job.deliveries}`}
                     </span>
                   </td>
                   <td>
-                    <State of={SHOWN[job.state]} word={WORDS[job.state]} />
+                    <State of={SHOWN[job.state] ?? 'queued'} word={WORDS[job.state] ?? job.state} />
                   </td>
                   <td class="wrap">{job.waiting_for ?? '–'}</td>
                   <td>

@@ -1,9 +1,13 @@
 // One realm: its members, invitations, teams and webhooks.
 
+import { sizeText } from '../../../size.ts'
+import { useLoaded } from '../parts.tsx'
 import { route, to } from '../route.ts'
+import { hub } from './api.ts'
 import type { Role } from './calls.ts'
 import { Invitations } from './invitations.tsx'
 import { ListedTeams } from './listed-teams.tsx'
+import { LOOK_MS } from './lists.tsx'
 import { Members } from './members.tsx'
 import { may, realms } from './realm-choice.tsx'
 import { Webhooks } from './webhooks.tsx'
@@ -12,6 +16,33 @@ const TABS = { members: 'Members', invitations: 'Invitations', teams: 'Teams', w
 type Tab = keyof typeof TABS
 /** What each tab needs; the hub refuses the others. */
 const NEEDS: Record<Tab, Role> = { members: 'member', invitations: 'admin', teams: 'member', webhooks: 'operator' }
+
+const BYTES: readonly string[] = ['stored_bytes', 'log_bytes']
+const TITLES: Record<string, string> = {
+  waiting: 'waiting runs',
+  dispatches_per_minute: 'dispatches this minute',
+  stored_bytes: 'stored files',
+  log_bytes: 'logs',
+  streams: 'open streams',
+}
+
+/** What the realm uses of its quotas, where it has any. */
+function Quotas({ realm_id }: { realm_id: string }) {
+  const { data } = useLoaded(`quotas ${realm_id}`, () => hub('realms/get', { realm_id }), LOOK_MS)
+  if (!data) return null
+  const text = (name: string, value: number) => (BYTES.includes(name) ? sizeText(value) : value.toLocaleString('en'))
+  const limited = Object.entries(data.quotas).filter(([, most]) => most !== null)
+  if (limited.length === 0) return null
+  return (
+    <p class="facts quiet small">
+      {limited.map(([name, most]) => (
+        <span key={name}>
+          {TITLES[name] ?? name}: {text(name, data.use[name as keyof typeof data.use] ?? 0)} of {text(name, most!)}
+        </span>
+      ))}
+    </p>
+  )
+}
 
 export function OneRealm({ id }: { id: string }) {
   const realm = realms.value?.find(each => each.id === id)
@@ -33,6 +64,7 @@ export function OneRealm({ id }: { id: string }) {
                 <span>you are {realm.my_role}</span>
                 <code>{realm.id}</code>
               </p>
+              <Quotas realm_id={id} />
             </div>
           </header>
           <nav class="tabs" aria-label="Parts of the realm">

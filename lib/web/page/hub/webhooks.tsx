@@ -6,7 +6,7 @@ import { bound, Check, Field } from '../fields.tsx'
 import { State } from '../state.tsx'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Once } from './asking.tsx'
+import { Ask, Once, Sure } from './asking.tsx'
 import type { Delivery, Realm } from './calls.ts'
 import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
@@ -31,11 +31,17 @@ export function Webhooks({ realm }: { realm: Realm }) {
       )}
       <List of={found} none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}>
         {webhooks => (
-          <Table head={['Address', 'Events', 'Since', ...(leads ? [''] : [])]}>
+          <Table head={['Address', 'Events', 'Owner', 'Since', ...(leads ? [''] : [])]}>
             {webhooks.map(each => (
               <tr key={each.id}>
                 <td class="wrap">{each.url}</td>
                 <td>{each.events.join(', ')}</td>
+                <td>
+                  {each.owner}
+                  {each.state === 'stopped' && (
+                    <p class="quiet small">is no admin of the realm any more, so nothing is delivered</p>
+                  )}
+                </td>
                 <td>
                   <When at={each.created_at} />
                 </td>
@@ -44,7 +50,19 @@ export function Webhooks({ realm }: { realm: Realm }) {
                     list={found}
                     question="Its log of deliveries is removed with it."
                     work={() => hub('realms/remove_webhook', { realm_id, id: each.id })}
-                  />
+                  >
+                    {each.state === 'stopped' && (
+                      <Sure
+                        question="It will act for you."
+                        work={async () => {
+                          await hub('realms/webhook_take_over', { realm_id, id: each.id })
+                          found.again()
+                        }}
+                      >
+                        Take over
+                      </Sure>
+                    )}
+                  </Ending>
                 )}
               </tr>
             ))}

@@ -1,4 +1,4 @@
-// Limits the work of one evaluation, whatever the expression and the data are. Every step is charged in advance by the
+// Limits the work of one evaluation, whatever the expression, the schema and the data are. Every step is charged in advance by the
 // size of its arguments. One unit is about 100 ns on a slow machine, so the whole budget is about 100 ms.
 
 const BUDGET = 1_000_000
@@ -6,7 +6,7 @@ const BUDGET = 1_000_000
 const CHARACTERS_PER_UNIT = 32
 const ERROR_COST = 100
 
-/** Thrown when the budget is used up. Nothing in an expression catches it. */
+/** Thrown when the budget is used up. Nothing in an expression or a schema catches it. */
 export class Refusal extends Error {}
 
 export class Work {

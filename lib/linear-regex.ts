@@ -1,8 +1,7 @@
-// `text.matches(pattern)` with RE2, as CEL's specification requires: its time grows only with the length of the text.
-// cel-js uses JavaScript's regular expressions, some of which never finish. https://github.com/google/re2/wiki/Syntax
+// Regular expressions that others wrote, with RE2: its time grows only with the length of the text, while some of
+// JavaScript's never finish. CEL's specification requires it for `matches`. https://github.com/google/re2/wiki/Syntax
 
-import type { ASTNode } from '@marcbachmann/cel-js'
-import { messageOf } from '../../error.ts'
+import { messageOf } from './error.ts'
 import type { Work } from './work.ts'
 
 const MAX_PATTERN_LENGTH = 1_000
@@ -11,6 +10,7 @@ const MAX_INSTRUCTIONS = 2_000
 const MAX_KEPT = 100
 /** The cost of compiling one instruction, which takes about 3 µs (measured). */
 const UNITS_PER_INSTRUCTION = 30
+const RE2_ONLY = 'this must be a regular expression of RE2 (https://github.com/google/re2/wiki/Syntax)'
 const TOO_LARGE = 'this regular expression repeats too much: use smaller counts'
 const TOO_LARGE_TOGETHER =
   'the regular expressions of this file are too large together: use smaller counts, or move some into sub-teams'
@@ -70,21 +70,27 @@ function instructionsOf(pattern: string): number {
 }
 
 function parse(pattern: string): Pattern {
-  // Loaded at first use, because most teams use no regular expression.
-  const { RE2JS } = require('re2js') as typeof import('re2js')
   try {
-    return RE2JS.compile(pattern)
+    return re2().compile(pattern)
   } catch (error) {
     const reason = messageOf(error).replace(/^error parsing regexp: /, '')
-    throw new Error(`this must be a regular expression of RE2 (https://github.com/google/re2/wiki/Syntax): ${reason}`)
+    throw new Error(`${RE2_ONLY}: ${reason}`)
   }
 }
 
-/** The pattern of a call of `matches`; null for any other node. */
-export function patternOf(node: ASTNode): ASTNode | null {
-  if (node.op !== 'rcall') return null
-  const [method, , args] = node.args
-  return method === 'matches' && args.length === 1 ? args[0]! : null
+/** Loaded at first use, because most teams use no regular expression. */
+function re2() {
+  return (require('re2js') as typeof import('re2js')).RE2JS
+}
+
+/**
+ * A pattern in the syntax of JavaScript, which JSON Schema uses, in that of RE2. What RE2 does not have stays as it is,
+ * and is refused when the pattern is compiled.
+ */
+export function fromJavaScript(pattern: string): string {
+  // The translation would read it as the letter k.
+  if (/(?:^|[^\\])(?:\\\\)*\\k</.test(pattern)) throw new Error(`${RE2_ONLY}: it has no references to groups`)
+  return re2().translateRegExp(pattern)
 }
 
 /**

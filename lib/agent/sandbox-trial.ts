@@ -1,0 +1,155 @@
+// Finds out whether this machine can make sandboxes, by making one. It is asked once, and not for each phase: what works
+// goes on working, and what fails is tried again after a minute at the earliest.
+
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter } from 'node:path'
+import { oneLine } from '../one-line.ts'
+import { textIn } from '../stream.ts'
+import { sharedEnvironment } from './context.ts'
+import { type Mount, type Protected, type Room, sharedFolder } from './room.ts'
+import { bubblewrap, container, type Enclosed, type Sandbox, systemFolders } from './sandbox.ts'
+
+/** How long a trial may take on a machine that is busy: one that is given up too soon would look like no bubblewrap. */
+const TRIAL_MS = 60_000
+const AGAIN_MS = 60_000
+/** Characters of what the program says that a reason repeats. */
+const MOST_SAID = 300
+/** What is kept of its output, in bytes. */
+const MOST_READ = 65_536
+
+/** How to make a sandbox, or why that is not possible here. */
+export type Workshop = { make(room: Room): Sandbox } | { fails: string }
+
+export interface WorkshopOptions {
+  kind: 'bubblewrap' | 'container'
+  /** Of containers. */
+  image: string | null
+  home: string
+}
+
+/** `works` holds for the life of the process, so that no command can bring about a trial that fails. */
+interface Tried {
+  workshop: Promise<Workshop>
+  works: boolean
+  /** When a failure may be tried again. */
+  until: number
+}
+
+const known = new Map<string, Tried>()
+
+/** Tries what is asked for, unless that was tried. `again` tries at once what has failed. */
+export function workshopFor(options: WorkshopOptions, again = false): Promise<Workshop> {
+  const key = JSON.stringify([options, process.env.PATH])
+  const found = known.get(key)
+  if (found?.works || (found && !again && performance.now() < found.until)) return found.workshop
+  const entry: Tried = { workshop: tried(options), works: false, until: Number.POSITIVE_INFINITY }
+  known.set(key, entry)
+  void entry.workshop.then(workshop => {
+    entry.works = !('fails' in workshop)
+    entry.until = performance.now() + AGAIN_MS
+  })
+  return entry.workshop
+}
+
+/** The folders that no command sees. A person's home is also the one of the account, whatever HOME says. */
+export function protectedFolders(home: string): Protected {
+  const uid = String(process.getuid?.())
+  const accounts = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8').split('\n') : []
+  // passwd(5): the name, the password, the uid, the gid, a comment, the home.
+  const homes = accounts.map(line => line.split(':')).flatMap(fields => (fields[2] === uid ? (fields[5] ?? []) : []))
+  return { home, persons: [...new Set([homedir(), ...homes])].filter(path => path.startsWith('/')) }
+}
+
+/** The real path, or null when there is nothing. */
+export function realPath(path: string): string | null {
+  try {
+    return realpathSync(path)
+  } catch {
+    return null
+  }
+}
+
+async function tried(options: WorkshopOptions): Promise<Workshop> {
+  if (process.platform !== 'linux') return { fails: 'sandboxes need Linux' }
+  return options.kind === 'bubblewrap' ? tryBubblewrap(options.home) : tryContainer(options)
+}
+
+async function tryBubblewrap(home: string): Promise<Workshop> {
+  const program = Bun.which('bwrap')
+  if (program === null) return { fails: 'bwrap was not found in PATH: install the package bubblewrap' }
+  const env = sharedEnvironment()
+  const help = await outcome({ command: [program, '--help'], env, inGroup: true })
+  const forbidsNamespaces = help.said.includes('--disable-userns')
+  const ways = { program, forbidsNamespaces, system: systemFolders(), shared: programFolders(home), env }
+  const make = (room: Room) => bubblewrap(ways, room)
+  const trial = make({ mounts: [], network: false }).enclose(['sh', '-c', ':'], '/tmp', env)
+  const { ok, said } = await outcome(trial)
+  if (ok) return { make }
+  return {
+    fails: `bwrap does not work here (${said}): the system must let this user make user namespaces, and mount /proc in them`,
+  }
+}
+
+async function tryContainer({ image, home }: WorkshopOptions): Promise<Workshop> {
+  if (image === null) return { fails: 'exec.image is not set: it names the image in which commands run' }
+  const program = Bun.which('podman') ?? Bun.which('docker')
+  if (program === null) return { fails: 'neither podman nor docker was found in PATH' }
+  const { ok, said } = await outcome({
+    command: [program, 'image', 'inspect', image],
+    env: containerEnvironment(),
+    inGroup: true,
+  })
+  if (!ok) return { fails: `${program} does not have the image ${image} (${said}): pull it, or start the service` }
+  const user = `${process.getuid!()}:${process.getgid!()}`
+  const ways = { program, image, user, label: containerLabel(home), env: containerEnvironment() }
+  return { make: room => container(ways, room) }
+}
+
+/** What podman and docker need besides, to find their service. */
+const CONTAINER_ENVIRONMENT = ['XDG_RUNTIME_DIR', 'DOCKER_HOST', 'CONTAINER_HOST', 'DOCKER_CONTEXT']
+
+function containerEnvironment(): Record<string, string> {
+  const set = CONTAINER_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))
+  return { ...sharedEnvironment(), ...Object.fromEntries(set) }
+}
+
+/** The label of the containers of a home. */
+const containerLabel = (home: string): string => `cadre.home=${Bun.SHA256.hash(home, 'hex').slice(0, 16)}`
+
+/** Ends the containers that an earlier daemon of this home left. Never throws. */
+export async function endLeftContainers(home: string): Promise<void> {
+  const program = Bun.which('podman') ?? Bun.which('docker')
+  if (program === null) return
+  const env = containerEnvironment()
+  const listing = ['ps', '--all', '--quiet', '--filter', `label=${containerLabel(home)}`]
+  const { ok, said } = await outcome({ command: [program, ...listing], env, inGroup: true })
+  const ids = ok ? said.split(/\s+/).filter(id => /^[0-9a-f]{12,64}$/.test(id)) : []
+  if (ids.length > 0) await outcome({ command: [program, 'rm', '--force', ...ids], env, inGroup: true })
+}
+
+/** The folders of PATH that are neither of the system nor of a person. */
+function programFolders(home: string): Mount[] {
+  const kept = protectedFolders(home)
+  const real = (path: string) => (statSync(path, { throwIfNoEntry: false })?.isDirectory() ? realPath(path) : null)
+  return (process.env.PATH ?? '').split(delimiter).flatMap(path => sharedFolder(path, kept, real) ?? [])
+}
+
+/** Runs a command to its end. */
+async function outcome({ command, env, input = '' }: Enclosed): Promise<{ ok: boolean; said: string }> {
+  try {
+    const child = Bun.spawn(command, {
+      ...{ cwd: '/', env, timeout: TRIAL_MS, killSignal: 'SIGKILL' },
+      ...{ stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' },
+    })
+    const [code, stdout, stderr] = await Promise.all([
+      child.exited,
+      textIn(child.stdout, { most: MOST_READ }),
+      textIn(child.stderr, { most: MOST_READ }),
+    ])
+    const ok = code === 0
+    return { ok, said: ok ? stdout : oneLine(stderr).slice(0, MOST_SAID) || `exit code ${code}` }
+  } catch (error) {
+    return { ok: false, said: oneLine(String(error)).slice(0, MOST_SAID) }
+  }
+}

@@ -1,0 +1,85 @@
+// Reads the log of a run page by page. A page is bounded in lines and in bytes, and however long the log is, reading it
+// does not hold the event loop.
+
+import { join } from 'node:path'
+import { Recent } from '../../recent.ts'
+import { chunksIn } from '../../stream.ts'
+import { takeTurns } from '../../turns.ts'
+import type { LogLine } from '../core/core.ts'
+
+/** Of the lines of a page, as they are in the file. One line always fits. */
+const PAGE_BYTES = 4 * 1_048_576
+const NEW_LINE = 10
+
+export interface LogQuery {
+  /** Only the lines of this phase. */
+  phase?: string
+  afterSeq?: number
+  limit: number
+  maxBytes?: number
+}
+
+export interface LogPage {
+  lines: LogLine[]
+  /** The `afterSeq` of the next page. */
+  next: number
+  /** Whether the log has no more lines by now. */
+  isLast: boolean
+}
+
+/**
+ * By file: where the last reader stopped, so that a caller who reads page after page need not start from the beginning.
+ */
+const stops = new Recent<string, { seq: number; offset: number }>(200)
+
+/** Lines after `afterSeq`, of one phase or all, at most `limit` of them. */
+export async function readLines(
+  stateDir: string,
+  { phase, afterSeq = 0, limit, maxBytes = PAGE_BYTES }: LogQuery,
+): Promise<LogPage> {
+  const path = join(stateDir, 'log.jsonl')
+  const file = Bun.file(path)
+  const lines: LogLine[] = []
+  if (!(await file.exists())) return { lines, next: afterSeq, isLast: true }
+  const stop = stops.get(path)
+  let { seq, offset } = stop && stop.seq <= afterSeq ? stop : { seq: 0, offset: 0 }
+  const page = (isLast: boolean): LogPage => {
+    stops.set(path, { seq, offset })
+    return { lines, next: Math.max(seq, afterSeq), isLast }
+  }
+  let size = 0
+  let rest: Uint8Array[] = []
+  const endTurn = takeTurns()
+  for await (const chunk of chunksIn(file.slice(offset).stream())) {
+    let from = 0
+    for (let end = chunk.indexOf(NEW_LINE); end !== -1; end = chunk.indexOf(NEW_LINE, from)) {
+      const wait = endTurn()
+      if (wait) await wait
+      const part = chunk.subarray(from, end)
+      const bytes = rest.length === 0 ? part : Buffer.concat([...rest, part])
+      rest = []
+      from = end + 1
+      if (seqOf(bytes) > afterSeq) {
+        if (lines.length === limit || (lines.length > 0 && size + bytes.byteLength > maxBytes)) return page(false)
+        const line: LogLine = JSON.parse(decoder.decode(bytes))
+        if (phase === undefined || line.phase === phase) {
+          lines.push(line)
+          size += bytes.byteLength
+        }
+      }
+      seq = seqOf(bytes)
+      offset += bytes.byteLength + 1
+    }
+    if (from < chunk.byteLength) rest.push(chunk.slice(from))
+  }
+  return page(true)
+}
+
+const decoder = new TextDecoder()
+
+/** The number with which each line begins. */
+function seqOf(line: Uint8Array): number {
+  let seq = 0
+  for (let at = '{"seq":'.length; line[at]! >= 48 && line[at]! <= 57; at++) seq = seq * 10 + line[at]! - 48
+  return seq
+}

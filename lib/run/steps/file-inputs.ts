@@ -1,0 +1,46 @@
+// Inputs of type `file`: each is judged by the rule for files before a run begins with it. Agents and commands judge the
+// path once more when they open it, because what lies there may have changed.
+
+import { AgentError } from '../../agent/agent-error.ts'
+import { type Places, settledPath } from '../../agent/file-rule.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Field } from '../../team/team.ts'
+import type { RunRow } from '../core/core.ts'
+import type { Store } from '../store/store.ts'
+import type { World } from './world.ts'
+
+/** Which files a run may name. */
+export function placesOf(
+  { store, world }: { store: Store; world: Pick<World, 'stateDir'> },
+  row: Pick<RunRow, 'id' | 'root_id' | 'workspace' | 'from_path'>,
+): Places {
+  return {
+    stateDir: world.stateDir(row.id),
+    workspace: row.workspace ?? `${world.stateDir(row.root_id)}/work`,
+    outside: row.from_path === 1,
+    sameTree: runId => store.runs.get(runId)?.root_id === row.root_id,
+  }
+}
+
+/** The inputs that a top run begins with, in which each file names one place for as long as the run lives. */
+export function settleFiles(fields: readonly Field[], values: JsonObject, places: Places): JsonObject {
+  return withFiles(fields, values, path => settledPath(path, places))
+}
+
+/** `values` with the inputs of type `file` changed. Throws `invalid_request` that names the first that is refused. */
+export function withFiles(fields: readonly Field[], values: JsonObject, change: (path: string) => string): JsonObject {
+  const changed = { ...values }
+  for (const { name, type } of fields) {
+    const path = values[name]
+    if (type !== 'file' || typeof path !== 'string') continue
+    try {
+      changed[name] = change(path)
+    } catch (cause) {
+      const why = cause instanceof AgentError ? cause.message : `${JSON.stringify(path)} cannot be resolved`
+      const message = `input ${name}: ${why}`
+      throw new CadreError('invalid_request', message, { details: [{ path: `/inputs/${name}`, message }], cause })
+    }
+  }
+  return changed
+}

@@ -1,0 +1,497 @@
+// Finds secrets in text whichever way their characters are written. A character may stand for itself or be escaped as in
+// JSON, a shell, a URL, HTML or a mail (quoted-printable), also twice or three times over, and a line may be broken
+// anywhere. So the text is read at each position as what it may mean, and compared with what is looked for; a list of all
+// spellings would be endless.
+//
+// Search: a table of the first two bytes of every form excludes nearly all positions. What follows is compared byte by
+// byte, and only at an escape or a line break are several readings followed at once.
+
+export interface Form {
+  /** Bytes, as Latin-1 characters, without line breaks. */
+  text: string
+  /** `hex`: lower-case digits, which are found in any case and with blanks, colons, dashes or commas between them. */
+  kind: 'text' | 'hex'
+}
+
+export interface Matcher {
+  /**
+   * Masks `input`. Its first `open` characters belong to a mask that was already written. Unless `final`, it stops where
+   * a secret may begin that is cut off by the end of `input`. `carry` is then the value of `open` for the text after
+   * `stop`.
+   */
+  mask(input: string, open: number, final: boolean): { out: string; stop: number; carry: number }
+}
+
+const MASK = '***'
+/** A match needs more text than there is. */
+const PARTIAL = -1
+const NONE = 0
+/** How many escapes may lie in each other: JSON in JSON. */
+const DEPTH = 2
+/** The maximum number of characters that are passed over between two bytes of a secret: line breaks, and what hex has. */
+const GAP = 128
+/** The maximum number of places of which the readings are kept. */
+const MOST_KNOWN = 4_096
+/** With fewer characters of a secret at the end of a line, the next line is not waited for. */
+const FEW = 4
+/** The maximum number of characters in which one byte of a secret is written, with some room for line breaks. */
+const WIDTH = 16
+
+const BACKSLASH = 92
+const PERCENT = 37
+const AMPERSAND = 38
+const EQUALS = 61
+const HASH = 35
+const SEMICOLON = 59
+const NEW_LINE = 10
+const RETURN = 13
+
+const flags = (characters: string): Uint8Array => {
+  const table = new Uint8Array(256)
+  for (const each of characters) table[each.charCodeAt(0)] = 1
+  return table
+}
+/** The maximum length of the name of a character, `#x1F600` with its semicolon. */
+const ENTITY = 9
+/** What begins an escape. */
+const ESCAPES = flags('\\%&=')
+/** Where a text may mean something else than it says, or nothing. */
+const SPECIAL = flags('\\%&=\n\r')
+const HEX_GAPS = flags(' \t\r\n:,-')
+
+/** One character as it may be read: its bytes, and where the next one begins. */
+interface Reading {
+  bytes: string
+  next: number
+}
+
+export function createMatcher(forms: readonly Form[]): Matcher {
+  const longest = Math.max(0, ...forms.map(({ text }) => text.length))
+  const most = longest * WIDTH + 16 * GAP
+  const marked = new Uint8Array(65_536)
+  const byHead = new Map<number, Form[]>()
+  const firstBytes = new Set<number>()
+  const put = (head: number, form: Form) => {
+    const there = byHead.get(head)
+    if (there) there.push(form)
+    else byHead.set(head, [form])
+  }
+  for (const form of [...forms].sort((a, b) => b.text.length - a.text.length)) {
+    const [first, second] = [form.text.charCodeAt(0), form.text.charCodeAt(1)]
+    for (const a of casesOf(first, form)) {
+      for (const b of casesOf(second, form)) {
+        marked[(a << 8) | b] = 1
+        put((a << 8) | b, form)
+      }
+      firstBytes.add(a)
+    }
+  }
+  // A secret whose second byte is written in another way is found by its first.
+  for (const first of firstBytes) {
+    for (let second = 0; second < 256; second++) if (SPECIAL[second]) marked[(first << 8) | second] = 1
+  }
+  const mayBegin = (code: number) => firstBytes.has(code) || ESCAPES[code] === 1
+  for (let second = 0; second < 256; second++) {
+    for (const lead of [BACKSLASH, PERCENT, AMPERSAND, EQUALS]) {
+      if (ESCAPES[second] || follows(lead, second, mayBegin)) marked[(lead << 8) | second] = 1
+    }
+  }
+
+  /** The end of the longest form that begins at `at`, or NONE, or PARTIAL. */
+  function formAt(input: string, at: number, final: boolean): number {
+    const likely = bytesOf(input, at)
+    if (likely !== null && !likely.some(byte => firstBytes.has(byte))) return NONE
+    const firsts = meanings(input, at, final)
+    if (firsts === null) return PARTIAL
+    let found = NONE
+    for (const { bytes, next } of firsts) {
+      const first = bytes.charCodeAt(0)
+      if (!firstBytes.has(first)) continue
+      const seconds = bytes.length > 1 ? [bytes.charCodeAt(1)] : bytesAt(input, next, final)
+      if (seconds === null) return PARTIAL
+      for (const second of seconds) {
+        for (const form of byHead.get((first << 8) | second) ?? []) {
+          const end = endOf(input, at, form, final)
+          if (end === PARTIAL) return PARTIAL
+          found = Math.max(found, end)
+        }
+      }
+    }
+    return found
+  }
+
+  return {
+    mask(input, open, final) {
+      let out = ''
+      let end = open
+      let stop = input.length
+      for (let at = 0; at < input.length; at++) {
+        if (marked[(input.charCodeAt(at) << 8) | (at + 1 < input.length ? input.charCodeAt(at + 1) : NEW_LINE)] === 0)
+          continue
+        const found = formAt(input, at, final || input.length - at > most)
+        if (found === NONE) continue
+        if (found === PARTIAL) {
+          // A whole line is given out, unless enough of a secret stands at its end.
+          if (isLineEnd(input.charCodeAt(input.length - 1)) && input.slice(at).trimEnd().length < FEW) continue
+          stop = at
+          break
+        }
+        if (at >= end) out += input.slice(end, at) + MASK
+        end = Math.max(end, found)
+      }
+      return { out: out + input.slice(end, Math.max(end, stop)), stop, carry: Math.max(0, end - stop) }
+    },
+  }
+}
+
+/** Whether an escape that `lead` begins may go on with `second` and stand for what `mayBegin` a secret. */
+function follows(lead: number, second: number, mayBegin: (code: number) => boolean): boolean {
+  if (isLineEnd(second)) return true
+  const character = String.fromCharCode(second)
+  if (lead === AMPERSAND) return /[a-z#]/i.test(character)
+  if (lead !== BACKSLASH) return isHex(second)
+  return /[ux0-7]/.test(character) || mayBegin((CONTROLS[character] ?? character).charCodeAt(0))
+}
+
+const isBlank = (code: number): boolean => code === 32 || code === 9
+const isLineEnd = (code: number): boolean => code === NEW_LINE || code === RETURN
+const isHex = (code: number): boolean =>
+  (code >= 48 && code <= 57) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102)
+
+/** A digit of hex in both cases; anything else as it is. */
+function casesOf(code: number, { kind }: Form): number[] {
+  return kind === 'hex' && code >= 97 ? [code, code - 32] : [code]
+}
+
+function endOf(input: string, at: number, form: Form, final: boolean): number {
+  return form.kind === 'hex' ? endOfHex(input, at, form.text, final) : endOfText(input, at, form.text, final)
+}
+
+function endOfHex(input: string, at: number, digits: string, final: boolean): number {
+  let gap = 0
+  for (let found = 0, next = at; ; ) {
+    if (found === digits.length) return next
+    if (next >= input.length) return final ? NONE : PARTIAL
+    const code = input.charCodeAt(next)
+    const digit = digits.charCodeAt(found)
+    // What a dump writes before each byte: 0x41, \x41.
+    const mayMark = found % 2 === 0 && (code === 48 || code === BACKSLASH)
+    if (mayMark && next + 1 === input.length && !final) return PARTIAL
+    const mark = mayMark && input.charCodeAt(next + 1) === 120
+    if (mark && digit !== 120) next += 2
+    else if ((code >= 65 && code <= 70 ? code + 32 : code) === digit) {
+      found++
+      next++
+      gap = 0
+    } else if (found > 0 && HEX_GAPS[code] && gap < GAP) {
+      gap++
+      next++
+    } else return NONE
+  }
+}
+
+function endOfText(input: string, at: number, text: string, final: boolean): number {
+  for (let found = 0, next = at; ; found++, next++) {
+    if (found === text.length) return next
+    if (next >= input.length) return final ? NONE : PARTIAL
+    const code = input.charCodeAt(next)
+    if (SPECIAL[code]) return endOfWritten(input, next, text, found, final)
+    if (code !== text.charCodeAt(found)) return NONE
+  }
+}
+
+/** The places at which the rest of a text may begin. One that is added while they are visited is visited, too. */
+class Places extends Set<number> {
+  /** Behind a line break, where blanks may indent the next line. */
+  readonly #indented = new Set<number>()
+  readonly #last: number
+
+  constructor(place: number) {
+    super()
+    this.#last = place + GAP
+    this.add(place)
+  }
+
+  /** Goes on behind what a broken text has between its parts. Returns whether the reading can be nothing else. */
+  skip(place: number, { bytes, next }: Reading): boolean {
+    const breaks = isBreak(bytes)
+    if (!breaks && !(this.#indented.has(place) && isBlank(bytes.charCodeAt(0)))) return false
+    if (next > this.#last) return breaks
+    this.add(next)
+    this.#indented.add(next)
+    return breaks
+  }
+}
+
+/** As `endOfText`, from a place that may be read in several ways. They are followed together. */
+function endOfWritten(input: string, at: number, text: string, from: number, final: boolean): number {
+  /** By the number of bytes found: where the rest may begin. */
+  const waiting = new Map([[from, new Places(at)]])
+  const note = (found: number, next: number) => {
+    const there = waiting.get(found)
+    if (there) there.add(next)
+    else waiting.set(found, new Places(next))
+  }
+  for (let found = from; found < text.length; found++) {
+    const places = waiting.get(found)
+    waiting.delete(found)
+    if (!places) continue
+    // A place that is added while this goes on is visited, too.
+    for (const place of places) {
+      if (place >= input.length) {
+        if (!final) return PARTIAL
+        continue
+      }
+      const code = input.charCodeAt(place)
+      if (!SPECIAL[code] && !isBlank(code)) {
+        if (code === text.charCodeAt(found)) note(found + 1, place + 1)
+        continue
+      }
+      const readings = meanings(input, place, final)
+      if (readings === null) return PARTIAL
+      for (const reading of readings) {
+        places.skip(place, reading)
+        if (reading.bytes !== '' && text.startsWith(reading.bytes, found)) {
+          note(found + reading.bytes.length, reading.next)
+        }
+      }
+    }
+  }
+  return Math.max(NONE, ...(waiting.get(text.length) ?? []))
+}
+
+/**
+ * The bytes for which the text at `at` may stand, and perhaps some more, beyond line breaks. Null when the end of `input`
+ * cuts it off.
+ */
+function bytesAt(input: string, at: number, final: boolean): number[] | null {
+  const bytes = bytesOf(input, at)
+  if (bytes !== null) return bytes
+  const found: number[] = []
+  const places = new Places(at)
+  for (const place of places) {
+    if (place >= input.length && !final) return null
+    const readings = place < input.length ? meanings(input, place, final) : []
+    if (readings === null) return null
+    for (const reading of readings) if (!places.skip(place, reading)) found.push(reading.bytes.charCodeAt(0))
+  }
+  return found
+}
+
+/** The same where it takes only a short look; null for a line break, and where it takes a longer one. */
+function bytesOf(input: string, at: number): number[] | null {
+  const code = input.charCodeAt(at)
+  if (at >= input.length || isLineEnd(code)) return null
+  if (!ESCAPES[code]) return [code]
+  const simple = simpleAt(input, at, code)
+  if (simple === null) return [code]
+  if (simple) return isBreak(simple.bytes) ? null : [code, simple.bytes.charCodeAt(0)]
+  const escaped = code === BACKSLASH ? afterBackslashes(input, at) : null
+  return escaped === null ? null : [code, escaped]
+}
+
+/** The character that the end of a short run of backslashes escapes; null where that takes a longer look. */
+function afterBackslashes(input: string, at: number): number | null {
+  let next = at + 1
+  while (input.charCodeAt(next) === BACKSLASH && next - at < WIDTH) next++
+  const simple = simpleAt(input, next - 1, BACKSLASH)
+  return simple && !isBreak(simple.bytes) ? simple.bytes.charCodeAt(0) : null
+}
+
+/** Whether a text may go on behind it: a line break, or one that an escape hides. */
+const isBreak = (bytes: string): boolean => bytes === '' || bytes === '\n' || bytes === '\r'
+
+/** Whether what is behind an ampersand may be the name of a character: not `&page=2`. */
+function isEntity(input: string, from: number): boolean {
+  for (let next = from; next < from + ENTITY; next++) {
+    const code = input.charCodeAt(next)
+    // The end of the text, too, or something that is escaped itself.
+    if (Number.isNaN(code) || code === SEMICOLON || (SPECIAL[code] && code !== EQUALS)) return next > from
+    const isDigit = code >= 48 && code <= 57
+    if (!isDigit && code !== HASH && !(code >= 97 && code <= 122) && !(code >= 65 && code <= 90)) return false
+  }
+  return false
+}
+
+/** What `readingsAt` found in the text that was read last, because places are visited from many others. */
+const known = new Map<number, Reading[]>()
+let knownOf: string | null = null
+
+function meanings(input: string, at: number, final: boolean): Reading[] | null {
+  if (!ESCAPES[input.charCodeAt(at)]) return readingsAt(input, at, 0, final)
+  if (knownOf !== input || known.size > MOST_KNOWN) {
+    known.clear()
+    knownOf = input
+  }
+  const found = known.get(at) ?? readingsAt(input, at, DEPTH, final)
+  if (found !== null) known.set(at, found)
+  return found
+}
+
+/** All ways to read the character at `at`, the most literal first. Null when the end of `input` cuts it off. */
+function readingsAt(input: string, at: number, depth: number, final: boolean): Reading[] | null {
+  const literal = { bytes: input[at]!, next: at + 1 }
+  const lead = input.charCodeAt(at)
+  if (depth === 0 || !ESCAPES[lead]) return [literal]
+  const simple = simpleAt(input, at, lead)
+  if (simple !== undefined) return simple === null ? [literal] : [literal, simple]
+  const below = readingsAt(input, at, depth - 1, final)
+  if (below === null) return null
+  const all = [...below]
+  for (const { bytes, next } of below) {
+    if (bytes.length !== 1 || !ESCAPES[bytes.charCodeAt(0)]) continue
+    const read = reader(input, next, depth - 1)
+    // A line may also be continued by a backslash (a shell, C) or an equals sign (RFC 2045, 6.7) at its end.
+    const behind = next < input.length ? readingsAt(input, next, depth - 1, true)! : []
+    const end = behind.find(each => isBreak(each.bytes))
+    if (end && bytes !== '%' && bytes !== '&') all.push({ bytes: '', next: end.next })
+    const escaped = resolve(bytes.charCodeAt(0), read)
+    if (escaped === 'cut') {
+      if (!final) return null
+      continue
+    }
+    if (escaped && !all.some(each => each.bytes === escaped.bytes && each.next === escaped.next)) all.push(escaped)
+  }
+  return all
+}
+
+/**
+ * The escape that begins at `at`, where the bytes behind it decide it without a look at what lies in it: null when there
+ * is none, undefined when that takes a longer look.
+ */
+function simpleAt(input: string, at: number, lead: number): Reading | null | undefined {
+  const second = input.charCodeAt(at + 1)
+  if (Number.isNaN(second) || ESCAPES[second]) return undefined
+  if (isLineEnd(second)) return undefined
+  if (lead === AMPERSAND) return isEntity(input, at + 1) ? undefined : null
+  if (lead === BACKSLASH) {
+    if (second === 117 || second === 120 || (second >= 48 && second <= 55)) return undefined
+    const character = input[at + 1]!
+    return { bytes: CONTROLS[character] ?? character, next: at + 2 }
+  }
+  if (!isHex(second) || (lead === EQUALS && second >= 97)) return null
+  const third = input.charCodeAt(at + 2)
+  if (Number.isNaN(third) || SPECIAL[third]) return undefined
+  if (!isHex(third) || (lead === EQUALS && third >= 97)) return null
+  const code = Number.parseInt(input.slice(at + 1, at + 3), 16)
+  return ESCAPES[code] ? undefined : { bytes: String.fromCharCode(code), next: at + 3 }
+}
+
+/** Reads characters one after the other, each with as many escapes resolved as `depth` allows. */
+interface Reader {
+  /** The next character beyond line breaks; '' at the end of the text. */
+  take(): string
+  /** Where the character after the last one begins. */
+  readonly next: number
+}
+
+function reader(input: string, from: number, depth: number): Reader {
+  let next = from
+  const read = () => (next >= input.length ? null : readingsAt(input, next, depth, false)?.at(-1))
+  return {
+    take() {
+      // One line break may lie within an escape, of one or two characters, and an indentation behind it.
+      for (let breaks = 0; ; breaks++) {
+        const reading = read()
+        if (!reading) return ''
+        next = reading.next
+        if (!isBreak(reading.bytes) || breaks === 2) return reading.bytes || '\n'
+        const most = next + GAP
+        while (isBlank(input.charCodeAt(next)) && next < most) next++
+      }
+    },
+    get next() {
+      return next
+    },
+  }
+}
+
+/** What the escape that begins with `lead` stands for; null when it is none, and `cut` when the text ends within it. */
+function resolve(lead: number, read: Reader): Reading | null | 'cut' {
+  if (lead === BACKSLASH) return backslashed(read)
+  if (lead === AMPERSAND) return entity(read)
+  const first = read.take()
+  if (first === '') return 'cut'
+  const digits = lead === PERCENT ? /^[0-9a-f]$/i : /^[0-9A-F]$/
+  if (!digits.test(first)) return null
+  const second = read.take()
+  if (second === '') return 'cut'
+  return digits.test(second) ? { bytes: byte(first + second, 16), next: read.next } : null
+}
+
+const CONTROLS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' }
+
+/** JSON (RFC 8259, 7), JavaScript, C and the shell. */
+function backslashed(read: Reader): Reading | null | 'cut' {
+  const kind = read.take()
+  if (kind === '') return 'cut'
+  if (kind === 'u') return unicode(read)
+  if (kind === 'x') {
+    const digits = read.take() + read.take()
+    if (/^[0-9a-f]{2}$/i.test(digits)) return { bytes: byte(digits, 16), next: read.next }
+    return digits.length < 2 ? 'cut' : null
+  }
+  if (/^[0-7]$/.test(kind)) {
+    const digits = kind + read.take() + read.take()
+    if (/^[0-3][0-7]{2}$/.test(digits)) return { bytes: byte(digits, 8), next: read.next }
+    return digits.length < 3 ? 'cut' : null
+  }
+  return { bytes: CONTROLS[kind] ?? kind, next: read.next }
+}
+
+/** `\u0041`, a pair of surrogates, or `\u{41}`. */
+function unicode(read: Reader): Reading | null | 'cut' {
+  const first = read.take()
+  if (first === '') return 'cut'
+  if (first === '{') {
+    let digits = ''
+    for (;;) {
+      const each = read.take()
+      if (each === '') return 'cut'
+      if (each === '}') return character(Number.parseInt(digits, 16), read.next)
+      if (!/^[0-9a-f]$/i.test(each) || digits.length === 6) return null
+      digits += each
+    }
+  }
+  const unit = unitOf(first, read)
+  if (typeof unit !== 'number') return unit
+  if (unit < 0xd800 || unit > 0xdbff) return character(unit, read.next)
+  const [slash, mark] = [read.take(), read.take()]
+  if (mark === '') return 'cut'
+  if (slash !== '\\' || mark !== 'u') return null
+  const low = unitOf(read.take(), read)
+  if (typeof low !== 'number') return low
+  return character(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00), read.next)
+}
+
+function unitOf(first: string, read: Reader): number | null | 'cut' {
+  const digits = first + read.take() + read.take() + read.take()
+  if (/^[0-9a-f]{4}$/i.test(digits)) return Number.parseInt(digits, 16)
+  return digits.length < 4 ? 'cut' : null
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** https://html.spec.whatwg.org/multipage/syntax.html#character-references: the five of XML, and all numbers. */
+function entity(read: Reader): Reading | null | 'cut' {
+  let name = ''
+  for (;;) {
+    const each = read.take()
+    if (each === '') return 'cut'
+    if (each === ';') break
+    if (!/^[0-9a-z#]$/i.test(each) || name.length === 8) return null
+    name += each
+  }
+  const named = ENTITIES[name]
+  if (named !== undefined) return { bytes: named, next: read.next }
+  const [, hex, digits] = /^#(x?)([0-9a-f]+)$/i.exec(name) ?? []
+  return digits === undefined ? null : character(Number.parseInt(digits, hex ? 16 : 10), read.next)
+}
+
+/** A character as the bytes of UTF-8; null for a number that is none. */
+function character(code: number, next: number): Reading | null {
+  if (!(code >= 0 && code <= 0x10ffff) || (code >= 0xd800 && code <= 0xdfff)) return null
+  return { bytes: Buffer.from(String.fromCodePoint(code)).toString('latin1'), next }
+}
+
+const byte = (digits: string, base: number): string => String.fromCharCode(Number.parseInt(digits, base))
