@@ -26,13 +26,13 @@ import {
   AgentError,
   agent,
   beforehand,
+  CommandNeeds,
   CommandReport,
   DURATION_PATTERN,
   type Json,
   runCommand,
   Type,
 } from 'cadre'
-import { CommandNeeds } from 'cadre/vendors'
 
 const RESULT_MOST = 1024 * 1024
 
@@ -96,6 +96,7 @@ export default agent({
       const resultFile = join(results, 'result.json')
       await rm(results, { recursive: true, force: true })
       await mkdir(results, { recursive: true, mode: 0o700 })
+      await using _ = { [Symbol.asyncDispose]: () => rm(results, { recursive: true, force: true }) }
       const sandbox = await context.sandbox({ writes: [results], network: needs.includes('network') })
       const reports = []
       const repeatable = commands.every(({ effect }) => effect !== 'once')
@@ -108,9 +109,7 @@ export default agent({
         reports.push(await (wrote ? report() : beforehand(report)))
       }
       const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
-      const result = await readResult(resultFile)
-      await rm(results, { recursive: true, force: true })
-      return { text, data: result ?? { commands: reports } }
+      return { text, data: (await readResult(resultFile)) ?? { commands: reports } }
     },
   },
 })

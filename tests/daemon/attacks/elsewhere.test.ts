@@ -34,6 +34,8 @@ const message = (type: string, payload: object) => ({
 const BODIES: Record<string, object> = {
   '/v1/agents/doctor': {},
   '/v1/agents/list': {},
+  '/v1/audit/export': {},
+  '/v1/audit/list': {},
   '/v1/reviews/decide': { review_id: run_id, decision: 'approve' },
   '/v1/reviews/list': {},
   '/v1/runs/list': {},
