@@ -66,6 +66,12 @@ const joined: Cost = ([list, separator], work) => {
 
 const range: Cost = ([, count], work) => work.spend(Math.max(0, Number(count)))
 
+/** A time is read field by field, which costs several nodes. */
+const times: Cost = (values, work) => {
+  work.spend(3)
+  passes(values, work)
+}
+
 /** With a time zone, a date is formatted as text and parsed again, which is expensive. */
 const dates: Cost = ([, zone], work) => work.spend(zone === undefined ? 1 : 1_000)
 
@@ -109,7 +115,7 @@ const COSTS: Record<string, Cost> = {
   size: characters,
   startsWith: passes,
   string: passes,
-  timestamp: passes,
+  timestamp: times,
   type: free,
   uint: passes,
   // cel-go: optional values, cel.bind
