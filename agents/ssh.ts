@@ -6,8 +6,10 @@
 //   get      sources: [{ name, ref: path there }]
 //   put      target_entries: [{ name, ref: path there, file }]           a ref that ends with / keeps the file's name
 //
-// Commands are run by `sh` there, as those of exec are here: idempotent unless they have `effect: once`. Templates are
-// never read in `run`: values are in `env`. They reach `sh` over its stdin, and no shell of this machine sees them; the
+// Commands are run by `sh` there, as those of exec are here: idempotent unless they have `effect: once`. One with `once`
+// is sent when the host has said that a shell is ready, and the host says with which code it ended: whatever failed
+// before did nothing, and is tried again by `resume`; a lost connection, or any code but 0, asks a person. A host with a
+// forced command runs no command with `once`. Templates are never read in `run`: values are in `env`. They reach `sh` over its stdin, and no shell of this machine sees them; the
 // command's own stdin is empty. `data` has the commands with exit_code and stdout, as exec's. A cancel and a time-out
 // end ssh here; a command there notices it when it next writes.
 //
@@ -36,7 +38,6 @@ import {
 } from 'cadre'
 import {
   chunksIn,
-  explainSsh,
   NOT_STARTED,
   oneLine,
   remoteOf,
@@ -46,6 +47,7 @@ import {
   sshOutput,
   startSsh,
   streamOf,
+  talkOf,
   whyNoSsh,
   withSent,
   withSftp,
@@ -160,18 +162,17 @@ async function runAll({ commands, env = {} }: Commands, context: Context): Promi
   const reports = []
   let wrote = false
   for (const { name, run, timeout, effect, env: own } of commands) {
-    const { args, input } = scriptOf(run, { ...env, ...own })
+    const sure = effect === 'once'
+    const talk = talkOf(context, { run, env: { ...env, ...own }, sure })
     try {
       const report = await runCommand(context, {
-        ...{ name, command: [...remote, ...args], cwd: context.stateDir, env: sshEnvironment(context), input },
-        ...{ timeout, retryable, ...NOT_STARTED },
-        meaning: (code, stderr) => (code === 255 ? explainSsh(context, stderr) : null),
+        ...{ name, command: [...remote, ...talk.args], cwd: context.stateDir, env: sshEnvironment(context) },
+        ...{ input: talk.input, timeout, retryable, ...NOT_STARTED, talk },
       })
       reports.push(report)
     } catch (error) {
       // Until a command with effect `once` has begun, a repetition cannot write anything twice.
-      const begun = wrote || (effect === 'once' && !(error instanceof AgentError && error.sent === 'no'))
-      throw begun ? unsure(error) : error instanceof AgentError ? withSent(error, 'no') : error
+      throw withSent(asAgentError(error, context), wrote || (sure && talk.mayHaveRun) ? 'unknown' : 'no')
     }
     wrote ||= effect === 'once'
   }
@@ -179,8 +180,9 @@ async function runAll({ commands, env = {} }: Commands, context: Context): Promi
   return { text, data: { commands: reports } }
 }
 
-function unsure(error: unknown): unknown {
-  return error instanceof AgentError ? withSent(error, 'unknown') : error
+function asAgentError(thrown: unknown, { signal }: Context): AgentError {
+  if (thrown instanceof AgentError) return thrown
+  return new AgentError(String(thrown), { ...(signal.aborted && { code: 'aborted' }), cause: thrown })
 }
 
 /** Writes the stdout of a command to a file, unless the command fails. */

@@ -22,7 +22,7 @@ export interface LoggedCommand {
   command: string[]
   cwd: string
   env: Record<string, string>
-  input?: string
+  input?: string | undefined
   /** Of `context.sandbox`. */
   sandbox?: Sandbox | null
   /** A duration such as `5m`. */
@@ -32,8 +32,18 @@ export interface LoggedCommand {
   /** Where the command did not start, and what to do then. */
   notStarted: string
   hint: string
-  /** The error for an exit code that is not the command's own; null if it is. */
-  meaning?(code: number, stderr: string): AgentError | null
+  /** For a command that is run by another program, with which it shares stdin and stdout. */
+  talk?: Talk
+}
+
+/** How a command is started through another program, such as ssh, and how its exit code is told from that program's. */
+export interface Talk {
+  /** The stdout of the command, without what was said beside it. */
+  listen(group: Pick<Group, 'child' | 'stop'>, isStopped: () => boolean): ReadableStream<Uint8Array>
+  /** The exit code of the command, if it is known to have ended. It is asked once everything was read. */
+  knownCode(): number | null
+  /** The exit code that counts when `knownCode` has none. Throws an AgentError where the command did not end. */
+  codeOf(exited: number, stderr: string): number
 }
 
 /**
@@ -61,7 +71,7 @@ export type CommandReport = Type.Static<typeof CommandReport>
  */
 export async function runCommand(context: AgentContext<unknown>, given: LoggedCommand): Promise<CommandReport> {
   context.signal.throwIfAborted()
-  const { name, timeout, retryable } = given
+  const { name, timeout, retryable, talk } = given
   const started = performance.now()
   const group = start(context, given)
   const { child } = group
@@ -76,6 +86,7 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
   context.signal.addEventListener('abort', abort, { once: true })
   const longest = timeout === undefined ? undefined : Math.min(parseDuration(timeout)!, LONGEST_TIMER_MS)
   const timer = longest === undefined ? undefined : setTimeout(() => stop('timeout'), longest)
+  const stdout = talk ? talk.listen(group, () => ended !== null) : child.stdout
   const head = keepHead(STDOUT_KEPT)
   const tail = keepTail(STDERR_LINES)
   const readerOf = (stream: 'stdout' | 'stderr') => ({
@@ -91,23 +102,26 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
     },
   })
   const readings = [
-    readLines(child.stdout, { ...readerOf('stdout'), text: head.push, head: STDOUT_KEPT }),
+    readLines(stdout, { ...readerOf('stdout'), text: head.push, head: STDOUT_KEPT }),
     readLines(child.stderr, { ...readerOf('stderr'), text() {}, head: 0 }),
   ]
   const stopReading = () => {
     for (const reading of readings) reading.stop()
   }
   try {
-    const code = await child.exited
+    const exited = await child.exited
     isOver = true
     group.close()
     for (const reading of readings) reading.drain()
     const late = setTimeout(stopReading, ended ? LAST_MS : DRAIN_MS)
     await Promise.all(readings.map(({ done }) => done))
     clearTimeout(late)
-    const meant = code !== 0 && !ended ? given.meaning?.(code, tail.text()) : null
-    if (meant) throw meant
-    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, tail.text(), retryable)
+    const known = talk?.knownCode() ?? null
+    // What has ended by itself was not stopped, even if its time was over just then.
+    if (known !== null) ended = null
+    const code = known ?? (talk && !ended ? talk.codeOf(exited, tail.text()) : exited)
+    const signal = known === null ? child.signalCode : null
+    if (code !== 0 || ended) throw failure(name, ended, timeout, code, signal, tail.text(), retryable)
     return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: head.text() }
   } finally {
     clearTimeout(timer)
@@ -117,10 +131,11 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
 
 function start(
   context: AgentContext<unknown>,
-  { name, command, cwd, env, input, sandbox = null, notStarted, hint }: LoggedCommand,
+  { name, command, cwd, env, input, sandbox = null, notStarted, hint, talk }: LoggedCommand,
 ): Group {
   try {
-    return context.start(command, { cwd, env, sandbox, ...(input !== undefined && { input }) })
+    const stdin = input !== undefined ? { input } : { keepInput: talk !== undefined }
+    return context.start(command, { cwd, env, sandbox, ...stdin })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'E2BIG') throw tooLarge(name, env, cause)
     throw new AgentError(`command ${name} did not start ${notStarted}`, { code: 'not_started', hint, cause })

@@ -52,7 +52,8 @@ export const SshOptions = {
 }
 const Settings = Type.Object(SshOptions)
 export type SshSettings = Type.Static<typeof Settings>
-type Context = AgentContext<SshSettings>
+export type SshContext = AgentContext<SshSettings>
+type Context = SshContext
 
 const CONNECT_SECONDS = 30
 const STDERR_MOST = 2_000

@@ -37,7 +37,6 @@ export {
 } from './s3/s3.ts'
 export { withSftp } from './sftp.ts'
 export {
-  explainSsh,
   NOT_STARTED,
   remoteOf,
   SshOptions,
@@ -47,4 +46,5 @@ export {
   startSsh,
   whyNoSsh,
 } from './ssh.ts'
+export { talkOf } from './ssh-talk.ts'
 export { zendeskSite, zendeskSubdomain } from './zendesk.ts'

@@ -28,8 +28,11 @@ export interface Sshd {
   stop(): Promise<void>
 }
 
-/** `sftp`: the command that the server runs as its subsystem sftp; by default its own. */
-export async function startSshd({ sftp = 'internal-sftp' } = {}): Promise<Sshd> {
+/**
+ * `sftp`: the command that the server runs as its subsystem sftp; by default its own. `forced`: the command that it runs
+ * instead of any other, which has the other one in SSH_ORIGINAL_COMMAND.
+ */
+export async function startSshd({ sftp = 'internal-sftp', forced = '' } = {}): Promise<Sshd> {
   const room = folder()
   const keyAt = (name: string) => {
     const file = join(room, name)
@@ -53,6 +56,7 @@ export async function startSshd({ sftp = 'internal-sftp' } = {}): Promise<Sshd> 
     PermitRootLogin: 'prohibit-password',
     MaxStartups: '100',
     Subsystem: `sftp ${sftp}`,
+    ...(forced && { ForceCommand: forced }),
   }
   writeFileSync(
     config,
