@@ -1,7 +1,7 @@
 // Dispatches a team to the daemons of a realm, with a form that is made of the team's inputs.
 
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useLayoutEffect } from 'preact/hooks'
 import type { JsonObject } from '../../../json.ts'
 import { command } from '../command.ts'
 import { bound, boundTo, choicesOf, Field, Select } from '../fields.tsx'
@@ -37,7 +37,8 @@ export function Dispatch() {
   const reference = version.value ? `${team.value.trim()}@${version.value}` : team.value.trim()
   const found = useLoaded(`team ${reference}`, async () => reference && hub('teams/get', { team: reference }))
   const opened = found.data || null
-  useEffect(() => {
+  // Before the form is shown: what is typed into it at once must not be overwritten.
+  useLayoutEffect(() => {
     if (opened) typed.value = typedOf(opened.inputs, before.value)
   }, [opened])
   useEffect(() => {
