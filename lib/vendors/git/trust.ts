@@ -99,7 +99,13 @@ function refusal(key: string, root: string, trust: Pick<Trust, 'setting'>, conte
   const isPlain = /^[\w.:/*-]+$/.test(key)
   const shown = isPlain ? key : JSON.stringify(oneLine(key))
   const message = `the repository's own configuration has ${shown}, which is more than remotes, branches and a user`
+  return untrusted(context, trust, root, message, wayOut(key, isPlain))
+}
+
+/** What else a person may do. Keys of a partial clone or a sparse checkout cannot be removed: git needs them there. */
+function wayOut(key: string, isPlain: boolean): string {
+  if (/partialclone|promisor/i.test(key)) return 'clone it without --filter'
+  if (/sparse|worktreeconfig/i.test(key)) return 'end its sparse checkout with git sparse-checkout disable'
   const instead = 'set it with git config --global'
-  const removal = isPlain ? `remove it with git config --unset-all ${key}, or ${instead}` : instead
-  return untrusted(context, trust, root, message, removal)
+  return isPlain ? `remove it with git config --unset-all ${key}, or ${instead}` : instead
 }
