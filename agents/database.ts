@@ -6,8 +6,12 @@
 //   execute   target_entries: [{ name, sql, params?, effect? }]    once, unless `effect: idempotent`
 //
 // Templates are never read in `sql`, where `{{{{` is a literal `{{`. Values are in `params`: by name, where `sql` has
-// `:name`, or as a list for the database's own `$1` (PostgreSQL) or `?`. Lists and objects become arrays or JSON, as
-// PostgreSQL needs them; the others get JSON.
+// `:name`, or as a list for the database's own `$1` (PostgreSQL) or `?`.
+//
+// A value that is a list stands alone in `IN (:name)` or `NOT IN (:name)`, where it becomes as many values: nothing is IN
+// an empty list, everything is NOT IN it, and a null in a list for NOT IN is an error. On PostgreSQL it may also be one
+// array, in `= ANY(:name)` and `<> ALL(:name)`. Columns of arrays and JSON take lists, as functions of JSON do. Anywhere
+// else a list is an error. An object becomes JSON.
 //
 // A query is one statement that reads, in a read-only transaction of its own: for PostgreSQL SELECT, VALUES, TABLE or WITH;
 // for MySQL one that begins with these or SHOW, DESCRIBE or EXPLAIN, without INTO and comments that are executed

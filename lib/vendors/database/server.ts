@@ -2,8 +2,8 @@
 //
 // What a team wrote is sent as a prepared statement, which is one statement for the server, whatever its text contains.
 // It runs in a transaction that we begin and end, and the connection is closed afterwards. On PostgreSQL nothing is set
-// for the session or at its start, and no prepared statement has a name, so that a pooler of transactions may stand
-// between (https://www.pgbouncer.org/features.html).
+// for the session or at its start, and no prepared statement has a name outside of a transaction, so that a pooler of
+// transactions may stand between (https://www.pgbouncer.org/features.html).
 //
 // A query runs in a read-only transaction. PostgreSQL's rows are fetched from a cursor, which exists for SELECT, VALUES,
 // TABLE and WITH only: COPY, which can run programs there, has none. So memory is limited whatever the number of rows.
@@ -19,6 +19,7 @@ import type { Json } from '../../json.ts'
 import { pause, unlessAborted } from '../../wait.ts'
 import { addressesOf, firstReached, optionsOf, type Server } from './connect.ts'
 import { mysqlValue, postgresForm } from './forms.ts'
+import type { Column } from './lists.ts'
 import type { Batch, Database, Receipt, Written } from './model.ts'
 import { whyNoQuery } from './mysql-query.ts'
 import { receiptsAt } from './receipts.ts'
@@ -32,6 +33,15 @@ const CANCEL_MS = 1_000
 const BATCH_BYTES = 1024 * 1024
 const FIRST_ROWS = 100
 const MOST_ROWS = 5_000
+
+const PREPARE = 'PREPARE cadre_look AS '
+/** Whether each value of a prepared statement is an array or JSON, also where its type is a domain. */
+const TAKES_LISTS = `SELECT t.typcategory = 'A' OR coalesce(nullif(t.typbasetype, 0), t.oid) IN ('json'::regtype, 'jsonb'::regtype)
+  FROM pg_prepared_statements p, unnest(p.parameter_types) WITH ORDINALITY AS v(type, number), pg_type t
+  WHERE p.name = 'cadre_look' AND t.oid = v.type ORDER BY v.number`
+/** MariaDB has JSON as a long text with a constraint that bears the name of the column. */
+const MARIADB_JSON = `SELECT 1 FROM information_schema.check_constraints WHERE constraint_schema = ?
+  AND table_name = ? AND constraint_name = ? AND check_clause LIKE 'json_valid(%'`
 
 const CURSOR = 'DECLARE cadre_rows NO SCROLL CURSOR FOR '
 /** The forms of values that forms.ts reads, until the transaction ends, and the name in PostgreSQL's list of activity. */
@@ -102,8 +112,34 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
     }
   }
 
+  /** Throws for a list that the database takes neither as an array nor as JSON. */
+  async function judgeLists(statement: Statement): Promise<void> {
+    const { lists, text } = statement
+    if (lists.length === 0) return
+    if (!isPostgres) {
+      for (const { column, refused } of lists) if (!(await hasJson(column!))) throw refused()
+      return
+    }
+    // The statement has a name for this moment alone, within a transaction, so that a pooler may stand between.
+    await one(PREPARE + text, [], statement, PREPARE.length)
+    const types = await ours(TAKES_LISTS)
+    await ours('DEALLOCATE cadre_look')
+    for (const { at, refused } of lists) if (types[at] && String(types[at]![0]) !== 't') throw refused()
+  }
+
+  async function hasJson({ table, column }: Column): Promise<boolean> {
+    const [name = '', schema = null] = table.toReversed()
+    const found = typeof column === 'number' ? 'ordinal_position = ?' : 'column_name = ?'
+    const sql = `SELECT table_schema, column_name, data_type FROM information_schema.columns
+      WHERE table_schema = coalesce(?, database()) AND table_name = ? AND ${found}`
+    const [row] = await one(sql, [schema, name, typeof column === 'number' ? column + 1 : column])
+    const [at = '', called = '', type = ''] = (row ?? []).map(String)
+    return type === 'json' || (type === 'longtext' && (await one(MARIADB_JSON, [at, name, called])).length > 0)
+  }
+
   async function* fromCursor(statement: Statement, most: number): AsyncGenerator<Batch, void> {
     await ours(`BEGIN READ ONLY${LOCALLY}`)
+    await judgeLists(statement)
     await one(CURSOR + statement.text, statement.values, statement, CURSOR.length)
     for (let left = most, rows = FIRST_ROWS; left > 0; ) {
       const asked = Math.min(rows, left)
@@ -155,6 +191,7 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
           await undo()
           return { ...(await before(receipt)), returned: null, before: true }
         }
+        await judgeLists(statement)
         if (!isPostgres && !UNDONE.test(statement.text)) sent = 'unknown'
         const result = await one(statement.text, statement.values, statement)
         // A block of several statements, which MariaDB takes for one, has a count for each.

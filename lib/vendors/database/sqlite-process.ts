@@ -6,9 +6,10 @@ import { Database, SQLiteError } from 'bun:sqlite'
 import { readFileSync, writeSync } from 'node:fs'
 import type { Json } from '../../json.ts'
 import { sqliteValue } from './forms.ts'
+import type { Column } from './lists.ts'
 import type { Receipt } from './model.ts'
 import { receiptsAt } from './receipts.ts'
-import type { Job, Line } from './sqlite.ts'
+import { type Job, type Line, NO_JSON } from './sqlite.ts'
 
 /** Milliseconds to wait for another program that holds the database. */
 const BUSY = 10_000
@@ -54,6 +55,29 @@ class NoQuery extends Error {
   readonly code = 'SQLITE_READONLY'
 }
 
+/** A list for a column that is not declared as JSON. */
+class NoJson extends Error {
+  readonly code = NO_JSON
+  readonly byteOffset: number
+
+  constructor(number: number) {
+    super('the column has no JSON')
+    this.byteOffset = number
+  }
+}
+
+function hasJson(database: Database, { table, column }: Column): boolean {
+  const [name, schema = null] = table.toReversed()
+  const found = typeof column === 'number' ? 'cid = ?3' : 'name = ?3 COLLATE NOCASE'
+  const sql = `SELECT type FROM pragma_table_xinfo(?1, ?2) WHERE ${found}`
+  // Without a schema it is the first table of the name, as in the statement.
+  const [row] =
+    schema === null
+      ? database.query(sql.replace(', ?2', '').replace('?3', '?2')).values(name!, column)
+      : database.query(sql).values(name!, schema, column)
+  return /json/i.test(String(row?.[0]))
+}
+
 const receipts = receiptsAt(() => '?')
 
 function add(database: Database, { table, key }: Receipt): boolean {
@@ -80,7 +104,9 @@ function work(database: Database, job: Job): Json {
     return { found: !isNew, affected: isNew ? null : affectedBefore(database, job.find) }
   }
   if (!('write' in job)) throw new Error('the job is not known')
-  const { receipt } = job
+  const { receipt, lists } = job
+  const wrong = lists.findIndex(column => !hasJson(database, column))
+  if (wrong !== -1) throw new NoJson(wrong)
   if (receipt && !add(database, receipt)) {
     database.run('ROLLBACK')
     return { affected: affectedBefore(database, receipt), returned: null, before: true }

@@ -9,6 +9,7 @@ import type { Json } from '../../json.ts'
 import { ownProgram } from '../../place.ts'
 import { chunksIn, textIn } from '../../stream.ts'
 import type { Access } from './access.ts'
+import type { Column } from './lists.ts'
 import type { Batch, Database, Receipt } from './model.ts'
 import { type Statement, spotOf } from './statement.ts'
 
@@ -17,7 +18,7 @@ type File = Extract<Access, { provider: 'sqlite' }>
 export type Job = { file: string } & (
   | { about: true }
   | { read: string; values: Json[]; most: number }
-  | { write: string; values: Json[]; receipt: Receipt | null }
+  | { write: string; values: Json[]; lists: Column[]; receipt: Receipt | null }
   | { find: Receipt }
 )
 
@@ -29,6 +30,8 @@ export type Line =
   | { failed: { message: string; code: string; offset: number } }
 
 const PROGRAM = 'lib/vendors/database/sqlite-process.ts'
+/** The code with which the process refuses a list for a column that has no JSON. */
+export const NO_JSON = 'CADRE_NO_JSON'
 /** Number of bytes of the process's stderr that an error quotes. */
 const QUOTED = 500
 /** What is kept of its stderr, in bytes. */
@@ -54,7 +57,9 @@ export function openSqlite(context: AgentContext<unknown>, access: File): Databa
       }
     },
     async write(statement, receipt) {
-      const job = { file: access.file, write: statement.text, values: statement.values, receipt }
+      const { text, values } = statement
+      const lists = statement.lists.map(({ column }) => column!)
+      const job = { file: access.file, write: text, values, lists, receipt }
       const written = (await ask(job, statement)) as { affected: number | null; returned: Json; before: boolean }
       return { ...written, returned: written.returned as Batch | null }
     },
@@ -127,6 +132,8 @@ function explain(
   { message, code: said, offset }: { message: string; code: string; offset: number },
   statement: Statement | undefined,
 ): AgentError {
+  // The offset is the number of the list.
+  if (said === NO_JSON) return statement!.lists[offset]!.refused()
   const [, code = 'rejected', hint] = CODES.find(([codes]) => codes.test(said)) ?? []
   const spot = statement && offset >= 0 ? `, ${spotOf(statement, statement.origin(offset))}` : ''
   return new AgentError(`[${place}] ${label}: ${message} (${said || 'SQLITE_ERROR'}${spot})`, {
