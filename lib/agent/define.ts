@@ -53,10 +53,20 @@ export interface Handler {
   data?: TSchema
   run(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult>
   /**
-   * Asks the vendor whether this entry was already written. Returns its result, or null when it certainly was not
-   * written. Throws when that cannot be determined.
+   * Asks the vendor whether this entry was already written. Returns its result, or a list of all that carry its mark, or
+   * null when the vendor shows none. Throws when that cannot be determined. `foundBy` of the engine reads both forms.
    */
   find?(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult | null>
+  /**
+   * `at once` where `find` sees every write from the moment on in which its request has ended, so that null proves that
+   * nothing was written. A search that may lag does not.
+   */
+  sees?: 'at once'
+  /**
+   * How long after the end of a request the vendor may still write what was asked, or not show it yet: a duration such as
+   * `5m`; default 60s. Until then null from `find` proves nothing.
+   */
+  settles?: string
 }
 
 export interface Action extends Handler {
@@ -110,7 +120,11 @@ interface HandlerOf<Settings, E extends TObject> {
    */
   data?: TSchema
   run(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult>
-  find?(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult | null>
+  find?(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult | AgentResult[] | null>
+  /** See `sees` of `Handler`. */
+  sees?: 'at once'
+  /** See `settles` of `Handler`. */
+  settles?: string
 }
 
 interface DefinitionOf<

@@ -1,5 +1,6 @@
 // Checks an agent's definition before the core uses it, and lists every problem in words for its author. Pure.
 
+import { A_DURATION, parseDuration } from '../duration.ts'
 import { isObject } from '../json.ts'
 import { Type } from '../type.ts'
 
@@ -22,7 +23,7 @@ const FIELDS = [
   'notify',
   ...ENTRY_HANDLERS,
 ]
-const HANDLER_FIELDS = ['description', 'effect', 'entry', 'data', 'run', 'find']
+const HANDLER_FIELDS = ['description', 'effect', 'entry', 'data', 'run', 'find', 'sees', 'settles']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction']
 
 /** All problems of the definition that a file exports; empty when it is a valid agent. */
@@ -94,6 +95,17 @@ function handlerProblems(handler: unknown, place: string, fields: string[]): str
   if (typeof handler.run !== 'function') problems.push(`${place}.run must be a function (entry, context)`)
   if (handler.find !== undefined && typeof handler.find !== 'function')
     problems.push(`${place}.find must be a function (entry, context)`)
+  if (handler.sees !== undefined && handler.sees !== 'at once') {
+    problems.push(`${place}.sees must be 'at once', or be left out, not ${show(handler.sees)}`)
+  }
+  if (handler.settles !== undefined && !isDuration(handler.settles)) {
+    problems.push(`${place}.settles must be ${A_DURATION}, not ${show(handler.settles)}`)
+  }
+  for (const field of ['sees', 'settles']) {
+    if (handler[field] !== undefined && handler.find === undefined) {
+      problems.push(`${place}.${field} says how soon find sees a write: add find, or remove it`)
+    }
+  }
   return problems
 }
 
@@ -106,6 +118,8 @@ function unknownFields(value: Record<string, unknown>, known: string[], place: s
 function isObjectSchema(value: unknown): boolean {
   return isObject(value) && Type.IsObject(value)
 }
+
+const isDuration = (value: unknown): boolean => typeof value === 'string' && parseDuration(value) !== null
 
 function show(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : value === undefined ? 'missing' : typeof value

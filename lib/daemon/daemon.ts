@@ -8,6 +8,7 @@ import { growLog, openRunDatabase, readMigrations, versionOf } from '../../db/op
 import { type Catalogue, findAgents } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
+import { A_DURATION, parseDuration } from '../duration.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
@@ -111,6 +112,7 @@ export class Daemon {
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
       const slots = slotsOf(env)
       const logLimit = logLimitOf(env)
+      settleOf(env, settings)
       const tracer = await openTracer(env, 'cadre-daemon', options.log)
       const db = openRunDatabase(file, migrations)
       const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, env })
@@ -168,6 +170,7 @@ export class Daemon {
       log,
       slots,
       logLimit,
+      settle: () => settleOf(env, settings),
       host: this.#host(secrets),
       outbox: this.outbox,
     })
@@ -416,6 +419,15 @@ function slotsOf(env: Environment): number {
   const slots = Number(given)
   if (Number.isInteger(slots) && slots >= 1 && slots <= 10_000) return slots
   throw new CadreError('invalid_request', `CADRE_SLOTS: expected a whole number from 1 to 10000, got ${given}`)
+}
+
+/** `CADRE_SETTLE`, or else the setting `settle`, in milliseconds; undefined where each action has its own. */
+function settleOf({ CADRE_SETTLE: given }: Environment, settings: Settings): number | undefined {
+  const set = settings.value('settle')
+  if (!given) return typeof set === 'string' ? (parseDuration(set) ?? undefined) : undefined
+  const time = parseDuration(given)
+  if (time !== null) return time
+  throw new CadreError('invalid_request', `CADRE_SETTLE: expected ${A_DURATION}, got ${given}`)
 }
 
 /** `CADRE_LOG_LIMIT`, in bytes. */

@@ -109,7 +109,11 @@ export class Engine {
     await this.#parts.disk.look()
     this.#parts.disk.watch()
     await this.#restoreFiles()
-    await this.#parts.journal.write({ root: null, apply: () => doubtSent(this.#parts.machine) })
+    const { lived } = this.#parts
+    await this.#parts.journal.write({
+      root: null,
+      apply: () => doubtSent(this.#parts.machine, { boot: lived.boot, at: lived.now() }),
+    })
     // Removes the secrets of runs that were being started or resumed when the process ended.
     const { secrets } = this.#options
     const left = secrets.kept().filter(id => this.store.runs.get(id)?.settled !== 0)
@@ -267,12 +271,12 @@ export class Engine {
   phases(runId: string, name?: string): RunPhases {
     const live = this.#parts.machine.lives.get(runId)
     const turn = live ? null : turnOfRun(this.store, runId)
-    const waits = (position: number) =>
-      turn
-        ? turn
-        : live
-          ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low)
-          : null
+    const { attempts, disk } = this.#parts
+    const waits = (position: number) => {
+      if (turn) return { reason: turn, until: null }
+      if (!live) return null
+      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), disk.low)
+    }
     return runPhases(this.store, runId, id => this.bundle(id), { name, waitOf: waits })
   }
 

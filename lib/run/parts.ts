@@ -20,7 +20,7 @@ import {
   RunLogs,
   recordEvent,
 } from './attempt/attempt.ts'
-import type { EngineHost } from './core/core.ts'
+import { type EngineHost, type Lived, livedTime } from './core/core.ts'
 import { AfterCommit, Alarm, Farewell, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
 import { errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
@@ -37,8 +37,10 @@ export interface EngineOptions {
   slots: number
   /** The size of the log of a run in bytes, beyond which lines are counted. */
   logLimit?: number
-  /** Milliseconds before the ledger believes that a write which was cut off did not happen; default 2,000. */
-  settle?: number
+  /** Milliseconds that replace the settling time of every action, if given. */
+  settle?: () => number | undefined
+  /** Time that no wall clock changes; default that of this machine. */
+  lived?: Lived
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
@@ -56,6 +58,7 @@ export type Parts = ReturnType<typeof assemble>
 export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: (runId: string) => boolean) {
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
+  const lived = options.lived ?? livedTime()
   const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
   const stateDirOf = (runId: RunId) => places.stateDir(runId)
   // Files of agents may contain secrets, and the database must not contain a secret in plain text.
@@ -78,6 +81,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       secretInputs: rootId => secrets.read(rootId),
       stateDir: stateDirOf,
       executing: (runId, position, attempt) => attempts.has(runId, position, attempt),
+      settling: (runId, position, attempt) => attempts.isSettling(runId, position, attempt),
       paused: () => stopping.aborted || disk.low !== null,
       followed: () => followers.any,
       wakeAt: at => alarm.wakeAt(at),
@@ -117,7 +121,8 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     store: store,
     write,
     now,
-    settle: options.settle,
+    lived,
+    settle: options.settle ?? (() => undefined),
     changed: (runId, position, entry) => receiptChanged(machine, runId, position, entry),
   })
   const attempts: Attempts = new Attempts({
@@ -127,6 +132,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     places: places,
     secrets: rootId => secrets.values(rootId),
     seal,
+    write: (root, apply) => journal.write({ root, apply }),
   })
   const messenger = new Messenger({
     store: store,
@@ -178,7 +184,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   return {
     ...{ store, logs, machine, journal, attempts, messenger, folders, farewell, alarm },
-    ...{ followers, places, disk, settler, sealer, bundle, bundles },
+    ...{ followers, places, disk, settler, sealer, bundle, bundles, lived },
   }
 }
 

@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import type { TSchema } from 'typebox'
 import { isAllowEntry } from '../agent/address.ts'
 import type { AgentDefinition } from '../agent/define.ts'
+import { A_DURATION, parseDuration } from '../duration.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
@@ -142,6 +143,7 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   if (key === 'packages.trust') return trustList(key, value)
   if (path[0] === 'exec' || key === 'packages.sandbox') return sandboxSetting(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
+  if (key === 'settle' && !isText(value, text => parseDuration(text) !== null)) fail(key, `expected ${A_DURATION}`)
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
   if (key === 'hub.realm_token' && !isText(value, text => text.startsWith('cadre_dt_')))
     fail(key, 'must be a realm token (cadre_dt_…)')

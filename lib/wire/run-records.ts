@@ -112,6 +112,18 @@ const SUB_RUN = { run_id: AnyText, run_name: NullableText }
 const SubRun = Type.Object({ ...SUB_RUN, state: RunState })
 export type SubRun = Static<typeof SubRun>
 
+/** What a phase waits for, in words, and until when at the latest, as far as it is known. */
+export const Waiting = Type.Object({ reason: AnyText, until: NullableTime })
+export type Waiting = Static<typeof Waiting>
+
+/** A wait in one text, such as `HTTP 503, until 14:03:10`. Times of another day have their date. */
+export function waitText({ reason, until }: Waiting, now = Date.now()): string {
+  if (until === null) return reason
+  const at = new Date(until).toISOString()
+  const isSoon = Math.abs(until - now) < 12 * 3_600_000
+  return `${reason}, until ${isSoon ? at.slice(11, 19) : `${at.slice(0, 10)} ${at.slice(11, 16)}`} UTC`
+}
+
 const BARE_PHASE = {
   name: AnyText,
   type: Type.Enum([...PHASE_TYPES]),
@@ -127,7 +139,7 @@ const BARE_PHASE = {
   text: AnyText,
   files: Type.Array(FileRecord),
   /** What the phase waits for while a process executes its run; null when it works or has ended. */
-  waiting: NullableText,
+  waiting: nullable(Waiting),
 }
 
 /** An attempt of a phase that was followed by another one. `ended_at` is null when its process ended before it did. */
@@ -148,12 +160,20 @@ export const Written = Type.Object({
   place: Type.Array(AnyText),
   phase: AnyText,
   entry: AnyText,
-  state: Type.Enum(['sent', 'done', 'unknown']),
+  state: Type.Enum(['sent', 'done', 'unknown', 'presumed']),
   /** The id that the other system gave it. */
   id: NullableText,
   url: NullableText,
 })
 export type Written = Static<typeof Written>
+
+/** What is known of a write, in words. */
+export const FATE: Record<Written['state'], string> = {
+  done: 'arrived',
+  sent: 'may or may not have arrived',
+  unknown: 'may or may not have arrived',
+  presumed: 'does not seem to have arrived',
+}
 
 /** What people call a write, such as `each/ADA/post/reply.json`. */
 export function nameOfWrite({ place, phase, entry }: Pick<Written, 'place' | 'phase' | 'entry'>): string {

@@ -80,8 +80,8 @@ test('a run waits until the one that holds its key has ended, and says so', asyn
   })
   const third = await t.start(QUEUE)
   const waits = `run ${first.run_id}, which holds the key deploy-prod`
-  expect(t.engine.phases(second.run_id).phases.map(phase => phase.waiting)).toEqual([waits])
-  expect(t.engine.phases(third.run_id).phases.map(phase => phase.waiting)).toEqual([
+  expect(t.engine.phases(second.run_id).phases.map(phase => phase.waiting?.reason ?? null)).toEqual([waits])
+  expect(t.engine.phases(third.run_id).phases.map(phase => phase.waiting?.reason ?? null)).toEqual([
     `${waits}, and 1 run that waits before it`,
   ])
   const { lines, next } = why(t.engine.store, second.run_id, id => t.engine.bundle(id))

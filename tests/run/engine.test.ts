@@ -517,14 +517,14 @@ phases:
   - { name: b, agent: echo, sources: [{ name: x }] }
   - { name: c, agent: echo, depends_on: [a, b], sources: [{ name: x }] }
 `)
-  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting)).toEqual([
+  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting?.reason ?? null)).toEqual([
     null,
     'concurrency of @local/waits',
     'a, b',
   ])
   await t.engine.cancel(run.run_id)
   await t.engine.ended(run.run_id)
-  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting)).toEqual([null, null, null])
+  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting?.reason ?? null)).toEqual([null, null, null])
 })
 
 describe('cancel', () => {

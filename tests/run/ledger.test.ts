@@ -218,9 +218,11 @@ phases: [{ name: make, agent: vendor, action: create, target_entries: [{ name: o
     await t.engine.ended(run_id)
     const { store } = t.engine
     store.db.run("UPDATE phases SET state = 'running', completed_at = NULL WHERE position = 0")
-    expect(store.receipts.insert(run_id, 0, 'late', 1, 0)).toBe(false)
-    expect(store.receipts.insert(run_id, 0, 'late', 2, 0)).toBe(true)
-    expect(store.receipts.insert(run_id, 0, 'late', 2, 0)).toBe(false)
+    const late = { runId: run_id, position: 0, entry: 'late' }
+    const moment = { boot: 'this', at: 0 }
+    expect(store.receipts.send(late, 1, 0, moment)).toBe(false)
+    expect(store.receipts.send(late, 2, 0, moment)).toBe(true)
+    expect(store.receipts.send(late, 2, 0, moment)).toBe(false)
   })
 
   test('after a crash the entry is found or a person is asked; it is never sent again', async () => {

@@ -119,7 +119,7 @@ test.skipIf(!mounted)('below the floor nothing begins; with space it goes on by 
   called.length = 0
   const { run_id } = await t.start(team(1))
   expect(engine.load).toMatchObject({ free: 0, stalled: expect.stringMatching(/free on the disk of .* are needed/) })
-  expect(phase(run_id, 'small').waiting).toContain('space on the disk: ')
+  expect(phase(run_id, 'small').waiting?.reason).toContain('space on the disk: ')
   await Bun.sleep(1_500)
   expect(called).toEqual([])
   for (const name of readdirSync(disk)) if (name.startsWith('filler')) rmSync(join(disk, name))

@@ -50,8 +50,9 @@ export async function testEngine(
     slots?: number
     /** Opens the database as a serving daemon does. */
     grown?: boolean
-    /** Milliseconds before the ledger believes that a write did not happen; default 20. */
-    settle?: number
+    /** The settling time of all actions in milliseconds; default 20. With null each has its own. */
+    settle?: number | null
+    lived?: EngineOptions['lived']
     /** Maximum number of milliseconds for a listener. */
     deliveryTimeout?: number
     home?: string
@@ -70,7 +71,8 @@ export async function testEngine(
     db,
     log: createLog({ level: 'error' }),
     slots: options.slots ?? 64,
-    settle: options.settle ?? 20,
+    settle: () => (options.settle === null ? undefined : (options.settle ?? 20)),
+    ...(options.lived && { lived: options.lived }),
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
     ...(options.outbox && { outbox: options.outbox }),

@@ -8,5 +8,9 @@ import { join } from 'node:path'
 const TRANSPILED = process.env.BUN_RUNTIME_TRANSPILER_CACHE_PATH ?? join(homedir(), '.bun/install/cache/@t@')
 
 export function environmentAt(home: string): Record<string, string> {
-  return { PATH: process.env.PATH!, HOME: home, BUN_RUNTIME_TRANSPILER_CACHE_PATH: TRANSPILED }
+  return {
+    ...{ PATH: process.env.PATH!, HOME: home, BUN_RUNTIME_TRANSPILER_CACHE_PATH: TRANSPILED },
+    // Writes of tests that lose their reply land at once, or within this time.
+    CADRE_SETTLE: '500ms',
+  }
 }

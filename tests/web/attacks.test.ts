@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('attacks on the dashboard', () => {
     const reviews = () => daemon.call('/v1/reviews/list', { run_id, state: 'pending' })
     await until(async () => (await reviews()).total === 1, 'the gate asks', PATIENCE_MS)
     const phases = async () => (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })).phases
-    type Phase = { name: string; completed_at: number | null; waiting: string | null }
+    type Phase = { name: string; completed_at: number | null; waiting: { reason: string } | null }
     const rest = (all: Phase[]) => all.filter(({ name }) => name !== 'ask' && name !== 'wait')
     await until(
       async () => rest(await phases()).every(({ completed_at }) => completed_at !== null),

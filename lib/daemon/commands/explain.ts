@@ -4,7 +4,7 @@ import { createPaint, line, nothing, type Printable } from '../../printable.ts'
 import { sizeText } from '../../size.ts'
 import { print, printJson, tell } from '../../terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
-import { doubtfulFirst, nameOfWrite } from '../../wire/run-records.ts'
+import { doubtfulFirst, FATE, nameOfWrite, waitText } from '../../wire/run-records.ts'
 import { stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
@@ -39,7 +39,7 @@ export async function phases(typed: string, { json, ...where }: Options): Promis
         paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
         line`${stateWord(paint, state)}${reason === null ? '' : paint.dim(` (${reason})`)}`,
         took(started_at, completed_at),
-        (error?.message ?? (waiting === null ? textOf(phase) : `waiting: ${waiting}`)).split('\n', 1)[0]!,
+        (error?.message ?? (waiting === null ? textOf(phase) : `waiting: ${waitText(waiting)}`)).split('\n', 1)[0]!,
       ],
     ),
   )
@@ -82,13 +82,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
     ...section(
       'written outside',
-      table(
-        doubtfulFirst(written).map(write => [
-          nameOfWrite(write),
-          write.state === 'done' ? 'arrived' : 'may or may not have arrived',
-          write.url ?? write.id ?? '',
-        ]),
-      ),
+      table(doubtfulFirst(written).map(write => [nameOfWrite(write), FATE[write.state], write.url ?? write.id ?? ''])),
     ),
     ...section(
       'told',

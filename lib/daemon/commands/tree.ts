@@ -6,7 +6,7 @@ import { isObject } from '../../json.ts'
 import type { Paint } from '../../printable.ts'
 import { joined, line, type Printable, type Shown } from '../../printable.ts'
 import { GetPhases, GetRun, GetTree } from '../../wire/daemon-calls.ts'
-import type { ToldDetail, ToldPhases, ToldTree } from '../../wire/run-records.ts'
+import { type ToldDetail, type ToldPhases, type ToldTree, waitText } from '../../wire/run-records.ts'
 import type { Callee } from '../calls/client.ts'
 import { symbol } from '../terminal/paint.ts'
 import { placeOf } from './place-of.ts'
@@ -131,7 +131,7 @@ function noteOf(
   // Before a run has completed, a failure may still end it.
   const isTolerated = state === 'failed' && run === 'completed'
   const items = type === 'map' && state === 'completed' && isObject(data) ? Number(data.failed) : 0
-  const waits = waiting ?? (state === 'awaiting_input' ? 'a person' : null)
+  const waits = (waiting && waitText(waiting)) ?? (state === 'awaiting_input' ? 'a person' : null)
   return joined(
     [
       what,

@@ -6,10 +6,10 @@ import type { KnownSecret } from '../../redact.ts'
 import type { RunId } from '../../run-id.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
-import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
+import { beginSettling, CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
 import { execute } from './execute.ts'
-import type { Ledger } from './ledger.ts'
-import { limit } from './limit.ts'
+import type { Hold, Ledger } from './ledger.ts'
+import { Limit } from './limit.ts'
 import type { Places } from './places.ts'
 
 interface Parts {
@@ -21,6 +21,8 @@ interface Parts {
   secrets(rootId: RunId): readonly KnownSecret[]
   /** Encrypts a small file for the database. */
   seal(runId: RunId, file: SmallFile): SmallFile
+  /** Applies a change to a tree; the promise settles once it is on disk. */
+  write<T>(root: RunId, apply: () => T): Promise<T>
 }
 
 /** What an agent waits for. */
@@ -34,8 +36,11 @@ interface Running {
   controller: AbortController
   /** Aborts what goes on after the time is over, too. */
   stop: AbortController
-  /** Ends the clock. */
-  callOff: () => void
+  limit: Limit
+  /** What it waits for while it waits for another system to settle; null otherwise. */
+  settling: Wait | null
+  /** Ends the wait for a slot with which it goes on. */
+  giveUp: () => void
 }
 
 export class Attempts {
@@ -54,12 +59,12 @@ export class Attempts {
     const controller = new AbortController()
     const phase = live.phase(position)
     const stop = new AbortController()
-    const callOff = limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
-    const running = { controller, stop, callOff }
+    const limit = new Limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
+    const running: Running = { controller, stop, limit, settling: null, giveUp() {} }
     this.#running.set(key, running)
     try {
       const outcome = await this.#perform(live, position, attempt, running)
-      running.callOff()
+      running.limit.stop()
       await record(outcome)
     } finally {
       this.#waits.delete(`${live.id}:${position}`)
@@ -88,17 +93,24 @@ export class Attempts {
   limit(runId: string, position: number, attempt: number, ms: number): void {
     const running = this.#running.get(keyOf(runId, position, attempt))
     if (!running) return
-    running.callOff()
-    running.callOff = limit(running.controller, ms)
+    running.limit.stop()
+    running.limit = new Limit(running.controller, ms)
+    if (running.settling) running.limit.stop()
   }
 
-  /** What the agent of a phase waits for. If there are several waits, the latest one. */
-  note(runId: string, position: number): string | undefined {
+  /** Whether an attempt has given its slot back, because it waits for another system to settle. */
+  isSettling(runId: string, position: number, attempt: number): boolean {
+    return (this.#running.get(keyOf(runId, position, attempt))?.settling ?? null) !== null
+  }
+
+  /** What a phase waits for. If there are several waits, the latest one. */
+  note(runId: string, position: number, attempt: number): Wait | undefined {
+    const settling = this.#running.get(keyOf(runId, position, attempt))?.settling
+    if (settling) return settling
     const now = Date.now()
-    const last = this.#waits
+    return this.#waits
       .get(`${runId}:${position}`)
       ?.findLast(({ until }) => until === undefined || until.getTime() > now)
-    return last && (last.until ? `${last.reason} until ${last.until.toISOString()}` : last.reason)
   }
 
   abortAll(reason: Error): void {
@@ -110,7 +122,8 @@ export class Attempts {
     while (this.#running.size > 0 && performance.now() < deadline) await Bun.sleep(20)
   }
 
-  async #perform(live: LiveRun, position: number, attempt: number, { controller, stop }: Running): Promise<Outcome> {
+  async #perform(live: LiveRun, position: number, attempt: number, running: Running): Promise<Outcome> {
+    const { controller, stop } = running
     const { machine, host, ledger, places } = this.#parts
     const phase = live.phase(position) as StandardPhase | GatePhase
     const secrets = this.#parts.secrets(live.root)
@@ -167,14 +180,55 @@ export class Attempts {
         log: text => place.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),
+        hold: this.#holdOf(live, position, attempt, running, mask),
       },
     )
   }
+
+  /** How an attempt waits for another system to settle: without its slot, and without using up its time. */
+  #holdOf({ id, root }: LiveRun, position: number, attempt: number, running: Running, mask: <T>(value: T) => T): Hold {
+    const { machine, write } = this.#parts
+    return {
+      begin: () => running.limit.stop(),
+      wait: async (reason, until) => {
+        const isFirst = running.settling === null
+        const wait = { reason: mask(reason), until }
+        if (!isFirst) {
+          running.settling = wait
+          return
+        }
+        await write(root, () => {
+          if (beginSettling(machine, id, position, attempt)) running.settling = wait
+        })
+      },
+      goOn: async () => {
+        if (running.settling !== null) {
+          const { promise, resolve } = Promise.withResolvers<void>()
+          const left = machine.slots.takeBack(() => {
+            running.settling = null
+            const live = machine.live(id, position, attempt)
+            if (live) live.settling.delete(position)
+            else machine.slots.release()
+            resolve()
+          })
+          running.giveUp = () => void (left() && resolve())
+          if (running.stop.signal.aborted) running.giveUp()
+          await promise
+          await write(root, () => {
+            const live = machine.live(id, position, attempt)
+            if (live) endSettling(machine, live)
+          })
+        }
+        running.limit.goOn()
+      },
+    }
+  }
 }
 
-function abort({ controller, stop }: Running, reason?: Error): void {
+function abort({ controller, stop, giveUp }: Running, reason?: Error): void {
   controller.abort(reason)
   stop.abort(reason)
+  giveUp()
 }
 
 const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

@@ -9,6 +9,7 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { type Places, wholePath } from '../../agent/file-rule.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
+import { parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
@@ -26,10 +27,10 @@ import {
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withGrace } from './grace.ts'
-import { type Ledger, UnknownWrite } from './ledger.ts'
+import { type Copy, type Found, type Hold, type Ledger, SETTLE_MS, UnknownWrite } from './ledger.ts'
 import { watchTraffic } from './traffic.ts'
 
-/** How long `find` may take when the time of the phase is already over. */
+/** How long `find` may take, which counts in no time of the phase. */
 const ASK_MS = 30_000
 
 /** What an attempt needs from its run and from the daemon. */
@@ -48,6 +49,7 @@ export interface Surroundings {
   mask<T>(value: T): T
   /** Encrypts a small file for the database. */
   seal(file: SmallFile): SmallFile
+  hold: Hold
 }
 
 export interface Attempt {
@@ -231,13 +233,20 @@ async function perform(
   const mask = (result: AgentResult) => around.mask(result)
   if (effect !== 'once') return mask(await send())
   const find = async () => {
-    const asking = timedOut(signal) ? AbortSignal.any([stopped, AbortSignal.timeout(ASK_MS)]) : signal
-    const found = await withGrace(
-      called(() => handler.find!(entry, contextUntil(asking, {}))),
-      asking,
-      FIND_GRACE_MS,
-    )
-    return found === null || found === undefined ? null : recordable(found, place)
+    const over = AbortSignal.timeout(ASK_MS)
+    const asking = AbortSignal.any([stopped, over])
+    try {
+      const found = await withGrace(
+        called(() => handler.find!(entry, contextUntil(asking, {}))),
+        asking,
+        FIND_GRACE_MS,
+      )
+      return foundBy(found, place)
+    } catch (thrown) {
+      if (!over.aborted || stopped.aborted) throw thrown
+      const message = `${place} did not answer within ${ASK_MS / 1_000} s`
+      throw new AgentError(message, { code: 'timeout', retryable: true, cause: thrown })
+    }
   }
   return around.ledger.once({
     runId,
@@ -245,13 +254,25 @@ async function perform(
     attempt: attempt.attempt,
     entry: name,
     label: name === '' ? `what phase ${attempt.phase.name} writes` : name,
+    agent: place,
     sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
     mask,
     send,
     onlyRead: traffic.onlyRead,
     find: handler.find && find,
+    seesAtOnce: handler.sees === 'at once',
+    settles: (handler.settles === undefined ? null : parseDuration(handler.settles)) ?? SETTLE_MS,
+    hold: around.hold,
   })
+}
+
+/** What `find` returned: one result, or a list of all that carry the mark of the entry. */
+export function foundBy(found: AgentResult | readonly AgentResult[] | null | undefined, agent: string): Found | null {
+  const [first, ...others] = Array.isArray(found) ? found : [found]
+  if (first === null || first === undefined) return null
+  const copies = others.map(each => recordable(each, agent).external ?? {})
+  return { result: recordable(first, agent), copies: copies.map(({ id = null, url = null }): Copy => ({ id, url })) }
 }
 
 /**

@@ -1,12 +1,10 @@
 // The ledger of outside writes. An entry of a `once` action has a receipt before its first byte leaves, so that a crash
-// cannot hide that it may have been sent. Where a receipt is in doubt, the other system is asked; where that cannot
-// tell, a person is asked. Nothing is sent again silently.
+// cannot hide that it may have been sent. Where a receipt is in doubt, the other system is asked, for as long as it may
+// not show the write yet; where that cannot tell, a person is asked. Nothing is sent again silently.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
-import { Recent } from '../../recent.ts'
-import { pause } from '../../wait.ts'
-import { parse } from '../core/core.ts'
+import { type Lived, parse, type ReceiptRow, sinceThen } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
@@ -24,6 +22,27 @@ export class UnknownWrite extends Error {
   }
 }
 
+/** What the other system shows of an entry, and what else there carries its mark. */
+export interface Found {
+  result: AgentResult
+  copies: Copy[]
+}
+
+export interface Copy {
+  id: string | null
+  url: string | null
+}
+
+/** An attempt that waits for the other system to settle. */
+export interface Hold {
+  /** The time of the attempt stands still from now on. */
+  begin(): void
+  /** Gives the slot back, stops the clocks, and shows what is waited for. May be called again. */
+  wait(reason: string, until: Date): Promise<void>
+  /** Goes on, with a slot. Does nothing for an attempt that does not wait. */
+  goOn(): Promise<void>
+}
+
 export interface Write {
   runId: string
   position: number
@@ -31,6 +50,8 @@ export interface Write {
   entry: string
   /** What messages call it: the entry, or the phase whose only call it is. */
   label: string
+  /** The agent as the team calls it. */
+  agent: string
   /** The request without what may be secret, for a person; empty where the entry does not say it. */
   sent: string
   /** Aborted by a cancel or by the stop of the daemon, but not by the clock of the attempt. */
@@ -40,23 +61,29 @@ export interface Write {
   send(): Promise<AgentResult>
   /** Whether everything that was sent so far only read, so that nothing can have been written. */
   onlyRead(): boolean
-  find?: (() => Promise<AgentResult | null>) | undefined
+  find?: (() => Promise<Found | null>) | undefined
+  /** Whether `find` sees every write at once, so that what it does not see was not written. */
+  seesAtOnce: boolean
+  /** Milliseconds after the end of a request from which on its absence counts. */
+  settles: number
+  hold: Hold
 }
 
-const SETTLE_MS = 2_000
-/** Maximum number of interrupted sends that this process remembers. */
-const MOST_REMEMBERED = 10_000
+/** How long a write may be on its way, unless the action says otherwise. */
+export const SETTLE_MS = 60_000
+/** The first look after the one at once; the distances grow from look to look. */
+const FIRST_LOOK_MS = 1_000
+/** How often a look-up that fails for now is tried at least. */
+const LEAST_LOOKS = 3
 
 interface Parts {
   store: Store
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
   now: () => number
-  /**
-   * Milliseconds for which the other system may still work on a request that was cut off: until then, its answer that
-   * nothing was written proves nothing. Default 2,000.
-   */
-  settle?: number | undefined
+  lived: Lived
+  /** What replaces the settling time of every action, in milliseconds. */
+  settle: () => number | undefined
   /** Called for each receipt that changes, inside the change. */
   changed: (runId: string, position: number, entry: string) => void
 }
@@ -64,9 +91,6 @@ interface Parts {
 export class Ledger {
   readonly #parts: Parts
   readonly #store: Store
-  /** When sends of this process were cut off. Any other send happened before the process began. */
-  readonly #cutOff = new Recent<string, number>(MOST_REMEMBERED)
-  readonly #began = performance.now()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -75,20 +99,19 @@ export class Ledger {
 
   /**
    * Writes an entry at most once over all attempts. Returns the recorded result when it has already been written.
-   * Throws UnknownWrite, or what `send` threw when the write certainly did not happen: when the agent says so, or when
-   * only reads were sent.
+   * Throws UnknownWrite, or what `send` threw when the write did not happen: when the agent says so, when only reads were
+   * sent, or when the other system does not show it after the settling time.
    */
   async once(write: Write): Promise<AgentResult> {
-    const { runId, position, attempt, entry } = write
-    const receipt = this.#store.receipts.of(runId, position).find(row => row.entry === entry)
+    const { attempt, entry } = write
+    const receipt = this.#store.receipts.get(write)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
     if (receipt) {
-      const doubt = `an earlier attempt may have written ${write.label}, and its reply was lost`
-      const found = await this.#ask(write, receipt.attempt, doubt)
+      const found = await this.#beforeAgain(write, receipt)
       if (found) return this.#confirm(write, found)
     }
     const opened = await this.#record(write, () =>
-      this.#store.receipts.insert(runId, position, entry, attempt, this.#parts.now()),
+      this.#store.receipts.send(write, attempt, this.#parts.now(), this.#moment()),
     )
     if (!opened) {
       throw new AgentError(`attempt ${attempt} has ended: ${write.label} was not sent`, { code: 'aborted', sent: 'no' })
@@ -98,45 +121,94 @@ export class Ledger {
       result = await write.send()
     } catch (thrown) {
       if ((thrown instanceof AgentError && thrown.sent === 'no') || write.onlyRead()) {
-        await this.#clear(write, attempt)
+        await this.#record(write, () => this.#store.receipts.refuse(write, attempt))
         throw thrown
       }
-      this.#cutOff.set(placeOf(write), performance.now())
-      await this.#record(write, () => this.#store.receipts.doubt(runId, position, entry, attempt))
-      const found = await this.#ask(write, attempt, `${write.label} may have been written: ${textOf(thrown)}`, thrown)
+      const ended = await this.#lose(write, attempt)
+      const doubt = `${write.label} may have been written: ${textOf(thrown)}`
+      if (write.stopped.aborted) throw new UnknownWrite({ entry, sent: write.sent }, doubt, thrown)
+      const found = await this.#settle(write, ended, doubt, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
     }
-    return this.#confirm(write, result)
+    return this.#confirm(write, { result, copies: [] })
+  }
+
+  /** What an earlier attempt left is found, or the entry may be sent again. */
+  async #beforeAgain(write: Write, receipt: ReceiptRow): Promise<Found | null> {
+    const doubt = `an earlier attempt may have written ${write.label}, and its reply was lost`
+    if (receipt.state !== 'presumed') {
+      const found = await this.#settle(write, await this.#endOf(write, receipt), doubt)
+      if (found) return found
+      await write.hold.goOn()
+      if (this.#store.receipts.get(write) === null) return null
+    }
+    // Its absence was concluded by time alone, so it is looked for again immediately before it is sent again.
+    return this.#settle(write, Number.NEGATIVE_INFINITY, doubt)
+  }
+
+  /** When the request behind a receipt in doubt ended. Where that is not known, now at the latest. */
+  async #endOf(write: Write, receipt: ReceiptRow): Promise<number> {
+    if (receipt.state === 'sent') return this.#lose(write, receipt.attempt)
+    if (sinceThen({ boot: receipt.boot, at: receipt.ended }, this.#parts.lived) !== null) return receipt.ended!
+    const moment = this.#moment()
+    await this.#record(write, () => this.#store.receipts.settleFrom(write, moment))
+    return moment.at
+  }
+
+  async #lose(write: Write, sentBy: number): Promise<number> {
+    const moment = this.#moment()
+    await this.#record(write, () => this.#store.receipts.lose(write, sentBy, moment, write.sent || null))
+    return moment.at
   }
 
   /**
-   * Asks the other system about an entry that attempt `sentBy` left in doubt. Null: the write did not happen, and the
-   * receipt is removed. Asks at once, and a second time when the request may still have been under way.
+   * Asks the other system about an entry whose request ended at `ended`: at once, then at growing distances, and when
+   * the settling time is over. Null: it does not show the write, which counts now.
    */
-  async #ask(write: Write, sentBy: number, doubt: string, cause?: unknown): Promise<AgentResult | null> {
+  async #settle(write: Write, ended: number, doubt: string, cause?: unknown): Promise<Found | null> {
     if (!write.find) throw new UnknownWrite(write, doubt, cause)
-    let found: AgentResult | null
-    try {
-      found = await write.find()
-      const since = this.#cutOff.get(placeOf(write)) ?? this.#began
-      const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
-      if (!found && left > 0) {
-        await pause(left, write.stopped)
-        // An answer that comes too early proves nothing, so nobody is asked when the wait was cut short.
-        write.stopped.throwIfAborted()
-        found = await write.find()
+    write.hold.begin()
+    const { lived } = this.#parts
+    const settles = this.#parts.settle() ?? write.settles
+    const end = ended + settles
+    let distance = Math.max(1, Math.min(FIRST_LOOK_MS, settles / 4))
+    for (let looks = 1; ; looks++) {
+      const asked = lived.now()
+      const isLast = asked >= end
+      try {
+        const found = await write.find()
+        if (found) return found
+        if (write.seesAtOnce || isLast) {
+          await this.#absent(write)
+          return null
+        }
+      } catch (thrown) {
+        const mayTryAgain = thrown instanceof AgentError && thrown.retryable && !(isLast && looks >= LEAST_LOOKS)
+        if (!mayTryAgain || write.stopped.aborted) {
+          throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
+        }
       }
-    } catch (thrown) {
-      throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
+      const left = end - lived.now()
+      const until = new Date(Date.now() + Math.max(left, distance))
+      await write.hold.wait(`asks ${write.agent} whether ${write.label} was written`, until)
+      await lived.pause(left > 0 ? Math.min(left, distance) : isLast ? distance : 0, write.stopped)
+      // An answer that comes too early proves nothing.
+      if (write.stopped.aborted) throw new UnknownWrite(write, doubt, cause)
+      distance *= 2
     }
-    if (!found) await this.#clear(write, sentBy)
-    return found
   }
 
-  #clear(write: Write, sentBy: number): Promise<void> {
-    const { runId, position, entry } = write
-    return this.#record(write, () => this.#store.receipts.clear(runId, position, entry, sentBy))
+  #absent(write: Write): Promise<void> {
+    const { receipts } = this.#store
+    return this.#record(write, () =>
+      write.seesAtOnce ? receipts.disprove(write) : receipts.presume(write, this.#parts.now()),
+    )
+  }
+
+  #moment(): { boot: string; at: number } {
+    const { lived } = this.#parts
+    return { boot: lived.boot, at: lived.now() }
   }
 
   #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {
@@ -147,20 +219,14 @@ export class Ledger {
     })
   }
 
-  async #confirm(write: Write, result: AgentResult): Promise<AgentResult> {
+  async #confirm(write: Write, { result, copies }: Found): Promise<AgentResult> {
     const recorded = write.mask(result)
-    const { runId, position, entry } = write
     const { id = null, url = null } = recorded.external ?? {}
+    const others = copies.length > 0 ? JSON.stringify(copies) : null
     await this.#record(write, () =>
-      this.#store.receipts.confirm(runId, position, entry, {
-        result: recorded,
-        id,
-        url,
-        at: this.#parts.now(),
-      }),
+      this.#store.receipts.confirm(write, { result: recorded, id, url, at: this.#parts.now(), copies: others }),
     )
+    await write.hold.goOn()
     return recorded
   }
 }
-
-const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`

@@ -101,6 +101,8 @@ export class LiveRun {
   readonly errands = new Map<number, Set<string>>()
   /** Positions of maps that may start more items, or end. */
   readonly proceeding = new Set<number>()
+  /** Leaf phases that are `running` without a slot, because they wait for another system to settle. */
+  readonly settling = new Set<number>()
   /** How many phases are `running`; the team's concurrency limits them. */
   running = 0
   awaiting = 0
@@ -108,10 +110,12 @@ export class LiveRun {
   ending: Ending | null
   /** Set when the run above passes its end on to this one, until a step of this run applies it. */
   stop: Ending | null = null
-  /** Everything in progress in it waits for a person, so its clock is stopped. */
+  /** Everything in progress in it waits for a person or for another system to settle, so its clock is stopped. */
   idle = false
   /** It has given up its place in the concurrency of the map above. */
   parked = false
+  /** It is idle and keeps its place, because something in it waits for another system to settle. */
+  keepsPlace = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
   /** What the errand that checked its file outputs found; null before that. */
@@ -190,6 +194,7 @@ export class LiveRun {
   enter(position: number, state: PhaseState, reason: string | null): void {
     const phase = this.phases[position]!
     if (phase.state === 'running') this.running--
+    this.settling.delete(position)
     if (phase.state === 'awaiting_input') this.awaiting--
     phase.state = state
     phase.reason = reason
@@ -198,10 +203,30 @@ export class LiveRun {
     if (phaseEnded(state)) this.ended++
   }
 
-  /** Whether everything in progress in this run waits for a person. */
+  /** Whether a phase of it holds a slot. */
+  holdsSlot(position: number): boolean {
+    const { state } = this.phases[position]!
+    return state === 'running' && isLeaf(this.phase(position)) && !this.settling.has(position)
+  }
+
+  /** Whether anything in it, or directly below it, waits for a person or for another system to settle. */
+  get mayWait(): boolean {
+    if (this.awaiting > 0 || this.settling.size > 0) return true
+    for (const { idle } of this.#below.values()) if (idle > 0) return true
+    return false
+  }
+
+  /** Whether anything in it, or below it, waits for another system to settle. */
+  settles(): boolean {
+    if (this.settling.size > 0) return true
+    for (const child of this.children()) if (child.settles()) return true
+    return false
+  }
+
+  /** Whether everything in progress in this run waits for a person, or for another system to settle. */
   allWaits(): boolean {
     return (
-      this.awaiting > 0 &&
+      this.mayWait &&
       this.ready.length === 0 &&
       this.phases.every((phase, position) => {
         if (phase.state === 'pending') return phase.open > 0
@@ -210,12 +235,15 @@ export class LiveRun {
     )
   }
 
-  /** Whether everything in progress in a phase that has begun and not ended waits for a person. */
+  /** Whether everything in progress in a phase that has begun and not ended waits as a run does. */
   phaseWaits(position: number): boolean {
-    if (this.phases[position]!.state !== 'awaiting_input') return false
-    if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return true
+    const { state } = this.phases[position]!
+    if (this.settling.has(position)) return true
+    const isAsked = state === 'awaiting_input'
+    if (!isAsked && state !== 'running') return false
+    if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return isAsked
     const { runs, idle } = this.below(position)
-    if (runs.size === 0) return true
+    if (runs.size === 0) return isAsked
     const map = this.maps.get(position)
     const more = map !== undefined && !map.stopped && map.next < map.total
     return idle === runs.size && !more && !this.errands.has(position)

@@ -2,6 +2,7 @@
 
 import type { RunId } from '../../run-id.ts'
 import type { RunError } from '../../wire/run-records.ts'
+import type { ReceiptState } from './receipt.ts'
 import type { PhaseState, RunState } from './states.ts'
 
 export type { RunError }
@@ -71,13 +72,24 @@ export interface ReceiptRow {
   run_id: RunId
   position: number
   entry: string
-  state: 'sent' | 'done' | 'unknown'
+  state: ReceiptState
   attempt: number
   result: string | null
   external_id: string | null
   external_url: string | null
   sent_at: number
   done_at: number | null
+  /** When its request ended, or was sent while that is not known: a moment of the boot `boot`. */
+  boot: string | null
+  ended: number | null
+  /** When its absence was first concluded by time alone; null when it never was. */
+  presumed_at: number | null
+  /** When what is presumed absent was sent. */
+  sent_first: number | null
+  /** What was sent, where the entry says it. */
+  request: string | null
+  /** What else carries the mark of the entry, as a JSON list of `{id, url}`. */
+  copies: string | null
 }
 
 export interface ReviewRow {

@@ -7,6 +7,8 @@ export class Slots<T> {
   /** By root, in the order of turns: a root that got a slot goes to the end. */
   readonly #waiting = new Map<string, Set<T>>()
   readonly #roots = new Map<T, string>()
+  /** Attempts that had a slot, gave it back while they waited, and want to go on. They come before all others. */
+  readonly #returning = new Set<() => void>()
 
   constructor(limit: number) {
     this.#limit = limit
@@ -71,6 +73,19 @@ export class Slots<T> {
   }
 
   release(): void {
+    for (const goOn of this.#returning) {
+      this.#returning.delete(goOn)
+      return goOn()
+    }
     this.#inUse--
+  }
+
+  /** Calls `goOn` once there is a slot for it. Returns a function that gives up the wait; false when it is over. */
+  takeBack(goOn: () => void): () => boolean {
+    if (this.free > 0) {
+      this.#inUse++
+      goOn()
+    } else this.#returning.add(goOn)
+    return () => this.#returning.delete(goOn)
   }
 }

@@ -1,19 +1,22 @@
-// A run is idle while everything in progress in it waits for a person: its clock is stopped, and in a map it gives its
-// place to another run.
+// A run is idle while everything in progress in it waits for a person or for another system to settle: its clock is
+// stopped. In a map it gives its place to another run, unless something in it waits for a system to settle.
 
 import { type LiveRun, pause, resume } from '../core/core.ts'
 import { park } from './places.ts'
 import type { Work } from './work.ts'
 
 export function setIdle(work: Work, live: LiveRun, idle: boolean): void {
-  if (live.idle === idle) return
-  live.idle = idle
-  keepRunTime(work, live)
+  if (live.idle === idle && !live.keepsPlace) return
   const { row, parent } = live
   const above = live.siblings
+  if (live.idle !== idle) {
+    live.idle = idle
+    keepRunTime(work, live)
+    if (above) above.idle += idle ? 1 : -1
+  }
   if (!parent || !above) return
-  above.idle += idle ? 1 : -1
-  if (idle && !live.parked) {
+  live.keepsPlace = idle && live.settles()
+  if (idle && !live.parked && !live.keepsPlace) {
     park(live)
     parent.proceeding.add(row.parent_position!)
   }

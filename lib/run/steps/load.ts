@@ -1,7 +1,7 @@
 // Reads a tree that has not ended back into memory, after a restart or a rollback, and continues it. Everything follows
 // from the rows.
 
-import { type LiveRun, NO_CLOCK, startClock } from '../core/core.ts'
+import { type LiveRun, NO_CLOCK, resume, startClock } from '../core/core.ts'
 import { keepRunTime } from './idle.ts'
 import { takeUpMap } from './map.ts'
 import { park, parkExcess } from './places.ts'
@@ -55,7 +55,8 @@ function countAbove(live: LiveRun): void {
   if (live.row.state === 'awaiting_input') above.asked++
   if (!live.idle) return
   above.idle++
-  park(live)
+  live.keepsPlace = live.settles()
+  if (!live.keepsPlace) park(live)
 }
 
 /** Continues a run that was read: wakes its clocks, sends its errands again, and starts what may start. */
@@ -68,6 +69,9 @@ function takeUp(work: Work, live: LiveRun): void {
     const phase = live.phase(position)
     const { state, clock } = live.phases[position]!
     if (clock.deadline !== null) work.world.wakeAt(clock.deadline)
+    // What stopped it in another process, other than a question to a person, has to be begun again.
+    if (state === 'running' && !live.phaseWaits(position))
+      setClock(work, live, position, resume(clock, work.world.now()))
     if (state === 'pending') open.push(position)
     if (state !== 'running' && state !== 'awaiting_input') continue
     if (state === 'awaiting_input' && live.below(position).runs.size === 0) continue

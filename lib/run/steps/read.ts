@@ -23,8 +23,9 @@ export function readRun(work: Work, row: RunRow): LiveRun {
   work.notes.touch(live.root)
   work.lives.set(row.id, live)
   live.siblings?.runs.add(live)
-  for (const [position, { state }] of phases.entries()) {
-    if (state === 'running' && isLeaf(live.phase(position))) work.slots.take()
+  for (const [position, { state, attempt }] of phases.entries()) {
+    if (state === 'running' && work.world.settling(row.id, position, attempt)) live.settling.add(position)
+    if (live.holdsSlot(position)) work.slots.take()
   }
   return live
 }

@@ -11,9 +11,9 @@ export function receiptChanged(work: Work, runId: string, position: number, entr
   work.notes.add({ run: row, team, position, kind: 'receipt', entry })
 }
 
-/** Marks entries and deliveries that the previous process may have sent as `unknown`. */
-export function doubtSent(work: Work): void {
-  for (const { run_id, position, entry } of work.store.receipts.doubtAll()) {
+/** Marks entries and deliveries that the previous process may have sent as `unknown`. Its requests ended by `now`. */
+export function doubtSent(work: Work, now: { boot: string; at: number }): void {
+  for (const { run_id, position, entry } of work.store.receipts.loseAll(now)) {
     receiptChanged(work, run_id, position, entry)
   }
   work.store.deliveries.doubtAll()

@@ -101,7 +101,7 @@ function kept({ store }: Work, live: LiveRun, position: number): PhaseChange {
  */
 function retry(work: Work, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
-    work.store.receipts.clear(live.id, position, entry, null)
+    work.store.receipts.clear({ runId: live.id, position, entry })
     work.notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
   }
   postpone(work, live, position, work.world.now(), 0, null)

@@ -168,7 +168,7 @@ export function cancelQueued({ store, notes, world }: Work, { row }: LiveRun, po
 
 /** Gives the slot of a leaf phase back when it leaves `running`. */
 function leaveSlot({ slots }: Work, live: LiveRun, position: number): void {
-  if (live.phases[position]!.state === 'running' && isLeaf(live.phase(position))) slots.release()
+  if (live.holdsSlot(position)) slots.release()
 }
 
 function impossible(live: LiveRun, position: number, state: PhaseState): CadreError {

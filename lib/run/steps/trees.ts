@@ -1,6 +1,6 @@
 // Removes a whole tree from memory: before it is read again, or because a fault ended it.
 
-import { isLeaf, type RunError } from '../core/core.ts'
+import type { RunError } from '../core/core.ts'
 import { giveUpPlace } from './key-place.ts'
 import type { Work } from './work.ts'
 
@@ -12,9 +12,7 @@ export function dropTree({ agenda, lives, notes, slots }: Work, root: string): v
     if (live.root !== root) continue
     lives.delete(live.id)
     slots.drop(live)
-    for (const [position, { state }] of live.phases.entries()) {
-      if (state === 'running' && isLeaf(live.phase(position))) slots.release()
-    }
+    for (const position of live.phases.keys()) if (live.holdsSlot(position)) slots.release()
   }
 }
 

@@ -17,6 +17,8 @@ export interface World {
   stateDir(runId: RunId): string
   /** Whether this process executes that attempt. */
   executing(runId: string, position: number, attempt: number): boolean
+  /** Whether that attempt has given its slot back, because it waits for another system to settle. */
+  settling(runId: string, position: number, attempt: number): boolean
   /** Whether leaf phases have to wait even though slots are free. */
   paused(): boolean
   /** Whether anybody on this machine follows changes. */

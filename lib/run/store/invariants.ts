@@ -66,11 +66,13 @@ export const INVARIANTS: Record<string, string> = {
     WHERE completed_at IS NOT NULL OR parent_id IS NOT NULL OR (holds = 0) <> (state = 'queued')`,
   'no key is held by more runs than the last of them allows': `
     SELECT key FROM key_places WHERE holds = 1 GROUP BY key HAVING count(*) > max(most)`,
-  'the clock of a run is stopped only while a person is asked': `
-    SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND time_left IS NOT NULL)
+  'the clock of a run is stopped only while a person is asked, or an outside write is in doubt': `
+    SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input' AND NOT (state = 'running' AND EXISTS (SELECT 1 FROM receipts JOIN runs AS writer ON writer.id = receipts.run_id WHERE writer.root_id = runs.root_id))) OR (deadline IS NOT NULL AND time_left IS NOT NULL)
       OR (completed_at IS NOT NULL AND (deadline IS NOT NULL OR time_left IS NOT NULL))`,
-  'the clock of a phase is stopped only while a person is asked': `
-    SELECT run_id FROM phases WHERE (time_left IS NOT NULL AND state <> 'awaiting_input')
+  'the clock of a phase is stopped only while a person is asked, or an outside write is in doubt': `
+    SELECT run_id FROM phases WHERE (time_left IS NOT NULL AND state <> 'awaiting_input' AND NOT (state = 'running' AND EXISTS
+      (SELECT 1 FROM runs JOIN runs AS writer ON writer.root_id = runs.root_id JOIN receipts ON receipts.run_id = writer.id
+       WHERE runs.id = phases.run_id)))
       OR (deadline IS NOT NULL AND (time_left IS NOT NULL OR state NOT IN ('running', 'awaiting_input')))`,
   'what a completed phase wrote outside is known, or a person has answered for it': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)

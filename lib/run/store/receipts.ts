@@ -1,9 +1,23 @@
-// Table `receipts`: outside writes. A receipt is `sent` before the first byte leaves, `done` once the write is
-// confirmed, and `unknown` when nobody can tell whether it happened. What is `done` stays `done`.
+// Table `receipts`: outside writes. core/receipt.ts says what may become of one; no other file removes any.
 
 import type { Database } from 'bun:sqlite'
 import type { AgentResult } from '../../agent/agent-context.ts'
-import { json, type ReceiptRow } from '../core/core.ts'
+import { json, RECEIPT_FENCE, type ReceiptRow } from '../core/core.ts'
+
+/** Which receipt: that of an entry of a phase. */
+export interface ReceiptPlace {
+  runId: string
+  position: number
+  entry: string
+}
+
+/** A moment of a boot: see core/lived.ts. */
+interface Instant {
+  boot: string
+  at: number
+}
+
+const PLACE = 'run_id = ?1 AND position = ?2 AND entry = ?3'
 
 export class Receipts {
   readonly #db: Database
@@ -16,6 +30,12 @@ export class Receipts {
     return this.#db
       .query<ReceiptRow, [string, number]>('SELECT * FROM receipts WHERE run_id = ? AND position = ? ORDER BY entry')
       .all(runId, position)
+  }
+
+  get({ runId, position, entry }: ReceiptPlace): ReceiptRow | null {
+    return this.#db
+      .query<ReceiptRow, [string, number, string]>(`SELECT * FROM receipts WHERE ${PLACE}`)
+      .get(runId, position, entry)
   }
 
   /** The receipts of a run, without those of the runs below it. */
@@ -36,60 +56,106 @@ export class Receipts {
       .all(rootId, treeKey)
   }
 
-  /** Called before the first byte leaves. False when there is a receipt, or the attempt is no longer the live one. */
-  insert(runId: string, position: number, entry: string, attempt: number, at: number): boolean {
+  /**
+   * Called before the first byte leaves. False when there is a receipt that is not `presumed`, or the attempt is no
+   * longer the live one.
+   */
+  send({ runId, position, entry }: ReceiptPlace, attempt: number, at: number, moment: Instant): boolean {
     return (
       this.#db
         .query(
-          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
-           SELECT ?1, ?2, ?3, 'sent', ?4, ?5 FROM phases
+          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at, boot, ended)
+           SELECT ?1, ?2, ?3, 'sent', ?4, ?5, ?6, ?7 FROM phases
            WHERE run_id = ?1 AND position = ?2 AND attempt = ?4 AND state = 'running'
-           ON CONFLICT DO NOTHING`,
+           ON CONFLICT DO UPDATE SET state = 'sent', attempt = ?4, sent_at = ?5, boot = ?6, ended = ?7
+             WHERE state IN (${RECEIPT_FENCE.send})`,
         )
-        .run(runId, position, entry, attempt, at).changes === 1
+        .run(runId, position, entry, attempt, at, moment.boot, moment.at).changes === 1
     )
   }
 
+  /** The write is there. `copies` are what else carries its mark. */
   confirm(
-    runId: string,
-    position: number,
-    entry: string,
-    done: { result: AgentResult; id: string | null; url: string | null; at: number },
+    { runId, position, entry }: ReceiptPlace,
+    done: { result: AgentResult; id: string | null; url: string | null; at: number; copies: string | null },
   ): void {
     this.#db
       .query(
-        `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7
-         WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'`,
+        `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7,
+           copies = coalesce(?8, copies)
+         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.confirm})`,
       )
-      .run(runId, position, entry, json(done.result), done.id, done.url, done.at)
+      .run(runId, position, entry, json(done.result), done.id, done.url, done.at, done.copies)
   }
 
-  /** Marks what attempt `sentBy` sent as `unknown`. The receipt of a later attempt is left alone. */
-  doubt(runId: string, position: number, entry: string, sentBy: number): void {
+  /** What attempt `sentBy` sent ended without an answer. The receipt of a later attempt is left alone. */
+  lose({ runId, position, entry }: ReceiptPlace, sentBy: number, moment: Instant, request: string | null): void {
     this.#db
       .query(
-        `UPDATE receipts SET state = 'unknown'
-         WHERE run_id = ? AND position = ? AND entry = ? AND attempt = ? AND state = 'sent'`,
+        `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(?7, request)
+         WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.lose})`,
       )
-      .run(runId, position, entry, sentBy)
+      .run(runId, position, entry, sentBy, moment.boot, moment.at, request)
   }
 
-  /** Removes the receipt of attempt `sentBy`, whose write did not happen; null removes that of any attempt. */
-  clear(runId: string, position: number, entry: string, sentBy: number | null): void {
+  /**
+   * What attempt `sentBy` sent was certainly not written. What an earlier attempt sent may still be on its way, if its
+   * absence was only presumed.
+   */
+  refuse({ runId, position, entry }: ReceiptPlace, sentBy: number): void {
+    const fence = `${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.refuse})`
+    this.#db
+      .query(`UPDATE receipts SET state = 'presumed' WHERE ${fence} AND presumed_at IS NOT NULL`)
+      .run(runId, position, entry, sentBy)
+    this.#db.query(`DELETE FROM receipts WHERE ${fence} AND presumed_at IS NULL`).run(runId, position, entry, sentBy)
+  }
+
+  /** The other system, which sees every write at once, does not have it. */
+  disprove({ runId, position, entry }: ReceiptPlace): void {
+    this.#db
+      .query(`DELETE FROM receipts WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.disprove})`)
+      .run(runId, position, entry)
+  }
+
+  /** The other system did not show it when the settling time was over. */
+  presume({ runId, position, entry }: ReceiptPlace, at: number): void {
     this.#db
       .query(
-        `DELETE FROM receipts WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'
-           AND (?4 IS NULL OR attempt = ?4)`,
+        `UPDATE receipts SET state = 'presumed', presumed_at = coalesce(presumed_at, ?4),
+           sent_first = coalesce(sent_first, sent_at)
+         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.presume})`,
       )
-      .run(runId, position, entry, sentBy)
+      .run(runId, position, entry, at)
   }
 
-  /** Marks as `unknown` what an earlier process may have sent before it ended. */
-  doubtAll(): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
+  /** A person has looked, and wants it sent again. */
+  clear({ runId, position, entry }: ReceiptPlace): void {
+    this.#db
+      .query(`DELETE FROM receipts WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.clear})`)
+      .run(runId, position, entry)
+  }
+
+  /** The settling of a receipt in doubt begins anew at `moment`. */
+  settleFrom({ runId, position, entry }: ReceiptPlace, moment: Instant): void {
+    this.#db
+      .query(`UPDATE receipts SET boot = ?4, ended = ?5 WHERE ${PLACE} AND state = 'unknown'`)
+      .run(runId, position, entry, moment.boot, moment.at)
+  }
+
+  /** What else carries the mark of a write that is done. */
+  setCopies({ runId, position, entry }: ReceiptPlace, copies: string | null): void {
+    this.#db
+      .query(`UPDATE receipts SET copies = ?4 WHERE ${PLACE} AND state = 'done'`)
+      .run(runId, position, entry, copies)
+  }
+
+  /** Marks as `unknown` what an earlier process may have sent before it ended. Its requests ended by `moment`. */
+  loseAll(moment: Instant): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
     return this.#db
-      .query<ReceiptRow, []>(
-        "UPDATE receipts SET state = 'unknown' WHERE state = 'sent' AND state <> 'done' RETURNING run_id, position, entry",
+      .query<Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>, [string, number]>(
+        `UPDATE receipts SET state = 'unknown', boot = ?1, ended = ?2
+         WHERE state IN (${RECEIPT_FENCE.lose}) AND state <> 'done' RETURNING run_id, position, entry`,
       )
-      .all()
+      .all(moment.boot, moment.at)
   }
 }

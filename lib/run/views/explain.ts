@@ -4,7 +4,7 @@
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
-import { doubtfulFirst, nameOfWrite, type RunError, type Why, type Written } from '../../wire/run-records.ts'
+import { doubtfulFirst, FATE, nameOfWrite, type RunError, type Why, type Written } from '../../wire/run-records.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -243,7 +243,8 @@ function sentence(run: RunFacts): string {
   if (state === 'awaiting_input') return `${name} waits for a person: phase ${cause.name}${agent}, ${cause.reason}.`
   if (cause.state === 'pending')
     return `${name} is ${state}, and its phase ${cause.name}${agent} waits for ${cause.waiting}.`
-  if (state === 'running') return `${name} is in phase ${cause.name}${agent}, attempt ${cause.attempt}.`
+  const waits = cause.waiting === null ? '' : `, and waits: ${cause.waiting}`
+  if (state === 'running') return `${name} is in phase ${cause.name}${agent}, attempt ${cause.attempt}${waits}.`
   // The error of a sub-run is part of the sentence about the sub-run, which follows.
   const below = cause.error?.code === 'sub_run_failed' || cause.error?.code === 'item_failed'
   const how = cause.attempt > 1 ? ` on attempt ${cause.attempt}` : ''
@@ -285,7 +286,7 @@ function writtenText(written: readonly Written[] | null): string {
     .slice(0, 10)
     .map(write => {
       const what = write.url ?? write.id
-      const doubt = write.state === 'done' ? '' : ', which may or may not have arrived'
+      const doubt = write.state === 'done' ? '' : `, which ${FATE[write.state]}`
       return `${nameOfWrite(write)}${what ? ` (${what})` : ''}${doubt}`
     })
   const more = written.length > 10 ? `, and ${written.length - 10} more` : ''

@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
-import type { History, RunPhases, RunRecord, SubRun } from '../../wire/run-records.ts'
+import type { History, RunPhases, RunRecord, SubRun, Waiting } from '../../wire/run-records.ts'
 import { written } from '../steps/steps.ts'
 import type { RunFilter, Store } from '../store/store.ts'
 import { attemptRecord, phaseRecord, runHead } from './records.ts'
@@ -27,7 +27,7 @@ export function runPhases(
   store: Store,
   runId: string,
   bundleOf: (id: string) => Bundle,
-  { name, waitOf = () => null }: { name?: string | undefined; waitOf?: (position: number) => string | null } = {},
+  { name, waitOf = () => null }: { name?: string | undefined; waitOf?: (position: number) => Waiting | null } = {},
 ): RunPhases {
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)

@@ -1,6 +1,7 @@
 // Says in words what a phase that has not ended waits for, and a run that has not begun, for people who wonder why nothing happens.
 
 import { turnOf } from '../../wire/concurrency.ts'
+import type { Waiting } from '../../wire/run-records.ts'
 import { type LiveRun, phaseEnded } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
@@ -8,21 +9,35 @@ import type { Store } from '../store/store.ts'
  * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `short` says that the disk
  * has too little space to start anything, and is null when it has enough.
  */
-export function waitOf(live: LiveRun, position: number, note: string | undefined, short: string | null): string | null {
+export function waitOf(
+  live: LiveRun,
+  position: number,
+  note: { reason: string; until: Date | undefined } | undefined,
+  short: string | null,
+): Waiting | null {
+  const phase = live.phases[position]!
+  if (phase.state === 'running' && note) return { reason: note.reason, until: note.until?.getTime() ?? null }
+  if (phase.state === 'pending' && phase.open === 0 && phase.dueAt !== null && !live.ready.includes(position)) {
+    return { reason: 'its next attempt', until: phase.dueAt }
+  }
+  const reason = reasonOf(live, position, short)
+  return reason === null ? null : { reason, until: null }
+}
+
+function reasonOf(live: LiveRun, position: number, short: string | null): string | null {
   const phase = live.phases[position]!
   const { team } = live
   if (phase.state === 'awaiting_input') return `a person (${phase.reason})`
   if (phase.state === 'running') {
     const map = live.maps.get(position)
     if (map && !map.stopped && map.next < map.total) return `concurrency of ${live.phase(position).name}`
-    return note ?? null
+    return null
   }
   if (phase.state !== 'pending') return null
   if (phase.open > 0) {
     const open = live.phase(position).dependsOn.filter(dependency => !phaseEnded(live.phases[dependency]!.state))
     return open.map(dependency => team.phases[dependency]!.name).join(', ')
   }
-  if (phase.dueAt !== null && !live.ready.includes(position)) return `its next attempt at ${clock(phase.dueAt)}`
   if (live.parked) return `a place among the sub-runs of ${live.row.parent_phase}`
   if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
   return short ? `space on the disk: ${short}` : 'a free slot of the daemon'
@@ -35,5 +50,3 @@ export function turnOfRun({ keyPlaces }: Store, runId: string): string | null {
   const holders = keyPlaces.of(place.key, 1).map(holder => holder.run_id)
   return turnOf(place.key, holders, keyPlaces.ahead(place))
 }
-
-const clock = (at: number): string => new Date(at).toISOString().slice(11, 19)

@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
-import type { Why } from '../../wire/run-records.ts'
+import { type Waiting, type Why, waitText } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, phaseEnded, type RunError, type RunRow, runEnded } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -12,7 +12,7 @@ import { turnOfRun } from './waits.ts'
 export type { Why }
 
 /** What each phase of a run waits for. */
-type Waits = readonly (string | null)[]
+type Waits = readonly (Waiting | null)[]
 
 /**
  * `text` is missing, because it has the commands in the form in which the caller can paste them. `waitsOf` returns
@@ -83,7 +83,7 @@ function runFacts(store: Store, row: RunRow, phases: readonly PhaseFacts[], caus
   return { ...place, error: parse(error), phases, cause, turn, deliveries }
 }
 
-function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase, waiting: string | null): PhaseFacts {
+function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase, waiting: Waiting | null): PhaseFacts {
   const { name, type } = phase
   const isLeaf = phase.type === 'standard'
   return {
@@ -93,7 +93,7 @@ function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase
     error: parse(error),
     tolerated: phase.onFailure === 'continue',
     cleanup: phase.always,
-    waiting,
+    waiting: waiting && waitText(waiting),
     items: state === 'completed' && type === 'map' ? parse(data) : null,
   }
 }

@@ -99,6 +99,7 @@ const WRITES: Record<Written['state'], { state: string; word: string }> = {
   done: { state: 'completed', word: 'written' },
   sent: { state: 'running', word: 'being sent' },
   unknown: { state: 'awaiting_input', word: 'may have been written' },
+  presumed: { state: 'failed', word: 'does not seem to have been written' },
 }
 
 /** Writes to other systems, each with a link to what it made there. `placed` names their phases. */

@@ -1,0 +1,45 @@
+// What may become of the receipt of an outside write. This is the only table of it, as states.ts is of runs and phases:
+// the statements of `store/receipts.ts` take their fences from it, and no other code removes a receipt. Pure.
+//
+//   none → sent → done              the reply, or the other system, has confirmed the write
+//           │ └─→ none              proof that nothing was written
+//           └───→ unknown           the reply was lost: it is in doubt, and is not sent again
+//                  ├─→ done         the other system shows the write
+//                  ├─→ none         the other system, which sees every write at once, does not show it; or a person
+//                  └─→ presumed     the settling time is over, and the other system still does not show it
+//                       ├─→ done    the other system shows it after all
+//                       └─→ sent    it is sent again, after another look; what is refused then is `presumed` as before
+
+export type ReceiptState = 'sent' | 'unknown' | 'presumed' | 'done'
+
+/** What happens to a receipt. */
+export type ReceiptEvent =
+  /** The request is about to leave. */
+  | 'send'
+  /** The write is there. */
+  | 'confirm'
+  /** The request ended without an answer that says what became of it. */
+  | 'lose'
+  /** No byte has left, or the other system has refused the request as a whole. */
+  | 'refuse'
+  /** A look-up that sees every write at once does not show it. */
+  | 'disprove'
+  /** A look-up that may lag does not show it after the settling time. */
+  | 'presume'
+  /** A person has looked, and wants it sent again. */
+  | 'clear'
+
+const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
+  send: ['presumed'],
+  confirm: ['sent', 'unknown', 'presumed'],
+  lose: ['sent'],
+  refuse: ['sent'],
+  disprove: ['unknown', 'presumed'],
+  presume: ['unknown'],
+  clear: ['sent', 'unknown', 'presumed'],
+}
+
+/** By event: the states in which it may happen, as an SQL list for the WHERE of a statement. */
+export const RECEIPT_FENCE = Object.fromEntries(
+  Object.entries(FROM).map(([event, states]) => [event, states.map(state => `'${state}'`).join(', ')]),
+) as Record<ReceiptEvent, string>
