@@ -1,12 +1,14 @@
 // Processes that agents start lead their own process group, so that everything they start ends with them: at the end of
 // the phase or, if the daemon was killed, before the next start repeats the phase. For this purpose each running group
-// is recorded as an empty file `<folder>/<boot>/<leader>.<start>.<run>`. An empty file is created in one step, which a
+// is recorded as an empty file `<folder>/<boot>.<identity of folder>/<leader>.<start>.<run>`: what stands in a folder that
+// was copied is about processes of the home that it was copied from. An empty file is created in one step, which a
 // kill cannot leave half done, and needs no sync, because no process survives a power cut. A command begins only after
 // its group has been recorded.
 
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
+import { identityOf, identityText } from '../file-identity.ts'
 import { isSafeSegment } from '../file-name.ts'
 import type { Log } from '../log.ts'
 import { bootId, groupMembers, liveGroups, membersByGroup, startOf } from '../process.ts'
@@ -81,7 +83,7 @@ export function startGroup(given: string[], options: GroupOptions): Group {
   const { stdout, stderr } = child
   Object.defineProperties(child, { stdout: { value: paced(stdout) }, stderr: { value: paced(stderr) } })
   failpoint()
-  const file = folder === null ? null : remember(join(folder, bootId()), child.pid, runId)
+  const file = folder === null ? null : remember(folder, child.pid, runId)
   failpoint()
   child.stdin.write('\n')
   if (input !== undefined) child.stdin.write(input)
@@ -132,10 +134,12 @@ function remember(folder: string, pid: number, run: string): string {
   // On macOS the clock is accurate enough, and `ps` would take longer than most commands.
   const started = process.platform === 'linux' ? startOf(pid) : Date.now()
   const name = `${pid}.${started}.${run}`
-  const file = join(folder, name)
   try {
     if (!isSafeSegment(name)) throw new Error(`${JSON.stringify(run)} cannot be part of the name of a file`)
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const ours = join(folder, nameOfOurs(folder))
+    mkdirSync(ours, { recursive: true, mode: 0o700 })
+    const file = join(ours, name)
     closeSync(openSync(file, 'w', 0o600))
     return file
   } catch (error) {
@@ -144,6 +148,9 @@ function remember(folder: string, pid: number, run: string): string {
     throw error
   }
 }
+
+/** The folder of the groups that were started since this boot, by daemons with this folder and no copy of it. */
+const nameOfOurs = (folder: string): string => `${bootId()}.${identityText(identityOf(folder))}`
 
 /** Sends a signal to a process group. Returns false if the group no longer exists. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
@@ -164,11 +171,12 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
  */
 export async function endLeftGroups(folder: string, log: Log): Promise<void> {
   const left = new Set<Remembered>()
-  for (const boot of namesIn(folder)) {
-    if (boot !== bootId()) rmSync(join(folder, boot), { recursive: true, force: true })
+  for (const own of namesIn(folder)) {
+    // Older versions named the folder by the boot alone.
+    if (own !== nameOfOurs(folder) && own !== bootId()) rmSync(join(folder, own), { recursive: true, force: true })
     else {
-      for (const name of namesIn(join(folder, boot))) {
-        const remembered = parse(join(folder, boot), name)
+      for (const name of namesIn(join(folder, own))) {
+        const remembered = parse(join(folder, own), name)
         if (signalGroup(remembered.group, 0) && isOurs(remembered, log)) left.add(remembered)
         else rmSync(remembered.file, { force: true })
       }

@@ -15,7 +15,10 @@ export async function cancelRun(
 ): Promise<RunRecord & { cleanup: string[] }> {
   const also = () => daemon.audit.write({ actor, action: 'runs/cancel', target: runId })
   // Both changes go into one commit, so that no phase of an interrupted run is started again before the cancel.
-  const [, record] = await Promise.all([daemon.takeUp(runId), daemon.engine.cancel(runId, undefined, also)])
+  const [, record] = await Promise.all([
+    daemon.takeUp(runId, { isAsked: true }),
+    daemon.engine.cancel(runId, undefined, also),
+  ])
   return { ...record, cleanup: cleanupOf(daemon, runId) }
 }
 
@@ -68,7 +71,7 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
         ? `run ${runId} is a sub-run: resume its top run ${row.root_id}`
         : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
     if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
-    await daemon.takeUp(runId)
+    await daemon.takeUp(runId, { isAsked: true })
     await engine.commit(also)
     return { ...engine.record(runId), repeats: [], written: [], continued: true }
   }

@@ -8,6 +8,7 @@ import { growLog, openRunDatabase, readMigrations, versionOf } from '../../db/op
 import { type Catalogue, findAgents } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
+import { commandLine } from '../called-as.ts'
 import { A_DURATION, parseDuration } from '../duration.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
@@ -30,6 +31,7 @@ import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
 import { ownSecrets, ownSecretsStamp } from './own-secrets.ts'
 import { Packages } from './packages.ts'
+import { type Copied, copiedOf, copiedText, settlePlace } from './place.ts'
 import type { Remote } from './remote-credentials.ts'
 import type { RunTracing } from './run-tracing.ts'
 import { keepsNone, Sandboxes } from './sandboxes.ts'
@@ -115,6 +117,7 @@ export class Daemon {
       settleOf(env, settings)
       const tracer = await openTracer(env, 'cadre-daemon', options.log)
       const db = openRunDatabase(file, migrations)
+      settlePlace(db, home, Date.now())
       const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, env })
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
@@ -179,12 +182,14 @@ export class Daemon {
   }
 
   /**
-   * Continues every run that has not ended, or only those in `only`. The others are `left` until somebody asks for
-   * them. Throws `unavailable` when the disk is full.
+   * Continues every run that has not ended, or with `none` no run. The others, and what a copy of a home holds, are
+   * `left` until somebody asks for them. Throws `unavailable` when the disk is full.
    */
-  async recover(only?: readonly string[]): Promise<void> {
-    if (only) for (const id of this.#openRoots()) if (!only.includes(id)) this.left.add(id)
-    const recovered = this.engine.recover(only)
+  async recover({ none = false } = {}): Promise<void> {
+    const held = new Set(this.engine.store.copies.held())
+    const isWanted = (id: string) => !none && !held.has(id)
+    for (const id of this.#openRoots()) if (!isWanted(id)) this.left.add(id)
+    const recovered = this.engine.recover(isWanted)
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(() => {
       // A slow start does not mean a full disk: a home with many open runs takes longer than the limit.
@@ -194,12 +199,32 @@ export class Daemon {
     await Promise.race([recovered, late.promise]).finally(() => clearTimeout(timer))
   }
 
-  /** Continues the tree of a run that was left. Returns false when the run was not left. */
-  async takeUp(runId: string): Promise<boolean> {
+  /** How this home was found to be a copy, and how many of its runs wait for a person; null for one that never was. */
+  get copied(): (Copied & { runs: number }) | null {
+    return copiedOf(this.engine.store)
+  }
+
+  /** Says that this is a copy, until nothing waits for a person any more. */
+  tellCopied(): void {
+    const { copied } = this
+    if (!copied || copied.runs === 0) return
+    this.log.warn(copiedText(copied), { runs: copied.runs, next: HELD_BACK })
+  }
+
+  /**
+   * Continues the tree of a run that was left. Returns false when the run was not left. What a copy holds is continued
+   * only if a person has asked for that run (`isAsked`), and else stays left: throws `invalid_state`.
+   */
+  async takeUp(runId: string, { isAsked = false } = {}): Promise<boolean> {
     const root = this.engine.store.runs.get(runId)?.root_id
-    if (root === undefined || !this.left.delete(root)) return false
+    if (root === undefined || !this.left.has(root)) return false
+    const { copies } = this.engine.store
+    const isHeld = copies.isHeld(root)
+    if (isHeld && !isAsked) throw heldBack(root)
+    this.left.delete(root)
     try {
-      await this.engine.recover([root])
+      const released = isHeld && this.engine.commit(() => copies.release(root))
+      await Promise.all([released, this.engine.recover(id => id === root)])
     } catch (error) {
       this.left.add(root)
       throw error
@@ -392,6 +417,17 @@ export class Daemon {
       restoreBundle: (_, json) => bundleFromJson(json),
     }
   }
+}
+
+const HELD_BACK =
+  'its unfinished runs stay interrupted until a person resumes them, because they may have gone on at the other place'
+
+function heldBack(root: string): CadreError {
+  const way = `resume it first with \`${commandLine('resume', root)}\``
+  return new CadreError(
+    'invalid_state',
+    `run ${root} was unfinished when this home was copied, and may have gone on at the other place: ${way}`,
+  )
 }
 
 const origins = new WeakMap<Bundle, readonly string[]>()

@@ -27,10 +27,18 @@ export function shownPhases(found: RunPhases): ShownPhases {
   return { ...shown(found), phases: found.phases.map(shown) }
 }
 
-/** `left` is the top run when no process continues it: it is then the run that has to be resumed. */
-export function shownWhy(found: Omit<Why, 'text'>, left: string | null): Why {
-  const isLeft = left !== null && ['running', 'queued'].includes(found.chain[0]?.state ?? '')
-  const lines = isLeft ? ['The run was interrupted: no process goes on with it.', ...found.lines] : found.lines
+const INTERRUPTED = 'The run was interrupted: no process goes on with it.'
+const COPIED =
+  'The run was unfinished when this home was copied, and may have gone on at the other place. It waits for a person to resume it here; what it may have written is then asked for first.'
+
+/**
+ * `left` is the top run when no process continues it: it is then the run that has to be resumed. `isHeld`: because the home
+ * was copied.
+ */
+export function shownWhy(found: Omit<Why, 'text'>, left: string | null, isHeld: boolean): Why {
+  const why = isHeld ? COPIED : INTERRUPTED
+  const isLeft = left !== null && (isHeld || ['running', 'queued'].includes(found.chain[0]?.state ?? ''))
+  const lines = isLeft ? [why, ...found.lines] : found.lines
   const next = isLeft ? [['resume', left]] : found.next
   const text = [...lines, ...next.map(args => `  ${commandLine(...args)}`)].join('\n')
   return { ...found, text, lines, next, chain: left === null ? found.chain : found.chain.map(shown) }

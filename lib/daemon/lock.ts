@@ -1,14 +1,17 @@
 // One process at a time holds a home. `<home>/daemon.lock` names it by pid, start time and boot, and says where it
-// serves the API. A lock is taken over if its process is gone, is a zombie, or its pid belongs to another program. If
-// the process is alive, the error names it.
+// serves the API. A lock is taken over if its process is gone, is a zombie, or its pid belongs to another program, and if
+// it is the lock of another folder, with which it was copied. If the process is alive, the error names it.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CadreError } from '../error.ts'
+import { type FileIdentity, identityOf, isSameFile } from '../file-identity.ts'
 import { bootId, isRunning, startOf } from '../process.ts'
 
 export interface Holder {
   pid: number
+  /** The folder whose lock it is. Locks of older versions do not say it. */
+  home?: FileIdentity
   /** The id of the machine's boot. It changes when the machine restarts. */
   boot: string
   /**
@@ -34,7 +37,13 @@ const fileOf = (home: string) => join(home, 'daemon.lock')
 export function takeLock(home: string, command: string): Lock {
   const file = fileOf(home)
   const draft = `${file}.${process.pid}`
-  const self = { pid: process.pid, boot: bootId(), started: startOf(process.pid) ?? '', command }
+  const self = {
+    pid: process.pid,
+    home: identityOf(home),
+    boot: bootId(),
+    started: startOf(process.pid) ?? '',
+    command,
+  }
   const write = (address: string | null) => {
     const holder: Holder = { ...self, address }
     writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 })
@@ -43,7 +52,7 @@ export function takeLock(home: string, command: string): Lock {
     write(null)
     while (!linked(draft, file)) {
       const holder = readHolder(home)
-      if (holder && isAlive(holder)) throw held(home, holder)
+      if (holder && isAlive(home, holder)) throw held(home, holder)
       displace(home, holder)
     }
   } finally {
@@ -68,7 +77,7 @@ export function takeLock(home: string, command: string): Lock {
 /** Who holds `home` now; null when nobody does. */
 export function holderOf(home: string): Holder | null {
   const holder = readHolder(home)
-  return holder && isAlive(holder) ? holder : null
+  return holder && isAlive(home, holder) ? holder : null
 }
 
 function held(home: string, { pid, command = 'serve', address }: Holder): CadreError {
@@ -105,7 +114,7 @@ function displace(home: string, dead: Holder | null): void {
     throw error
   }
   const moved = parseHolder(readFileSync(aside, 'utf8'))
-  if (moved && (moved.pid !== dead?.pid || moved.started !== dead.started)) linked(aside, file)
+  if (moved && JSON.stringify(moved) !== JSON.stringify(dead)) linked(aside, file)
   rmSync(aside, { force: true })
 }
 
@@ -127,6 +136,7 @@ function parseHolder(text: string): Holder | null {
   }
 }
 
-function isAlive({ pid, boot, started }: Holder): boolean {
+function isAlive(folder: string, { pid, home, boot, started }: Holder): boolean {
+  if (home !== undefined && !isSameFile(home, identityOf(folder))) return false
   return boot === bootId() && isRunning(pid, started)
 }

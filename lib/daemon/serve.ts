@@ -52,6 +52,7 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   const daemon = await Daemon.open({ home: config.home, log })
   try {
     daemon.tellUnknownSettings()
+    daemon.tellCopied()
     void tellSandboxes(daemon)
     await daemon.recover()
     await withinPatience(linkHub(daemon, config.env), log)

@@ -79,14 +79,17 @@ export class Engine {
   }
 
   /**
-   * Continues every tree that has not ended, or only the trees of the top runs `only`. It must be called before
-   * anything is started, and may be called again for a tree that was left out. A tree that cannot be read ends as
-   * `failed`; the others continue.
+   * Continues every tree that has not ended, or only those whose top runs are wanted. It must be called before anything
+   * is started, and may be called again for a tree that was left out. A tree that cannot be read ends as `failed`; the
+   * others continue.
    */
-  async recover(only?: readonly string[]): Promise<void> {
+  async recover(isWantedRoot: (rootId: string) => boolean = () => true): Promise<void> {
     this.#opening ??= this.#open()
     await this.#opening
-    const roots = only ?? this.store.runs.openRoots().map(({ id }) => id)
+    const roots = this.store.runs
+      .openRoots()
+      .map(({ id }) => id)
+      .filter(isWantedRoot)
     for (const id of roots) if (this.store.runs.get(id)?.state === 'queued') this.#parts.machine.queued.add(id)
     await Promise.all(
       roots.map(root =>
@@ -95,7 +98,7 @@ export class Engine {
           .catch(error => this.#options.log.error('a run cannot be continued', { run: root, error: textOf(error) })),
       ),
     )
-    const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
+    const isWanted = (runId: string) => isWantedRoot(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#parts.messenger.send(runId)
     for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#parts.farewell.take(id, id, false)
     for (const { id, root_id } of this.store.runs.withOpenLog()) {

@@ -11,6 +11,7 @@ import type { RunId } from '../run-id.ts'
 import type { Bundle } from '../team/team.ts'
 import {
   Attempts,
+  CopiedWrites,
   DiskSpace,
   Errands,
   Ledger,
@@ -117,13 +118,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       skip: (lines, bytes) => logs.skip(row.id, phase, lines, bytes),
     },
   }))
-  const ledger = new Ledger({
-    store: store,
-    write,
-    now,
-    lived,
-    settle: options.settle ?? (() => undefined),
-    changed: (runId, position, entry) => receiptChanged(machine, runId, position, entry),
+  const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
+  const settle = options.settle ?? (() => undefined)
+  const ledger = new CopiedWrites({
+    ...{ store: store, write, now, changed },
+    ledger: new Ledger({ store: store, write, now, lived, settle, changed }),
   })
   const attempts: Attempts = new Attempts({
     machine: machine,

@@ -58,7 +58,10 @@ async function killed(daemon: RunningDaemon, left: number[]): Promise<void> {
   expect(left.filter(alive)).toEqual(left)
 }
 
-const remembered = (home: string) => readdirSync(join(home, 'processes', bootId()))
+const remembered = (home: string) => {
+  const all = join(home, 'processes')
+  return readdirSync(all).flatMap(boot => readdirSync(join(all, boot)))
+}
 
 /** Milliseconds since `start` when the last of them was gone. What init has still to bury counts as alive. */
 async function gone(all: number[], start: number): Promise<number> {

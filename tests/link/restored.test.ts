@@ -40,9 +40,11 @@ async function runs(): Promise<string> {
   return run_id
 }
 
+const present = async () => (await listed()).filter((row: { status: string }) => row.status !== 'removed')
+
 test('the daemon enrols again by itself, takes runs, and reports those that the copy does not have', async () => {
   const before = await runs()
-  const [{ id }] = await listed()
+  const [{ id }] = await present()
   const { daemons, runs: rows } = hub.store
   await hub.restart({}, () =>
     hub.store.write(async tx => {
@@ -84,7 +86,7 @@ test('an idle daemon tells a copy that knows it what has changed since', async (
   await until(offered, 'the agents are offered again', 20_000)
 })
 
-test('a daemon whose home is an older copy tells the hub what it does from then on', async () => {
+test('a daemon whose home is an older copy is another one to the hub, and tells it what it does from then on', async () => {
   await runs()
   await daemon.stop()
   const copy = folder()
@@ -95,8 +97,11 @@ test('a daemon whose home is an older copy tells the hub what it does from then 
   await daemon.stop()
   rmSync(home, { recursive: true })
   cpSync(copy, home, { recursive: true })
+  const [former] = await listed()
   daemon = await start()
   await runs()
+  expect(await listed()).toHaveLength(2)
+  await hub.ok(hub.admin, 'daemons/remove', { daemon_id: former!.id })
 }, 90_000)
 
 test('a run that the copy has as waiting stays with the daemon that executes it, and is cancelled there', async () => {
@@ -140,7 +145,7 @@ test('a daemon whose realm was deleted goes to no other one by itself, and says 
   await hub.ok(hub.admin, 'realms/delete', { realm_id: realm })
   await until(() => other.output.stderr.includes('there is no daemon'), 'the daemon is told', 40_000)
   await Bun.sleep(3_000)
-  expect(await listed()).toHaveLength(1)
+  expect(await present()).toHaveLength(1)
   expect(other.output.stderr).toContain(realm)
   await other.stop()
 }, 90_000)
@@ -150,5 +155,5 @@ test('a daemon that was removed stays away until it is started again', async () 
   await hub.ok(hub.admin, 'daemons/remove', { daemon_id: id })
   await until(() => daemon.output.stderr.includes(`daemon ${id} was removed`), 'the daemon is told', 40_000)
   await Bun.sleep(3_000)
-  expect((await listed()).filter((row: { status: string }) => row.status !== 'removed')).toEqual([])
+  expect(await present()).toEqual([])
 })

@@ -28,7 +28,7 @@ export class CommandHost {
     const opening = heldBack(log)
     const daemon = await Daemon.open({ home, log: opening.log, command })
     try {
-      await daemon.recover([])
+      await daemon.recover({ none: true })
       // The engine would wait for free space without saying so.
       const { stalled } = daemon.engine.load
       if (stalled) throw homeIsFull(home, stalled)

@@ -97,7 +97,8 @@ function fromDatabase(home: string, store: Store): Callee {
     }),
     answer(GetWhy, async ({ run_id }) => {
       const found = await withoutSilent(why(store, run_id, bundle), ({ run_id, ...query }) => linesOf(run_id, query))
-      return shownWhy(found, rootOf(store.db, run_id))
+      const root = rootOf(store.db, run_id)
+      return shownWhy(found, root, store.copies.held().includes(root))
     }),
     answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>
       listReviewRecords(

@@ -3,15 +3,18 @@
 
 import { SQLiteError } from 'bun:sqlite'
 import { existsSync, statfsSync, statSync } from 'node:fs'
+import { openForReading } from '../../../db/open.ts'
 import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { isObject } from '../../json.ts'
+import { Store } from '../../run/engine.ts'
 import { sizeText } from '../../size.ts'
 import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
 import { addressOf, stuck } from '../calls/client.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { databaseFile, readToken } from '../home.ts'
 import { holderOf } from '../lock.ts'
+import { type Copied, copiedOf, copiedText, copyToBe } from '../place.ts'
 import { version } from '../version.ts'
 import { type HubOptions, readSession } from './hub-client.ts'
 import { type HubStanding, hubStanding, problemsAtHub } from './hub-standing.ts'
@@ -28,6 +31,8 @@ export interface Standing {
   daemon: Serving | null
   /** Top runs that have not ended, and reviews that wait for somebody; null when the holder of the home does not say. */
   runs: Runs | null
+  /** How the home was found to be a copy, and how many of its top runs wait for a person; null for one that never was. */
+  copied: (Copied & { runs: number }) | null
   /** Null when the home knows no hub. */
   hub: HubStanding | null
   signed_in: { hub: string } | null
@@ -68,8 +73,11 @@ export async function standingOf(home: string, options: HubOptions): Promise<Sta
   const hub = await hubStanding(home, options)
   const session = readSession(home)
   const disk = diskOf(home)
-  const found = { home, version, daemon, runs, hub, signed_in: session && { hub: session.hub }, disk }
-  return { ...found, problems: [...problemsHere(found), ...(hub ? problemsAtHub(hub, daemon) : [])] }
+  const place = placeNow(home, daemon !== null)
+  const signed_in = session && { hub: session.hub }
+  const found = { home, version, daemon, runs, copied: place.copied, hub, signed_in, disk }
+  const problems = [...problemsHere(found), ...problemsOf(place), ...(hub ? problemsAtHub(hub, daemon) : [])]
+  return { ...found, problems }
 }
 
 /** A process that serves the home, and does not come to answer. */
@@ -146,14 +154,44 @@ async function runsIn(home: string): Promise<Runs | null> {
   })
 }
 
+interface PlaceNow {
+  copied: Standing['copied']
+  /** What the next start will find. */
+  next: Copied | null
+}
+
+function placeNow(home: string, isHeld: boolean): PlaceNow {
+  if (!existsSync(databaseFile(home))) return { copied: null, next: null }
+  try {
+    using db = openForReading(databaseFile(home))
+    const store = new Store(db)
+    return { copied: copiedOf(store), next: isHeld ? null : copyToBe(store, home) }
+  } catch (error) {
+    // Another part of the report says that the database cannot be read, or is of an older version.
+    if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) {
+      return { copied: null, next: null }
+    }
+    throw error
+  }
+}
+
+function problemsOf({ copied, next }: PlaceNow): string[] {
+  if (next) return [`the home is not where it was: ${copiedText(next)}; the next start will hold its unfinished runs`]
+  if (!copied || copied.runs === 0) return []
+  const what = copied.runs === 1 ? '1 run was unfinished' : `${copied.runs} runs were unfinished`
+  const ways = `look at each (${commandLine('runs', '--state', 'interrupted')}), then \`${commandLine('resume', '<run>')}\` or \`${commandLine('cancel', '<run>')}\``
+  return [`${copiedText(copied)}; ${what} and may have gone on at the other place: ${ways}`]
+}
+
 function diskOf(home: string): Standing['disk'] {
   const { bavail, blocks, bsize } = statfsSync(existsSync(home) ? home : '/')
   const file = databaseFile(home)
   return { free: bavail * bsize, total: blocks * bsize, database: existsSync(file) ? statSync(file).size : 0 }
 }
 
-function problemsHere({ daemon, runs, disk, home }: Omit<Standing, 'problems'>): string[] {
-  const left = runs?.interrupted ?? 0
+function problemsHere({ daemon, runs, copied, disk, home }: Omit<Standing, 'problems'>): string[] {
+  // Those of a copy are told by themselves.
+  const left = Math.max(0, (runs?.interrupted ?? 0) - (copied?.runs ?? 0))
   const interrupted = left === 1 ? '1 run was interrupted' : `${left} runs were interrupted`
   return [
     daemon?.address === null && `process ${daemon.pid} (${daemon.command}) holds the home and does not serve`,

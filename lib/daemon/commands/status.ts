@@ -28,6 +28,7 @@ function show(found: Standing): void {
     ['daemon', daemonText(found, paint)],
     ...(found.daemon?.slots ? [['slots', `${found.daemon.slots.used} in use, ${found.daemon.slots.free} free`]] : []),
     ...(found.runs ? [['runs', runsText(found.runs)]] : []),
+    ...copiedRows(found),
     ...hubRows(found, paint),
     ['disk', `${sizeText(found.disk.free)} free, the database has ${sizeText(found.disk.database)}`],
   ]
@@ -54,6 +55,12 @@ function daemonText({ daemon }: Standing, paint: Paint): Shown {
     [line`${state}, process ${pid}`, ...(address ? [`at ${address}`] : []), ...(version ? [`version ${version}`] : [])],
     ', ',
   )
+}
+
+function copiedRows({ copied }: Standing): Shown[][] {
+  if (!copied) return []
+  const { from, at } = copied
+  return [['place', line`was copied or moved from ${from.folder} on ${from.host}, found ${new Date(at).toISOString()}`]]
 }
 
 function runsText(runs: NonNullable<Standing['runs']>): string {

@@ -30,6 +30,11 @@ import { workspaces } from './workspaces.ts'
 const ABOUT =
   'The API of a daemon. On its own machine most calls need no credential; callers from elsewhere send a token of the hub.'
 
+/** Anybody may ask for the health, so it says nothing of folders and machines. */
+function toldCopy({ copied }: Daemon): { at: number; runs: number } | null {
+  return copied && { at: copied.at, runs: copied.runs }
+}
+
 export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
   const kit = daemonKit(
     createAccess({
@@ -42,7 +47,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(root(daemon.log, { program: 'the daemon', damageOf: thrown => damageOf(thrown, databaseFile(daemon.home)) }))
     .use(
       health(
-        () => ({ version, ...daemon.engine.load }),
+        () => ({ version, ...daemon.engine.load, copied: toldCopy(daemon) }),
         () => daemon.trouble(),
       ),
     )

@@ -159,7 +159,8 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
           ({ run_id, ...query }) => readLines(engine.stateDir(engine.idOf(run_id)), query),
         )
         const root = rootOf(daemon.db, runId)
-        return shownWhy(found, daemon.left.has(root) ? root : null)
+        const isLeft = daemon.left.has(root)
+        return shownWhy(found, isLeft ? root : null, isLeft && store.copies.isHeld(root))
       },
       { access: READ, body: OneRun, data: GetWhy.data, detail: { summary: 'Why a run ended as it did' } },
     )

@@ -2,6 +2,7 @@
 // entries, notifies listeners, runs errands and writes logs.
 
 export { Attempts } from './attempts.ts'
+export { CopiedWrites } from './copied-writes.ts'
 export { DiskSpace } from './disk.ts'
 export { Errands } from './errands.ts'
 export { Ledger } from './ledger.ts'

@@ -15,7 +15,7 @@ import type { Places } from './places.ts'
 interface Parts {
   machine: Machine
   host: EngineHost
-  ledger: Ledger
+  ledger: Pick<Ledger, 'once'>
   places: Places
   /** The texts that are masked in a tree. */
   secrets(rootId: RunId): readonly KnownSecret[]

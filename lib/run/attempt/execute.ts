@@ -37,7 +37,7 @@ const ASK_MS = 30_000
 export interface Surroundings {
   host: Pick<EngineHost, 'agent' | 'secret'>
   context(binding: Binding, hooks: ContextHooks): AgentContext
-  ledger: Ledger
+  ledger: Pick<Ledger, 'once'>
   stateDir: string
   /** Which files its paths may name. */
   places: Places

@@ -8,6 +8,7 @@
 //                  ├─→ none         the other system, which sees every write at once, does not show it; or a person
 //                  └─→ presumed     the settling time is over, and the other system still does not show it
 //                       ├─→ done    the other system shows it after all
+//                       ├─→ unknown this home was copied, and the other one may have written it since
 //                       └─→ sent    it is sent again, after another look; what is refused then is `presumed` as before
 
 export type ReceiptState = 'sent' | 'unknown' | 'presumed' | 'done'
@@ -26,6 +27,8 @@ export type ReceiptEvent =
   | 'disprove'
   /** A look-up that may lag does not show it after the settling time. */
   | 'presume'
+  /** This home was copied, and the home that it was copied from may have written it. */
+  | 'doubt'
   /** A person has looked, and wants it sent again. */
   | 'clear'
 
@@ -36,6 +39,7 @@ const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
   refuse: ['sent'],
   disprove: ['unknown', 'presumed'],
   presume: ['unknown'],
+  doubt: ['sent', 'unknown', 'presumed'],
   clear: ['sent', 'unknown', 'presumed'],
 }
 

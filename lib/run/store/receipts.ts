@@ -135,6 +135,18 @@ export class Receipts {
       .run(runId, position, entry)
   }
 
+  /** The home that this one was copied from may have written it, with a receipt here or without. It settles anew. */
+  doubt({ runId, position, entry }: ReceiptPlace, attempt: number, at: number): void {
+    this.#db
+      .query(
+        `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
+         SELECT ?1, ?2, ?3, 'unknown', ?4, ?5 FROM phases
+         WHERE run_id = ?1 AND position = ?2 AND attempt = ?4 AND state = 'running'
+         ON CONFLICT DO UPDATE SET state = 'unknown', boot = NULL, ended = NULL WHERE state IN (${RECEIPT_FENCE.doubt})`,
+      )
+      .run(runId, position, entry, attempt, at)
+  }
+
   /** The settling of a receipt in doubt begins anew at `moment`. */
   settleFrom({ runId, position, entry }: ReceiptPlace, moment: Instant): void {
     this.#db

@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { Attempts } from './attempts.ts'
 import { Bundles, Facts } from './bundles.ts'
+import { Copies } from './copies.ts'
 import { Deliveries } from './deliveries.ts'
 import { Items } from './items.ts'
 import { KeyPlaces } from './key-places.ts'
@@ -30,6 +31,7 @@ export class Store {
   readonly bundles: Bundles
   readonly facts: Facts
   readonly keyPlaces: KeyPlaces
+  readonly copies: Copies
 
   constructor(db: Database) {
     this.db = db
@@ -46,6 +48,7 @@ export class Store {
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
     this.keyPlaces = new KeyPlaces(db)
+    this.copies = new Copies(db)
   }
 }
 

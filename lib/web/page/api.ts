@@ -121,6 +121,13 @@ async function callDaemon<N extends CallName>(name: N, body: BodyOf<N>): Promise
   return type ? answer.payload.data : answer.data
 }
 
+/** What the daemon says of itself without a credential. `copied`: how many runs wait because the home was copied. */
+export async function health(): Promise<{ copied: { runs: number } | null }> {
+  const reply = await source.ask('/health')
+  if (!reply.ok) throw await failureOf(reply)
+  return (await reply.json()).data
+}
+
 /** The bytes of a file that a run wrote. */
 export async function fileOf(runId: string, path: string): Promise<Blob> {
   const query = new URLSearchParams({ run_id: runId, path })

@@ -8,6 +8,7 @@ import type { ToldRun } from '../../wire/run-records.ts'
 import { RUN_STATES } from '../../wire/states.ts'
 import { call } from './api.ts'
 import { command } from './command.ts'
+import { Copied } from './copied.tsx'
 import { choicesOf, Field, Select } from './fields.tsx'
 import { useKeys } from './keys.tsx'
 import { Empty, Failure, knownTeams, useLoaded } from './parts.tsx'
@@ -33,6 +34,7 @@ export function Runs() {
           Start a run
         </a>
       </header>
+      <Copied />
       <RunFilters states={RUN_STATES} filter={filter} />
       <RunList filter={{ state, team, search: search.trim() }}>
         <p>Nothing has run here yet.</p>

@@ -1,0 +1,168 @@
+// Where a home is, and whether it is where it was. Its database remembers which file it is, by inode and birth time, and
+// a mark: a random value in a file beside it, which each start renews. A copy, a home that was put back and one that was
+// moved to another disk differ in one of these. A reboot, another name of the folder and a container made anew on its
+// volume change none. Device number and machine id are only told to people, except where the birth time is unknown.
+
+import type { Database } from 'bun:sqlite'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { failpoint } from '../failpoint.ts'
+import { type FileIdentity, identityFrom, identityOf, isSameFile } from '../file-identity.ts'
+import { Store } from '../run/engine.ts'
+import { databaseFile } from './home.ts'
+
+/** Where a database was, for a person. */
+export interface Whereabouts {
+  folder: string
+  host: string
+  device: string
+  machine: string | null
+}
+
+/** A mark: its value, and which file has it. */
+type Mark = FileIdentity & { value: string }
+
+/**
+ * The fact `place`. There are two marks, because database and file are not written at once: the one that the last start
+ * found, and the one that it wrote.
+ */
+interface Place extends Whereabouts {
+  file: FileIdentity
+  inContainer: boolean
+  marks: Mark[]
+}
+
+/** The fact `copied`: how this home was found to be a copy, or to have been moved. */
+export interface Copied {
+  at: number
+  /** What differed. */
+  why: string
+  from: Whereabouts
+}
+
+const PLACE = 'place'
+const COPIED = 'copied'
+/** The daemon at the hub that the home was at its former place. */
+const FORMER = 'former_daemon'
+/** How often the home was opened, over all of its copies and moves. */
+const STARTS = 'starts'
+
+const markFile = (home: string): string => join(home, 'place')
+
+/**
+ * Compares where the home is with where it was, and records the new place and mark. If they differ, what has not ended
+ * is held in the same transaction. Returns what was found by this start, or null.
+ */
+export function settlePlace(db: Database, home: string, now: number): Copied | null {
+  const store = new Store(db)
+  const { facts, copies } = store
+  const found = findCopy(facts.get(PLACE), home, now)
+  const mark = readMark(home)
+  const next = draftMark(home)
+  // Only one of the two is written when there was no mark before. Nothing is lost if the process ends in between.
+  if (!mark) next.put()
+  const place: Place = { ...placeOf(home), marks: mark ? [mark, next.mark] : [next.mark] }
+  db.transaction(() => {
+    facts.set(PLACE, JSON.stringify(place))
+    facts.set(STARTS, String(Number(facts.get(STARTS) ?? 0) + 1))
+    if (!found) return
+    facts.set(COPIED, JSON.stringify(found))
+    copies.found(now)
+    leaveHub(store)
+  }).immediate()
+  failpoint()
+  if (mark) next.put()
+  failpoint()
+  return found
+}
+
+/** Makes this home one that no hub knows. It enrols as a daemon of its own. */
+function leaveHub({ facts, copies }: Store): void {
+  const id = facts.get('daemon_id')
+  if (id !== null) facts.set(FORMER, id)
+  copies.reportNothing()
+  for (const fact of ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved']) facts.drop(fact)
+}
+
+/** How a home was found to be a copy, and how many of its top runs wait for a person. Null for a home that never was. */
+export function copiedOf({ facts, copies }: Pick<Store, 'facts' | 'copies'>): (Copied & { runs: number }) | null {
+  const copied = facts.get(COPIED)
+  return copied === null ? null : { ...JSON.parse(copied), runs: copies.held().length }
+}
+
+/** What the next start will find. Nothing is written. */
+export function copyToBe({ facts }: Pick<Store, 'facts'>, home: string): Copied | null {
+  return findCopy(facts.get(PLACE), home, Date.now())
+}
+
+/** A sentence for people. */
+export function copiedText({ why, from }: Copied): string {
+  const machine = from.machine === null ? '' : `, machine ${from.machine}`
+  return `this home was copied or moved: ${why}; it was ${from.folder} on ${from.host} (device ${from.device}${machine})`
+}
+
+function findCopy(recorded: string | null, home: string, at: number): Copied | null {
+  // A new home, or one of a version that did not record its place.
+  if (recorded === null) return null
+  const was: Place = JSON.parse(recorded)
+  const why = difference(was, placeOf(home), readMark(home), home)
+  const { folder, host, device, machine } = was
+  return why === null ? null : { at, why, from: { folder, host, device, machine } }
+}
+
+function difference(was: Place, is: Omit<Place, 'marks'>, mark: Mark | null, home: string): string | null {
+  const name = databaseFile(home)
+  if (!isSameFile(was.file, is.file)) return `${name} is another file than before`
+  const knowsBirth = was.file.birth !== null && is.file.birth !== null
+  const isElsewhere = was.machine !== null && is.machine !== null && was.machine !== is.machine
+  if (!knowsBirth && isElsewhere && !was.inContainer && !is.inContainer) return `${name} is on another machine`
+  if (mark === null) return `${markFile(home)} is missing`
+  if (was.marks.some(each => each.value === mark.value && isSameFile(each, mark))) return null
+  return `${name} does not know what stands in ${markFile(home)}, so one of the two was put back from an earlier copy`
+}
+
+function placeOf(home: string): Omit<Place, 'marks'> {
+  const stat = statSync(databaseFile(home), { bigint: true })
+  return {
+    ...{ folder: home, host: hostname(), device: String(stat.dev), machine: machineId() },
+    ...{ file: identityFrom(stat), inContainer: isContainer() },
+  }
+}
+
+/** Writes the next mark beside the present one, which a rename then replaces: its inode is known before. */
+function draftMark(home: string): { mark: Mark; put(): void } {
+  const draft = `${markFile(home)}.next`
+  const value = crypto.randomUUID()
+  const handle = openSync(draft, 'w', 0o600)
+  try {
+    writeSync(handle, `${value}\n`)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+  return { mark: { value, ...identityOf(draft) }, put: () => renameSync(draft, markFile(home)) }
+}
+
+function readMark(home: string): Mark | null {
+  try {
+    return { value: readFileSync(markFile(home), 'utf8').trim(), ...identityOf(markFile(home)) }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function machineId(): string | null {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim() || null
+  } catch {
+    return null
+  }
+}
+
+/** A container may get another machine id each time that it is made. */
+const isContainer = (): boolean =>
+  ['/.dockerenv', '/run/.containerenv'].some(file => existsSync(file)) ||
+  process.env.container !== undefined ||
+  process.env.KUBERNETES_SERVICE_HOST !== undefined
