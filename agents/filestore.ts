@@ -9,7 +9,8 @@
 // Google's own documents are exported: Docs and Slides as text, Sheets as CSV, drawings as PNG. `export` chooses
 // another form: a MIME type or one of docx, xlsx, pptx, pdf, md, html, txt, csv. `mode: create` (default) adds a file,
 // and `replace` replaces the content of the file with that name in the folder. Uploads above 5 MiB are resumable and
-// continue where they stopped. Permissions: the scope https://www.googleapis.com/auth/drive, and the folders must be
+// continue where they stopped. An upload whose reply was lost: Drive gives out the id of a new file beforehand and refuses
+// it the second time, so a repetition finds the file by its id and adds none. Permissions: the scope https://www.googleapis.com/auth/drive, and the folders must be
 // shared with the account. A service account has no storage of its own, so it can upload only to shared drives, or in the
 // name of a `subject`.
 // https://developers.google.com/workspace/drive/api/reference/rest/v3/files
@@ -41,7 +42,7 @@ import {
   whyNoAccount,
 } from 'cadre/vendors'
 
-const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
+const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,appProperties,shortcutDetails(targetId)'
 /** The private property of a file that contains the idempotency key. */
 const MARK = 'cadre_key'
 const FOLDER = 'application/vnd.google-apps.folder'
@@ -95,9 +96,11 @@ const DriveFile = Type.Object({
   md5Checksum: Type.Optional(Type.String()),
   modifiedTime: Type.Optional(Type.String()),
   webViewLink: Type.Optional(Type.String()),
+  appProperties: Type.Optional(Type.Record(Type.String(), Type.String())),
   shortcutDetails: Type.Optional(Type.Object({ targetId: Type.Optional(Type.String()) })),
 })
 type DriveFile = Type.Static<typeof DriveFile>
+const Ids = Type.Object({ ids: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }) })
 const Found = Type.Object({ files: Type.Array(DriveFile), nextPageToken: Type.Optional(Type.String()) })
 const About = Type.Object({
   user: Type.Object({ displayName: Type.String(), emailAddress: Type.Optional(Type.String()) }),
@@ -180,10 +183,15 @@ export default agent({
       const folder = idOf(ref)
       const file = await context.read(path)
       const name = title ?? basename(path)
-      const existing = mode === 'replace' ? await beforehand(() => fileNamed(name, folder, context)) : null
-      const uploaded = await upload({ file, name, folder, existing }, context)
-      return resultOf(uploaded, existing ? 'replaced' : 'uploaded')
+      if (mode !== 'replace') return resultOf(await create({ file, name, folder }, context), 'uploaded')
+      const existing = await beforehand(() => fileNamed(name, folder, context))
+      if (existing) return resultOf(await replace(existing, { file, name, folder }, context), 'replaced')
+      const made = await create({ file, name, folder }, context)
+      // The content may be that of an earlier attempt, whose file the list of the folder did not show yet.
+      const isSame = made.md5Checksum === (await md5Of(file))
+      return resultOf(isSame ? made : await replace(made, { file, name, folder }, context), 'uploaded')
     },
+    sees: 'at once',
     async find({ ref }, context) {
       const found = await uploadedBefore(idOf(ref), context)
       return found && resultOf(found, 'found')
@@ -206,6 +214,16 @@ function queryOf(fields: Record<string, string | number | boolean | undefined>):
 async function getFile(id: string, context: Context): Promise<DriveFile> {
   const path = `/drive/v3/files/${pathSegment(id)}?${queryOf({ fields: FIELDS, supportsAllDrives: true })}`
   return driveJson(`get ${id}`, path, DriveFile, context)
+}
+
+/** Null if there is none. Unlike a list of files, this sees a file from the moment on in which it is made. */
+async function fileIfAny(id: string, context: Context): Promise<DriveFile | null> {
+  try {
+    return await getFile(id, context)
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'not_found') return null
+    throw error
+  }
 }
 
 /** Searches one folder. The folder is named in errors. */
@@ -244,8 +262,14 @@ async function folderPage(folder: string, pageToken: string | undefined, pageSiz
   return page
 }
 
-/** The file in the folder that an earlier upload with the same key has created. */
+/** The file that an earlier upload of this entry has created. */
 async function uploadedBefore(folder: string, context: Context): Promise<DriveFile | null> {
+  const id = await context.identity()
+  if (id !== null) {
+    const file = await fileIfAny(id, context)
+    return file?.appProperties?.[MARK] === context.key ? file : null
+  }
+  // Versions of cadre that left the id to Drive have marked the file only.
   const q = `appProperties has { key='${MARK}' and value='${quoted(context.key)}' } and `
   return (await search(folder, q, { pageSize: 1 }, context)).files[0] ?? null
 }
@@ -332,20 +356,43 @@ interface Upload {
   name: string
   /** The id of the folder. */
   folder: string
-  /** The file whose content is replaced; null to create a file. */
-  existing: DriveFile | null
 }
 
-/** Uploads a file that is marked with the idempotency key. */
-async function upload({ file, name, folder, existing }: Upload, context: Context): Promise<DriveFile> {
+const UPLOADS = '/upload/drive/v3/files'
+const UPLOADED = queryOf({ fields: FIELDS, supportsAllDrives: true })
+
+/** Adds a file under an id that is the same in all attempts, so that there is one file however often it is sent. */
+async function create({ file, name, folder }: Upload, context: Context): Promise<DriveFile> {
   const doing = `upload ${name} into folder ${folder}`
-  const marked = { name, appProperties: { [MARK]: context.key } }
-  const query = queryOf({ fields: FIELDS, supportsAllDrives: true })
-  const request = existing
-    ? { method: 'PATCH' as const, path: `/upload/drive/v3/files/${pathSegment(existing.id)}`, metadata: marked }
-    : { method: 'POST' as const, path: '/upload/drive/v3/files', metadata: { ...marked, parents: [folder] } }
-  const reply = await driveUpload({ ...request, path: `${request.path}?${query}`, doing, file }, context)
+  const id = await beforehand(() => context.identity(() => newId(context)))
+  const metadata = { id, name, parents: [folder], appProperties: { [MARK]: context.key } }
+  try {
+    const request = { method: 'POST' as const, path: `${UPLOADS}?${UPLOADED}`, metadata, doing, file }
+    return await checkedJson(context, doing, DriveFile, await driveUpload(request, context))
+  } catch (error) {
+    const made = error instanceof AgentError && error.code === 'conflict' ? await fileIfAny(id, context) : null
+    if (made) return made
+    throw error
+  }
+}
+
+/** An id for a file that is yet to be made. */
+async function newId(context: Context): Promise<string> {
+  const path = `/drive/v3/files/generateIds?${queryOf({ count: 1, space: 'drive', fields: 'ids' })}`
+  return (await driveJson('get an id for a new file', path, Ids, context)).ids[0]!
+}
+
+async function replace({ id }: DriveFile, { file, name, folder }: Upload, context: Context): Promise<DriveFile> {
+  const doing = `upload ${name} into folder ${folder}`
+  const path = `${UPLOADS}/${pathSegment(id)}?${UPLOADED}`
+  const reply = await driveUpload({ method: 'PATCH', path, metadata: { name }, doing, file }, context)
   return checkedJson(context, doing, DriveFile, reply)
+}
+
+async function md5Of(file: Bun.BunFile): Promise<string> {
+  const hasher = new Bun.CryptoHasher('md5')
+  for await (const chunk of file.stream()) hasher.update(chunk)
+  return hasher.digest('hex')
 }
 
 function resultOf(file: DriveFile, how: string): AgentResult {

@@ -1,6 +1,7 @@
 // What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
 
 import type { Json, JsonObject } from '../json.ts'
+import type { Identity } from './identity.ts'
 import type { LogRoom } from './output.ts'
 import type { Group } from './processes.ts'
 import type { Api, ApiOptions, FetchOptions, VettedHost } from './requests.ts'
@@ -108,6 +109,14 @@ export interface AgentContext<S = Record<string, unknown>> {
   folder(path: string): Promise<string>
   /** Idempotency key of this entry. It is the same in all attempts. */
   readonly key: string
+  /**
+   * What the vendor knows this entry by, where it wants an id of its own kind instead of `key`. `make` asks for one or
+   * makes one, and is called once: its text, which must not be secret, is on disk before the promise resolves, and is the
+   * same in all attempts, after a restart, `retry` and `resume`. Without `make` the promise resolves to null while there
+   * is none, so that `find` knows that nothing was sent.
+   * @example const id = await context.identity(() => newId(context))
+   */
+  readonly identity: Identity
   readonly attempt: number
   readonly run: RunIdentity
   readonly phase: { readonly name: string }

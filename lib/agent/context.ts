@@ -12,6 +12,7 @@ import { type Effect, onlyReads } from './effect.ts'
 import type { guardedFetch, NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
 import type { Lookup } from './guard.ts'
+import { type Identity, identityAmong } from './identity.ts'
 import { jsonApi } from './json-api.ts'
 import type { LogRoom } from './output.ts'
 import { startGroup } from './processes.ts'
@@ -67,6 +68,8 @@ export interface ContextOptions {
    */
   processes?: string
   readonly key: string
+  /** Without it, an identity lasts as long as the context. */
+  identity?: Identity
   attempt: number
   run: RunIdentity
   phase: { name: string }
@@ -198,6 +201,7 @@ export function createContext(options: ContextOptions): AgentContext {
     get key() {
       return options.key
     },
+    identity: options.identity ?? identityAmong(new Map(), ''),
     attempt,
     run,
     phase,

@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../db/open.ts'
 import type { SmallFile } from '../agent/files.ts'
+import { identityIn } from '../agent/identity.ts'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
@@ -132,6 +133,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     secrets: rootId => secrets.values(rootId),
     seal,
     write: (root, apply) => journal.write({ root, apply }),
+    identity: (runId, position, entry) =>
+      identityIn({
+        read: () => store.identities.get(runId, position, entry),
+        keep: value => write(() => store.identities.keep(runId, position, entry, value)),
+      }),
   })
   const messenger = new Messenger({
     store: store,

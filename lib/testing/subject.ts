@@ -16,6 +16,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import type { AgentResult, NotifyEvent } from '../agent/agent-context.ts'
 import { load } from '../agent/catalogue.ts'
 import type { Agent, Diagnosis, Handler } from '../agent/define.ts'
+import { identityAmong } from '../agent/identity.ts'
 import type { Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { createRedactor, type KnownSecret } from '../redact.ts'
@@ -79,6 +80,8 @@ export class Subject<V extends Vendor> {
   readonly name: string
   readonly #test: Settling<V>
   readonly #folders: string[] = []
+  /** What the vendors know entries by. */
+  readonly #identities = new WeakMap<Vendor, Map<string, string>>()
 
   private constructor(agent: Agent, name: string, test: Settling<V>) {
     this.agent = agent
@@ -143,6 +146,8 @@ export class Subject<V extends Vendor> {
     }
     const redactor = createRedactor()
     const lines: string[] = []
+    const identities = this.#identities.get(vendor) ?? new Map<string, string>()
+    this.#identities.set(vendor, identities)
     const { context } = callContext({
       ...(await this.#bound(vendor, options.settings, redactor)),
       ...{ stateDir, workspace },
@@ -151,6 +156,7 @@ export class Subject<V extends Vendor> {
       effect: typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect,
       network: { allow, literalOrigins: typeof entry.url === 'string' ? [new URL(entry.url).origin] : [] },
       ...(key !== undefined && { key }),
+      identity: identityAmong(identities, `${call} ${key}`),
       ...(signal && { signal }),
       ...(event && { event }),
     })

@@ -438,6 +438,7 @@ function echoingDrive() {
           headers: { location: `${origin}/upload?upload_id=${encodeURIComponent(give('session'))}` },
         })
       }
+      if (pathname.endsWith('/generateIds')) return Response.json({ ids: ['new-1'] })
       if (pathname === '/drive/v3/files') return Response.json({ files: [] })
       if (pathname.endsWith('/named') && searchParams.get('alt') === 'media') return new Response('content')
       if (pathname.endsWith('/named')) return Response.json({ id: 'named', name: given, mimeType: 'text/plain' })

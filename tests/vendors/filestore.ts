@@ -51,10 +51,15 @@ export interface FakeDrive extends FakeVendor {
   revoke(): void
   /** Bytes of a chunk that are kept; the rest is to be sent again. */
   keep: number
+  /** How many lists of a folder do not show yet what was uploaded. */
+  lag: number
 }
 
 interface State {
   files: FakeFile[]
+  /** Ids that were given out for new files. */
+  ids: Set<string>
+  lag: number
   tokens: number
   subjects: string[]
   valid: Set<string>
@@ -66,7 +71,7 @@ interface State {
 export function fakeDrive(): FakeDrive {
   const state: State = {
     ...{ files: [], tokens: 0, subjects: [], valid: new Set(), sessions: new Map() },
-    ...{ keep: Infinity, url: '' },
+    ...{ keep: Infinity, url: '', lag: 0, ids: new Set() },
   }
   const server = fakeVendor(request => answer(request, state))
   state.url = server.url
@@ -87,6 +92,13 @@ async function answer(request: VendorRequest, state: State): Promise<Response> {
   const { method, path, query, headers } = request
   if (path === '/token') return token(request, state)
   if (!state.valid.has(headers.get('authorization')?.replace('Bearer ', '') ?? '')) return said(401, 'authError')
+  if (path === '/drive/v3/files/generateIds') {
+    const count = Number(query.get('count') ?? 10)
+    if (method !== 'GET' || !(count >= 1 && count <= 1_000)) return said(400, 'invalid')
+    const ids = Array.from({ length: count }, () => `new-${crypto.randomUUID()}`)
+    for (const id of ids) state.ids.add(id)
+    return Response.json({ kind: 'drive#generatedIds', space: query.get('space') ?? 'drive', ids })
+  }
   if (path === '/drive/v3/about') {
     if (!query.get('fields')) return said(400, 'required')
     return Response.json({ user: { displayName: 'A robot', emailAddress: SERVICE.client_email } })
@@ -132,8 +144,10 @@ function list(query: URLSearchParams, state: State): Response {
   const mark = /^appProperties has { key='cadre_key' and value='([^']*)' } and /.exec(q)?.[1]
   if (parent === undefined) return said(400, 'invalid')
   const plain = (text: string) => text.replace(/\\(.)/g, '$1')
+  const isBehind = state.lag-- > 0
   const found = state.files.filter(
     file =>
+      !(isBehind && file.id.startsWith('new-')) &&
       file.parents.includes(plain(parent)) &&
       (name === undefined || file.name === plain(name)) &&
       (mark === undefined || file.appProperties?.cadre_key === mark),
@@ -180,13 +194,14 @@ function upload({ method, path, query, headers, body }: VendorRequest, state: St
     const parts = String(body).split(`--${boundary}`)
     if (!boundary || parts.length !== 4 || parts[3] !== '--\r\n') return said(400, 'badContent')
     const [metadata, content] = [parts[1]!, parts[2]!].map(part => part.slice(part.indexOf('\r\n\r\n') + 4, -2))
-    const file = described(JSON.parse(metadata!), existing)
-    if (!file) return said(400, 'invalid')
+    const file = described(JSON.parse(metadata!), existing, state)
+    if (file instanceof Response) return file
     return Response.json(shown(finish(file, content!, existing === null, state), query.get('fields')))
   }
-  const file = type === 'resumable' && isObject(body) ? described(body, existing) : null
+  const file = type === 'resumable' && isObject(body) ? described(body, existing, state) : said(400, 'invalid')
   const size = Number(headers.get('x-upload-content-length'))
-  if (!file || !headers.get('x-upload-content-type') || !(size > 0)) return said(400, 'invalid')
+  if (file instanceof Response) return file
+  if (!headers.get('x-upload-content-type') || !(size > 0)) return said(400, 'invalid')
   const upload_id = crypto.randomUUID()
   state.sessions.set(upload_id, { file, size, content: '', existing: existing !== null })
   // As the vendor names itself, whatever address it was reached by.
@@ -194,12 +209,23 @@ function upload({ method, path, query, headers, body }: VendorRequest, state: St
   return new Response(null, { headers: { location } })
 }
 
-function described(metadata: Record<string, unknown>, existing: FakeFile | null): FakeFile | null {
-  const { name, parents, appProperties } = metadata as never as FakeFile
-  if (typeof name !== 'string' || (existing === null) !== Array.isArray(parents)) return null
-  if (existing) return Object.assign(existing, { name, appProperties })
-  return { id: `new-${crypto.randomUUID()}`, name, mimeType: 'text/plain', parents, appProperties: appProperties! }
+/** Drive takes only ids that it has given out, and each of them for one file. */
+function described(metadata: Record<string, unknown>, existing: FakeFile | null, state: State): FakeFile | Response {
+  const { id, name, parents, appProperties } = metadata as never as FakeFile
+  if (typeof name !== 'string' || (existing === null) !== Array.isArray(parents)) return said(400, 'invalid')
+  if (existing) return Object.assign(existing, { name, ...(appProperties && { appProperties }) })
+  if (id !== undefined && !state.ids.has(id)) return said(400, 'invalid')
+  if (isTaken(id, state)) return said(409, 'fileIdInUse')
+  return {
+    id: id ?? `new-${crypto.randomUUID()}`,
+    name,
+    mimeType: 'text/plain',
+    parents,
+    appProperties: appProperties!,
+  }
 }
+
+const isTaken = (id: string, { files }: State): boolean => files.some(file => file.id === id)
 
 function finish(file: FakeFile, content: string, isNew: boolean, state: State): FakeFile {
   file.content = content
@@ -219,6 +245,7 @@ function chunk(query: URLSearchParams, headers: Headers, body: string, state: St
       return said(400, 'range')
     if (!last && body.length % (256 * 1024) !== 0) return said(400, 'chunk')
     session.content += body.slice(0, state.keep)
+    if (session.content.length === size && !session.existing && isTaken(file.id, state)) return said(409, 'fileIdInUse')
     if (session.content.length === size) finish(file, session.content, !session.existing, state)
   }
   if (session.content.length === size) return done()

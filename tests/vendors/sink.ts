@@ -17,6 +17,7 @@ export function sink(size: number, tls?: { cert: string; key: string }): Sink {
     const { method } = request
     if (pathname === '/token') return Response.json({ access_token: 'canary-token', expires_in: 3_599 })
     if (pathname.startsWith('/upload/drive/')) return takeChunk(request, state)
+    if (pathname.endsWith('/generateIds')) return Response.json({ ids: ['large'] })
     if (pathname.startsWith('/drive/') && searchParams.get('alt') !== 'media') {
       return Response.json({ id: 'large', name: 'large', mimeType: 'application/octet-stream', size: `${size}` })
     }

@@ -2,6 +2,7 @@
 // It can be aborted; when its agent ignores that, the attempt ends without the agent.
 
 import type { SmallFile } from '../../agent/files.ts'
+import type { Identity } from '../../agent/identity.ts'
 import type { KnownSecret } from '../../redact.ts'
 import type { RunId } from '../../run-id.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
@@ -23,6 +24,8 @@ interface Parts {
   seal(runId: RunId, file: SmallFile): SmallFile
   /** Applies a change to a tree; the promise settles once it is on disk. */
   write<T>(root: RunId, apply: () => T): Promise<T>
+  /** What the vendor knows an entry by, kept in the database. */
+  identity(runId: RunId, position: number, entry: string): Identity
 }
 
 /** What an agent waits for. */
@@ -174,6 +177,7 @@ export class Attempts {
         host,
         context: (binding, hooks) => host.context(place, binding, { ...hooks, waits: waitsOf() }),
         ledger,
+        identity: entry => this.#parts.identity(live.id, position, entry),
         stateDir: place.stateDir,
         places: { ...place, outside: place.fromPath },
         makeWorkspace: () => places.makeWorkspace(live.row),

@@ -29,8 +29,9 @@ export class CopiedWrites {
     if (!tree) return ledger.once(write)
     if (!(await this.#doubt(write))) return ledger.once(write)
     try {
-      // The other home knows this sub-run by another id, so a search for our key would find nothing and prove nothing.
-      return await ledger.once(tree.isNew ? { ...write, find: undefined } : write)
+      // The other home knows this sub-run by another id, so a search for our key would find nothing and prove nothing. In
+      // other runs it may have sent the entry by an identity that is not known here, so that null is no proof either.
+      return await ledger.once({ ...write, seesAtOnce: false, ...(tree.isNew && { find: undefined }) })
     } catch (thrown) {
       if (!(thrown instanceof UnknownWrite)) throw thrown
       const doubt = `this home was copied, and the home that it was copied from may have written ${write.label}`

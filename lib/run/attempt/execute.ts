@@ -9,6 +9,7 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { type Places, wholePath } from '../../agent/file-rule.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
+import type { Identity } from '../../agent/identity.ts'
 import { parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
@@ -38,6 +39,8 @@ export interface Surroundings {
   host: Pick<EngineHost, 'agent' | 'secret'>
   context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Pick<Ledger, 'once'>
+  /** What the vendor knows an entry by. */
+  identity(entry: string): Identity
   stateDir: string
   /** Which files its paths may name. */
   places: Places
@@ -206,7 +209,11 @@ async function perform(
 ): Promise<AgentResult> {
   const { runId, position, signal, stopped } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
-  const hooks: ContextHooks = { wrote: file => void written.push(file), small: file => void small.push(file) }
+  const hooks: ContextHooks = {
+    wrote: file => void written.push(file),
+    small: file => void small.push(file),
+    identity: around.identity(name),
+  }
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
     around.context(
       {

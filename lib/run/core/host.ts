@@ -4,6 +4,7 @@ import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from '../../a
 import type { AgentDefinition } from '../../agent/define.ts'
 import type { Effect } from '../../agent/effect.ts'
 import type { SmallFile } from '../../agent/files.ts'
+import type { Identity } from '../../agent/identity.ts'
 import type { LogRoom } from '../../agent/output.ts'
 import type { JsonObject } from '../../json.ts'
 import type { KnownSecret } from '../../redact.ts'
@@ -61,6 +62,8 @@ export interface ContextHooks {
   sends?: (mayWrite: boolean) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
+  /** What the vendor knows the entry by, kept in the database. */
+  identity?: Identity
 }
 
 export interface EngineHost {

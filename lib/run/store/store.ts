@@ -6,6 +6,7 @@ import { Attempts } from './attempts.ts'
 import { Bundles, Facts } from './bundles.ts'
 import { Copies } from './copies.ts'
 import { Deliveries } from './deliveries.ts'
+import { Identities } from './identities.ts'
 import { Items } from './items.ts'
 import { KeyPlaces } from './key-places.ts'
 import { OutboxRows } from './outbox.ts'
@@ -22,6 +23,7 @@ export class Store {
   readonly runLists: RunLists
   readonly phases: Phases
   readonly attempts: Attempts
+  readonly identities: Identities
   readonly items: Items
   readonly receipts: Receipts
   readonly reviews: Reviews
@@ -39,6 +41,7 @@ export class Store {
     this.runLists = new RunLists(db)
     this.phases = new Phases(db)
     this.attempts = new Attempts(db)
+    this.identities = new Identities(db)
     this.items = new Items(db)
     this.receipts = new Receipts(db)
     this.reviews = new Reviews(db)

@@ -14,6 +14,8 @@ const EXPORT = 'GET /drive/v3/files/{fileId}/export'
 const UPLOAD = 'POST /upload/drive/v3/files'
 const REPLACE = 'PATCH /upload/drive/v3/files/{fileId}'
 const CHUNK = 'PUT /upload/drive/v3/files'
+/** Ids for new files are given where a file would be, as the document has it. */
+const IDS = { [GET]: [() => ({ ids: ['new-1'] })] }
 const ABOUT = 'GET /drive/v3/about'
 const MiB = 1024 * 1024
 const GOOGLE = 'application/vnd.google-apps.'
@@ -81,6 +83,12 @@ export const filestore: Contract = {
       page: 'https://developers.google.com/workspace/drive/api/reference/rest/v3/about/get',
     },
     {
+      operation: GET,
+      when: ({ line }) => line.endsWith('/generateIds'),
+      why: 'ids for new files are no part of the document',
+      page: 'https://developers.google.com/workspace/drive/api/reference/rest/v3/files/generateIds',
+    },
+    {
       operation: TOKEN,
       when: ({ body }) => String(body).includes('grant_type=refresh_token'),
       why: 'the document describes the grant of service accounts only',
@@ -118,7 +126,7 @@ export const filestore: Contract = {
       changes: { [LIST]: [answer => answer, noNext] },
       calls: [TOKEN, LIST, LIST],
     },
-    { title: 'a small file', ...target(), calls: [TOKEN, UPLOAD] },
+    { title: 'a small file', ...target(), changes: IDS, calls: [TOKEN, GET, UPLOAD] },
     {
       title: 'a small file in place of another',
       ...target({ mode: 'replace', title: 'Report' }),
@@ -128,14 +136,17 @@ export const filestore: Contract = {
       title: 'a large file in two chunks',
       ...target(),
       files: { 'report.md': 'x'.repeat(9 * MiB) },
-      changes: { [CHUNK]: [() => new Response(null, { status: 308, headers: { range: `bytes=0-${8 * MiB - 1}` } })] },
-      calls: [TOKEN, UPLOAD, CHUNK, CHUNK],
+      changes: {
+        ...IDS,
+        [CHUNK]: [() => new Response(null, { status: 308, headers: { range: `bytes=0-${8 * MiB - 1}` } })],
+      },
+      calls: [TOKEN, GET, UPLOAD, CHUNK, CHUNK],
     },
     {
       title: 'a file that may be there already',
       ...target(),
-      changes: { [UPLOAD]: [LOST], [LIST]: [answer => ({ ...answer, files: [] })] },
-      calls: [TOKEN, UPLOAD, LIST],
+      changes: { [UPLOAD]: [LOST], [GET]: [...IDS[GET]!, () => new Response('', { status: 404 })] },
+      calls: [TOKEN, GET, UPLOAD, GET],
       state: 'failed',
     },
   ],
