@@ -2,6 +2,7 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem } from 'mdast'
+import { isObject } from '../../json.ts'
 import {
   type Block,
   blocksWith,
@@ -22,24 +23,62 @@ import {
 } from '../markdown/markdown.ts'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 
-/** The document as Markdown. Null and undefined, which Jira gives for an empty field, become an empty text. */
+/**
+ * The document as Markdown. Null and undefined, which Jira gives for an empty field, become an empty text. What is
+ * nested deeper than `DEEPEST` keeps its text, without blocks and marks.
+ */
 export async function adfToMarkdown(document: AdfNode | null | undefined): Promise<string> {
-  return printMarkdown(document ? readBlocks(shallow(document).content ?? []) : [])
+  return printMarkdown(readBlocks(nodesIn({ content: [document] }, 0)[0]?.content ?? []))
 }
 
-/** Replaces nodes that are nested too deeply with their text. */
-function shallow(node: AdfNode, depth = 0): AdfNode {
-  if (!Array.isArray(node.content)) return { ...node, content: [] }
-  if (depth < DEEPEST) return { ...node, content: node.content.map(child => shallow(child, depth + 1)) }
-  return { type: 'paragraph', content: [{ type: 'text', text: textOf(node) }] }
+/**
+ * The children of a node as they may be read: objects with the fields of a node, each mark at most once, and what is
+ * nested too deeply as text. Whatever else a vendor sends is left out here, so that the readers need not look.
+ */
+function nodesIn({ content }: { content?: unknown }, depth: number): AdfNode[] {
+  if (!Array.isArray(content)) return []
+  return content.filter(isObject).map(node => {
+    const { type, text, attrs, marks } = node
+    const read: AdfNode = {
+      type: typeof type === 'string' ? type : '',
+      ...(typeof text === 'string' && { text }),
+      ...(isObject(attrs) && { attrs: simple(attrs) }),
+    }
+    const own = marksIn(marks)
+    if (own.length > 0) read.marks = own
+    if (depth < DEEPEST || !Array.isArray(node.content)) return { ...read, content: nodesIn(node, depth + 1) }
+    return { type: 'paragraph', content: [{ type: 'text', text: textOf(node) }] }
+  })
 }
 
-function textOf(node: AdfNode): string {
+/** The attributes that are no objects. */
+function simple(attrs: Record<string, unknown>): NonNullable<AdfNode['attrs']> {
+  const simple = Object.entries(attrs).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))
+  return Object.fromEntries(simple) as NonNullable<AdfNode['attrs']>
+}
+
+/** The marks of a text that Markdown has, in the order in which they are nested. A text has each of them once. */
+function marksIn(marks: unknown): AdfMark[] {
+  if (!Array.isArray(marks)) return []
+  const found = new Map<unknown, AdfMark>()
+  for (const mark of marks) {
+    if (!isObject(mark) || found.has(mark.type) || !NESTING.includes(mark.type as string)) continue
+    const href = isObject(mark.attrs) && typeof mark.attrs.href === 'string' ? mark.attrs.href : ''
+    found.set(mark.type, { type: mark.type as string, ...(mark.type === 'link' && { attrs: { href } }) })
+  }
+  return NESTING.flatMap(type => found.get(type) ?? [])
+}
+
+/** The text of a node and of all that is inside it. */
+function textOf(node: Record<string, unknown>): string {
   const found: string[] = []
-  const open = [node]
-  for (let next = open.pop(); next; next = open.pop()) {
-    if (next.text) found.push(next.text)
-    open.push(...(next.content ?? []).toReversed())
+  const open: unknown[] = [node]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (!isObject(next)) continue
+    if (typeof next.text === 'string') found.push(next.text)
+    const content = Array.isArray(next.content) ? next.content : []
+    for (let at = content.length - 1; at >= 0; at--) open.push(content[at])
   }
   return found.join('')
 }
@@ -60,7 +99,7 @@ function readBlock(node: AdfNode): Block[] {
     case 'heading':
       return [heading(Number(node.attrs?.level ?? 1), readInline(content))]
     case 'codeBlock': {
-      const value = content.map(({ text = '' }) => text).join('')
+      const value = content.map(textOf).join('')
       return [{ type: 'code', lang: (node.attrs?.language as string | undefined) ?? null, value }]
     }
     case 'blockquote':
@@ -76,7 +115,9 @@ function readBlock(node: AdfNode): Block[] {
     case 'taskList':
       return [{ type: 'list', ordered: false, spread: false, children: readTasks(content) }]
     case 'table': {
-      const rows = content.map(row => (row.content ?? []).map(cell => readBlocks(cell.content ?? [])))
+      const rows = content.map(row =>
+        inside(row, 'tableRow').map(cell => readBlocks(inside(cell, 'tableCell', 'tableHeader'))),
+      )
       const first = content[0]?.content ?? []
       return table(rows, first.length > 0 && first.every(({ type }) => type === 'tableHeader'))
     }
@@ -99,6 +140,10 @@ function readBlock(node: AdfNode): Block[] {
   }
 }
 
+/** What a row or cell contains; a node that is in its place is the only thing in it. */
+const inside = (node: AdfNode, ...types: readonly string[]): readonly AdfNode[] =>
+  types.includes(node.type) ? (node.content ?? []) : [node]
+
 const readItems = (content: readonly AdfNode[]): ListItem[] =>
   content.map(({ content: inside = [] }) => unboxed(readBlocks(inside)))
 
@@ -106,8 +151,10 @@ const readItems = (content: readonly AdfNode[]): ListItem[] =>
 function readTasks(content: readonly AdfNode[]): ListItem[] {
   const items: ListItem[] = []
   for (const node of content) {
+    const above = items.at(-1)
     if (node.type === 'taskItem') items.push(item(readBlocks(node.content ?? []), node.attrs?.state === 'DONE'))
-    else if (items.length > 0) items.at(-1)!.children.push(...readBlocks([node]))
+    else if (above) above.children = above.children.concat(readBlocks([node]))
+    else items.push(item(readBlocks([node]), null))
   }
   return items
 }
@@ -124,31 +171,23 @@ const NESTING = ['link', 'strong', 'em', 'strike', 'code']
  * wrapped together.
  */
 function readInline(nodes: readonly AdfNode[]): Inline[] {
-  const read: Inline[] = []
+  const read: Inline[][] = []
   for (let at = 0; at < nodes.length; ) {
-    const mark = outermost(nodes[at]!)
+    const mark = nodes[at]!.marks?.[0]
     if (!mark) {
-      read.push(...readLeaf(nodes[at++]!))
+      read.push(readLeaf(nodes[at++]!))
       continue
     }
     const run: AdfNode[] = []
-    for (let same: AdfMark | undefined = mark; same && isSame(same, mark); same = nodes[at] && outermost(nodes[at]!)) {
+    for (let same: AdfMark | undefined = mark; same && isSame(same, mark); same = nodes[at]?.marks?.[0]) {
       const { marks = [], ...node } = nodes[at++]!
-      run.push({ ...node, marks: marks.filter(other => !isSame(other, mark)) })
+      run.push({ ...node, marks: marks.slice(1) })
     }
-    if (mark.type === 'link') read.push(link(mark.attrs?.href ?? '', readInline(run)))
-    else if (mark.type === 'code') read.push({ type: 'inlineCode', value: run.map(({ text = '' }) => text).join('') })
-    else read.push(...emphasised(WRAPPERS[mark.type]!, readInline(run)))
+    if (mark.type === 'link') read.push([link(mark.attrs?.href ?? '', readInline(run))])
+    else if (mark.type === 'code') read.push([{ type: 'inlineCode', value: run.map(textOf).join('') }])
+    else read.push(emphasised(WRAPPERS[mark.type]!, readInline(run)))
   }
-  return read
-}
-
-function outermost({ marks = [] }: AdfNode): AdfMark | undefined {
-  for (const type of NESTING) {
-    const found = marks.find(mark => mark.type === type)
-    if (found) return found
-  }
-  return undefined
+  return read.flat()
 }
 
 const isSame = (a: AdfMark, b: AdfMark) => a.type === b.type && a.attrs?.href === b.attrs?.href

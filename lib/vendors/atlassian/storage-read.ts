@@ -32,23 +32,29 @@ interface Element {
 }
 type Node = Element | string
 
-/** The page as Markdown. `names` has the display names of accounts; a mention of any other account has its id. */
+/**
+ * The page as Markdown. `names` has the display names of accounts; a mention of any other account has its id. What is
+ * nested deeper than `DEEPEST` keeps its text, without its elements.
+ */
 export async function storageToMarkdown(
   storage: string,
   names: ReadonlyMap<string, string> = new Map(),
 ): Promise<string> {
   const { Parser } = await import('htmlparser2')
-  const root: Element = { name: '', attributes: {}, children: [] }
+  const root = made('')
   const open = [root]
   const parser = new Parser(
     {
       onopentag(name, attributes) {
-        const person = name === 'ri:user' ? names.get(attributes['ri:account-id'] ?? '') : undefined
-        const element = { name, attributes: person ? { ...attributes, [PERSON]: person } : attributes, children: [] }
         const parent = open.at(-1)!
-        const isTooDeep = open.length > DEEPEST
-        if (!isTooDeep) parent.children.push(element)
-        open.push(isTooDeep ? parent : element)
+        if (open.length > DEEPEST) {
+          open.push(SILENT.includes(name) ? made(name) : (open.findLast(each => !NO_TEXT.includes(each.name)) ?? root))
+          return
+        }
+        const person = name === 'ri:user' ? names.get(attributes['ri:account-id'] ?? '') : undefined
+        const element = made(name, person ? { ...attributes, [PERSON]: person } : attributes)
+        parent.children.push(element)
+        open.push(element)
       },
       ontext: text => open.at(-1)!.children.push(text),
       onclosetag: () => void open.pop(),
@@ -60,6 +66,15 @@ export async function storageToMarkdown(
   return printMarkdown(blocksOf(root.children))
 }
 
+const made = (name: string, attributes: Element['attributes'] = {}): Element => ({ name, attributes, children: [] })
+
+/** Elements whose text is not for people. */
+const SILENT = ['script', 'style', 'ac:placeholder', 'ac:parameter']
+/** Elements that have no text of their own. What is nested too deeply in one becomes text of the element around it. */
+const NO_TEXT = [
+  ...['ul', 'ol', 'table', 'thead', 'tbody', 'tfoot', 'tr', 'ac:task-list', 'ac:task', 'ac:task-id', 'ac:task-status'],
+  ...['ac:link', 'ac:image', 'ac:structured-macro', 'ac:adf-extension', 'ac:emoticon', 'br', 'hr', 'img', 'time'],
+]
 /** The attribute of a user into which the display name is put. */
 const PERSON = 'display-name'
 const HEADING = /^h([1-6])$/
@@ -113,7 +128,7 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
     }
     case 'ac:task-list': {
       const items = tasksOf(children)
-      return items.length === 0 ? [] : [{ type: 'list', ordered: false, spread: false, children: items }]
+      return items.length === 0 ? [] : [listOf(items)]
     }
     case 'table':
       return tableOf(children)
@@ -132,6 +147,8 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
   }
 }
 
+const listOf = (children: ListItem[]): Block => ({ type: 'list', ordered: false, spread: false, children })
+
 /** A nested task list is a sibling of the tasks. It belongs to the task before it. */
 function tasksOf(children: readonly Node[]): ListItem[] {
   const items: ListItem[] = []
@@ -142,9 +159,10 @@ function tasksOf(children: readonly Node[]): ListItem[] {
       const body = elements(child.children, 'ac:task-body').flatMap(each => each.children)
       items.push(item(blocksOf(body), done))
     } else if (child.name === 'ac:task-list') {
-      const nested = blockOf(child) ?? []
-      if (items.length === 0) items.push(...tasksOf(child.children))
-      else items.at(-1)!.children.push(...nested)
+      const nested = tasksOf(child.children)
+      const above = items.at(-1)
+      if (!above) items.push(...nested)
+      else if (nested.length > 0) above.children.push(listOf(nested))
     }
   }
   return items
@@ -204,6 +222,9 @@ function namedBy(element: Element): Inline[] {
 const spaced = (nodes: readonly Inline[]): Inline[] =>
   nodes.flatMap((node, at) => (at === 0 ? [node] : [textNode(' '), node]))
 
+/** Cells that span columns fill a row up to this number of them. */
+const MOST_COLUMNS = 100
+
 /** A table. A cell that spans several columns is put into the first of them. */
 function tableOf(children: readonly Node[]): Block[] {
   const rows = ['thead', 'tbody', 'tfoot']
@@ -212,12 +233,15 @@ function tableOf(children: readonly Node[]): Block[] {
   const cells = rows.map(
     row => row.children.filter(cell => typeof cell !== 'string' && /^t[hd]$/.test(cell.name)) as Element[],
   )
-  const columns = cells.map(row =>
-    row.flatMap(({ attributes, children: content }) => {
-      const span = Math.min(Math.max(numberOf(attributes.colspan), 1), 100)
-      return [blocksOf(content), ...Array.from({ length: span - 1 }, (): Block[] => [])]
-    }),
-  )
+  const columns = cells.map(row => {
+    const read: Block[][] = []
+    for (const { attributes, children: content } of row) {
+      read.push(blocksOf(content))
+      const span = Math.min(numberOf(attributes.colspan), MOST_COLUMNS - read.length + 1)
+      for (let column = 1; column < span; column++) read.push([])
+    }
+    return read
+  })
   return table(columns, cells[0]?.every(({ name }) => name === 'th') ?? false, cells[0]?.map(alignOf))
 }
 
@@ -272,12 +296,8 @@ function leafOf(element: Element): Inline[] {
       const block = blockOf(element)
       return block ? block.flatMap(flat) : saidBy(attributes['ac:name'] ?? '', children)
     }
-    case 'script':
-    case 'style':
-    case 'ac:placeholder':
-    case 'ac:parameter':
-      return []
     default: {
+      if (SILENT.includes(name)) return []
       const block = blockOf(element)
       return block ? block.flatMap(flat) : inlineOf(children)
     }

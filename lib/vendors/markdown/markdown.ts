@@ -2,5 +2,6 @@
 // readers of other formats build a tree.
 
 export { parseMarkdown } from './parse.ts'
+export { printMarkdown } from './print.ts'
 export { type ChatMarks, markdownToChat, markdownToHtml } from './render.ts'
 export * from './tree.ts'

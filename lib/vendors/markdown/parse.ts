@@ -157,10 +157,14 @@ const paragraphOf = (text: string): Block[] => (text ? [paragraph([textNode(text
 /** The text of nodes and of everything inside them, without their marks. */
 function textOf(nodes: Element['props']['children']): string {
   const found: string[] = []
-  const open: Node[] = [...(nodes ?? [])].reverse()
+  const open: Node[] = []
+  const put = (all: Element['props']['children']) => {
+    for (let at = (all?.length ?? 0) - 1; at >= 0; at--) open.push(all![at]!)
+  }
+  put(nodes)
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (typeof node === 'string') found.push(node)
-    else open.push(...[...(node.props.children ?? [])].reverse())
+    else put(node.props.children)
   }
   return found.join('')
 }

@@ -2,7 +2,6 @@
 // cannot express becomes a link with one of our own schemes, so that it survives a round trip:
 // `[@Ada](accountid:5b10a2)` is a mention, `[text](page:KEY/Title)` another page, `attachment:name` a file of the page.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type {
   AlignType,
   BlockContent,
@@ -24,30 +23,6 @@ export type Inline = PhrasingContent
  */
 export const DEEPEST = 100
 
-/** Number of blocks that are printed before the event loop gets a turn. */
-const SLICE = 200
-
-/** Prints a tree. The text ends with a newline unless it is empty. */
-export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
-  const [{ toMarkdown }, { gfmToMarkdown }] = await Promise.all([
-    import('mdast-util-to-markdown'),
-    import('mdast-util-gfm'),
-  ])
-  const extensions = [gfmToMarkdown({ tablePipeAlign: false })]
-  const options = { bullet: '-', rule: '-', listItemIndent: 'one', extensions } as const
-  const printed: string[] = []
-  for (let at = 0; at < blocks.length; ) {
-    let end = at + SLICE
-    // A slice ends only before a paragraph or heading, because the output of a list or code block depends on the block
-    // before it.
-    while (end < blocks.length && !/^(paragraph|heading)$/.test(blocks[end]!.type)) end++
-    printed.push(toMarkdown({ type: 'root', children: blocks.slice(at, end) }, options))
-    at = end
-    if (at < blocks.length) await nextTurn()
-  }
-  return printed.filter(Boolean).join('\n')
-}
-
 export const textNode = (value: string): Inline => ({ type: 'text', value })
 
 export const image = (url: string, alt: string): Inline => ({ type: 'image', url, alt })
@@ -64,7 +39,7 @@ export function mentioned(url: string): string | null {
 
 /** A heading. `level` is limited to the range from 1 to 6. */
 export function heading(level: number, children: readonly Inline[]): Heading {
-  const depth = Math.min(Math.max(level, 1), 6) as Heading['depth']
+  const depth = Math.min(Math.max(Math.trunc(level) || 1, 1), 6) as Heading['depth']
   return { type: 'heading', depth, children: trimmed(children) }
 }
 
@@ -76,20 +51,19 @@ export function paragraph(children: readonly Inline[]): Paragraph {
 }
 
 export function trimmed(children: readonly Inline[]): Inline[] {
-  const kept = [...children]
-  for (const [at, trim] of [
-    [0, (text: string) => text.trimStart()],
-    [-1, (text: string) => text.trimEnd()],
-  ] as const) {
-    for (let edge = kept.at(at); edge; edge = kept.at(at)) {
-      const value = edge.type === 'text' ? trim(edge.value) : ''
-      if (edge.type !== 'break' && edge.type !== 'text') break
-      kept.splice(at, 1, ...(value ? [textNode(value)] : []))
-      if (value) break
-    }
-  }
+  let from = 0
+  let to = children.length
+  while (from < to && isBlank(children[from]!)) from++
+  while (to > from && isBlank(children[to - 1]!)) to--
+  const kept = children.slice(from, to)
+  const first = kept[0]
+  if (first?.type === 'text') kept[0] = textNode(first.value.trimStart())
+  const last = kept.at(-1)
+  if (last?.type === 'text') kept[kept.length - 1] = textNode(last.value.trimEnd())
   return kept
 }
+
+const isBlank = (node: Inline): boolean => node.type === 'break' || (node.type === 'text' && node.value.trim() === '')
 
 /**
  * Converts nodes to blocks. `blockOf` returns null for inline content, and each sequence of inline nodes becomes a
@@ -112,7 +86,7 @@ export function blocksWith<N>(
     if (read === null) run.push(node)
     else {
       flush()
-      blocks.push(...read)
+      for (const block of read) blocks.push(block)
     }
   }
   flush()
@@ -153,7 +127,7 @@ export function table(
   align: readonly AlignType[] = [],
 ): Table[] {
   if (rows.length === 0) return []
-  const width = Math.max(...rows.map(row => row.length), 1)
+  const width = rows.reduce((most, row) => Math.max(most, row.length), 1)
   const all = hasHeader ? rows : [Array.from({ length: width }, () => []), ...rows]
   const children = all.map(row => ({ type: 'tableRow' as const, children: row.map(cell) }))
   return [{ type: 'table', align: [...align], children }]
