@@ -51,6 +51,9 @@ export function workTables(
       /** The epoch of the daemon's outbox from which changes have been applied. */
       epoch: text(),
       acked_seq: int().notNull(),
+      /** The latest start of its home that has called: its number, and which one of that number. Null: it does not say. */
+      starts: int(),
+      start: text(),
     },
     row => [index('daemons_realm').on(row.realm_id), index('daemons_token').on(row.token_id)],
   )

@@ -1,7 +1,7 @@
 // The daemon's home: one folder, readable only by its owner, that holds all of its state. It also contains the local
 // token, which proves that a caller on this machine may read the owner's files.
 
-import { accessSync, chmodSync, constants, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createWhole } from '../durable-file.ts'
@@ -24,6 +24,13 @@ export function homeFolder(given: string | undefined, env: Environment = process
   if (user !== undefined && found.uid !== user) {
     throw unusable(home, `belongs to another user (uid ${found.uid}, you are ${user})`)
   }
+  return home
+}
+
+/** The same, for a command that needs a home in which something has run. Throws `not_found`, too. */
+export function existingHome(given: string | undefined): string {
+  const home = homeFolder(given)
+  if (!existsSync(databaseFile(home))) throw new CadreError('not_found', `nothing has run in ${home} yet`)
   return home
 }
 

@@ -7,9 +7,10 @@ import type { Database } from 'bun:sqlite'
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { CadreError } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
 import { type FileIdentity, identityFrom, identityOf, isSameFile } from '../file-identity.ts'
-import { Store } from '../run/engine.ts'
+import { HOME_FACTS, Store } from '../run/engine.ts'
 import { databaseFile } from './home.ts'
 
 /** Where a database was, for a person. */
@@ -43,10 +44,8 @@ export interface Copied {
 
 const PLACE = 'place'
 const COPIED = 'copied'
-/** The daemon at the hub that the home was at its former place. */
-const FORMER = 'former_daemon'
-/** How often the home was opened, over all of its copies and moves. */
-const STARTS = 'starts'
+/** By how much the count of starts grows with a move: more than the home at the former place will be started. */
+const MOVE_STARTS = 1_000_000
 
 const markFile = (home: string): string => join(home, 'place')
 
@@ -65,7 +64,7 @@ export function settlePlace(db: Database, home: string, now: number): Copied | n
   const place: Place = { ...placeOf(home), marks: mark ? [mark, next.mark] : [next.mark] }
   db.transaction(() => {
     facts.set(PLACE, JSON.stringify(place))
-    facts.set(STARTS, String(Number(facts.get(STARTS) ?? 0) + 1))
+    countStart(facts)
     if (!found) return
     facts.set(COPIED, JSON.stringify(found))
     copies.found(now)
@@ -80,9 +79,48 @@ export function settlePlace(db: Database, home: string, now: number): Copied | n
 /** Makes this home one that no hub knows. It enrols as a daemon of its own. */
 function leaveHub({ facts, copies }: Store): void {
   const id = facts.get('daemon_id')
-  if (id !== null) facts.set(FORMER, id)
+  if (id !== null) facts.set(HOME_FACTS.former, id)
   copies.reportNothing()
-  for (const fact of ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved']) facts.drop(fact)
+  const told = ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved', HOME_FACTS.movedAway, HOME_FACTS.left]
+  for (const fact of told) facts.drop(fact)
+}
+
+/**
+ * Makes the home the daemon again that it was at its former place, or that the hub says goes on elsewhere. The hub then
+ * refuses the other one. Throws `invalid_state` where there is nothing to say, and `conflict` where it comes too late.
+ * Called in a transaction.
+ */
+export function takePlace({ facts, copies }: Store): void {
+  const { former, left, movedAway, starts } = HOME_FACTS
+  const was = facts.get(former)
+  if (was !== null) {
+    if (copies.reportsAny) {
+      throw new CadreError(
+        'conflict',
+        'this home has reported runs as a daemon of its own since it was copied, so it stays that daemon',
+      )
+    }
+    const interim = facts.get('daemon_id')
+    if (interim !== null) facts.set(left, interim)
+    facts.set('daemon_id', was)
+    facts.drop(former)
+    copies.reportAgain()
+    for (const fact of ['epoch', 'sync', 'approved']) facts.drop(fact)
+    // All of its runs are sent to the hub, as after the loss of an acknowledged change.
+    facts.set('sync_again', JSON.stringify({ root: '', key: '' }))
+  } else if (facts.get(movedAway) === null) {
+    throw new CadreError(
+      'invalid_state',
+      'no hub knows this home at another place, so there is nothing to say; `status` shows what waits here',
+    )
+  }
+  facts.drop(movedAway)
+  facts.set(starts, String(Number(facts.get(starts) ?? 0) + MOVE_STARTS))
+}
+
+function countStart(facts: Store['facts']): void {
+  facts.set(HOME_FACTS.starts, String(Number(facts.get(HOME_FACTS.starts) ?? 0) + 1))
+  facts.set(HOME_FACTS.start, crypto.randomUUID())
 }
 
 /** How a home was found to be a copy, and how many of its top runs wait for a person. Null for a home that never was. */

@@ -3,10 +3,10 @@
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
-import { Heartbeat, PROTOCOL } from '../wire/protocol.ts'
+import { Heartbeat, isMoved, PROTOCOL } from '../wire/protocol.ts'
 import type { Daemon } from './daemon.ts'
 import { enrolmentOf } from './hub-credentials.ts'
-import { Courier, HubClient, keepTeams, knownTeams, register } from './link/link.ts'
+import { Courier, HubClient, keepTeams, knownTeams, register, startOf } from './link/link.ts'
 import { version } from './version.ts'
 
 /** How long a command waits for the hub. */
@@ -50,7 +50,8 @@ export class Reporter {
     try {
       await this.#send(AbortSignal.timeout(PATIENCE_MS))
     } catch (error) {
-      log.debug('the hub was not reached', { error: messageOf(error) })
+      if (isMoved(error)) log.warn(messageOf(error))
+      else log.debug('the hub was not reached', { error: messageOf(error) })
     }
     const { left } = outbox
     if (left.changes + left.lines === 0) return
@@ -73,7 +74,12 @@ export class Reporter {
     const [daemon_id, teams_version] = [facts.get('daemon_id'), facts.get('teams_version')]
     if (daemon_id !== null) {
       try {
-        const body = { daemon_id, protocol: PROTOCOL, ...(teams_version !== null && { teams_version }) }
+        const body = {
+          daemon_id,
+          protocol: PROTOCOL,
+          ...startOf(this.#store),
+          ...(teams_version !== null && { teams_version }),
+        }
         keepTeams(this.#store, await this.#client.call(Heartbeat, body, { signal }))
         return daemon_id
       } catch (error) {

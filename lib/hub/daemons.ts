@@ -8,7 +8,7 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
 import type { JobKind } from '../wire/jobs.ts'
-import { type Bulletin, PROTOCOL, removedDaemon, unknownDaemon } from '../wire/protocol.ts'
+import { type Bulletin, movedDaemon, PROTOCOL, removedDaemon, type Start, unknownDaemon } from '../wire/protocol.ts'
 import type { RealmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
@@ -31,7 +31,7 @@ export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatu
 }
 
 export function daemonRecord(hub: Hub, daemon: DaemonRow) {
-  const { id, token_id: _, epoch: __, acked_seq: ___, stale_at: ____, approved_at, ...row } = daemon
+  const { id, token_id: _, epoch: __, acked_seq: ___, stale_at: ____, start: _____, approved_at, ...row } = daemon
   return {
     id,
     daemon_id: id,
@@ -55,13 +55,14 @@ export function checkProtocol(protocol: number | undefined): void {
 }
 
 /** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
-export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): Promise<DaemonRow> {
+export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string, start: Start = {}): Promise<DaemonRow> {
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
   refuseAbsent(id, row)
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
   caller.within(row.realm_id)
+  refuseMoved(row, start)
   const wasSilent = statusOf(hub, row) !== 'online'
   hub.lastSeen.daemon(id)
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
@@ -69,6 +70,20 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): 
   if (wasSilent) await hub.lastSeen.flush()
   return row
 }
+
+/**
+ * Throws 409 for a start of the home that is not the latest. Of two with one number, the one that called first goes on. A
+ * daemon that does not say which start it is is never refused.
+ */
+export function refuseMoved({ id, hostname, ...known }: DaemonRow, given: Start): void {
+  if (known.starts === null || given.starts === undefined || given.starts > known.starts) return
+  const isOther = known.start !== null && given.start !== undefined && given.start !== known.start
+  if (given.starts < known.starts || isOther) throw movedDaemon(id, hostname)
+}
+
+/** Whether this start of the home is later than the one that the hub knows. */
+export const isLater = ({ starts: known }: DaemonRow, { starts }: Start): boolean =>
+  starts !== undefined && (known === null || starts > known)
 
 /** Throws 404 when a daemon is unknown or was removed. */
 export function refuseAbsent(id: string, row: DaemonRow | undefined): asserts row is DaemonRow {

@@ -391,7 +391,15 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { type Commit, KEEPS_FILES, type ListedReview, type RunHead, Store, type UploadRow } from './store/store.ts'
+export {
+  type Commit,
+  HOME_FACTS,
+  KEEPS_FILES,
+  type ListedReview,
+  type RunHead,
+  Store,
+  type UploadRow,
+} from './store/store.ts'
 export {
   type Batch,
   explain,

@@ -130,6 +130,7 @@ export const Daemon = named('daemon', {
   sandbox: nullable(Text),
   status: Text,
   stuck: Type.Boolean(),
+  starts: Type.Optional(nullable(Type.Integer())),
   /** Whether the daemon gets jobs. */
   approved: Type.Boolean(),
   /** Whether an operator lets it take no more runs. */

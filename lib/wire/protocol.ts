@@ -61,6 +61,19 @@ const OFFER = {
   ),
 }
 
+/**
+ * Which start of its home calls. Two homes of one daemon id differ in it, as those of a machine and of its snapshot do:
+ * the hub serves the one that was started more often, and refuses the other.
+ */
+const START = {
+  starts: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  start: Type.Optional(Type.Unsafe<string>({ ...Uuid, description: 'The id of this start of the home.' })),
+}
+export interface Start {
+  starts?: number
+  start?: string
+}
+
 export const Register = call(
   '/v1/daemons/register',
   Type.Object({
@@ -71,6 +84,7 @@ export const Register = call(
     version: Type.Optional(Version),
     protocol: Protocol,
     capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    ...START,
     ...OFFER,
     teams_version: Type.Optional(Type.Unknown()),
   }),
@@ -84,6 +98,7 @@ export const Heartbeat = call(
     running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
     clock: Type.Optional(Type.Number()),
     stuck: Type.Optional(Type.Boolean()),
+    ...START,
     ...OFFER,
     protocol: Protocol,
     teams_version: Type.Optional(Type.Unknown()),
@@ -103,6 +118,7 @@ export const Poll = call(
     full_disk: Type.Optional(
       Type.Boolean({ description: 'Whether the daemon takes no runs because its disk is full.' }),
     ),
+    ...START,
     protocol: Protocol,
   }),
   /** Each job is checked against its own form (`AnyLeasedJob`). */
@@ -244,6 +260,20 @@ const absence = (error: unknown): string | undefined =>
 export const isUnknownDaemon = (error: unknown): boolean => absence(error) === UNKNOWN
 /** Whether it is one of these two errors. */
 export const isAbsentDaemon = (error: unknown): boolean => absence(error) !== undefined
+
+const MOVED = 'moved'
+
+/** The error for a daemon of whose home a later start has called. `host` is where that one runs, if it has said so. */
+export function movedDaemon(id: string, host: string | null): CadreError {
+  const where = host === null ? 'elsewhere' : `on ${host}`
+  return new CadreError(
+    'conflict',
+    `daemon ${id} goes on ${where}: its home was moved, or the machine was copied with it. Stop one of the two. If this one is to go on, stop it, call \`home moved\` in its home, and start it again`,
+    { reason: MOVED },
+  )
+}
+
+export const isMoved = (error: unknown): boolean => error instanceof CadreError && error.reason === MOVED
 
 const ACKED = '/acked_seq'
 

@@ -67,6 +67,8 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
     ['. --no-offer', 'dispatched runs no longer work in it'],
   ],
   'workspaces remove': [['site']],
+  home: [['moved']],
+  'home moved': [['']],
   service: [['install'], ['status hub']],
   'service install': [[''], ['hub --no-start'], ['--system', 'as root, for the machine']],
   'service print': [['hub']],

@@ -65,6 +65,13 @@ export function addMachineCommands(program: Command, act: Act): void {
       act(async () => (await workspaceCommands()).removeWorkspace(workspace, command.optsWithGlobals())),
     )
 
+  program
+    .command('home')
+    .description('the home of the daemon, where its state is')
+    .command('moved')
+    .description('say that the home was moved here: its hub then refuses the daemon at the former place')
+    .action((_, command: Command) => act(async () => (await import('./home.ts')).moved(command.optsWithGlobals())))
+
   const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
   const serviceCommands = () => import('./service.ts')
   const system = ['--system', 'a service of the system instead of yours'] as const

@@ -7,7 +7,7 @@ import { openForReading } from '../../../db/open.ts'
 import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { isObject } from '../../json.ts'
-import { Store } from '../../run/engine.ts'
+import { HOME_FACTS, Store } from '../../run/engine.ts'
 import { sizeText } from '../../size.ts'
 import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
 import { addressOf, stuck } from '../calls/client.ts'
@@ -158,24 +158,30 @@ interface PlaceNow {
   copied: Standing['copied']
   /** What the next start will find. */
   next: Copied | null
+  /** What the hub said when it refused this daemon, because it goes on elsewhere. */
+  movedAway: string | null
 }
 
 function placeNow(home: string, isHeld: boolean): PlaceNow {
-  if (!existsSync(databaseFile(home))) return { copied: null, next: null }
+  const none = { copied: null, next: null, movedAway: null }
+  if (!existsSync(databaseFile(home))) return none
   try {
     using db = openForReading(databaseFile(home))
     const store = new Store(db)
-    return { copied: copiedOf(store), next: isHeld ? null : copyToBe(store, home) }
+    const movedAway = store.facts.get(HOME_FACTS.movedAway)
+    return { copied: copiedOf(store), next: isHeld ? null : copyToBe(store, home), movedAway }
   } catch (error) {
     // Another part of the report says that the database cannot be read, or is of an older version.
-    if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) {
-      return { copied: null, next: null }
-    }
+    if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) return none
     throw error
   }
 }
 
-function problemsOf({ copied, next }: PlaceNow): string[] {
+function problemsOf({ movedAway, ...place }: PlaceNow): string[] {
+  return [...copyProblems(place), ...(movedAway === null ? [] : [movedAway])]
+}
+
+function copyProblems({ copied, next }: Omit<PlaceNow, 'movedAway'>): string[] {
   if (next) return [`the home is not where it was: ${copiedText(next)}; the next start will hold its unfinished runs`]
   if (!copied || copied.runs === 0) return []
   const what = copied.runs === 1 ? '1 run was unfinished' : `${copied.runs} runs were unfinished`

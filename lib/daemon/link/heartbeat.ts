@@ -3,7 +3,7 @@
 // `stuck` and names no jobs, so that their leases expire.
 
 import { CadreError, messageOf } from '../../error.ts'
-import { type Bulletin, Heartbeat, PROTOCOL } from '../../wire/protocol.ts'
+import { type Bulletin, Heartbeat, isMoved, PROTOCOL, type Start } from '../../wire/protocol.ts'
 import { HubClient } from './hub-client.ts'
 
 declare const self: Worker
@@ -12,13 +12,14 @@ export interface HeartbeatSetup {
   url: string
   token: string
   daemonId: string
+  start: Start
   /** One Int32: epoch seconds of the main thread's last beat. */
   beat: SharedArrayBuffer
 }
 
 export type HeartbeatOrder = { setup: HeartbeatSetup } | { running: string[]; teamsVersion: string | null }
 
-export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string }
+export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string; moved: boolean }
 
 const STUCK_SECONDS = 60
 const FIRST_INTERVAL_MS = 15_000
@@ -41,6 +42,7 @@ if (!Bun.isMainThread) {
     try {
       const reply = await client.call(Heartbeat, {
         daemon_id: setup.daemonId,
+        ...setup.start,
         protocol: PROTOCOL,
         clock: Date.now(),
         running: stuck ? [] : running,
@@ -51,7 +53,7 @@ if (!Bun.isMainThread) {
       self.postMessage({ reply } satisfies HeartbeatReport)
     } catch (error) {
       const code = error instanceof CadreError ? error.code : 'unavailable'
-      self.postMessage({ code, message: messageOf(error) } satisfies HeartbeatReport)
+      self.postMessage({ code, message: messageOf(error), moved: isMoved(error) } satisfies HeartbeatReport)
     }
     // Jitter keeps a thousand daemons that started together from calling together.
     timer = setTimeout(beat, interval * (0.85 + Math.random() * 0.3))

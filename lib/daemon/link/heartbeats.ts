@@ -3,7 +3,7 @@
 import type { Log } from '../../log.ts'
 import { thread } from '../../place.ts'
 import { pause } from '../../wait.ts'
-import type { Bulletin } from '../../wire/protocol.ts'
+import type { Bulletin, Start } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'
 import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat.ts'
 
@@ -16,6 +16,10 @@ interface Parts {
   program?: string | undefined
   /** What the next heartbeats tell, for a thread that has just started. */
   state(): HeartbeatOrder
+  /** Which start of the home this is. */
+  start: Start
+  /** Called when the hub has refused this daemon because a later start of its home has called. */
+  moved(message: string): void
   /** Called with each answer of the hub. */
   heard(bulletin: Bulletin): void
 }
@@ -43,13 +47,13 @@ export class Heartbeats {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#timer ??= setInterval(touch, 1_000)
-    const { url, token, program = thread('lib/daemon/link/heartbeat.ts') } = this.#parts
+    const { url, token, start, program = thread('lib/daemon/link/heartbeat.ts') } = this.#parts
     const worker = new Worker(program)
     this.#worker = worker
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
     worker.onerror = ({ message }) => void this.#restart(worker, message)
     worker.addEventListener('close', () => void this.#restart(worker, 'its thread has ended'))
-    const setup: HeartbeatSetup = { url, token, daemonId, beat: this.#beat }
+    const setup: HeartbeatSetup = { url, token, daemonId, start, beat: this.#beat }
     this.tell({ setup })
     this.tell(this.#parts.state())
   }
@@ -83,8 +87,10 @@ export class Heartbeats {
       this.#deaths = 0
       return this.#parts.heard(report.reply)
     }
-    if (this.#refused === report.code) return
-    this.#refused = report.code
-    this.#parts.log.warn('heartbeat refused', report)
+    const { moved, ...refusal } = report
+    if (moved) return this.#parts.moved(refusal.message)
+    if (this.#refused === refusal.code) return
+    this.#refused = refusal.code
+    this.#parts.log.warn('heartbeat refused', refusal)
   }
 }

@@ -5,7 +5,7 @@
 import type { NetworkPolicy } from '../../agent/fetch.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { Commit, Store, SyncOutbox } from '../../run/engine.ts'
+import { type Commit, HOME_FACTS, type Store, type SyncOutbox } from '../../run/engine.ts'
 import type { RunId } from '../../run-id.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
@@ -13,7 +13,9 @@ import type { OfferedAgent } from '../../wire/needs.ts'
 import {
   Ack,
   type Bulletin,
+  Deregister,
   Heartbeat,
+  isMoved,
   isUnknownDaemon,
   MOST_SLOTS,
   Poll,
@@ -30,7 +32,7 @@ import { type CallOptions, HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
-import { keepTeams, knownTeams, register } from './register.ts'
+import { keepTeams, knownTeams, register, startOf } from './register.ts'
 import { FileUploads, LANES } from './uploads.ts'
 
 export {
@@ -42,6 +44,7 @@ export {
   keepTeams,
   knownTeams,
   register,
+  startOf,
   WAITS_FOR_APPROVAL,
 }
 
@@ -143,6 +146,8 @@ export class Link {
     this.#heartbeats = new Heartbeats({
       ...{ url: hubUrl, token: realmToken, log, signal, program: heartbeat },
       state: () => this.#state(),
+      start: startOf(store),
+      moved: message => this.#leave(message),
       heard: bulletin => {
         this.#answeredAt = Date.now()
         this.#learn(bulletin)
@@ -198,7 +203,7 @@ export class Link {
   }
 
   async #askForKeys(): Promise<void> {
-    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL }
+    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...startOf(this.#options.store) }
     const reply = await this.client.call(Heartbeat, beat, { signal: this.#stop.signal }).catch(() => null)
     if (reply) this.#learn(reply)
   }
@@ -216,6 +221,7 @@ export class Link {
     try {
       await this.#register()
     } catch (error) {
+      if (isMoved(error)) this.#leave(messageOf(error))
       if (!(error instanceof CadreError) || error.code !== 'unavailable') throw error
       this.#options.log.warn('the hub does not answer; trying again', { error: error.message })
     }
@@ -253,8 +259,37 @@ export class Link {
     this.#offered = JSON.stringify(offer)
     this.#courier.doubt()
     this.#heartbeats.start(enrolled.daemon_id)
+    await this.#removeFormer()
     await this.#options.enrolled()
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
+  }
+
+  /** Removes the daemon at the hub that this home was until a person said that it was moved. */
+  async #removeFormer(): Promise<void> {
+    const { facts } = this.#options.store
+    const daemon_id = facts.get(HOME_FACTS.left)
+    if (daemon_id === null) return
+    try {
+      await this.client.call(Deregister, { daemon_id, protocol: PROTOCOL })
+    } catch (error) {
+      if (error instanceof CadreError && error.code === 'unavailable') throw error
+      this.#options.log.warn('a former daemon of this home stays at the hub', {
+        daemon: daemon_id,
+        error: messageOf(error),
+      })
+    }
+    facts.drop(HOME_FACTS.left)
+  }
+
+  /** Ends the link, because the hub has said that this daemon goes on elsewhere. */
+  #leave(message: string): void {
+    if (this.#stop.signal.aborted) return
+    this.#options.store.facts.set(HOME_FACTS.movedAway, message)
+    this.#options.log.error('the link to the hub ends', { error: message })
+    this.#answeredAt = 0
+    this.#stop.abort()
+    this.#heartbeats.stop()
+    this.#wakeSync?.()
   }
 
   /** Takes in what replies to register and heartbeat contain. */
@@ -272,7 +307,14 @@ export class Link {
     const full_disk = this.#options.isDiskFull()
     const { jobs } = await this.client.call(
       Poll,
-      { daemon_id, protocol: PROTOCOL, slots, wait_ms, ...(full_disk && { full_disk }) },
+      {
+        daemon_id,
+        protocol: PROTOCOL,
+        slots,
+        wait_ms,
+        ...startOf(this.#options.store),
+        ...(full_disk && { full_disk }),
+      },
       { timeout: wait_ms + 15_000, signal: AbortSignal.any([this.#stop.signal, this.#polling.signal]) },
     )
     if (jobs.length === 0) return
@@ -301,7 +343,7 @@ export class Link {
     const offer = await this.#options.offers.current()
     const text = JSON.stringify(offer)
     if (text === this.#offered) return
-    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...offer }
+    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...startOf(this.#options.store), ...offer }
     await this.client.call(Heartbeat, beat, { signal: this.#stop.signal })
     this.#offered = text
   }
@@ -376,6 +418,7 @@ export class Link {
         told = ''
       } catch (error) {
         if (this.#stop.signal.aborted) return
+        if (isMoved(error)) return this.#leave(messageOf(error))
         if (isUnknownDaemon(error)) this.#enrolAgain()
         if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++

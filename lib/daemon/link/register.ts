@@ -2,8 +2,8 @@
 
 import { hostname } from 'node:os'
 import type { Static } from 'typebox'
-import type { Store } from '../../run/engine.ts'
-import { type Bulletin, PROTOCOL, Register } from '../../wire/protocol.ts'
+import { HOME_FACTS, type Store } from '../../run/engine.ts'
+import { type Bulletin, PROTOCOL, Register, type Start } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
 
 /** What a daemon says of itself. */
@@ -11,6 +11,12 @@ export type Introduction = Pick<
   Static<typeof Register.body>,
   'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces' | 'sandbox'
 >
+
+/** Which start of the home this is, as the hub is told. */
+export function startOf({ facts }: Pick<Store, 'facts'>): Start {
+  const [starts, start] = [facts.get(HOME_FACTS.starts), facts.get(HOME_FACTS.start)]
+  return starts === null || start === null ? {} : { starts: Number(starts), start }
+}
 
 /**
  * Enrols the daemon of this database, with the id that it has. With `again` it enrols in the realm where it was: only a
@@ -31,11 +37,13 @@ export async function register(
     hostname: hostname(),
     protocol: PROTOCOL,
     ...introduction,
+    ...startOf({ facts }),
     ...(teams_version !== null && { teams_version }),
   }
   const enrolled = await client.call(Register, body, { ...(signal && { signal }) })
   facts.set('daemon_id', enrolled.daemon_id)
   facts.set('realm_id', enrolled.realm_id)
+  facts.drop(HOME_FACTS.movedAway)
   keepTeams({ facts }, enrolled)
   return enrolled
 }

@@ -275,6 +275,7 @@ const WORDS: Readonly<Record<string, string>> = {
   server_time: 'The time of the hub, in epoch milliseconds.',
   slots: 'How many jobs it takes at most.',
   stored: 'Whether the hub has the file.',
+  starts: 'How often the home of the daemon was started, over all of its moves; null: it does not say.',
   stuck: 'Whether its process stands still, although its heartbeats come.',
   to_come: 'The lines that are still to come; null when none are.',
   wait_ms: 'How long to wait for a job, in milliseconds.',

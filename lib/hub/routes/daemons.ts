@@ -15,7 +15,17 @@ import { takeAnswers } from '../answers.ts'
 import { record } from '../audit.ts'
 import { orgOf, type RealmCaller } from '../callers.ts'
 import { claim, hasWork } from '../claims.ts'
-import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon, onlyRealm } from '../daemons.ts'
+import {
+  BEAT_MS,
+  bulletin,
+  callingDaemon,
+  checkProtocol,
+  type DaemonRow,
+  findDaemon,
+  isLater,
+  onlyRealm,
+  refuseMoved,
+} from '../daemons.ts'
 import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
@@ -59,11 +69,13 @@ export function daemonProtocol(hub: Hub) {
         const { id, approved_at } = await caller.write(async tx => {
           const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
           const owner = known && (await mayTakeOver(tx, known, caller, realmId))
+          if (known) refuseMoved(known, body)
           const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
           const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
           const daemonId = body.daemon_id ?? crypto.randomUUID()
           const capacity = body.capacity ?? known?.capacity ?? null
-          const again = { ...values, capacity, approved_at }
+          const { starts = known?.starts ?? null, start = known?.start ?? null } = body
+          const again = { ...values, capacity, approved_at, starts, start }
           const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...again }
           await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: again })
           const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
@@ -96,8 +108,12 @@ export function daemonProtocol(hub: Hub) {
       '/heartbeat',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body.daemon_id, body)
         const { running = [], stuck = false, clock } = body
+        if (isLater(daemon, body)) {
+          const { starts = null, start = null } = body
+          await caller.write(tx => tx.update(daemons).set({ starts, start }).where(eq(daemons.id, daemon.id)))
+        }
         if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
         if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
           await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
@@ -129,7 +145,7 @@ export function daemonProtocol(hub: Hub) {
       '/poll',
       async ({ body, caller, request, server, stopping }) => {
         checkProtocol(body.protocol)
-        let daemon = await callingDaemon(hub, caller, body.daemon_id)
+        let daemon = await callingDaemon(hub, caller, body.daemon_id, body)
         const { slots = 1, wait_ms = 0, full_disk = false } = body
         if (full_disk) hub.fullDisks.set(daemon.id, hub.now())
         else hub.fullDisks.delete(daemon.id)
@@ -143,7 +159,7 @@ export function daemonProtocol(hub: Hub) {
           if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
           const woken = await seat.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
-          daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
+          daemon = await callingDaemon(hub, await caller.again(), body.daemon_id, body)
           if (!woken) return { jobs: [] }
         }
       },

@@ -3,6 +3,20 @@
 
 import type { Database } from 'bun:sqlite'
 
+/** Names of facts about the starts of the home, and about the daemon that it is at its hub. */
+export const HOME_FACTS = {
+  /** How often it was started, over all of its copies and moves. */
+  starts: 'starts',
+  /** The id of this start. */
+  start: 'start',
+  /** What the hub said when it refused this daemon, because a later start of its home has called. */
+  movedAway: 'moved_away',
+  /** The daemon that the home was before it was found to be a copy. */
+  former: 'former_daemon',
+  /** The daemon that the home was until a person said that it was moved. It is removed at the hub. */
+  left: 'left_daemon',
+} as const
+
 /** The tree of a run in which everything that is written once is in doubt. */
 export interface CopiedTree {
   /** Whether the run was not there yet when the copy was made: its keys are known here only. */
@@ -47,6 +61,16 @@ export class Copies {
   reportNothing(): void {
     this.#db.query('UPDATE runs SET synced = 2, log_due = 0 WHERE synced = 1').run()
     for (const table of ['outbox', 'uploads', 'jobs']) this.#db.query(`DELETE FROM ${table}`).run()
+  }
+
+  /** Whether the hub was told of a run since then. */
+  get reportsAny(): boolean {
+    return this.#db.query('SELECT 1 FROM runs WHERE synced = 1 LIMIT 1').get() !== null
+  }
+
+  /** Reports again what the home reported before it was found to be a copy, with all that began below it since. */
+  reportAgain(): void {
+    this.#db.query('UPDATE runs SET synced = 1 WHERE root_id IN (SELECT root_id FROM runs WHERE synced = 2)').run()
   }
 
   /** The top runs that wait for a person. */

@@ -58,6 +58,7 @@ export class Store {
 // What other folders use of lib/run/store
 
 export type { AttemptRow } from './attempts.ts'
+export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type Unit } from './journal.ts'
 export type { KeyPlace } from './key-places.ts'
 export type { DueLog, OutboxRow, Turn } from './outbox.ts'
