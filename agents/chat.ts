@@ -9,9 +9,10 @@
 // The URL of a webhook is its credential: anyone who knows it can post. Slack's app needs the scope `incoming-webhook`.
 // A message is Markdown and is written with the marks of the server. Text from the run is escaped, so mentions in it do
 // not expand, and the target of a link stands after its words. What exceeds the limits of the server is cut off, with a
-// note. `data.channels.<name>.status` is the HTTP status of each channel; Teams answers 202 before it posts. A message
-// is sent again only when every channel definitely refused it. If a channel received it or may have received it, a
-// person decides.
+// note. `data.channels.<name>.status` is the HTTP status of each channel; Teams answers 202 before it posts.
+//
+// When only some channels take the message, the attempt fails and keeps which. `retry` and `resume` send it to those
+// that refused it for now, as with a 429, and to nobody else. If a channel may have received it, a person decides.
 //
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 // https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook
@@ -59,6 +60,13 @@ const Sent = Type.Object({
   ),
 })
 
+/** What is kept of a message that some channels have: those that refused it, and of these the ones that get it again. */
+const Partly = Type.Object({
+  ...Sent.properties,
+  refused: Type.Array(Type.String()),
+  deferred: Type.Array(Type.String()),
+})
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
@@ -83,19 +91,20 @@ export default agent({
 
 async function send(message: Message, context: Context): Promise<AgentResult> {
   const configured = context.settings.channels
+  const before = context.delivered?.data as Type.Static<typeof Partly> | undefined
+  if (before?.deferred.length === 0) throw notAgain(context.delivered!, context)
   const named = message.channels?.map(name => (Object.hasOwn(configured, name) ? name : name.replace(/^#/, '')))
-  const channels = chosenChannels(configured, named && [...new Set(named)])
+  const channels = chosenChannels(configured, before?.deferred ?? (named && [...new Set(named)]))
   const sent = await Promise.allSettled(
     channels.map(([name, channel]) => post(name, channel, bodyFor(channel, message, context), context)),
   )
-  const statuses = channels.map(([name], index) => ({ name, ...outcome(sent[index]!) }))
-  const text = statuses.map(({ name, said }) => `${name}: ${said}`).join('; ')
-  const failures = statuses.flatMap(({ error }) => error ?? [])
-  if (failures.length > 0) throw notDelivered(context.place, text, failures, statuses.length)
-  return {
-    text: `sent to ${statuses.map(({ name }) => name).join(', ')}`,
-    data: { channels: Object.fromEntries(statuses.map(({ name, status }) => [name, { status }])) },
-  }
+  const outcomes = channels.map(([name], index) => ({ name, ...outcome(sent[index]!) }))
+  const reached = outcomes.flatMap(({ name, status }) => (status === null ? [] : [[name, { status }] as const]))
+  const data = { channels: { ...before?.channels, ...Object.fromEntries(reached) } }
+  const failures = outcomes.flatMap(({ name, said, error }) => (error ? { name, said, error } : []))
+  const refused = (before?.refused ?? []).filter(name => !outcomes.some(each => each.name === name))
+  if (failures.length > 0 || refused.length > 0) throw notDelivered(context.place, data, failures, refused)
+  return { text: `sent to ${Object.keys(data.channels).join(', ')}`, data }
 }
 
 function urlOf(channel: Channel): string {
@@ -149,19 +158,45 @@ function outcome(result: PromiseSettledResult<number>): { said: string; status: 
   return { said: result.reason.message, status: null, error: result.reason }
 }
 
+interface Failure {
+  name: string
+  said: string
+  error: AgentError
+}
+
 /**
- * The error of a message that did not reach all channels. No channel gets a message twice, so the message may be sent
- * again only if every channel refused it.
+ * The error of a message that did not reach all channels. No channel gets a message twice: as soon as one has it, the
+ * others get it only if they refused it for now, or if a person says so where nobody knows whether they have it.
  */
-function notDelivered(place: string, text: string, failures: AgentError[], channels: number): AgentError {
-  const refused = failures.length === channels && failures.every(({ sent }) => sent === 'no')
-  const doubtful = failures.some(({ sent }) => sent !== 'no')
-  const [{ code, hint }] = failures as [AgentError]
+function notDelivered(
+  place: string,
+  { channels }: Type.Static<typeof Sent>,
+  failures: Failure[],
+  before: string[],
+): AgentError {
+  const isDoubtful = failures.some(({ error }) => error.sent !== 'no')
+  const deferred = failures.filter(({ error }) => error.sent !== 'no' || error.retryable).map(({ name }) => name)
+  const refused = [...before, ...failures.map(({ name }) => name)]
+  const text = [
+    ...Object.keys(channels).map(name => `${name}: sent`),
+    ...before.map(name => `${name}: refused`),
+    ...failures.map(({ name, said }) => `${name}: ${said}`),
+  ].join('; ')
+  const isPartial = Object.keys(channels).length > 0
+  const { code = 'not_delivered', hint } = failures[0]?.error ?? {}
   return new AgentError(`[${place}] ${text}`, {
     code: failures.length === 1 ? code : 'not_delivered',
-    retryable: refused && failures.some(({ retryable }) => retryable),
-    ...(refused && { sent: 'no' }),
-    ...(doubtful && { sent: 'unknown' }),
+    retryable: !isDoubtful && failures.some(({ error }) => error.retryable),
+    ...(isDoubtful ? { sent: 'unknown' as const } : !isPartial && { sent: 'no' as const }),
+    ...(isPartial && { partial: { text, data: { channels, refused, deferred } } }),
     ...(hint && { hint }),
+  })
+}
+
+function notAgain(partial: AgentResult, { place }: Context): AgentError {
+  return new AgentError(`[${place}] ${partial.text}`, {
+    code: 'not_delivered',
+    hint: 'it is not sent again: mend the webhooks, and send them a message of their own',
+    partial,
   })
 }

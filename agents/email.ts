@@ -9,11 +9,14 @@
 // All chosen channels (default: all of them) get one message, with `files` attached. `tls: true` means STARTTLS, which
 // the server must offer, or TLS from the first byte on port 465 and for smtp_host smtps://…. Certificates are checked.
 // Without TLS a credential is sent only to this machine. The account must be allowed to send as `from_address`. `data`
-// has message_id, accepted and, if some addresses were refused, rejected.
+// has message_id and accepted.
 //
 // Mail is sent again only when it certainly was not accepted: the connection failed before the end of DATA, or the
 // server refused the message. (RFC 5321, 4.2.5: a server takes responsibility for a message only with its reply to the
 // end of DATA.)
+//
+// When the server takes the message for some addresses only, the attempt fails and keeps who has it. `retry` and `resume`
+// send it to those that were refused for now (with a 4xx), and to nobody else.
 //
 // https://nodemailer.com/smtp  https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
 // https://www.rfc-editor.org/rfc/rfc5321  https://www.rfc-editor.org/rfc/rfc3207
@@ -115,10 +118,16 @@ const Message = Type.Object(
 )
 type Message = Type.Static<typeof Message>
 const addresses = (description: string) => Type.Array(Type.String(), { description })
-const Sent = Type.Object({
+const sent = {
   message_id: Type.String({ description: 'The id of the message.' }),
   accepted: addresses('The addresses that the server accepted.'),
-  rejected: Type.Optional(addresses('The addresses that the server refused.')),
+}
+const Sent = Type.Object(sent)
+/** What is kept of a message that some have, until the others have it too. */
+const Partly = Type.Object({
+  ...sent,
+  rejected: addresses('The addresses that the server refused.'),
+  deferred: addresses('Those of them that it refused for now.'),
 })
 
 export default agent({
@@ -143,35 +152,67 @@ export default agent({
   notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
 })
 
+/** Addresses that refused a message, with the words of the server. */
+type Refusals = readonly { recipient: string; response: string; forNow: boolean }[]
+
 async function send(message: Message, context: Context): Promise<AgentResult> {
   const to = chosenChannels(context.settings.channels, message.channels).map(([, address]) => address)
+  const before = context.delivered?.data as Type.Static<typeof Partly> | undefined
+  if (before?.deferred.length === 0) throw partly(before, [], context)
   const files = await Promise.all((message.files ?? []).map(path => attachment(path, context)))
-  const sent = await withRetries(context, () => deliver({ ...compose(message, context), to }, files, context))
-  const accepted = sent.accepted.map(String)
-  const refusals = (sent.rejectedErrors ?? []).map(({ recipient, response }) => `${recipient} (${response})`)
-  if (refusals.length > 0) context.log(`refused: ${refusals.join('; ')}`)
-  return {
-    text: `sent to ${accepted.join(', ')}${refusals.length > 0 ? `; refused: ${refusals.join('; ')}` : ''}`,
-    data: {
-      message_id: sent.messageId,
-      accepted,
-      ...(refusals.length > 0 && { rejected: sent.rejected.map(String) }),
-    },
-    external: { id: sent.messageId },
+  const mail = { ...compose(message, context), to }
+  const { accepted, refusals } = await withRetries(context, () => deliver(mail, before?.deferred, files, context))
+  const result = { message_id: mail.messageId, accepted: [...(before?.accepted ?? []), ...accepted] }
+  const given = (before?.rejected ?? []).filter(address => !before!.deferred.includes(address))
+  const rejected = [...given, ...refusals.map(({ recipient }) => recipient)]
+  if (rejected.length > 0) {
+    const deferred = refusals.filter(({ forNow }) => forNow).map(({ recipient }) => recipient)
+    throw partly({ ...result, rejected, deferred }, refusals, context)
   }
+  return { text: `sent to ${result.accepted.join(', ')}`, data: result, external: { id: result.message_id } }
+}
+
+/** The error of a message that some of its recipients have. */
+function partly(data: Type.Static<typeof Partly>, refusals: Refusals, { place }: Context): AgentError {
+  const { accepted, rejected, deferred, message_id } = data
+  const words = (address: string) => {
+    const said = refusals.find(({ recipient }) => recipient === address)?.response
+    return said === undefined ? address : `${address} (${quoted(said)})`
+  }
+  const forGood = rejected.filter(address => !deferred.includes(address))
+  const text = [
+    `sent to ${accepted.join(', ')}`,
+    deferred.length > 0 && `refused for now: ${deferred.map(words).join(', ')}`,
+    forGood.length > 0 && `refused: ${forGood.map(words).join(', ')}`,
+  ]
+  const said = text.filter(Boolean).join('; ')
+  const hint =
+    deferred.length > 0
+      ? '`resume` sends it to those that were refused for now, and to nobody else'
+      : 'it is not sent again: correct the addresses, and send them a message of their own'
+  return new AgentError(`[${place}] ${said}`, {
+    code: 'not_delivered',
+    retryable: deferred.length > 0,
+    hint,
+    partial: { text: said, data, external: { id: message_id } },
+  })
 }
 
 async function attachment(path: string, context: Context): Promise<[name: string, file: Bun.BunFile]> {
   return [basename(path), await context.read(path)]
 }
 
-/** Delivers one message over its own connection. */
+/**
+ * Delivers one message over its own connection, to all whom it names or to `others` alone. An error says that nobody got
+ * it.
+ */
 async function deliver(
   mail: ReturnType<typeof compose> & { to: string[] },
+  others: string[] | undefined,
   files: [string, Bun.BunFile][],
   context: Context,
-) {
-  return connected(context, (transport, onEnd) => {
+): Promise<{ accepted: string[]; refusals: Refusals }> {
+  return connected(context, async (transport, onEnd) => {
     transport.use('stream', ({ message }, done) => {
       message.transform(() => new PassThrough().on('end', onEnd))
       done()
@@ -180,8 +221,27 @@ async function deliver(
       filename,
       content: Readable.from(chunksIn(file.stream()), { objectMode: false }),
     }))
-    return transport.sendMail({ ...mail, attachments, signal: context.signal })
+    const envelope = others && { envelope: { from: mail.from.address, to: others } }
+    try {
+      const sent = await transport.sendMail({ ...mail, ...envelope, attachments, signal: context.signal })
+      return { accepted: sent.accepted.map(String), refusals: refusalsOf(sent) }
+    } catch (error) {
+      const refusals = refusalsOf(error as Refused)
+      // Of those that an earlier attempt left, one that is refused for good is not asked again.
+      if (others && refusals.some(({ forNow }) => !forNow)) return { accepted: [], refusals }
+      throw error
+    }
   })
+}
+
+type Refused = Pick<SMTPSentMessageInfo, 'rejectedErrors'>
+
+function refusalsOf({ rejectedErrors = [] }: Refused): Refusals {
+  return rejectedErrors.map(({ recipient, response, responseCode }) => ({
+    recipient: String(recipient),
+    response: String(response),
+    forNow: responseCode !== undefined && responseCode >= 400 && responseCode < 500,
+  }))
 }
 
 /**

@@ -1,11 +1,14 @@
 // What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
 
 import type { Json, JsonObject } from '../json.ts'
+import type { AgentResult } from './agent-result.ts'
 import type { Identity } from './identity.ts'
 import type { LogRoom } from './output.ts'
 import type { Group } from './processes.ts'
 import type { Api, ApiOptions, FetchOptions, VettedHost } from './requests.ts'
 import type { Sandbox } from './sandbox.ts'
+
+export type { AgentResult }
 
 /**
  * The record of a file that was written.
@@ -22,18 +25,6 @@ export interface FileRecord {
 
 /** Of `data` as JSON: a larger result belongs in a file. */
 export const MAX_DATA_BYTES = 1_048_576
-
-/**
- * The result of an agent's function. Templates of later phases read `data`.
- * @example return { text: `ticket ${id} is open`, data: { id, status: 'open' } }
- */
-export interface AgentResult {
-  /** One line that summarises the result for people. */
-  text: string
-  data?: Json
-  /** The vendor's id and address of what was written. They are kept in the receipt. */
-  external?: { id?: string; url?: string }
-}
 
 export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | Blob | JsonObject | Json[]
 
@@ -118,6 +109,8 @@ export interface AgentContext<S = Record<string, unknown>> {
    */
   readonly identity: Identity
   readonly attempt: number
+  /** What an earlier attempt of this entry has done of it, as its error said (`partial`); null if none said so. */
+  readonly delivered: AgentResult | null
   readonly run: RunIdentity
   readonly phase: { readonly name: string }
   /** Absolute path. */

@@ -1,5 +1,7 @@
 // The error that agents throw, and what it says about the request: whether it may have reached the vendor.
 
+import type { AgentResult } from './agent-result.ts'
+
 export interface AgentErrorOptions {
   /** A short, stable code: `unauthorized`, `not_found`, `timeout` … */
   code?: string
@@ -13,6 +15,12 @@ export interface AgentErrorOptions {
    * read: then nothing was written.
    */
   sent?: 'no' | 'unknown'
+  /**
+   * What was done when only a part of the call was, such as a message that some of its recipients have: a result as `run`
+   * returns it. The receipt of a `once` entry keeps it, and the next attempt gets it as `context.delivered`, so that it
+   * does the rest alone. With `sent: 'unknown'` the rest is in doubt, and a person decides before there is a next attempt.
+   */
+  partial?: AgentResult
   cause?: unknown
 }
 
@@ -26,6 +34,7 @@ export class AgentError extends Error {
   readonly hint: string | undefined
   readonly retryable: boolean
   readonly sent: 'no' | 'unknown' | undefined
+  readonly partial: AgentResult | undefined
 
   constructor(message: string, options: AgentErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -33,20 +42,25 @@ export class AgentError extends Error {
     this.hint = options.hint
     this.retryable = options.retryable ?? false
     this.sent = options.sent
+    this.partial = options.partial
   }
 }
 
 /** The same error with another value of `sent`. */
-export function withSent({ message, code, hint, retryable, cause }: AgentError, sent: 'no' | 'unknown'): AgentError {
-  return new AgentError(message, { code, retryable, sent, cause, ...(hint && { hint }) })
+export function withSent(error: AgentError, sent: 'no' | 'unknown'): AgentError {
+  return new AgentError(error.message, { ...optionsOf(error), sent })
 }
 
 /** The same error with another message. */
-export function withMessage({ code, hint, retryable, sent, cause }: AgentError, message: string): AgentError {
-  return new AgentError(message, { code, retryable, cause, ...(sent && { sent }), ...(hint && { hint }) })
+export function withMessage(error: AgentError, message: string): AgentError {
+  return new AgentError(message, optionsOf(error))
 }
 
 /** The same error with another hint. */
-export function withHint({ message, code, retryable, sent, cause }: AgentError, hint: string): AgentError {
-  return new AgentError(message, { code, hint, retryable, cause, ...(sent && { sent }) })
+export function withHint(error: AgentError, hint: string): AgentError {
+  return new AgentError(error.message, { ...optionsOf(error), hint })
+}
+
+function optionsOf({ code, hint, retryable, sent, partial, cause }: AgentError): AgentErrorOptions {
+  return { code, retryable, cause, ...(sent && { sent }), ...(hint && { hint }), ...(partial && { partial }) }
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
 import type { CallTrace } from '../trace.ts'
 import { unlessAborted } from '../wait.ts'
-import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
+import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
 import { AgentError, withSent } from './agent-error.ts'
 import { type Effect, onlyReads } from './effect.ts'
 import type { guardedFetch, NetworkPolicy } from './fetch.ts'
@@ -76,6 +76,8 @@ export interface ContextOptions {
   /** The effect of this call. Where a handler's effect is a function, this is its result for the entry. */
   effect: Effect
   event?: NotifyEvent | undefined
+  /** What an earlier attempt has done of the entry. */
+  delivered?: () => AgentResult | null
   /** Traces what the call asks of other systems, if runs are traced. */
   trace?: CallTrace | undefined
   /** Resolves names; default the system's resolver. */
@@ -203,6 +205,9 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     identity: options.identity ?? identityAmong(new Map(), ''),
     attempt,
+    get delivered() {
+      return options.delivered?.() ?? null
+    },
     run,
     phase,
     workspace,

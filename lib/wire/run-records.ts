@@ -160,7 +160,7 @@ export const Written = Type.Object({
   place: Type.Array(AnyText),
   phase: AnyText,
   entry: AnyText,
-  state: Type.Enum(['sent', 'done', 'unknown', 'presumed']),
+  state: Type.Enum(['sent', 'done', 'partial', 'unknown', 'presumed']),
   /** The id that the other system gave it. */
   id: NullableText,
   url: NullableText,
@@ -170,6 +170,7 @@ export type Written = Static<typeof Written>
 /** What is known of a write, in words. */
 export const FATE: Record<Written['state'], string> = {
   done: 'arrived',
+  partial: 'arrived in part',
   sent: 'may or may not have arrived',
   unknown: 'may or may not have arrived',
   presumed: 'does not seem to have arrived',

@@ -373,9 +373,10 @@ describe('bad days', () => {
 
   test('a refused recipient beside an accepted one is told', async () => {
     vendor.refuse.set('dev@example.org', { code: 550, text: 'No such user here' })
-    const result = await send({ message: 'm' })
-    expect(result.data).toMatchObject({ accepted: ['ops@example.org'], rejected: ['dev@example.org'] })
-    expect(result.text).toContain('refused: dev@example.org (550 No such user here)')
+    const failure = await failureOf(send({ message: 'm' }))
+    expect(failure).toMatchObject({ code: 'not_delivered', retryable: false })
+    expect(failure.partial!.data).toMatchObject({ accepted: ['ops@example.org'], rejected: ['dev@example.org'] })
+    expect(failure.message).toContain('refused: dev@example.org (550 No such user here)')
   })
 
   test.each([

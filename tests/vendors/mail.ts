@@ -1,6 +1,6 @@
 // A mail server that is not ours (smtp-server), with what it received, and ways to make it refuse.
 
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
@@ -19,6 +19,8 @@ export interface MailVendor {
   refuse: Map<string, { code: number; text: string; times?: number }>
   /** The reply to the end of DATA, while it is set. */
   atEnd: { code: number; text: string } | null
+  /** Whether the connection ends when the whole message has arrived, without a reply. */
+  hangUp: boolean
   close(): Promise<void>
 }
 
@@ -28,6 +30,7 @@ export const PASSWORD = 'canary-mail-password'
 export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailVendor> {
   const refuse: MailVendor['refuse'] = new Map()
   const received: Received[] = []
+  const sockets = new Set<Socket>()
   const refusal = ({ code, text }: { code: number; text: string }) =>
     Object.assign(new Error(text), { responseCode: code })
   const server = new SMTPServer({
@@ -49,6 +52,7 @@ export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailV
       const chunks: Buffer[] = []
       for await (const chunk of stream) chunks.push(chunk as Buffer)
       if (vendor.atEnd) return done(refusal(vendor.atEnd))
+      if (vendor.hangUp) return void sockets.forEach(socket => void socket.destroy())
       received.push({
         from: envelope.mailFrom ? envelope.mailFrom.address : '',
         to: envelope.rcptTo.map(({ address }) => address),
@@ -60,6 +64,10 @@ export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailV
     },
     ...options,
   })
+  server.server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
   // What broken connections say is for the client to report.
   server.on('error', () => {})
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -68,6 +76,7 @@ export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailV
     received,
     refuse,
     atEnd: null,
+    hangUp: false,
     close: () => new Promise(resolve => server.close(() => resolve())),
   }
   return vendor

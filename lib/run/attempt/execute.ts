@@ -227,7 +227,8 @@ async function perform(
       { ...hooks, ...more },
     )
   const traffic = watchTraffic()
-  const context = contextUntil(signal, traffic.hooks)
+  let before: AgentResult | null = null
+  const context = contextUntil(signal, { ...traffic.hooks, delivered: () => before })
   const place = agent.agent
   const send = async () =>
     recordable(
@@ -265,7 +266,10 @@ async function perform(
     sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
     mask,
-    send,
+    send(delivered) {
+      before = delivered
+      return send()
+    },
     onlyRead: traffic.onlyRead,
     find: handler.find && find,
     seesAtOnce: handler.sees === 'at once',

@@ -58,7 +58,8 @@ export interface Write {
   stopped: AbortSignal
   /** Masks secrets, as in every recorded result. */
   mask(result: AgentResult): AgentResult
-  send(): Promise<AgentResult>
+  /** Sends it, without what an earlier attempt has done of it. */
+  send(delivered: AgentResult | null): Promise<AgentResult>
   /** Whether everything that was sent so far only read, so that nothing can have been written. */
   onlyRead(): boolean
   find?: (() => Promise<Found | null>) | undefined
@@ -106,7 +107,7 @@ export class Ledger {
     const { attempt, entry } = write
     const receipt = this.#store.receipts.get(write)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
-    if (receipt) {
+    if (receipt && receipt.state !== 'partial') {
       const found = await this.#beforeAgain(write, receipt)
       if (found) return this.#confirm(write, found)
     }
@@ -118,13 +119,19 @@ export class Ledger {
     }
     let result: AgentResult
     try {
-      result = await write.send()
+      result = await write.send(parse<AgentResult>(this.#store.receipts.get(write)?.result ?? null))
     } catch (thrown) {
+      const { partial, sent } = thrown instanceof AgentError ? thrown : {}
+      const part = partial ? write.mask(partial) : null
+      if (part && sent !== 'unknown') {
+        await this.#record(write, () => this.#store.receipts.part(write, attempt, part))
+        throw thrown
+      }
       if ((thrown instanceof AgentError && thrown.sent === 'no') || write.onlyRead()) {
         await this.#record(write, () => this.#store.receipts.refuse(write, attempt))
         throw thrown
       }
-      const ended = await this.#lose(write, attempt)
+      const ended = await this.#lose(write, attempt, part)
       const doubt = `${write.label} may have been written: ${textOf(thrown)}`
       if (write.stopped.aborted) throw new UnknownWrite({ entry, sent: write.sent }, doubt, thrown)
       const found = await this.#settle(write, ended, doubt, thrown)
@@ -141,7 +148,8 @@ export class Ledger {
       const found = await this.#settle(write, await this.#endOf(write, receipt), doubt)
       if (found) return found
       await write.hold.goOn()
-      if (this.#store.receipts.get(write) === null) return null
+      const left = this.#store.receipts.get(write)
+      if (left === null || left.state === 'partial') return null
     }
     // Its absence was concluded by time alone, so it is looked for again immediately before it is sent again.
     return this.#settle(write, Number.NEGATIVE_INFINITY, doubt)
@@ -156,9 +164,10 @@ export class Ledger {
     return moment.at
   }
 
-  async #lose(write: Write, sentBy: number): Promise<number> {
+  async #lose(write: Write, sentBy: number, part: AgentResult | null = null): Promise<number> {
     const moment = this.#moment()
-    await this.#record(write, () => this.#store.receipts.lose(write, sentBy, moment, write.sent || null))
+    const known = { request: write.sent || null, part }
+    await this.#record(write, () => this.#store.receipts.lose(write, sentBy, moment, known))
     return moment.at
   }
 

@@ -1,6 +1,6 @@
 // What the engine needs from the daemon around it: agents with their settings, contexts to call them with, and secrets.
 
-import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
+import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
 import type { Effect } from '../../agent/effect.ts'
 import type { SmallFile } from '../../agent/files.ts'
@@ -64,6 +64,8 @@ export interface ContextHooks {
   small?: (file: SmallFile) => void
   /** What the vendor knows the entry by, kept in the database. */
   identity?: Identity
+  /** What an earlier attempt has done of the entry. */
+  delivered?: () => AgentResult | null
 }
 
 export interface EngineHost {

@@ -3,6 +3,9 @@
 //
 //   none → sent → done              the reply, or the other system, has confirmed the write
 //           │ └─→ none              proof that nothing was written
+//           ├───→ partial           a part of it was written, which its result says, and the rest was not
+//           │      ├─→ sent         the rest is sent; what is refused then, or a person clears, is `partial` as before
+//           │      └─→ unknown      this home was copied, and the other one may have sent the rest
 //           └───→ unknown           the reply was lost: it is in doubt, and is not sent again
 //                  ├─→ done         the other system shows the write
 //                  ├─→ none         the other system, which sees every write at once, does not show it; or a person
@@ -11,7 +14,7 @@
 //                       ├─→ unknown this home was copied, and the other one may have written it since
 //                       └─→ sent    it is sent again, after another look; what is refused then is `presumed` as before
 
-export type ReceiptState = 'sent' | 'unknown' | 'presumed' | 'done'
+export type ReceiptState = 'sent' | 'partial' | 'unknown' | 'presumed' | 'done'
 
 /** What happens to a receipt. */
 export type ReceiptEvent =
@@ -19,6 +22,8 @@ export type ReceiptEvent =
   | 'send'
   /** The write is there. */
   | 'confirm'
+  /** A part of the write is there, and the rest certainly is not. */
+  | 'part'
   /** The request ended without an answer that says what became of it. */
   | 'lose'
   /** No byte has left, or the other system has refused the request as a whole. */
@@ -33,13 +38,14 @@ export type ReceiptEvent =
   | 'clear'
 
 const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
-  send: ['presumed'],
+  send: ['presumed', 'partial'],
   confirm: ['sent', 'unknown', 'presumed'],
+  part: ['sent'],
   lose: ['sent'],
   refuse: ['sent'],
   disprove: ['unknown', 'presumed'],
   presume: ['unknown'],
-  doubt: ['sent', 'unknown', 'presumed'],
+  doubt: ['sent', 'partial', 'unknown', 'presumed'],
   clear: ['sent', 'unknown', 'presumed'],
 }
 

@@ -59,7 +59,7 @@ export function planResume(work: Work, runId: string, { from = null, failed = fa
   const again = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
     const place = store.runs.get(run_id)!.tree_key
     const top = place === '' ? position : positionOf(place)
-    if (state !== 'done' || !repeated.has(top)) return false
+    if ((state !== 'done' && state !== 'partial') || !repeated.has(top)) return false
     return whole.has(top) || store.phases.get(run_id, position)!.state !== 'completed'
   })
   return {

@@ -57,8 +57,8 @@ export class Receipts {
   }
 
   /**
-   * Called before the first byte leaves. False when there is a receipt that is not `presumed`, or the attempt is no
-   * longer the live one.
+   * Called before the first byte leaves. False when there is a receipt that is neither `presumed` nor `partial`, or the
+   * attempt is no longer the live one.
    */
   send({ runId, position, entry }: ReceiptPlace, attempt: number, at: number, moment: Instant): boolean {
     return (
@@ -88,14 +88,34 @@ export class Receipts {
       .run(runId, position, entry, json(done.result), done.id, done.url, done.at, done.copies)
   }
 
-  /** What attempt `sentBy` sent ended without an answer. The receipt of a later attempt is left alone. */
-  lose({ runId, position, entry }: ReceiptPlace, sentBy: number, moment: Instant, request: string | null): void {
+  /** Of what attempt `sentBy` sent, `result` was written, and the rest was not. */
+  part({ runId, position, entry }: ReceiptPlace, sentBy: number, result: AgentResult): void {
+    const { id = null, url = null } = result.external ?? {}
     this.#db
       .query(
-        `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(?7, request)
+        `UPDATE receipts SET state = 'partial', result = ?5, external_id = ?6, external_url = ?7
+         WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.part})`,
+      )
+      .run(runId, position, entry, sentBy, json(result), id, url)
+  }
+
+  /**
+   * What attempt `sentBy` sent ended without an answer, except for what `part` says was written. The receipt of a later
+   * attempt is left alone.
+   */
+  lose(
+    { runId, position, entry }: ReceiptPlace,
+    sentBy: number,
+    moment: Instant,
+    { request, part }: { request: string | null; part: AgentResult | null },
+  ): void {
+    this.#db
+      .query(
+        `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(?7, request),
+           result = coalesce(?8, result)
          WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.lose})`,
       )
-      .run(runId, position, entry, sentBy, moment.boot, moment.at, request)
+      .run(runId, position, entry, sentBy, moment.boot, moment.at, request, part && json(part))
   }
 
   /**
@@ -107,14 +127,12 @@ export class Receipts {
     this.#db
       .query(`UPDATE receipts SET state = 'presumed' WHERE ${fence} AND presumed_at IS NOT NULL`)
       .run(runId, position, entry, sentBy)
-    this.#db.query(`DELETE FROM receipts WHERE ${fence} AND presumed_at IS NULL`).run(runId, position, entry, sentBy)
+    this.#remove(fence, [runId, position, entry, sentBy])
   }
 
   /** The other system, which sees every write at once, does not have it. */
   disprove({ runId, position, entry }: ReceiptPlace): void {
-    this.#db
-      .query(`DELETE FROM receipts WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.disprove})`)
-      .run(runId, position, entry)
+    this.#remove(`${PLACE} AND state IN (${RECEIPT_FENCE.disprove})`, [runId, position, entry])
   }
 
   /** The other system did not show it when the settling time was over. */
@@ -130,9 +148,13 @@ export class Receipts {
 
   /** A person has looked, and wants it sent again. */
   clear({ runId, position, entry }: ReceiptPlace): void {
-    this.#db
-      .query(`DELETE FROM receipts WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.clear})`)
-      .run(runId, position, entry)
+    this.#remove(`${PLACE} AND state IN (${RECEIPT_FENCE.clear})`, [runId, position, entry])
+  }
+
+  /** Removes a receipt, except for the part of its write that is there. */
+  #remove(fence: string, values: (string | number)[]): void {
+    this.#db.query(`UPDATE receipts SET state = 'partial' WHERE ${fence} AND result IS NOT NULL`).run(...values)
+    this.#db.query(`DELETE FROM receipts WHERE ${fence}`).run(...values)
   }
 
   /** The home that this one was copied from may have written it, with a receipt here or without. It settles anew. */

@@ -97,6 +97,7 @@ export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: 
 
 const WRITES: Record<Written['state'], { state: string; word: string }> = {
   done: { state: 'completed', word: 'written' },
+  partial: { state: 'failed', word: 'written in part' },
   sent: { state: 'running', word: 'being sent' },
   unknown: { state: 'awaiting_input', word: 'may have been written' },
   presumed: { state: 'failed', word: 'does not seem to have been written' },
