@@ -2,6 +2,7 @@
 // and key to a call.
 
 import { mkdirSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
 import type { CallTrace } from '../trace.ts'
@@ -47,6 +48,8 @@ export interface ContextOptions {
   sends?: (mayWrite: boolean) => void
   /** Called with the HTTP status of each reply. */
   replied?: (status: number) => void
+  /** Called for each file that the agent reads; whoever gets the handle closes it when the call has ended. */
+  holds?: (handle: FileHandle) => void
   /** Receives the small files that are written, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
   /** An absolute path, as is `workspace`. */
@@ -177,7 +180,7 @@ export function createContext(options: ContextOptions): AgentContext {
     read: path =>
       here(async () => {
         if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
-        return readable(path, places)
+        return readable(path, places, options.holds)
       }),
     folder: path => here(() => folderAt(path, places)),
     get env() {

@@ -2,8 +2,9 @@
 // an allow-list before it becomes part of a path, and every step below the state folder must be a real folder. A small
 // file is not synced if the caller keeps its bytes with the result that names it.
 
-import { lstat, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { type FileHandle, lstat, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { messageOf } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
 import { isSafeName, isSafeSegment, SEGMENT_BYTES } from '../file-name.ts'
 import { sizeText } from '../size.ts'
@@ -11,8 +12,8 @@ import { chunksIn } from '../stream.ts'
 import type { FileContent, FileRecord } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
 import { locate, type Places } from './file-rule.ts'
-import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } from './folders.ts'
-import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
+import { foldersOn, forgetDurable, makeDurable, makeFolders, moveInto, type Obstacle } from './folders.ts'
+import { type Digest, digestNow, digestOf, headOf, openReal, pathOf, writeWhole } from './hashed-file.ts'
 
 /**
  * A safe file name for a vendor's name `original`. A safe name is returned unchanged. In any other name unsafe
@@ -82,7 +83,7 @@ export async function writeArtifact(
     const limit = small ? SMALL_BYTES : -1
     const { small: held, ...digest } = await writeWhole(temporary, chunksOf(content), { small: limit, signal })
     failpoint()
-    await rename(temporary, join(stateDir, path))
+    await moveInto(stateDir, path, temporary, notPlain)
     failpoint()
     if (held) small!({ path, bytes: held })
     else await makeDurable(folders)
@@ -159,12 +160,28 @@ function explain(error: unknown, path: string): unknown {
 
 /**
  * Opens the file that `path` names: `files/…` is in the run's state folder, any other path in the workspace. Throws an
- * AgentError when it is missing, is not a regular file, or lies outside. Links are resolved before the check.
+ * AgentError when it is missing, is not a regular file, or lies outside. Links are resolved before the check. With
+ * `hold`, which closes the handle in the end, the result stays this file: a command of the run may put another in its
+ * place before it is read, or read again.
  */
-export async function readable(path: string, places: Places): Promise<Bun.BunFile> {
+export async function readable(
+  path: string,
+  places: Places,
+  hold?: (handle: FileHandle) => void,
+): Promise<Bun.BunFile> {
   const real = await locate(path, places)
-  if ((await stat(real)).isFile()) return Bun.file(real)
-  throw new AgentError(`${path} is not a regular file`, { code: 'not_found', hint: 'name one file, not a folder' })
+  const special = new AgentError(`${path} is not a regular file`, {
+    code: 'not_found',
+    hint: 'name one file, not a folder',
+  })
+  if (!(await stat(real)).isFile()) throw special
+  if (!hold) return Bun.file(real)
+  const handle = await openReal(real).catch(cause => {
+    throw new AgentError(`${path} cannot be opened: ${messageOf(cause)}`, { code: 'not_found', cause })
+  })
+  hold(handle)
+  if (!(await handle.stat()).isFile()) throw special
+  return Bun.file(pathOf(handle) ?? real, { type: Bun.file(real).type })
 }
 
 /** The absolute path of a folder, with the same rules as `readable`. */
@@ -195,13 +212,17 @@ export async function recordFiles(
   const names = ['files', phase]
   const found = await lstat(join(stateDir, ...names)).catch(() => null)
   if (!found?.isDirectory()) return []
-  const recording: Recording = { stateDir, phase, small, leftOut, signal, left: MOST_SMALL_BYTES, records: [] }
+  // The folder of all phases cannot be replaced by a command in a sandbox, and those below it are judged at each file.
+  const realDir = await realpath(stateDir)
+  const recording: Recording = { stateDir, realDir, phase, small, leftOut, signal, left: MOST_SMALL_BYTES, records: [] }
   await recordFolder(recording, names)
   return recording.records.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 interface Recording {
   stateDir: string
+  /** The same without links. */
+  realDir: string
   phase: string
   small: ((file: SmallFile) => void) | undefined
   leftOut: ((name: string) => void) | undefined
@@ -232,7 +253,7 @@ async function recordFolder(recording: Recording, names: readonly string[]): Pro
 }
 
 async function recordFile(recording: Recording, path: string): Promise<{ digest: Digest; synced: boolean }> {
-  const handle = await openPlain(join(recording.stateDir, path))
+  const handle = await openReal(join(recording.realDir, path))
   try {
     const { size, mode } = await handle.stat()
     // A file that is restored from the database is not executable, so an executable file is never small.

@@ -2,7 +2,7 @@
 // durable on request. fsync takes milliseconds, so callers that wait for the same folder share one.
 
 import { closeSync, constants, fsync, lstatSync, openSync, type Stats } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** Something that is in the place of a folder: its path below the state folder, and its kind. */
@@ -47,6 +47,54 @@ export async function makeFolders(
     throw error
   }
   return folders
+}
+
+/** A folder that stays the same one, whatever a command makes of its path in the meantime. */
+export interface OpenFolder extends Disposable {
+  /** A path of an entry in it, until it is disposed; `.` is the folder itself. */
+  at(name: string): string
+}
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
+
+/**
+ * Opens `names[0]/names[1]/…` below the state folder, each from the one before: what was looked at by its path may be a
+ * link at the next look, because commands of the run change these folders too. Throws what `refuse` returns for a step
+ * that is no plain folder. Without /proc, paths are used, on systems where no sandbox keeps commands from other folders.
+ */
+export function openFolder(
+  stateDir: string,
+  names: readonly string[],
+  refuse: (obstacle: Obstacle) => Error,
+): OpenFolder {
+  if (process.platform !== 'linux') return { at: name => join(stateDir, ...names, name), [Symbol.dispose]() {} }
+  let fd = openSync(stateDir, O_RDONLY | O_DIRECTORY)
+  for (const [at, name] of names.entries()) {
+    const above = fd
+    try {
+      fd = openSync(`/proc/self/fd/${above}/${name}`, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    } catch (error) {
+      if (!NO_FOLDER.has((error as NodeJS.ErrnoException).code)) throw error
+      throw refuse({ path: names.slice(0, at + 1).join('/'), kind: 'a link or a file by now' })
+    } finally {
+      closeSync(above)
+    }
+  }
+  return { at: name => `/proc/self/fd/${fd}/${name}`, [Symbol.dispose]: () => closeSync(fd) }
+}
+
+const NO_FOLDER = new Set<string | undefined>(['ENOTDIR', 'ELOOP'])
+
+/** Moves a temporary file to `path` below the state folder, in a folder that `makeFolders` has made. */
+export async function moveInto(
+  stateDir: string,
+  path: string,
+  temporary: string,
+  refuse: (obstacle: Obstacle) => Error,
+): Promise<void> {
+  const names = path.split('/')
+  using folder = openFolder(stateDir, names.slice(0, -1), refuse)
+  await rename(temporary, folder.at(names.at(-1)!))
 }
 
 /** The parent of all state folders, the state folder, and each folder below it on the path. */
@@ -116,7 +164,7 @@ function syncFolder(folder: string): Promise<void> {
 }
 
 async function syncNow(folder: string): Promise<void> {
-  const handle = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  const handle = openSync(folder, O_RDONLY | O_DIRECTORY)
   try {
     await new Promise<void>((resolve, reject) => fsync(handle, error => (error ? reject(error) : resolve())))
   } finally {

@@ -3,7 +3,7 @@
 // threads, because even an open, link or rename can wait for a busy disk (measured: 760 ms).
 
 import { constants } from 'node:fs'
-import { type FileHandle, open, statfs, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, readlink, statfs, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 export interface Digest {
@@ -108,6 +108,28 @@ async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
 /** Opens a file for reading. A link fails with ELOOP, and a named pipe does not wait for a writer. */
 export function openPlain(path: string): Promise<FileHandle> {
   return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+}
+
+/** A path that stays the one of the open file, whatever becomes of its name; null where the system has none. */
+export function pathOf({ fd }: FileHandle): string | null {
+  return process.platform === 'linux' ? `/proc/self/fd/${fd}` : null
+}
+
+/**
+ * Opens the file at a path in which links were resolved. Throws ELOOP if one has come into it since: only the kernel
+ * can say which file was opened, because whatever is looked at by its path may be another one at the next look. Other
+ * systems than Linux have no sandbox from which somebody could put a link there.
+ */
+export async function openReal(real: string): Promise<FileHandle> {
+  const handle = await openPlain(real)
+  try {
+    const path = pathOf(handle)
+    if (path === null || (await readlink(path)) === real) return handle
+    throw Object.assign(new Error(`${real} was replaced while it was opened`), { code: 'ELOOP' })
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
 }
 
 /** The bytes of an open file in slices. Each slice is overwritten by the next one. */

@@ -7,7 +7,7 @@ import type { RunRow } from '../run/engine.ts'
 import type { RunId } from '../run-id.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
-import { artifactFile } from './artifact-file.ts'
+import { openArtifact } from './artifact-file.ts'
 import { hubActor } from './audit.ts'
 import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
@@ -38,7 +38,7 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,
-    fileOf: (runId, path) => artifactFile(daemon.engine.stateDir(runId), runId, path),
+    fileOf: (runId, path) => openArtifact(daemon.engine.stateDir(runId), runId, path),
     network: () => daemon.settings.network(),
     enrolled: () => remember(daemon, url, realmToken),
   })

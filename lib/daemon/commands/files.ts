@@ -6,7 +6,7 @@ import { readRunId, runFolder } from '../../run-id.ts'
 import { sizeText } from '../../size.ts'
 import { print } from '../../terminal.ts'
 import { GetPhases } from '../../wire/daemon-calls.ts'
-import { artifactFile } from '../artifact-file.ts'
+import { openArtifact } from '../artifact-file.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
@@ -34,7 +34,8 @@ export async function files(typed: string, verb: string | undefined, path: strin
 
 async function copy(stateDir: string, runId: string, path: string, output: string | undefined): Promise<void> {
   const name = path.startsWith('files/') ? path : `files/${path}`
-  const file = Bun.file(await artifactFile(stateDir, runId, name))
+  await using artifact = await openArtifact(stateDir, runId, name)
+  const { file } = artifact
   // A terminal would obey what is in the file.
   if (output === undefined && process.stdout.isTTY) return print(lines(await file.text()))
   await Bun.write(output === undefined ? Bun.stdout : Bun.file(output), file)

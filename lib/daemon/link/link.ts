@@ -33,7 +33,7 @@ import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
 import { keepTeams, knownTeams, register, startOf } from './register.ts'
-import { FileUploads, LANES } from './uploads.ts'
+import { FileUploads, LANES, type OpenFile } from './uploads.ts'
 
 export {
   APPROVED,
@@ -82,7 +82,7 @@ export interface LinkOptions {
   jobs: JobHost
   offers: Offers
   /** The path of a file of a run. Throws `not_found`. */
-  fileOf(runId: RunId, path: string): Promise<string>
+  fileOf(runId: RunId, path: string): Promise<OpenFile>
   /** `network.allow` of the settings. */
   network(): Omit<NetworkPolicy, 'literalOrigins'>
   /** Called when the hub has accepted the token. */

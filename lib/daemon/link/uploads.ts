@@ -2,8 +2,9 @@
 // to be sent, until the hub has confirmed that the store has it. A file is named by its content, so that sending it again
 // after a lost answer or a kill changes nothing.
 
+import type { FileHandle } from 'node:fs/promises'
 import { guardedFetch, type NetworkPolicy } from '../../agent/fetch.ts'
-import { digestOf, openPlain } from '../../agent/hashed-file.ts'
+import { digestOf } from '../../agent/hashed-file.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
 import type { Store, UploadRow } from '../../run/engine.ts'
@@ -12,6 +13,13 @@ import { startPause } from '../../wait.ts'
 import { isAbsentDaemon, KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
 
+/** A file that is read by its handle until it is disposed. */
+export interface OpenFile extends AsyncDisposable {
+  bytes: number
+  handle: FileHandle
+  file: Bun.BunFile
+}
+
 export interface UploadsOptions {
   store: Store
   client: HubClient
@@ -19,8 +27,8 @@ export interface UploadsOptions {
   signal: AbortSignal
   /** The id of this daemon. Throws `unavailable` while the hub does not know it. */
   daemonId(): string
-  /** The path of a file of a run. Throws `not_found`. */
-  fileOf(runId: RunId, path: string): Promise<string>
+  /** Opens a file of a run. Throws `not_found`. */
+  fileOf(runId: RunId, path: string): Promise<OpenFile>
   /** `network.allow` of the settings: the hub cannot make this daemon call any other address that is not public. */
   network(): Omit<NetworkPolicy, 'literalOrigins'>
 }
@@ -80,9 +88,9 @@ export class FileUploads {
     const offered = { daemon_id: daemonId(), protocol: PROTOCOL, run_id, sha256, bytes }
     const { stored, upload } = await client.call(OfferFile, offered, { signal })
     if (stored || upload === null) return
-    const real = await fileOf(run_id, path)
-    await checkContent(real, { sha256, bytes }, signal)
-    const file = Bun.file(real)
+    await using found = await fileOf(run_id, path)
+    await checkContent(found, { sha256, bytes }, signal)
+    const { file } = found
     if (upload.url === null) {
       const query = new URLSearchParams({ daemon_id: offered.daemon_id, run_id, sha256, bytes: String(bytes) })
       await client.put(`${PUT_FILE}?${query}`, file, { signal })
@@ -130,13 +138,11 @@ export class FileUploads {
 const keyOf = ({ run_id, path, sha256 }: UploadRow): string => `${run_id} ${path} ${sha256}`
 
 /** Throws `not_found` unless the file still has the content that was recorded. */
-async function checkContent(path: string, recorded: { sha256: string; bytes: number }, signal: AbortSignal) {
-  const handle = await openPlain(path)
-  try {
-    const { size } = await handle.stat()
-    const same = size === recorded.bytes && (await digestOf(handle, signal)).sha256 === recorded.sha256
-    if (!same) throw new CadreError('not_found', 'it was changed after its phase had recorded it')
-  } finally {
-    await handle.close()
-  }
+async function checkContent(
+  { handle, bytes }: OpenFile,
+  recorded: { sha256: string; bytes: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const same = bytes === recorded.bytes && (await digestOf(handle, signal)).sha256 === recorded.sha256
+  if (!same) throw new CadreError('not_found', 'it was changed after its phase had recorded it')
 }

@@ -1,13 +1,13 @@
 // artifacts/*: the files that phases wrote. They are sent as downloads, so that no browser renders or runs them.
 
-import { basename } from 'node:path'
 import { Elysia } from 'elysia'
 import { downloadHeaders } from '../../http/download.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
+import { streamOf } from '../../stream.ts'
 import { Type } from '../../type.ts'
 import { ListArtifacts } from '../../wire/daemon-calls.ts'
-import { artifactFile } from '../artifact-file.ts'
+import { contentOf, openArtifact } from '../artifact-file.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { Name, RunId } from './bodies.ts'
@@ -38,8 +38,9 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
       '/get',
       async ({ query, caller }) => {
         const runId = target(daemon, caller, query.run_id)
-        const file = await artifactFile(daemon.engine.stateDir(runId), runId, query.path)
-        return new Response(Bun.file(file), { headers: downloadHeaders(basename(file)) })
+        const artifact = await openArtifact(daemon.engine.stateDir(runId), runId, query.path)
+        const headers = { ...downloadHeaders(artifact.name), 'content-length': `${artifact.bytes}` }
+        return new Response(streamOf(contentOf(artifact)), { headers })
       },
       {
         access: READ,

@@ -28,6 +28,7 @@ import {
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withGrace } from './grace.ts'
+import { holdFiles } from './held-files.ts'
 import { type Copy, type Found, type Hold, type Ledger, SETTLE_MS, UnknownWrite } from './ledger.ts'
 import { watchTraffic } from './traffic.ts'
 
@@ -227,25 +228,21 @@ async function perform(
       { ...hooks, ...more },
     )
   const traffic = watchTraffic()
+  const files = holdFiles()
   let before: AgentResult | null = null
-  const context = contextUntil(signal, { ...traffic.hooks, delivered: () => before })
+  const context = contextUntil(signal, { ...traffic.hooks, ...files.hooks, delivered: () => before })
   const place = agent.agent
   const send = async () =>
-    recordable(
-      await withGrace(
-        called(() => handler.run(entry, context)),
-        signal,
-      ),
-      place,
-    )
+    recordable(await withGrace(files.during(called(() => handler.run(entry, context))), signal), place)
   const mask = (result: AgentResult) => around.mask(result)
   if (effect !== 'once') return mask(await send())
   const find = async () => {
+    const files = holdFiles()
     const over = AbortSignal.timeout(ASK_MS)
     const asking = AbortSignal.any([stopped, over])
     try {
       const found = await withGrace(
-        called(() => handler.find!(entry, contextUntil(asking, {}))),
+        files.during(called(() => handler.find!(entry, contextUntil(asking, files.hooks)))),
         asking,
         FIND_GRACE_MS,
       )

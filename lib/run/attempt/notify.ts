@@ -13,6 +13,7 @@ import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { idempotencyKey } from './execute.ts'
 import { withGrace } from './grace.ts'
+import { holdFiles } from './held-files.ts'
 import { watchTraffic } from './traffic.ts'
 
 interface Payload {
@@ -159,6 +160,7 @@ export class Messenger {
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = parse<Payload>(row.payload)!
     const traffic = watchTraffic()
+    const files = holdFiles()
     let mayBeSent = false
     try {
       const place = this.#parts.place(row)
@@ -178,9 +180,9 @@ export class Messenger {
       const context = this.#parts.context(
         place,
         { agent, definition, settings, effect, key, signal },
-        { event, ...traffic.hooks },
+        { event, ...traffic.hooks, ...files.hooks },
       )
-      await withGrace((async () => handler.run(entry, context))(), signal, GRACE_MS)
+      await withGrace(files.during((async () => handler.run(entry, context))()), signal, GRACE_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
       // The run may have been deleted in the meantime. Then there is nothing to record.

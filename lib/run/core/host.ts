@@ -1,5 +1,6 @@
 // What the engine needs from the daemon around it: agents with their settings, contexts to call them with, and secrets.
 
+import type { FileHandle } from 'node:fs/promises'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
 import type { Effect } from '../../agent/effect.ts'
@@ -60,6 +61,8 @@ export interface ContextHooks {
   wrote?: (file: FileRecord) => void
   /** Called before each request and each process, with whether it may change something outside. */
   sends?: (mayWrite: boolean) => void
+  /** Called for each file that the agent reads; whoever gets the handle closes it when the call has ended. */
+  holds?: (handle: FileHandle) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
   /** What the vendor knows the entry by, kept in the database. */

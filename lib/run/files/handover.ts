@@ -2,17 +2,19 @@
 // file work, done before the change that records it: nothing here uses the database, and nothing blocks the event loop.
 
 import { constants } from 'node:fs'
-import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve, sep } from 'node:path'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
-import { kindOf, makeDurable, makeFolders, type Obstacle } from '../../agent/folders.ts'
+import { kindOf, makeDurable, makeFolders, moveInto, type Obstacle, openFolder } from '../../agent/folders.ts'
 import {
   type Digest,
   digestNow,
   digestOf,
   headOf,
   openPlain,
+  openReal,
+  pathOf,
   slicesFrom,
   writeUnsynced,
   writeWhole,
@@ -160,10 +162,10 @@ async function withFile<T>(
 ): Promise<T> {
   let handle: FileHandle | null = null
   try {
-    const { path, ofRun } = await locate(origin, output.path)
+    const { path, real, ofRun } = await locate(origin, output.path)
     // Checked before it is opened, because opening a device can have effects.
     refuseSpecial(await lstat(path), output.path)
-    handle = await openPlain(path)
+    handle = await (real === null ? openPlain(path) : openReal(real))
     const stats = await handle.stat()
     refuseSpecial(stats, output.path)
     return await use({ path, handle, bytes: stats.size, executable: (stats.mode & 0o111) !== 0, ofRun })
@@ -201,9 +203,10 @@ function about(output: Delivery, error: unknown): unknown {
 
 /**
  * Finds a file among the run's own files, those of a run of its tree, or in its workspace. Other places are allowed
- * only in runs that were started on this machine from a path. A link on the way must not lead outside.
+ * only in runs that were started on this machine from a path. A link on the way must not lead outside; `real` is the
+ * path without links where that matters.
  */
-async function locate(origin: Origin, path: string): Promise<{ path: string; ofRun: boolean }> {
+async function locate(origin: Origin, path: string): Promise<{ path: string; real: string | null; ofRun: boolean }> {
   const refused = new CadreError('invalid_request', `${path} lies outside the run's files and its workspace`)
   const own = path.startsWith('files/')
   const full = own ? resolve(origin.stateDir, path) : resolve(origin.workspace, path)
@@ -211,11 +214,10 @@ async function locate(origin: Origin, path: string): Promise<{ path: string; ofR
   const free = !base && origin.fromPath
   const room = base ?? origin.workspace
   if (path.includes('\0') || (!free && !full.startsWith(room + sep))) throw refused
-  if (!free) {
-    const [real, realRoom] = await Promise.all([realpath(dirname(full)), realpath(room)])
-    if (real !== realRoom && !real.startsWith(realRoom + sep)) throw refused
-  }
-  return { path: full, ofRun: base !== null }
+  if (free) return { path: full, real: null, ofRun: false }
+  const [real, realRoom] = await Promise.all([realpath(dirname(full)), realpath(room)])
+  if (real !== realRoom && !real.startsWith(realRoom + sep)) throw refused
+  return { path: full, real: join(real, basename(full)), ofRun: base !== null }
 }
 
 /** The `files` folder that contains `full`, if it belongs to a run of the same tree. */
@@ -238,7 +240,7 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
   const { target, temporary, path, into, small } = place
   try {
     const bytes = small && (await headOf(source.handle, source.bytes))
-    const isLink = source.ofRun && (await linked(source.path, temporary))
+    const isLink = source.ofRun && (await linked(source, temporary))
     let digest: Digest
     if (bytes) {
       if (!isLink) await writeUnsynced(temporary, bytes)
@@ -249,7 +251,7 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
       await source.handle.sync()
     } else digest = await copy(source, temporary)
     failpoint()
-    await rename(temporary, target)
+    await moveInto(into.stateDir, path, temporary, obstacle => inTheWay(obstacle, into.phase))
     failpoint()
     if (bytes) into.small!({ path, bytes })
     return digest
@@ -264,10 +266,14 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
 }
 
 /** Makes a hard link. False where none can be made: another file system, too many links (ext4: 65,000), no support. */
-async function linked(source: string, temporary: string): Promise<boolean> {
+async function linked({ path, handle }: Source, temporary: string): Promise<boolean> {
   try {
-    await link(source, temporary)
-    return true
+    await link(path, temporary)
+    // Commands of another run of the tree may have put another file there since it was opened.
+    const [made, opened] = await Promise.all([lstat(temporary), handle.stat()])
+    if (made.ino === opened.ino && made.dev === opened.dev) return true
+    await rm(temporary)
+    return false
   } catch (error) {
     if (NO_LINK.has((error as NodeJS.ErrnoException).code)) return false
     throw error
@@ -279,7 +285,7 @@ const NO_LINK = new Set<string | undefined>(['EXDEV', 'EMLINK', 'EPERM', 'ENOTSU
 /** Copies the file and syncs the copy, which shares its blocks with the original where the file system can do that. */
 async function copy(source: Source, temporary: string): Promise<Digest> {
   const shared = await copyFile(
-    source.path,
+    pathOf(source.handle) ?? source.path,
     temporary,
     constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE,
   ).then(
@@ -319,8 +325,9 @@ export async function dropStale(stateDir: string, phase: string, keep: ReadonlyS
   const found = await lstat(root).catch(missing)
   if (!found) return
   if (!found.isDirectory()) return void (await rm(root, { force: true }))
-  for (const name of (await readdir(root).catch(missing)) ?? []) {
-    if (!keep.has(name)) await rm(join(root, name), { recursive: true, force: true })
+  using folder = openFolder(stateDir, ['files', phase], obstacle => inTheWay(obstacle, phase))
+  for (const name of await readdir(folder.at('.'))) {
+    if (!keep.has(name)) await rm(folder.at(name), { recursive: true, force: true })
     failpoint()
   }
 }
@@ -345,7 +352,7 @@ export async function writeItems(
   try {
     const { bytes, sha256 } = await writeWhole(temporary, joined(chunks))
     failpoint()
-    await rename(temporary, join(stateDir, path))
+    await moveInto(stateDir, path, temporary, obstacle => inTheWay(obstacle, phase))
     failpoint()
     await makeDurable(folders)
     return { name: ITEMS, path, bytes, sha256 }

@@ -2,11 +2,11 @@
 // power cut, and files are synced some time after they were written, so that nothing is stored twice for long.
 
 import type { Database } from 'bun:sqlite'
-import { rename, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import { type SmallFile, temporaryIn } from '../../agent/files.ts'
-import { foldersOn, makeDurable, makeFolders } from '../../agent/folders.ts'
+import { foldersOn, makeDurable, makeFolders, moveInto, type Obstacle } from '../../agent/folders.ts'
 import { headOf, openPlain, writeUnsynced } from '../../agent/hashed-file.ts'
 import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
@@ -76,12 +76,13 @@ async function isThere(path: string, bytes: Uint8Array): Promise<boolean> {
 }
 
 async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promise<void> {
+  const refuse = ({ path: at, kind }: Obstacle) => new Error(`${at} is ${kind}`)
   const temporary = temporaryIn(stateDir)
   try {
-    await makeFolders(stateDir, path.split('/').slice(0, -1), ({ path: at, kind }) => new Error(`${at} is ${kind}`))
+    await makeFolders(stateDir, path.split('/').slice(0, -1), refuse)
     await writeUnsynced(temporary, bytes)
     failpoint()
-    await rename(temporary, join(stateDir, path))
+    await moveInto(stateDir, path, temporary, refuse)
     failpoint()
   } catch (error) {
     await rm(temporary, { force: true })
