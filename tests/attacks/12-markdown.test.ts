@@ -5,6 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseMarkdown, printMarkdown } from '../../lib/vendors/markdown/markdown.ts'
 import { markdownToChat, markdownToHtml } from '../../lib/vendors/markdown/render.ts'
+import { parseXml } from '../../lib/vendors/s3/xml.ts'
 import {
   type AdfNode,
   adfToMarkdown,
@@ -82,6 +83,7 @@ const STORAGE: Record<string, Make> = {
   brackets: filled('['),
   backticks: length =>
     `<code>${Array.from({ length: Math.sqrt(2 * length) }, (_, at) => '`'.repeat(at)).join(' ')}</code>`,
+  'ends of few': length => '<b>'.repeat(length / 6) + '</i></b>'.repeat(length / 16),
   'ends of nothing': length => '<b>'.repeat(length / 6) + '</i>'.repeat(length / 8),
 }
 
@@ -152,6 +154,14 @@ describe('what a vendor sends is read in linear time', () => {
   test.each(Object.entries(STORAGE))('storage format: %s', (_, make) => expectLinear(make, s => storageToMarkdown(s)))
   test.each(Object.entries(ADF))('ADF: %s', (_, make) => expectLinear(make, adfToMarkdown))
 })
+
+test.each(
+  Object.entries({
+    elements: filled('<a>'),
+    'elements without ends': (length: number) => '<a>'.repeat(length / 6) + '</b>'.repeat(length / 8),
+    texts: filled('<a>x&amp;</a>y'),
+  }),
+)('XML of a store is read in linear time: %s', (_, make) => expectLinear(length => make(8 * length), parseXml))
 
 test('a chat is told each character once, and each line of a quote is marked once', () => {
   let told = 0

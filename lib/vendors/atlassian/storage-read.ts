@@ -40,10 +40,10 @@ export async function storageToMarkdown(
   storage: string,
   names: ReadonlyMap<string, string> = new Map(),
 ): Promise<string> {
-  const { Parser } = await import('htmlparser2')
+  const { BoundedParser } = await import('../../bounded-parser.ts')
   const root = made('')
   const open = [root]
-  const parser = new Parser(
+  const parser = new BoundedParser(
     {
       onopentag(name, attributes) {
         const parent = open.at(-1)!

@@ -1,6 +1,6 @@
 // The XML of S3: elements with texts, without attributes that matter.
 
-import { Parser } from 'htmlparser2'
+import { BoundedParser } from '../../bounded-parser.ts'
 
 export interface Element {
   name: string
@@ -12,7 +12,7 @@ export interface Element {
 export function parseXml(xml: string): Element | null {
   const root: Element = { name: '', text: '', children: [] }
   const open = [root]
-  const parser = new Parser(
+  const parser = new BoundedParser(
     {
       onopentagname(name) {
         const element: Element = { name, text: '', children: [] }
