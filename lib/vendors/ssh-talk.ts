@@ -113,10 +113,11 @@ export function talkOf(
 function wordsOf() {
   const nonce = crypto.randomUUID().replaceAll('-', '')
   const [a = 0, b = 0, c = 0, d = 0] = crypto.getRandomValues(new Uint32Array(4)).map(number => number >>> 4)
-  const whole = `cadre-whole-${nonce}`
+  // A comment, for a shell that was forced to read its stdin instead.
+  const whole = `#cadre-whole-${nonce}`
   const command = [
     `echo "cadre-ready-$((${a}+${b}))-${nonce}"; CADRE_SCRIPT=$(cat)`,
-    `case $CADRE_SCRIPT in *${whole}) (eval "\${CADRE_SCRIPT%${whole}}") </dev/null`,
+    `case $CADRE_SCRIPT in *"${whole}") (eval "\${CADRE_SCRIPT%${whole}}") </dev/null`,
     `CADRE_CODE=$?; echo "cadre-ended-$((${c}+${d}))-${nonce}:$CADRE_CODE"; exit $CADRE_CODE`,
     'esac',
   ]

@@ -153,6 +153,17 @@ describe.each(databases)('%s', (provider, at) => {
       const rows = await at.sql(`SELECT doc FROM ${table} WHERE n IN (9, 10) ORDER BY n`)
       expect(rows.map(({ doc }) => (typeof doc === 'string' ? JSON.parse(doc) : doc))).toEqual([[8], [10]])
       await refused(execute(at, `INSERT INTO ${table} VALUES (8, :list, NULL)`, { params: { list: [8] } }))
+      await at.sql(`CREATE UNIQUE INDEX ${table}_n ON ${table} (n)`)
+      const again = provider === 'mysql' ? 'ON DUPLICATE KEY UPDATE' : 'ON CONFLICT (n) DO UPDATE SET'
+      const insert = `INSERT INTO ${table} (n, doc) VALUES (9, :a) ${again}`
+      await execute(at, `${insert} doc = :b, s = :s`, { params: { a: [1], b: [2], s: 'x' } })
+      await execute(at, `${insert} s = :s, doc = :b`, { params: { a: [1], b: [3], s: 'x' } })
+      const [row] = await at.sql(`SELECT doc FROM ${table} WHERE n = 9`)
+      expect(typeof row!.doc === 'string' ? JSON.parse(row!.doc) : row!.doc).toEqual([3])
+      await refused(execute(at, `${insert} s = :b`, { params: { a: [1], b: [3] } }))
+      // The column of another table may have another type.
+      const other = `UPDATE ${table} SET other.doc = :list`
+      await refused(execute(at, other, { params: { list: [1] } }))
     })
   }
 })

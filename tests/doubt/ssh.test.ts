@@ -162,6 +162,17 @@ describe.skipIf(!isThere)(`a command that runs once${isThere ? '' : ' (skipped: 
     }
   })
 
+  test('needs no answer of a forced shell that reads its stdin, if it may run twice', async () => {
+    const host = await startSshd({ forced: 'sh' })
+    try {
+      const more = { effect: 'idempotent', env: { WORD: 'hello' } }
+      expect(stdoutOf(await run(host.settings, 'echo "$WORD"', more))).toBe('hello\n')
+      expect(await failureOf(run(host.settings, 'false', more))).toMatchObject({ code: 'exit', sent: 'no' })
+    } finally {
+      await host.stop()
+    }
+  })
+
   test.each(['once', 'idempotent'])('with effect %s prints exactly what it prints', async effect => {
     const more = { effect, env: { WORD: 'wörd' } }
     const of = async (script: string) => stdoutOf(await run(server!.settings, script, more))

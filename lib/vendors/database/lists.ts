@@ -81,11 +81,19 @@ function assigned(tokens: readonly Token[], at: number): Column | null {
   const column = nameOf(tokens[at - 2])
   const [first = '', verb] = [wordAt(tokens, 0), tableAfter(tokens, ['update', 'into'])]
   if (column === null || !verb || !/^(update|insert|replace|with)$/.test(first)) return null
-  // A qualified name has its table in front of it.
   let before = at - 3
-  while (tokens[before]?.text === '.') before -= 2
-  const isSet = wordAt(tokens, before) === 'set' || (tokens[before]?.text === ',' && isInSet(tokens, before))
+  if (tokens[before]?.text === '.') {
+    // The name has its table in front of it, which may be another one in a join.
+    if (nameOf(tokens[before - 1]) !== verb.table.at(-1)) return null
+    before -= 2
+  }
+  const isSet = isSetAt(tokens, before) || (tokens[before]?.text === ',' && isInSet(tokens, before))
   return isSet ? { table: verb.table, column } : null
+}
+
+/** Whether a word begins assignments: SET, or UPDATE of ON DUPLICATE KEY UPDATE. */
+function isSetAt(tokens: readonly Token[], at: number): boolean {
+  return wordAt(tokens, at) === 'set' || (wordAt(tokens, at) === 'update' && wordAt(tokens, at - 1) === 'key')
 }
 
 /** Whether the clause that a comma stands in is SET. */
@@ -95,9 +103,8 @@ function isInSet(tokens: readonly Token[], at: number): boolean {
     if (text === ')') depth++
     else if (text === '(' && depth-- === 0) return false
     else if (depth === 0 && kind === 'word') {
-      const word = text.toLowerCase()
-      if (word === 'set' || (word === 'update' && wordAt(tokens, place - 1) === 'key')) return true
-      if (/^(where|from|select|values|having|by|on)$/.test(word)) return false
+      if (isSetAt(tokens, place)) return true
+      if (/^(where|from|select|values|having|by|on)$/i.test(text)) return false
     }
   }
   return false
