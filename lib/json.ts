@@ -18,35 +18,23 @@ const DEEPEST = 200
  * Describes the first part of `value` that JSON cannot express (`data.when is a Date`), or returns null. `undefined`
  * counts as absent.
  */
-export function notJson(value: unknown, place: string, above: ReadonlySet<unknown> = new Set()): string | null {
+export function notJson(value: unknown, place: string, above: Set<unknown> = new Set()): string | null {
   if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return null
   if (typeof value === 'number') return Number.isFinite(value) ? null : `${place} is ${value}`
   if (typeof value !== 'object') return `${place} is a ${typeof value}`
   if (above.has(value)) return `${place} contains itself`
   if (above.size >= DEEPEST) return `${place.slice(0, 80)}… is nested more than ${DEEPEST} deep`
-  const inside = new Set(above).add(value)
-  if (Array.isArray(value))
-    return first(
-      value.map((item, index) => [`${place}[${index}]`, item]),
-      inside,
-    )
+  const isList = Array.isArray(value)
   const prototype = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null)
+  if (!isList && prototype !== Object.prototype && prototype !== null)
     return `${place} is a ${prototype.constructor?.name ?? 'class'}`
-  return first(
-    Object.entries(value).map(([key, item]) => [`${place}.${key}`, item]),
-    inside,
-  )
-}
-
-function first(
-  parts: readonly (readonly [place: string, value: unknown])[],
-  above: ReadonlySet<unknown>,
-): string | null {
-  for (const [place, value] of parts) {
-    const problem = notJson(value, place, above)
+  // One set for all values: a copy for each of them would cost its depth.
+  above.add(value)
+  for (const [key, item] of isList ? value.entries() : Object.entries(value)) {
+    const problem = notJson(item, isList ? `${place}[${key}]` : `${place}.${key}`, above)
     if (problem) return problem
   }
+  above.delete(value)
   return null
 }
 
