@@ -10,8 +10,9 @@
 //                                                                        ends in .md, else plain text
 //
 // Scopes of the private app: crm.objects.contacts.read, .companies.read, .deals.read and `tickets`; to add notes also
-// crm.objects.contacts.write. `url` is the address that HubSpot returns, or else the record's address in the API. A
-// note ends with a line `cadre:<key>`, so that a note whose reply was lost can be found again.
+// crm.objects.contacts.write. `url` is the address that HubSpot returns, or else the record's address in the API.
+// What a repetition of add_note meets: HubSpot takes no key, but a note ends with a line `cadre:<key>`, and is looked for
+// among the notes of the record for 60 s. Unlike the search, these have no index that lags.
 // https://developers.hubspot.com/docs/api-reference/crm-contacts-v3/guide
 // https://developers.hubspot.com/docs/api-reference/search/guide
 // https://developers.hubspot.com/docs/api-reference/crm-notes-v3/guide
@@ -35,7 +36,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { markdownToHtml, nullable } from 'cadre/vendors'
+import { foundAmong, markdownToHtml, nullable } from 'cadre/vendors'
 
 const PAGE = 200
 /** Number of associations in a page. It equals the number of notes that one batch can read. */
@@ -235,6 +236,7 @@ export default agent({
       async find({ ref }, context) {
         const [object, id] = ref.split('/') as [ObjectName, string]
         const pages = pagesOf((after?: string) => associated(object, id, 'notes', after, context))
+        const found: AgentResult[] = []
         for await (const { items } of pages) {
           if (items.length === 0) continue
           const doing = `read the notes of ${ref}`
@@ -244,10 +246,10 @@ export default agent({
             body: { properties: ['hs_note_body'], inputs: items.map(id => ({ id })) },
             reply: Reply.notes,
           })
-          const mine = results.find(note => note.properties.hs_note_body?.includes(markOf(context)))
-          if (mine) return noted(ref, mine, context)
+          const mine = results.filter(note => note.properties.hs_note_body?.includes(markOf(context)))
+          found.push(...mine.map(note => noted(ref, note, context)))
         }
-        return null
+        return foundAmong(found)
       },
     },
   },

@@ -9,7 +9,8 @@
 // base_branch is taken from the phase, the setting or the HEAD of the remote, in this order, and is `main` otherwise.
 // branch is the branch that is checked out, or a new one named after the run if the base branch is checked out; it
 // stays checked out. An open pull request for the branch gets the new commits and keeps its title and text. Nothing is
-// force-pushed.
+// force-pushed. A repetition after a lost reply meets the commits of the branch and its open pull request, which is looked
+// for in a list for 60 s; GitHub refuses a second one for the branch, and then the open one is the result.
 //
 // GitHub: reviewers are logins, or org/team. The token needs write access to `contents` and `pull requests`, and to
 // `issues` for labels.
@@ -214,9 +215,21 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
   }
   const title = entry.title ?? (await tree.git(['log', '--max-count=1', '--format=%s']))
   const body = entry.body ?? `Opened by run ${context.run.id}, phase ${context.phase.name}.`
-  const opened = pull ?? (await host.open(tree, { title, body, draft: entry.draft ?? host.draft }))
+  const opened = pull ?? (await openOnce(tree, { title, body, draft: entry.draft ?? host.draft }, host))
   await complete(opened, tree, host, context)
   return resultOf(opened, tree.branch, commit, pull ? 'updated' : 'opened')
+}
+
+/** Opens a pull request. A host refuses the second one for a branch: then it is the one of an earlier attempt. */
+async function openOnce(tree: Worktree, pull: Parameters<CodeHost['open']>[1], host: CodeHost): Promise<PullRequest> {
+  try {
+    return await host.open(tree, pull)
+  } catch (error) {
+    const isRefused = error instanceof AgentError && ['rejected', 'conflict'].includes(error.code)
+    const there = isRefused ? await host.find(tree) : null
+    if (there) return there
+    throw error
+  }
 }
 
 /**

@@ -6,7 +6,8 @@
 // An unexpected status (default: anything outside 200–299) fails the phase and writes nothing. The body is streamed
 // unchanged to files/<phase>/<name>. `data` has status, bytes, content_type, etag, and `json` up to 256 KiB. The effect
 // follows from the method (GET, HEAD and OPTIONS read, PUT and DELETE idempotent, the rest once) unless `effect` is given. A
-// `once` request has an Idempotency-Key header that is the same in all attempts. `timeout` (60s) limits the wait for a
+// `once` request has an Idempotency-Key header that is the same in all attempts. Whether the server keeps it is not known,
+// and nothing can be looked for, so after a lost reply a person decides. `timeout` (60s) limits the wait for a
 // reply and for each further part of it. While a large file is sent, it starts anew with each part that the server
 // accepts. The agent has no settings: put credentials into `headers`, from a `secret` input.
 // https://www.rfc-editor.org/rfc/rfc9110#name-methods

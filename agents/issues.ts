@@ -22,9 +22,11 @@
 // write:jira-work, and read:jira-user for `doctor`. Permissions: Browse Projects, Create, Edit and Transition Issues, Add
 // Comments, Create Attachments.
 //
-// Comments, transitions and created issues contain the idempotency key where readers do not see it, so that a write
-// whose reply was lost can be found again. A file that an issue already has, with the same name and content, is not
-// attached again. Comments are public unless `public: false` makes them internal notes of Jira Service Management.
+// What a repetition after a lost reply meets. Jira takes no identity of ours, so it is asked for what was written, for 60 s,
+// and only then is it sent again. add_comment: the idempotency key in a property of the comment. transition: the status,
+// and the key in the history. create_issue: the key in a property of the issue, in a search, which may lag by seconds, and
+// at the newest numbers of the project, which do not. add_attachment: a newer file of the same name and content; one that
+// the issue had before is not attached again. update_issue, update_fields: the same values. Comments are public unless `public: false` makes them internal notes of Jira Service Management.
 //
 // Its calls, all below /rest/api/3, are in lib/vendors/atlassian/jira-….ts:
 //   GET  issue/{key}              before and after most others; with the changelog, to find a transition again
@@ -62,6 +64,7 @@ import {
   AtlassianSettings,
   adfToMarkdown,
   apiAddress,
+  foundAmong,
   type IssueDraft,
   jira,
   keysById,
@@ -221,12 +224,15 @@ export default agent({
       },
       async find({ ref }, context) {
         const found = await jira.commented(ref, context)
-        return found && jira.commentResult(await jira.getIssue(ref, context), found.id, await jira.webAddress(context))
+        if (found.length === 0) return null
+        const issue = await jira.getIssue(ref, context)
+        const web = await jira.webAddress(context)
+        return foundAmong(found.map(({ id }) => jira.commentResult(issue, id, web)))
       },
     },
     add_attachment: {
       direction: 'target',
-      effect: 'idempotent',
+      effect: 'once',
       description: 'Attaches a file to an issue, unless the issue already has it with the same name and content.',
       entry: entryOf({
         ref: Key,
@@ -236,14 +242,17 @@ export default agent({
       data: jira.AttachmentData,
       async run({ ref, file: path, filename = basename(path) }, context) {
         const file = await context.read(path)
+        const issue = await beforehand(() => jira.withAttachments(ref, context))
+        const web = await beforehand(() => jira.webAddress(context))
+        const { id, isNew } = await jira.attach(issue, { file, filename }, context)
+        return attachmentResult(issue, { id, filename, size: file.size, isNew }, web)
+      },
+      async find({ ref, file: path, filename = basename(path) }, context) {
+        const file = await context.read(path)
         const issue = await jira.withAttachments(ref, context)
-        const brief = jira.briefOf(issue, await jira.webAddress(context))
-        const { id, isNew } = await jira.attach(issue, file, filename, context)
-        return {
-          text: `${brief.key} ${isNew ? 'has the new attachment' : 'had the attachment already:'} ${filename}`,
-          data: { ...brief, attachment_id: id, filename, size: file.size },
-          external: { id, url: brief.url },
-        }
+        const web = await jira.webAddress(context)
+        const ids = await jira.attached(issue, { file, filename }, context)
+        return foundAmong(ids.map(id => attachmentResult(issue, { id, filename, size: file.size, isNew: true }, web)))
       },
     },
     transition: {
@@ -265,7 +274,7 @@ export default agent({
       },
       async find(entry, context) {
         if (!(await jira.moved(entry.ref, await wordOf(context, entry.to, entry.file), context))) return null
-        if (entry.comment !== undefined && !(await jira.commented(entry.ref, context))) return null
+        if (entry.comment !== undefined && (await jira.commented(entry.ref, context)).length === 0) return null
         return jira.moveResult(await jira.readWritten(entry.ref, context), await jira.webAddress(context))
       },
     },
@@ -339,6 +348,20 @@ export default agent({
   },
 })
 
+function attachmentResult(
+  issue: jira.Issue,
+  { isNew, ...made }: { id: string; filename: string; size: number; isNew: boolean },
+  web: string,
+): AgentResult {
+  const { id, filename, size } = made
+  const brief = jira.briefOf(issue, web)
+  return {
+    text: `${brief.key} ${isNew ? 'has the new attachment' : 'had the attachment already:'} ${filename}`,
+    data: { ...brief, attachment_id: id, filename, size },
+    external: { id, url: brief.url },
+  }
+}
+
 async function addComment(
   ref: string,
   document: AdfNode,
@@ -356,7 +379,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
   const issue = await beforehand(() => jira.getIssue(ref, context))
   const web = await beforehand(() => jira.webAddress(context))
   if (!before || !(await beforehand(() => jira.moved(ref, to, context)))) await jira.move(issue, to, context)
-  if (comment !== undefined && !(before && (await jira.commented(ref, context)))) {
+  if (comment !== undefined && !(before && (await jira.commented(ref, context)).length > 0)) {
     await jira.comment(ref, await markdownToAdf(comment), context)
   }
   return jira.moveResult(await jira.readWritten(ref, context), web)

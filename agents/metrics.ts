@@ -9,9 +9,9 @@
 //   post_event     target_entries: [{ name, file }]                       JSON: { title, text, tags?, alert_type?, … }
 //
 // Permissions of the application key: timeseries_query, monitors_read and events_read. An event is posted with the API
-// key. Datadog also answers 403 to a wrong key. An event has the tag `cadre_key:<key>`, so that an event whose reply
-// was lost can be found again. Datadog accepts events before it lists them: an event that is not found may still appear
-// later, so a person decides.
+// key. Datadog also answers 403 to a wrong key. An event has the tag `cadre_key:<key>`, by which a
+// repetition after a lost reply looks for it. Datadog accepts events before it lists them: after two minutes an event that
+// is not found may still appear later, so a person decides.
 // https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points
 // https://docs.datadoghq.com/api/latest/monitors/#get-all-monitors
 // https://docs.datadoghq.com/api/latest/events/
@@ -42,6 +42,7 @@ import {
   datadogApi,
   datadogApp,
   datadogSite,
+  foundAmong,
   isObject,
   lacking,
   nullable,
@@ -277,6 +278,7 @@ export default agent({
         const reply = await call('post an event', '/api/v1/events', options)
         return posted(reply.event, context)
       },
+      settles: '2m',
       async find(_, context) {
         const now = Date.now()
         const query = {
@@ -288,10 +290,11 @@ export default agent({
         const call = datadog(context)<{ events: PostedEvent[] }>
         const options = { query, scope: 'events_read', reply: Reply.postedEvents }
         const { events } = await call('look for the event', '/api/v1/events', options)
-        const mine = events.find(event => event.tags?.includes(tagOf(context)))
-        if (mine) return posted(mine, context)
+        const mine = events.filter(event => event.tags?.includes(tagOf(context)))
+        if (mine.length > 0) return foundAmong(mine.map(event => posted(event, context)))
         throw new AgentError(`[${context.place}] the event is not listed yet, but Datadog may still list it later`, {
           code: 'unknown',
+          retryable: true,
         })
       },
     },

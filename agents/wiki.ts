@@ -19,9 +19,10 @@
 // names of mentioned people, read:attachment:confluence and write:attachment:confluence for attachments, and
 // read:confluence-user for `doctor`. Permissions: the account must see the space and be allowed to add pages to it.
 //
-// A created page ends with an invisible anchor that contains the idempotency key; updated pages and attachments have the
-// key in the comment of their version. A write whose reply was lost can therefore be found again. Titles are unique in a
-// space, and names of attachments on a page.
+// What a repetition after a lost reply meets. create_page: titles are unique in a space, so Confluence refuses a second
+// page, and the one that ends with an invisible anchor with the idempotency key is the result. update_page and
+// add_attachment: the key in the comment of the version, so that there is no second one; the name of an attachment is
+// unique on its page.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
 import { basename } from 'node:path'
@@ -158,6 +159,7 @@ export default agent({
         const page = await confluence.createPage({ space: ref, title, parent: under, value }, context)
         return resultOf(page, `created page ${page.id}: ${title}`, context)
       },
+      sees: 'at once',
       async find({ ref, title }, context) {
         const page = await confluence.createdPage(ref, title, context)
         return page && resultOf(page, `created page ${page.id}: ${title}`, context)

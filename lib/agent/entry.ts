@@ -2,7 +2,7 @@
 
 import type { TProperties } from 'typebox'
 import { Type } from '../type.ts'
-import type { AgentContext } from './agent-context.ts'
+import type { AgentContext, AgentResult } from './agent-context.ts'
 import { AgentError, withSent } from './agent-error.ts'
 
 export const EntryName = Type.String({
@@ -72,4 +72,9 @@ export async function wordOf(
   file: string | undefined,
 ): Promise<string> {
   return given === undefined ? (await readText(context, file ?? '', 1_000)).trim() : `${given}`
+}
+
+/** What `find` returns for what it has found: null, the one result, or all of them. */
+export function foundAmong(results: readonly AgentResult[]): AgentResult | AgentResult[] | null {
+  return results.length > 1 ? [...results] : (results[0] ?? null)
 }

@@ -8,6 +8,8 @@ import { problems } from '../schema.ts'
 /** The result, if its `data` is what the handler declares, if it declares any. Throws otherwise. */
 export function asDeclared<R extends AgentResult | null>({ data: declared }: Pick<Handler, 'data'>, result: R): R {
   if (!declared || !result) return result
+  // `find` may return a list of all that carry the mark of an entry.
+  if (Array.isArray(result)) return result.map(each => asDeclared({ data: declared }, each)) as never
   const [wrong] = problems(closed(declared), result.data ?? {})
   if (wrong)
     throw new Error(`a result has another form than the \`data\` that is declared: data${wrong.path} ${wrong.message}`)

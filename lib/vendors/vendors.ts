@@ -3,7 +3,7 @@
 export { isLoopback } from '../agent/address.ts'
 export { withMessage, withSent } from '../agent/agent-error.ts'
 export { chosenChannels, messageFields, standardMessage } from '../agent/channel-message.ts'
-export { wordOf } from '../agent/entry.ts'
+export { foundAmong, wordOf } from '../agent/entry.ts'
 export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
 export { quoted } from '../agent/reply.ts'

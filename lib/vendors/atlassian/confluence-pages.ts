@@ -8,6 +8,7 @@ import { AgentError } from '../../agent/agent-error.ts'
 import type { Diagnosis } from '../../agent/define.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { lacking } from '../../agent/json-api.ts'
+import { pauseToRetry } from '../../agent/retries.ts'
 import type { JsonObject } from '../../json.ts'
 import { Reply } from './confluence-replies.ts'
 import { type AtlassianContext, atlassian, siteOf } from './site.ts'
@@ -18,6 +19,8 @@ export const READ = 'see the page (read:page:confluence)'
 const WRITE = 'add and edit pages of the space (write:page:confluence)'
 const TAKEN = 'titles are unique in a space: choose another title, or change the existing page with update_page'
 const PAGES = '/wiki/api/v2/pages'
+/** Milliseconds before each look for a page whose title is taken: a list may show it later. */
+const LOOKS = [0, 1_000, 3_000]
 
 export interface Links {
   webui?: string
@@ -98,7 +101,10 @@ function markOf({ key }: AtlassianContext): string {
   return `<p><ac:structured-macro ac:name="anchor"><ac:parameter ac:name="">cadre-${key}</ac:parameter></ac:structured-macro></p>`
 }
 
-/** Creates a page with this content in storage format. */
+/**
+ * Creates a page with this content in storage format. Confluence refuses a second page of the title, so the page of an
+ * earlier attempt is the answer to its refusal.
+ */
 export async function createPage(
   { space, title, parent, value }: { space: string; title: string; parent: string | undefined; value: string },
   context: AtlassianContext,
@@ -116,18 +122,45 @@ export async function createPage(
     404: `check that the account may add pages to ${space}${parent === undefined ? '' : `, and that page ${parent} exists`}`,
   }
   const options = { method: 'POST', body, scope: WRITE, hints, reply: Reply.page }
-  return await confluence(context)<Page>(`create page "${title}" in ${space}`, PAGES, options)
+  const call = confluence(context)
+  try {
+    return await call<Page>(`create page "${title}" in ${space}`, PAGES, options)
+  } catch (error) {
+    if (!(error instanceof AgentError) || !['rejected', 'conflict'].includes(error.code)) throw error
+    for (const wait of /title/i.test(error.message) ? LOOKS : [0]) {
+      await pauseToRetry(wait, context.signal)
+      const found = await titled(body.spaceId, { space, title }, context)
+      const made = marked(found, context)
+      if (made) return made
+      if (found.results.length > 0) break
+    }
+    throw error
+  }
 }
 
 /** The page that this entry created, or null. */
 export async function createdPage(space: string, title: string, context: AtlassianContext): Promise<Page | null> {
-  const query = { 'space-id': await spaceId(space, context), title, status: 'current', 'body-format': 'storage' }
+  return marked(await titled(await spaceId(space, context), { space, title }, context), context)
+}
+
+interface Pages {
+  results: Page[]
+  _links?: Links
+}
+
+/** The page of this title, in a list of at most one. */
+function titled(
+  spaceId: string,
+  { space, title }: { space: string; title: string },
+  context: AtlassianContext,
+): Promise<Pages> {
+  const query = { 'space-id': spaceId, title, status: 'current', 'body-format': 'storage' }
   const options = { query, scope: READ, reply: Reply.pages }
-  const { results, _links } = await confluence(context)<{ results: Page[]; _links?: Links }>(
-    `look for page "${title}" in ${space}`,
-    PAGES,
-    options,
-  )
+  return confluence(context)<Pages>(`look for page "${title}" in ${space}`, PAGES, options)
+}
+
+/** The page with the mark of this entry. */
+function marked({ results, _links }: Pages, context: AtlassianContext): Page | null {
   const page = results.find(({ body }) => body?.storage?.value.includes(context.key))
   if (!page) return null
   const base = _links?.base === undefined ? {} : { base: _links.base }

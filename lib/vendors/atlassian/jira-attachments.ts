@@ -1,7 +1,9 @@
 // The attachments of a Jira issue. Jira keeps no mark of ours on an attachment, so a file that the issue already has,
-// with the same name and content, is not attached again.
+// with the same name and content, is not attached again. What an entry has attached itself is newer than what the issue
+// had before.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-attachments/
 
+import { beforehand } from '../../agent/entry.ts'
 import { FileForm } from '../../agent/file-form.ts'
 import { type Attachment, digestOf, downloadAll, hasContent } from './attachments.ts'
 import { BROWSE, getIssue, type Issue, issuePath, type JiraAttachment, jira } from './jira-read.ts'
@@ -39,18 +41,38 @@ function attachmentsOf({ fields: { attachment = [] } }: Issue): Attachment[] {
     }))
 }
 
+interface Given {
+  file: Bun.BunFile
+  filename: string
+}
+
+/** The attachments of the issue that have the name and content of a file, oldest first. */
+async function* same(issue: Issue, { file, filename }: Given, context: AtlassianContext): AsyncGenerator<Attachment> {
+  const likely = attachmentsOf(issue).filter(each => each.filename === filename && each.size === file.size)
+  const sha256 = likely.length > 0 ? await digestOf(file.stream()) : ''
+  for (const each of likely) if (await hasContent(each, sha256, downloading(context))) yield each
+}
+
+/** What this entry has attached, oldest first. */
+export async function attached(issue: Issue, given: Given, context: AtlassianContext): Promise<string[]> {
+  const before = await context.identity()
+  if (before === null) return []
+  const made = await Array.fromAsync(same(issue, given, context), ({ id }) => id)
+  return made.filter(id => Number(id) > Number(before))
+}
+
 /** Attaches a file under this name unless the issue has it already. Returns the id of the attachment. */
 export async function attach(
   issue: Issue,
-  file: Bun.BunFile,
-  filename: string,
+  { file, filename }: Given,
   context: AtlassianContext,
 ): Promise<{ id: string; isNew: boolean }> {
-  const likely = attachmentsOf(issue).filter(each => each.filename === filename && each.size === file.size)
-  const sha256 = likely.length > 0 ? await digestOf(file.stream()) : ''
-  for (const each of likely) {
-    if (await hasContent(each, sha256, downloading(context))) return { id: each.id, isNew: false }
-  }
+  const there = await beforehand(async () => {
+    for await (const each of same(issue, { file, filename }, context)) return each
+    await context.identity(() => attachmentsOf(issue).at(-1)?.id ?? '0')
+    return null
+  })
+  if (there) return { id: there.id, isNew: false }
   const [attached] = await jira(context)<JiraAttachment[]>(
     `attach ${filename} to ${issue.key}`,
     issuePath(issue.key, '/attachments'),

@@ -32,16 +32,16 @@ export async function comment(
   return await jira(context)<Pick<JiraComment, 'id'>>(`comment on ${key}`, issuePath(key, '/comment'), options)
 }
 
-/** The comment that this entry wrote, or null. Only comments since the start of the run are searched. */
-export async function commented(key: string, context: AtlassianContext): Promise<{ id: string } | null> {
+/** The comments with the mark of this entry. Only comments since the start of the run are searched. */
+export async function commented(key: string, context: AtlassianContext): Promise<{ id: string }[]> {
+  const found: { id: string }[] = []
   const page = (start = 0) => commentsPage(key, start, '-created', context)
   for await (const { items } of pagesOf(page)) {
     const recent = items.filter(({ created }) => !(Date.parse(created) < startOf(context) - DAY))
-    const mine = recent.length > 0 ? await markedAmong(recent, key, context) : undefined
-    if (mine) return mine
-    if (recent.length < items.length) return null
+    if (recent.length > 0) found.push(...(await markedAmong(recent, key, context)))
+    if (recent.length < items.length) break
   }
-  return null
+  return found
 }
 
 interface WithProperties {
@@ -49,7 +49,7 @@ interface WithProperties {
   properties?: { key: string; value?: { key?: string } | null }[]
 }
 
-/** The comment with this entry's mark. Lists of comments leave properties out, so they are read by id. */
+/** The comments with this entry's mark. Lists of comments leave properties out, so they are read by id. */
 async function markedAmong(comments: readonly JiraComment[], key: string, context: AtlassianContext) {
   const body = { ids: comments.map(({ id }) => Number(id)) }
   const options = { method: 'POST', query: { expand: 'properties' }, body, scope: BROWSE, reply: Reply.commentsById }
@@ -58,7 +58,7 @@ async function markedAmong(comments: readonly JiraComment[], key: string, contex
     '/rest/api/3/comment/list',
     options,
   )
-  return values.find(({ properties = [] }) =>
+  return values.filter(({ properties = [] }) =>
     properties.some(each => each.key === MARK && each.value?.key === context.key),
   )
 }

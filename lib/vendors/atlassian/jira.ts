@@ -1,6 +1,6 @@
 // The parts of Jira that the issues agent uses: reads, and writes that can be found again.
 
-export { attach, download, withAttachments } from './jira-attachments.ts'
+export { attach, attached, download, withAttachments } from './jira-attachments.ts'
 export { created } from './jira-created.ts'
 export {
   AttachmentData,

@@ -72,7 +72,7 @@ export const metrics: Contract = {
       ...post,
       files: { 'event.json': event },
       changes: { [POST]: [LOST] },
-      calls: [POST, LOOK],
+      calls: [POST, LOOK, LOOK, LOOK],
       state: 'awaiting_input',
     },
   ],
