@@ -23,6 +23,7 @@ const REASONS: Readonly<Record<string, string>> = {
   docker: 'needs Docker',
   release: 'tests/attacks/21-release.test.ts makes releases, and verifies one with these commands',
   service: 'tests/deploy/service.test.ts installs services where systemd runs',
+  move: 'tests/doubt/backup-home.test.ts moves a home that is known to a hub with these commands',
   completion: 'tests/daemon/completion.test.ts asks the shells themselves',
   migrations: 'writes migrations into the repository',
 }

@@ -17,7 +17,7 @@ import { databaseFile } from './home.ts'
 export interface Whereabouts {
   folder: string
   host: string
-  device: string
+  device: string | null
   machine: string | null
 }
 
@@ -44,6 +44,8 @@ export interface Copied {
 
 const PLACE = 'place'
 const COPIED = 'copied'
+/** The fact that a restore leaves: when its backup was made, and of which home. */
+export const RESTORED = 'restored'
 /** By how much the count of starts grows with a move: more than the home at the former place will be started. */
 const MOVE_STARTS = 1_000_000
 
@@ -56,7 +58,7 @@ const markFile = (home: string): string => join(home, 'place')
 export function settlePlace(db: Database, home: string, now: number): Copied | null {
   const store = new Store(db)
   const { facts, copies } = store
-  const found = findCopy(facts.get(PLACE), home, now)
+  const found = findCopy(facts, home, now)
   const mark = readMark(home)
   const next = draftMark(home)
   // Only one of the two is written when there was no mark before. Nothing is lost if the process ends in between.
@@ -67,6 +69,7 @@ export function settlePlace(db: Database, home: string, now: number): Copied | n
     countStart(facts)
     if (!found) return
     facts.set(COPIED, JSON.stringify(found))
+    facts.drop(RESTORED)
     copies.found(now)
     leaveHub(store)
   }).immediate()
@@ -131,16 +134,25 @@ export function copiedOf({ facts, copies }: Pick<Store, 'facts' | 'copies'>): (C
 
 /** What the next start will find. Nothing is written. */
 export function copyToBe({ facts }: Pick<Store, 'facts'>, home: string): Copied | null {
-  return findCopy(facts.get(PLACE), home, Date.now())
+  return findCopy(facts, home, Date.now())
 }
 
 /** A sentence for people. */
 export function copiedText({ why, from }: Copied): string {
-  const machine = from.machine === null ? '' : `, machine ${from.machine}`
-  return `this home was copied or moved: ${why}; it was ${from.folder} on ${from.host} (device ${from.device}${machine})`
+  const known = { device: from.device, machine: from.machine }
+  const numbers = Object.entries(known).flatMap(([name, value]) => (value === null ? [] : `${name} ${value}`))
+  const more = numbers.length === 0 ? '' : ` (${numbers.join(', ')})`
+  return `this home was copied or moved: ${why}; it was ${from.folder} on ${from.host}${more}`
 }
 
-function findCopy(recorded: string | null, home: string, at: number): Copied | null {
+function findCopy(facts: Store['facts'], home: string, at: number): Copied | null {
+  const [recorded, restored] = [facts.get(PLACE), facts.get(RESTORED)]
+  if (restored !== null) {
+    const { made_at, folder, host }: { made_at: number; folder: string; host: string } = JSON.parse(restored)
+    const { device = null, machine = null }: Partial<Place> = recorded === null ? {} : JSON.parse(recorded)
+    const why = `it was restored from the backup of ${new Date(made_at).toISOString()}`
+    return { at, why, from: { folder, host, device, machine } }
+  }
   // A new home, or one of a version that did not record its place.
   if (recorded === null) return null
   const was: Place = JSON.parse(recorded)

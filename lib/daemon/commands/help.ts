@@ -67,6 +67,8 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
     ['. --no-offer', 'dispatched runs no longer work in it'],
   ],
   'workspaces remove': [['site']],
+  backup: [['~/cadre-home.backup', 'it has credentials in it: keep it safe']],
+  restore: [['~/cadre-home.backup --home ~/.cadre']],
   home: [['moved']],
   'home moved': [['']],
   service: [['install'], ['status hub']],

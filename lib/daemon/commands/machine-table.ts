@@ -72,6 +72,20 @@ export function addMachineCommands(program: Command, act: Act): void {
     .description('say that the home was moved here: its hub then refuses the daemon at the former place')
     .action((_, command: Command) => act(async () => (await import('./home.ts')).moved(command.optsWithGlobals())))
 
+  program
+    .command('backup <file>')
+    .description('write the home with its runs, files, settings and keys to a new file, even while a daemon works')
+    .action((file: string, _, command: Command) =>
+      act(async () => (await import('./backup.ts')).backup(file, command.optsWithGlobals())),
+    )
+
+  program
+    .command('restore <file>')
+    .description('make a home of a backup, in an empty folder')
+    .action((file: string, _, command: Command) =>
+      act(async () => (await import('./backup.ts')).restore(file, command.optsWithGlobals())),
+    )
+
   const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
   const serviceCommands = () => import('./service.ts')
   const system = ['--system', 'a service of the system instead of yours'] as const
