@@ -43,7 +43,13 @@ const description = 'Tokens, tenancy, packages, dispatch, and the runs of all da
 export const hubApp = (hub: Hub) =>
   new Elysia(STRICT)
     .use(root(hub.log, { program: 'the hub' }))
-    .use(health(() => ({ version }), hub.store.trouble))
+    .use(
+      health(
+        () => ({ version }),
+        hub.store.trouble,
+        () => hub.memory.notice(),
+      ),
+    )
     .use(metrics(hub, version))
     .use(session(hub))
     .use(auth(hub))

@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<string, string>> = {
   move: 'tests/doubt/backup-home.test.ts moves a home that is known to a hub with these commands',
   completion: 'tests/daemon/completion.test.ts asks the shells themselves',
   migrations: 'writes migrations into the repository',
+  copy: 'tests/doubt has hubs on older copies of their databases',
 }
 
 /** A fence that begins so carries no word, because it is the first thing that a reader copies. */

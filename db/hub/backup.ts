@@ -28,8 +28,13 @@ export function backup(location: string, file: string): number {
 /**
  * Makes `file` the database at `location`. An existing database is replaced only with `replace`, and only if no process
  * has it open. A file that is not a valid database of a hub, or that belongs to a newer version, is refused.
+ * `revokeTokens` ends the tokens of people that count in it: one that was revoked since the copy would count again.
  */
-export async function restore(location: string, file: string, { replace = false } = {}): Promise<number> {
+export async function restore(
+  location: string,
+  file: string,
+  { replace = false, revokeTokens = false } = {},
+): Promise<number> {
   if (isPostgres(location)) throw useTools('pg_restore --clean --dbname', '<database>', file)
   if (!existsSync(file)) throw new CadreError('not_found', `there is no file ${file}`)
   const known = (await readMigrations(`${MIGRATIONS}/sqlite`)).length
@@ -45,6 +50,7 @@ export async function restore(location: string, file: string, { replace = false 
   }
   return copy(file, location, draft => {
     if (existsSync(location)) leaveAlone(location)
+    if (revokeTokens) endTokens(draft)
     // SQLite would apply a remaining log to the restored database.
     for (const rest of ['-wal', '-shm', '-journal']) rmSync(location + rest, { force: true })
     renameSync(draft, location)
@@ -84,6 +90,16 @@ function inspect<T>(file: string, read: (db: Database) => T): T {
   } finally {
     db?.close()
   }
+}
+
+function endTokens(file: string): void {
+  const db = new Database(file)
+  try {
+    db.run("UPDATE tokens SET revoked_at = ? WHERE type = 'user' AND revoked_at IS NULL", [Date.now()])
+  } finally {
+    db.close()
+  }
+  synced(file)
 }
 
 /** Leaving WAL mode needs exclusive access, so it fails while a hub has the database open, even if the hub is idle. */

@@ -16,14 +16,19 @@ interface Waiting {
 
 export class GroupCommit {
   readonly #db: Database
+  readonly #beforeCommit: () => void
   readonly #onCommit: () => void
   #waiting: Waiting[] = []
   #working: Promise<void> | null = null
   #closed = false
 
-  /** `onCommit` is called after each commit, before anybody is answered. */
-  constructor(db: Database, onCommit: () => void) {
+  /**
+   * `beforeCommit` is called in each transaction as the last thing, and `onCommit` after each commit, before anybody is
+   * answered.
+   */
+  constructor(db: Database, onCommit: () => void, beforeCommit = () => {}) {
     this.#db = db
+    this.#beforeCommit = beforeCommit
     this.#onCommit = onCommit
   }
 
@@ -68,6 +73,7 @@ export class GroupCommit {
         const next = performance.now() < until && this.#waiting.shift()
         if (next) group.push(next)
       }
+      this.#beforeCommit()
       this.#db.query('COMMIT').run()
     } catch {
       if (this.#db.inTransaction) this.#db.run('ROLLBACK')
@@ -97,6 +103,7 @@ export class GroupCommit {
     try {
       this.#db.query('BEGIN IMMEDIATE').run()
       result = await work()
+      this.#beforeCommit()
       this.#db.query('COMMIT').run()
     } catch (error) {
       if (this.#db.inTransaction) this.#db.run('ROLLBACK')

@@ -38,4 +38,9 @@ export const {
   webhookDeliveries,
   audit,
   auditChains,
+  memory,
+  memoryCounts,
+  hubProcesses,
+  copies,
+  witnesses,
 } = tables(sqlite)

@@ -2,6 +2,7 @@
 // and every change uses `write`, which runs one write at a time on SQLite and retries transactions on PostgreSQL.
 
 import type { Database, Statement } from 'bun:sqlite'
+import { statSync } from 'node:fs'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
@@ -10,8 +11,10 @@ import { ROOT } from '../../lib/place.ts'
 import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
+import { Commits, HIGHEST, PlaceChanged, PostgresCounter, postgresPlace } from './commits.ts'
 import { Disk } from './disk.ts'
 import { GroupCommit } from './group-commit.ts'
+import { MarkFile } from './mark-file.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
 import type { Tables } from './schema.ts'
@@ -50,16 +53,25 @@ export interface Store extends Tables {
    * Sends words to every process that uses the database; null for SQLite, which serves one process.
    */
   readonly channel: Channel | null
+  readonly commits: Commits
+  /** What a copy of the database does not have in common with it; empty where the engine does not tell it. */
+  place(): Promise<string>
+  /** The highest count that is stored. */
+  storedCount(): Promise<number>
+  /** Like `write`, wherever the database is found to be. */
+  writeAnywhere<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /** The file beside a SQLite database; null for PostgreSQL. */
+  readonly markFile: MarkFile | null
   /** What keeps the database from being used now, or null. Throws when it does not answer. */
   trouble(): Promise<string | null>
   close(): Promise<void>
 }
 
-const commits = new WeakMap<Db, (() => void)[]>()
+const afterwards = new WeakMap<Db, (() => void)[]>()
 
 /** Runs `then` after the transaction of `tx` has been committed. It does not run after a rollback. */
 export function afterCommit(tx: Db, then: () => void): void {
-  commits.get(tx)!.push(then)
+  afterwards.get(tx)!.push(then)
 }
 
 /** A folder for each dialect. */
@@ -103,9 +115,19 @@ async function openSqlite(file: string): Promise<Store> {
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
   // The epoch is needed several times per request, so it is read once per turn of the event loop.
   let epoch: number | null = null
-  const writes = new GroupCommit(writer, () => {
-    epoch = null
-  })
+  const commits = new Commits()
+  const counted = counter(writer)
+  let count: number | null = null
+  const writes = new GroupCommit(
+    writer,
+    () => {
+      epoch = null
+      if (count !== null) commits.committed('', count)
+    },
+    () => {
+      count = counted()
+    },
+  )
   const disk = new Disk(file)
   const written = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -119,7 +141,7 @@ async function openSqlite(file: string): Promise<Store> {
   const write = async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
     const { result, committed } = await written(async () => {
       const committed: (() => void)[] = []
-      commits.set(tx, committed)
+      afterwards.set(tx, committed)
       return { result: await work(tx), committed }
     })
     for (const then of committed) then()
@@ -142,6 +164,11 @@ async function openSqlite(file: string): Promise<Store> {
       return epoch
     },
     channel: null,
+    commits,
+    place: async () => placeOfFile(file),
+    storedCount: async () => Number(reader.query<{ count: number | null }, []>(HIGHEST).get()!.count ?? 0),
+    writeAnywhere: write,
+    markFile: new MarkFile(file),
     trouble: async () => behindSchema(versionOf(reader), migrations.length) ?? (await disk.trouble()),
     async close() {
       await writes.close()
@@ -149,6 +176,31 @@ async function openSqlite(file: string): Promise<Store> {
       writer.close()
     },
   }
+}
+
+/** Counts the transactions of SQLite that change something. Called at the end of one. Returns null when nothing has changed. */
+function counter(db: Database): () => number | null {
+  const changes = db.query<{ changes: number }, []>('SELECT total_changes() AS changes')
+  const count = db.query<{ count: number }, []>(
+    `INSERT INTO memory_counts (lane, count) SELECT '', 1 WHERE true
+     ON CONFLICT (lane) DO UPDATE SET count = count + 1 RETURNING count`,
+  )
+  let before = changes.get()!.changes
+  return () => {
+    if (changes.get()!.changes === before) return null
+    const counted = count.get()!.count
+    before = changes.get()!.changes
+    return counted
+  }
+}
+
+/**
+ * The file itself: a copy is another one, wherever it is put. Where the system does not know when a file was born, it
+ * tells the last change of its inode instead.
+ */
+function placeOfFile(file: string): string {
+  const { ino, birthtimeNs, ctimeNs } = statSync(file, { bigint: true })
+  return `${ino}/${birthtimeNs === ctimeNs ? '' : birthtimeNs}`
 }
 
 /**
@@ -199,19 +251,28 @@ async function openPostgres(url: string): Promise<Store> {
     throw error
   }
   const channel = await openChannel(client)
+  const memory = new Commits()
+  memory.place = await postgresPlace(client)
+  const counter = new PostgresCounter(memory)
   const writing =
-    (on: typeof db) =>
+    (on: typeof db, anywhere = false) =>
     async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         try {
-          const result = await on.transaction(tx => {
-            commits.set(asDb(tx), committed)
-            return work(asDb(tx))
+          const done = await on.transaction(async tx => {
+            afterwards.set(asDb(tx), committed)
+            const inside = () => work(asDb(tx))
+            return anywhere ? { result: await inside() } : await counter.during(clientOf(tx), inside)
           })
+          if ('lane' in done) counter.committed(done)
           for (const then of committed) then()
-          return result
+          return done.result
         } catch (error) {
+          if (error instanceof PlaceChanged && attempt < TRIES) {
+            await memory.changed()
+            continue
+          }
           if (!RETRIED.has(sqlState(error))) throw error
           if (attempt === TRIES)
             throw new CadreError('unavailable', 'the database is busy; try again', { retryAfter: 1 })
@@ -229,6 +290,11 @@ async function openPostgres(url: string): Promise<Store> {
     hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,
     channel,
+    commits: memory,
+    place: () => postgresPlace(client),
+    storedCount: async () => Number((await client.unsafe(HIGHEST))[0].count ?? 0),
+    writeAnywhere: writing(db, true),
+    markFile: null,
     trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {
       await channel.close()
@@ -236,6 +302,9 @@ async function openPostgres(url: string): Promise<Store> {
     },
   }
 }
+
+/** The connection of a transaction. */
+const clientOf = (tx: object): Bun.TransactionSQL => (tx as { session: { client: Bun.TransactionSQL } }).session.client
 
 /** Refuses a database that a newer program has migrated, without changing it. */
 async function refuseNewer(client: Bun.SQL): Promise<void> {

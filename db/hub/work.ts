@@ -317,7 +317,7 @@ export function workTables(
       payload: json<JsonObject>().notNull(),
       priority: int().notNull(),
       state: text()
-        .$type<'blocked' | 'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>()
+        .$type<'blocked' | 'held' | 'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>()
         .notNull(),
       /** The only daemon that may take the job: chosen at dispatch, or the one to which the run is pinned. */
       daemon_id: text(),
@@ -339,6 +339,8 @@ export function workTables(
       error: text(),
       idempotency_key: text(),
       created_by: int().notNull(),
+      /** The older copy in which the job waited. A daemon may have executed it since. */
+      copy_id: text(),
     },
     row => [
       // Each has the jobs of some statements only, so that none serves in place of another: as long as PostgreSQL has not
@@ -352,6 +354,7 @@ export function workTables(
         .on(row.realm_id, row.expires_at)
         .where(sql`${row.state} in ('waiting', 'blocked') and ${row.expires_at} is not null`),
       index('jobs_open').on(row.realm_id, row.created_at, row.id).where(sql`${row.finished_at} is null`),
+      index('jobs_held').on(row.realm_id, row.copy_id).where(sql`${row.state} = 'held'`),
       index('jobs_run').on(row.run_id),
       uniqueIndex('jobs_idempotency')
         .on(row.realm_id, row.idempotency_key)

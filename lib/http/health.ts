@@ -7,13 +7,22 @@ import { Type } from '../type.ts'
 import { httpKit } from './kit.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: true })
-const Ready = Type.Object({ status: Type.Literal('ready') })
+const Ready = Type.Object({
+  status: Type.Literal('ready'),
+  older_copy: Type.Optional(
+    Type.String({ description: 'That the hub is on an older copy of its database, and what it waits for.' }),
+  ),
+})
 
 /** A load balancer asks every few seconds and does not wait long. */
 const PATIENCE_MS = 2_000
 
 /** `trouble` says what keeps the program from working, or null. A part that does not answer in time is in trouble. */
-export const health = (report: () => Record<string, unknown>, trouble: () => string | null | Promise<string | null>) =>
+export const health = (
+  report: () => Record<string, unknown>,
+  trouble: () => string | null | Promise<string | null>,
+  besides: () => { older_copy?: string } = () => ({}),
+) =>
   new Elysia({ name: 'health' })
     .use(httpKit())
     .get('/health', () => ({ status: 'ok', ...report() }), {
@@ -26,7 +35,7 @@ export const health = (report: () => Record<string, unknown>, trouble: () => str
       async ({ leaving, stopping }) => {
         const stops = leaving.signal.aborted || stopping.signal.aborted
         const found = stops ? 'this process is stopping' : await inTime(trouble)
-        if (found === null) return { status: 'ready' }
+        if (found === null) return { status: 'ready' as const, ...besides() }
         throw new CadreError('unavailable', `not ready: ${found}`)
       },
       { open: true, data: Ready, detail: { summary: 'Readiness: 503 says what is missing' } },

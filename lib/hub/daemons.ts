@@ -8,7 +8,15 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
 import type { JobKind } from '../wire/jobs.ts'
-import { type Bulletin, movedDaemon, PROTOCOL, removedDaemon, type Start, unknownDaemon } from '../wire/protocol.ts'
+import {
+  type Bulletin,
+  movedDaemon,
+  PROTOCOL,
+  type Remembered,
+  removedDaemon,
+  type Start,
+  unknownDaemon,
+} from '../wire/protocol.ts'
 import type { RealmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
@@ -55,7 +63,11 @@ export function checkProtocol(protocol: number | undefined): void {
 }
 
 /** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
-export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string, start: Start = {}): Promise<DaemonRow> {
+export async function callingDaemon(
+  hub: Hub,
+  caller: RealmCaller,
+  { daemon_id: id, memory, ...start }: { daemon_id: string; memory?: Remembered | undefined } & Start,
+): Promise<DaemonRow> {
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
   refuseAbsent(id, row)
   if (row.token_id !== caller.token.id) {
@@ -68,6 +80,8 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string, s
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
   // seconds.
   if (wasSilent) await hub.lastSeen.flush()
+  const heard = hub.memory.hear(row, memory)
+  if (heard) await heard
   return row
 }
 

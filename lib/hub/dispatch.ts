@@ -18,7 +18,7 @@ import type { JobRow } from './queue.ts'
 import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
 import { keyOf } from './run-keys.ts'
 import { listedTeams } from './team-list.ts'
-import { waitingReason } from './waiting-reasons.ts'
+import { heldFor, waitingReason } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -81,6 +81,7 @@ export async function dispatchRun(
 
 async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
   if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
+  if (job.state === 'held') return heldFor(hub, job)
   return job.state === 'waiting' ? waitingReason(hub, job) : null
 }
 

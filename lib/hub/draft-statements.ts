@@ -1,9 +1,10 @@
 // The statements of a draft: what the changes of a batch build on is read for many rows at once, and what has come of
 // them is written likewise.
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../db/hub/prepared.ts'
 import { rowWriter } from '../../db/hub/row-writer.ts'
+import { adoptable } from './older-copy.ts'
 
 export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
   const { runs } = store
@@ -19,11 +20,12 @@ export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
     .where(isAmong(store, run_id, slot('ids')))
 })
 
-/** Who holds the jobs of runs. */
+/** Who holds the jobs of runs, and whether they waited in an older copy and nobody holds them. */
 export const holders = prepared((store, db, slot: Slot<'ids'>) => {
   const { jobs } = store
+  const isOwnerless = sql<number>`CASE WHEN ${adoptable(store)} THEN 1 ELSE 0 END`.mapWith(Number)
   return db
-    .select({ run_id: jobs.run_id, leased_to: jobs.leased_to })
+    .select({ run_id: jobs.run_id, leased_to: jobs.leased_to, isOwnerless })
     .from(jobs)
     .where(and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run')))
 })
@@ -84,6 +86,33 @@ export const endJobs = prepared((store, db, slot: Slot<'ids' | 'now'>) => {
     .update(jobs)
     .set({ state: 'done', finished_at: sql`${slot('now')}` })
     .where(held)
+})
+
+/** Gives a daemon the jobs of runs that it has executed, and the orders about them that waited. */
+export const adoptJobs = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) => {
+  const { jobs } = store
+  const isRun = eq(jobs.kind, 'run')
+  const those = or(and(isRun, adoptable(store)), inArray(jobs.state, ['held', 'waiting']))
+  const daemon = sql`${slot('daemonId')}`
+  return db
+    .update(jobs)
+    .set({
+      daemon_id: daemon,
+      state: sql`CASE WHEN ${isRun} THEN 'accepted' ELSE ${jobs.state} END`,
+      leased_to: sql`CASE WHEN ${isRun} THEN ${daemon} ELSE ${jobs.leased_to} END`,
+      finished_at: null,
+    })
+    .where(and(isAmong(store, jobs.run_id, slot('runs')), those))
+})
+
+/** Ends the held orders to resume runs that were resumed. */
+export const endResumptions = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
+  const { jobs } = store
+  const held = and(isNotNull(jobs.copy_id), inArray(jobs.state, ['held', 'blocked']), eq(jobs.kind, 'resume'))
+  return db
+    .update(jobs)
+    .set({ state: 'done', finished_at: sql`${slot('now')}` })
+    .where(and(isAmong(store, jobs.run_id, slot('runs')), held))
 })
 
 const TOLD = ['daemon_id', 'run_name', 'team', 'version', 'state', 'reason', 'error', 'inputs', 'outputs'] as const

@@ -10,7 +10,9 @@ import type { Beside } from '../../db/hub/work.ts'
 import type { takeTurns } from '../turns.ts'
 import type { DaemonRow } from './daemons.ts'
 import {
+  adoptJobs,
   endJobs,
+  endResumptions,
   holders,
   phaseAttempts,
   putArtifacts,
@@ -39,7 +41,7 @@ import {
 } from './large-values.ts'
 import { type LogColumns, withLines } from './log-state.ts'
 import { giveUpPlace, rejoin } from './places.ts'
-import { addBytes, logRoom } from './quotas.ts'
+import { addBytes, endWaiting, logRoom } from './quotas.ts'
 import type { ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 import { tellRunStates } from './webhooks.ts'
@@ -95,6 +97,10 @@ export class Draft {
   readonly #daemon: DaemonRow
   readonly #runs = new Map<string, RunFacts>()
   readonly #holders = new Map<string, string | null>()
+  /** Runs that waited in an older copy, of which nobody is known to have begun them. */
+  readonly #ownerless = new Set<string>()
+  readonly #adopted = new Set<string>()
+  readonly #resumed = new Set<string>()
   readonly #attempts = new Map<string, number>()
   readonly #reviewed = new Map<string, Pick<ReviewRow, 'run_id' | 'state'>>()
   /** The columns that lay beside phases and reviews, by their keys. */
@@ -139,7 +145,10 @@ export class Draft {
     }
     const free = [...this.#runs.values()].filter(({ daemon_id }) => daemon_id === null)
     for (const ids of inParts(free.map(({ run_id }) => run_id))) {
-      for (const { run_id, leased_to } of await holders(store, tx, { ids })) this.#holders.set(run_id, leased_to)
+      for (const { run_id, leased_to, isOwnerless } of await holders(store, tx, { ids })) {
+        this.#holders.set(run_id, leased_to)
+        if (isOwnerless) this.#ownerless.add(run_id)
+      }
       await endTurn()
     }
     for (const keys of inParts(phases)) {
@@ -162,10 +171,26 @@ export class Draft {
     return id === null ? undefined : this.#runs.get(id)
   }
 
-  /** Whether the run belongs to the daemon: it is pinned to it, or is not pinned and the daemon holds its job. */
+  /**
+   * Whether the run belongs to the daemon: it is pinned to it, or is not pinned and the daemon holds its job. A run that
+   * waited in an older copy belongs to the daemon that has executed it.
+   */
   isOfDaemon({ run_id, realm_id, daemon_id }: RunFacts): boolean {
     if (realm_id !== this.#daemon.realm_id) return false
+    if (daemon_id === null && this.#ownerless.has(run_id)) return true
     return (daemon_id ?? this.#holders.get(run_id)) === this.#daemon.id
+  }
+
+  /** Gives the daemon a run that waited in an older copy. Returns false for any other. */
+  adopt(runId: string): boolean {
+    if (!this.#ownerless.delete(runId)) return false
+    this.#adopted.add(runId)
+    return true
+  }
+
+  /** The run is in a later attempt, so what asked for that has been done. */
+  resumed(runId: string): void {
+    this.#resumed.add(runId)
   }
 
   /** Whether a team is on the list of the realm, and may be run. */
@@ -218,9 +243,9 @@ export class Draft {
     this.#over.add(runId)
   }
 
-  /** The run gives up the place of its key, or takes it again. */
-  turn(run: RunFacts, over: boolean): void {
-    this.#turns.push(() => (over ? giveUpPlace : rejoin)(this.#hub, this.#tx, run))
+  /** The run gives up the place of its key, which it may have `waited` for, or takes it again. */
+  turn(run: RunFacts, over: boolean, waited = false): void {
+    this.#turns.push(() => (over ? giveUpPlace(this.#hub, this.#tx, run, waited) : rejoin(this.#hub, this.#tx, run)))
   }
 
   attemptOf(runId: string, index: number): number | undefined {
@@ -361,6 +386,10 @@ export class Draft {
       await endTurn()
     }
     const now = this.#hub.now()
+    const daemonId = this.#daemon.id
+    for (const runs of inParts([...this.#adopted])) await adoptJobs(store, tx, { runs, daemonId })
+    await endWaiting(this.#hub, tx, this.#daemon.realm_id, this.#adopted.size)
+    for (const runs of inParts([...this.#resumed])) await endResumptions(store, tx, { runs, now })
     for (const ids of inParts([...this.#over])) await endJobs(store, tx, { ids, now })
     await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
     for (const turn of this.#turns) await turn()

@@ -29,7 +29,7 @@ export interface Order {
 
 /** The orders of a kind about a run that no daemon has answered. */
 export async function openOrders({ store: { jobs } }: Hub, tx: Db, runId: string, kind: JobRow['kind']) {
-  const open = and(eq(jobs.run_id, runId), eq(jobs.kind, kind), inArray(jobs.state, ['waiting', 'leased']))
+  const open = and(eq(jobs.run_id, runId), eq(jobs.kind, kind), inArray(jobs.state, ['waiting', 'leased', 'held']))
   return tx.select().from(jobs).where(open)
 }
 

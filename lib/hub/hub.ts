@@ -9,6 +9,7 @@ import { type Bell, createBell } from './bell.ts'
 import { Counts } from './counts.ts'
 import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
+import { Memory } from './memory.ts'
 import { PackageChecker } from './packages/packages.ts'
 import { createSealer, type Sealer } from './sealer.ts'
 import { Sealing } from './sealing.ts'
@@ -34,6 +35,8 @@ export interface Hub {
   /** When this process began to listen. */
   readonly startedAt: number
   readonly memo: Memo
+  /** Whether the database is the one that was here, and whole. */
+  readonly memory: Memory
   readonly lastSeen: LastSeen
   /** By how many milliseconds the clocks of daemons are ahead, as far as this process has heard their heartbeats. */
   readonly clocks: Map<string, number>
@@ -88,16 +91,19 @@ export function createHub(options: HubOptions): Hub {
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, now)
+  const bell = createBell(store.channel)
+  const memory = new Memory({ store, log, now, bell })
   return {
     store,
     log,
     now,
     startedAt: now(),
     memo: createMemo(() => store.epoch()),
+    memory,
     lastSeen,
     clocks: new Map(),
     fullDisks: new Map(),
-    bell: createBell(store.channel),
+    bell,
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
     sealing: new Sealing(log),
@@ -113,6 +119,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       await checker.close()
       await lastSeen.close()
+      await memory.close()
       await options.tracer?.close()
       await store.close()
     },

@@ -6,6 +6,7 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Incoming } from '../http/admission.ts'
 import type { Grant } from '../wire/grants.ts'
+import { CALLER_HEADER } from '../wire/protocol.ts'
 import { type Role, roleIn } from './decision.ts'
 import type { Hub } from './hub.ts'
 import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
@@ -95,15 +96,16 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
   /**
    * The token of a request. A missing, malformed, unknown, revoked, expired or suspended token gives the same status.
    */
-  function authenticate({ bearer }: Incoming): TokenFacts | Promise<TokenFacts> {
+  function authenticate({ bearer, request }: Incoming): TokenFacts | Promise<TokenFacts> {
     if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
     // The form of a token that is known has been checked. No other key of the memo looks like a hash.
     const hash = hashSecret(bearer)
     const token = hub.memo.get(hash, () => load(bearer, hash))
-    return token instanceof Promise ? token.then(live) : live(token)
+    return token instanceof Promise ? token.then(found => live(found, request)) : live(token, request)
   }
 
-  function live(token: TokenFacts | null): TokenFacts {
+  function live(token: TokenFacts | null, request: Request): TokenFacts {
+    if (!token) hub.memory.refused(request.headers.get(CALLER_HEADER))
     if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
     hub.lastSeen.token(token.id)
     return token

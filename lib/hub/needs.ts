@@ -1,16 +1,16 @@
 // Which daemon may take a job: what the job needs, what a daemon lacks of it, and the key by which the queue finds the
 // jobs that need the same. Pure.
 
+import type { Tables } from '../../db/hub/schema.ts'
 import { listed } from '../spelling.ts'
 import type { Needs } from '../wire/needs.ts'
-import type { DaemonRow } from './daemons.ts'
 
 /** What a waiting job needs: its run's needs, and a workspace. */
 export interface JobNeeds extends Needs {
   workspace: string | null
 }
 
-export type Offer = Pick<DaemonRow, 'labels' | 'agents' | 'workspaces'>
+export type Offer = Pick<Tables['daemons']['$inferSelect'], 'labels' | 'agents' | 'workspaces'>
 
 /** Null when any daemon will do. */
 export function jobNeeds(needs: Needs, workspace: string | null): JobNeeds | null {

@@ -2,7 +2,7 @@
 // The job of a run that waits is `blocked`, so that claims never look at it. Every change of a key happens in the
 // transaction of what caused it; on PostgreSQL these are serializable, so that two hubs never give one place twice.
 
-import { and, asc, count, eq, gte, inArray, isNull, lt, ne, or, type SQL } from 'drizzle-orm'
+import { and, asc, count, eq, gte, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../db/hub/store.ts'
 import { turnOf, type WhenFull, waitsForKey } from '../wire/concurrency.ts'
@@ -62,7 +62,9 @@ async function unblock({ store, bell }: Hub, tx: Db, { run_id, realm_id }: Keyed
   const { jobs, keyPlaces, runs } = store
   await tx.update(keyPlaces).set({ state: 'holds' }).where(eq(keyPlaces.run_id, run_id))
   const blocked = and(eq(jobs.run_id, run_id), eq(jobs.state, 'blocked'))
-  await tx.update(jobs).set({ state: 'waiting' }).where(blocked)
+  // One that waited in an older copy may have been executed since.
+  const next = sql`CASE WHEN ${jobs.copy_id} IS NULL THEN 'waiting' ELSE 'held' END`
+  await tx.update(jobs).set({ state: next }).where(blocked)
   const queued = and(eq(runs.run_id, run_id), eq(runs.state, 'queued'), isNull(runs.daemon_id))
   await tx.update(runs).set({ reason: null }).where(queued)
   afterCommit(tx, () => bell.ring(`realm ${realm_id}`))

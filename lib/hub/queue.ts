@@ -53,7 +53,7 @@ export async function enqueueAll(store: Store, tx: Db, jobs: readonly NewJob[], 
     const { needs = null } = given
     return {
       ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
-      ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null },
+      ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null, copy_id: null },
       ...{ priority: 0, deliveries: 0, created_at: now },
       ...given,
       state: blocked ? 'blocked' : 'waiting',

@@ -53,7 +53,7 @@ export async function countUse(hub: Hub, tx: Db, realm: Realm): Promise<void> {
   const waits = and(
     eq(jobs.realm_id, realm.id),
     eq(jobs.kind, 'run'),
-    inState(hub.store, 'waiting', 'blocked', 'leased'),
+    inState(hub.store, 'waiting', 'blocked', 'leased', 'held'),
   )
   const bytesOf = async (table: SQLiteTable, column: SQL, where: SQL) => {
     const [row] = await tx

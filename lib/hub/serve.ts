@@ -31,6 +31,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const tracer = await openTracer(process.env, 'cadre-hub', log)
   const options = { log, tracer, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder }
   const hub = createHub({ store: await openStore(database), ...options })
+  await hub.memory.open()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
     tell(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
@@ -57,6 +58,7 @@ export function keepChores(
   const work = async () => {
     if (busy) return
     busy = true
+    await chore(hub, 'the database could not be compared with what is known of it', () => hub.memory.tick())
     await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
     await chore(hub, 'runs could not pass those of silent daemons', () => passSilentHolders(hub))
     if (hub.now() >= daemonsJudged) {

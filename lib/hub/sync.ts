@@ -24,6 +24,8 @@ export interface Batch {
   epoch: string
   from_seq: number
   changes: readonly unknown[]
+  /** The older copy for which the daemon has sent everything by now. */
+  reported?: string
 }
 
 export interface Applied {
@@ -64,6 +66,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   await draft.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
+  if (batch.reported !== undefined) await hub.memory.reported(tx, daemon, batch.reported)
   const cut = draft.cutLines > 0 && { cut_lines: draft.cutLines }
   return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched, ...cut }
 }
@@ -208,14 +211,16 @@ async function applyRun(
     if (refusal) return refusal
   }
   const { log } = run
+  const isAdopted = known !== undefined && known.daemon_id === null && draft.adopt(run_id)
+  if (known && attempt > known.attempt) draft.resumed(run_id)
   draft.tell(told, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
   if (parent_run_id !== null) return null
   if (over) draft.end(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null
   draft.tellState(told)
   if (known && known.concurrency_key !== null) {
-    if (over) draft.turn(known, true)
-    else if (known.completed_at !== null) draft.turn(known, false)
+    if (over) draft.turn(known, true, isAdopted)
+    else if (known.completed_at !== null || isAdopted) draft.turn(known, false)
   }
   return null
 }

@@ -6,6 +6,7 @@ import { listed } from '../spelling.ts'
 import { awaitsApproval, type DaemonRow, nameAmong, ONLINE_MS, statusOf, whyIdle } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { inWords, type JobNeeds, lacks } from './needs.ts'
+import { awaited } from './older-copy.ts'
 import type { JobRow } from './queue.ts'
 
 /** The daemons that a message names. */
@@ -48,6 +49,15 @@ export async function waitingReasons(
     const there = `online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online.map(named))}`
     return `a daemon with ${inWords(needs)}; ${there}${nowhere}`
   }
+}
+
+/** What a job waits for that waited in an older copy of the database. */
+export function heldFor({ memory }: Hub, job: Pick<JobRow, 'copy_id' | 'realm_id' | 'daemon_id' | 'needs'>): string {
+  const copy = memory.openCopies.find(({ id }) => id === job.copy_id)
+  const silent = copy ? awaited(copy, job) : []
+  if (copy === undefined || silent.length === 0) return 'the hub to trust its database again'
+  const names = namesOf(silent.map(({ name }) => name))
+  return `${silent.length === 1 ? 'daemon' : 'daemons'} ${names} to say what was executed since the copy of the database was made, on which this hub runs`
 }
 
 /** That no daemon, online or not, offers the workspace of a job. Empty where one does, or the job names none. */

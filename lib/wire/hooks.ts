@@ -14,7 +14,7 @@ export const HookEvent = Type.Unsafe<HookEvent>(
   }),
 )
 
-const DeliveryState = Type.Enum(['waiting', 'delivered', 'failed'])
+const DeliveryState = Type.Enum(['waiting', 'delivered', 'failed', 'unknown'])
 export type DeliveryState = Static<typeof DeliveryState>
 
 export const Webhook = named('webhook', {

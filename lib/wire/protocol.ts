@@ -10,6 +10,9 @@ import { Title, Version } from './names.ts'
 import type { OfferedAgent } from './needs.ts'
 import { AnyText, Text, Time, Uuid } from './parts.ts'
 
+/** Calls of daemons name the daemon here too, for a hub that does not know their token. */
+export const CALLER_HEADER = 'x-cadre-daemon'
+
 /** The version of this protocol. */
 export const PROTOCOL = 1
 const Protocol = Type.Optional(Type.Integer())
@@ -28,6 +31,33 @@ export const AccessList = named('acl', {
 export type AccessList = Static<typeof AccessList>
 
 /**
+ * How much the hub has committed, by a count that only grows, and which database it has. A daemon keeps the highest count
+ * of each database and sends it with its next call, so that a hub on an older copy finds out. `recall` asks the daemon to
+ * send everything that it has, once for each value.
+ */
+const Remembered = Type.Object({
+  lineage: Type.String({ maxLength: 100, description: 'Which database this is; copies of it have the same.' }),
+  count: Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'How much the hub has committed.',
+  }),
+  mac: Type.String({ maxLength: 200, description: 'Signs the count.' }),
+  recall: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'The older copy for which the daemon has to send everything that it has.',
+    }),
+  ),
+})
+export type Remembered = Static<typeof Remembered>
+export const MEMORY = {
+  memory: Type.Optional(
+    Type.Object(Remembered.properties, { description: 'How much the hub has committed, and which database it has.' }),
+  ),
+}
+
+/**
  * What register and heartbeat both return. `teams` is present when the daemon has another version of the list.
  * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it. `artifacts` says
  * whether the hub keeps files of runs; older hubs do not.
@@ -40,6 +70,7 @@ export const BULLETIN = {
   teams: Type.Optional(Type.Array(AnyText)),
   approved: Type.Optional(Type.Boolean()),
   artifacts: Type.Optional(Type.Boolean({ description: 'Whether the hub keeps files of runs.' })),
+  ...MEMORY,
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
@@ -86,6 +117,7 @@ export const Register = call(
     capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
     ...START,
     ...OFFER,
+    ...MEMORY,
     teams_version: Type.Optional(Type.Unknown()),
   }),
   Type.Object({ daemon_id: AnyText, realm_id: AnyText, ...BULLETIN, acl: AccessList }),
@@ -100,6 +132,7 @@ export const Heartbeat = call(
     stuck: Type.Optional(Type.Boolean()),
     ...START,
     ...OFFER,
+    ...MEMORY,
     protocol: Protocol,
     teams_version: Type.Optional(Type.Unknown()),
   }),
@@ -119,10 +152,11 @@ export const Poll = call(
       Type.Boolean({ description: 'Whether the daemon takes no runs because its disk is full.' }),
     ),
     ...START,
+    ...MEMORY,
     protocol: Protocol,
   }),
   /** Each job is checked against its own form (`AnyLeasedJob`). */
-  Type.Object({ jobs: Type.Array(Type.Unknown()) }),
+  Type.Object({ jobs: Type.Array(Type.Unknown()), ...MEMORY }),
 )
 
 const Answer = Type.Enum(['accepted', 'done', 'failed'])
@@ -151,6 +185,7 @@ export const Ack = call(
     others: Type.Optional(
       Type.Array(Type.Object(OUTCOME), { maxItems: MOST_OTHERS, description: 'The same about more jobs.' }),
     ),
+    ...MEMORY,
     protocol: Protocol,
   }),
   Type.Object({
@@ -167,6 +202,7 @@ export const Ack = call(
         { description: 'What became of the other answers, in their order.' },
       ),
     ),
+    ...MEMORY,
   }),
 )
 
@@ -186,6 +222,10 @@ export const Sync = call(
     epoch: Uuid,
     from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
     changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
+    reported: Type.Optional(
+      Type.String({ maxLength: 100, description: 'The `recall` to which the daemon has sent everything by now.' }),
+    ),
+    ...MEMORY,
     protocol: Protocol,
   }),
   Type.Object({
@@ -196,6 +236,7 @@ export const Sync = call(
       }),
     ),
     rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: AnyText })),
+    ...MEMORY,
   }),
 )
 

@@ -165,10 +165,10 @@ test('teams, daemons and runs', async () => {
     const numbered = list.map((change, index) => ({ seq: from_seq + index, run_id, attempt: 1, ...change }))
     return ok(token, 'runs/sync', { daemon_id, epoch, from_seq, changes: numbered })
   }
-  expect(await report(1, changes)).toEqual({ acked_seq: 4, rejected: [] })
+  expect(await report(1, changes)).toMatchObject({ acked_seq: 4, rejected: [] })
   await ok(hub.admin, 'runs/artifacts', { run_id })
   const artifact = { phase: 'say', name: 'a', path: 'files/say/a', bytes: 0, sha256: EMPTY }
-  expect(await report(5, [{ kind: 'artifact', artifact }, { kind: 'moon' }])).toEqual({
+  expect(await report(5, [{ kind: 'artifact', artifact }, { kind: 'moon' }])).toMatchObject({
     acked_seq: 6,
     rejected: [{ seq: 6, code: 'invalid_request' }],
   })
@@ -193,6 +193,7 @@ test('teams, daemons and runs', async () => {
   await ok(token, 'daemons/deregister', { daemon_id: other })
   await ok(hub.admin, 'daemons/approve', { daemon_id })
   await ok(hub.admin, 'daemons/update', { daemon_id, paused: true })
+  await ok(hub.admin, 'daemons/reconcile', { realm_id })
   await ok(hub.admin, 'daemons/remove', { daemon_id })
   whole++
 })

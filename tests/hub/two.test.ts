@@ -171,7 +171,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
         { daemon_id, epoch, from_seq: ++seq, changes: [{ seq, ...runChange(run_id, state) }] },
         token,
       )
-    expect((await report(0, {})).data).toEqual({ acked_seq: 1, rejected: [] })
+    expect((await report(0, {})).data).toMatchObject({ acked_seq: 1, rejected: [] })
     const headers = { authorization: `Bearer ${session}` }
     const stream = (await fetch(`${hubs[0]!.url}/v1/runs/stream?run_id=${run_id}`, { headers })).body!.getReader()
     const decoder = new TextDecoder()

@@ -34,6 +34,7 @@ const hub = createHub({
   artifacts: artifactStore(process.env),
   trustProxy: hubConfig({}).trustProxy,
 })
+await hub.memory.open()
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
 const stopChores = keepChores(hub, hubConfig({}))

@@ -27,7 +27,7 @@ const PATIENCE_MS = 1_000
 const MOST = 50
 
 /** The commands of the hub, which are another program (lib/hub/commands). */
-export const HUB_COMMANDS = ['serve', 'user', 'backup', 'restore']
+export const HUB_COMMANDS = ['serve', 'user', 'backup', 'restore', 'reconcile']
 
 interface Place {
   command: Command

@@ -6,11 +6,12 @@ import { openForReading } from '../../../db/open.ts'
 import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
+import { isObject } from '../../json.ts'
 import { Store } from '../../run/engine.ts'
 import { GetDaemon } from '../../wire/hub-admin-calls.ts'
 import { GetRealm, Whoami } from '../../wire/hub-calls.ts'
 import { databaseFile } from '../home.ts'
-import { APPROVED, HubClient } from '../link/link.ts'
+import { APPROVED, HubClient, REFUSED, type Refused } from '../link/link.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from './hub-client.ts'
 
 /** A hub that does not answer so fast is told as away. */
@@ -34,6 +35,10 @@ export interface HubStanding {
   clock_ahead_ms: number | null
   /** What the hub has not got yet. */
   unsent: { changes: number; lines: number }
+  /** What it has refused: it is kept, and sent again when the hub's database is another copy. */
+  refused: Refused
+  /** That the hub is on an older copy of its database, as it says. */
+  older_copy: string | null
 }
 
 /** What a daemon that runs says of its link. */
@@ -49,11 +54,20 @@ interface LinkFacts {
   realm_id: string | null
   approved: boolean | null
   unsent: HubStanding['unsent']
+  refused: Refused
 }
+
+const NOTHING_REFUSED: Refused = { changes: 0, runs: {} }
 
 /** What the daemon last stored about its hub. */
 function factsIn(home: string): LinkFacts {
-  const none = { daemon_id: null, realm_id: null, approved: null, unsent: { changes: 0, lines: 0 } }
+  const none = {
+    daemon_id: null,
+    realm_id: null,
+    approved: null,
+    unsent: { changes: 0, lines: 0 },
+    refused: NOTHING_REFUSED,
+  }
   const file = databaseFile(home)
   if (!existsSync(file)) return none
   try {
@@ -65,6 +79,7 @@ function factsIn(home: string): LinkFacts {
       realm_id: facts.get('realm_id'),
       approved: approved === null ? null : approved === 'yes',
       unsent: { changes: outbox.count(), lines: outbox.linesDue() },
+      refused: JSON.parse(facts.get(REFUSED) ?? 'null') ?? NOTHING_REFUSED,
     }
   } catch (error) {
     // The database is of another version, or cannot be read. Other commands report that.
@@ -77,8 +92,8 @@ function factsIn(home: string): LinkFacts {
 export async function hubStanding(home: string, options: HubOptions): Promise<HubStanding | null> {
   const url = await knownHub(home, options)
   if (url === null) return null
-  const { daemon_id, realm_id, approved, unsent } = factsIn(home)
-  const { answers, ahead } = await reachHub(url)
+  const { daemon_id, realm_id, approved, unsent, refused } = factsIn(home)
+  const { answers, ahead, older_copy } = await reachHub(url)
   return {
     url,
     answers,
@@ -89,12 +104,14 @@ export async function hubStanding(home: string, options: HubOptions): Promise<Hu
     status: null,
     clock_ahead_ms: ahead,
     unsent,
+    refused,
+    older_copy,
     ...(answers && daemon_id !== null && realm_id !== null && (await asPerson(home, options, daemon_id, realm_id))),
   }
 }
 
 /** Whether the hub answers, and by how much its clock is ahead, if it says. */
-async function reachHub(url: string): Promise<{ answers: boolean; ahead: number | null }> {
+async function reachHub(url: string): Promise<{ answers: boolean; ahead: number | null; older_copy: string | null }> {
   const before = Date.now()
   try {
     const reply = await fetch(`${url.replace(/\/+$/, '')}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) })
@@ -103,11 +120,19 @@ async function reachHub(url: string): Promise<{ answers: boolean; ahead: number 
     const ahead = Date.parse(reply.headers.get('date') ?? '') + 500 - (before + Date.now()) / 2
     return {
       answers: reply.ok,
+      older_copy: await olderCopyAt(url),
       ahead: Number.isNaN(ahead) ? null : Math.abs(ahead) < UNSURE_MS ? 0 : Math.round(ahead),
     }
   } catch {
-    return { answers: false, ahead: null }
+    return { answers: false, ahead: null, older_copy: null }
   }
+}
+
+async function olderCopyAt(url: string): Promise<string | null> {
+  const reply = await fetch(`${url.replace(/\/+$/, '')}/ready`, { signal: AbortSignal.timeout(PATIENCE_MS) })
+  const body: unknown = await reply.json().catch(() => null)
+  const data = isObject(body) && isObject(body.data) ? body.data : {}
+  return typeof data.older_copy === 'string' ? data.older_copy : null
 }
 
 /** Whether the hub accepts the realm token of this home; null when there is none, or the hub is away. */
@@ -137,7 +162,7 @@ async function asPerson(home: string, options: HubOptions, daemon_id: string, re
 
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
 export function problemsAtHub(hub: HubStanding, daemon: DaemonAtHub | null): string[] {
-  const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent } = hub
+  const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent, refused, older_copy } = hub
   const lost = unsent.changes + unsent.lines
   return [
     !answers && `the hub at ${url} does not answer; runs go on, and what they did is sent when it is back`,
@@ -154,10 +179,21 @@ export function problemsAtHub(hub: HubStanding, daemon: DaemonAtHub | null): str
     ahead !== null &&
       Math.abs(ahead) > CLOCK_MS &&
       `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
+    older_copy,
+    refused.changes > 0 &&
+      `the hub has refused ${refused.changes} changes of runs, which stay here and are sent again when its database is another copy: ${refusedText(refused)}`,
     daemon === null &&
       lost > 0 &&
       `the hub lacks ${lost} changes and log lines; \`${commandLine('serve')}\` sends them`,
   ].filter(each => typeof each === 'string')
+}
+
+const MOST_NAMED = 3
+
+function refusedText({ runs }: Refused): string {
+  const all = Object.entries(runs)
+  const named = all.slice(0, MOST_NAMED).map(([id, code]) => `${id} (${code})`)
+  return named.join(', ') + (all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : '')
 }
 
 /**

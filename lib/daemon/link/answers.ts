@@ -27,6 +27,7 @@ export class Answers {
   readonly #send: (first: Outcome, others: Outcome[]) => Promise<Reply>
   #waiting: Waiting[] = []
   #sending = false
+  readonly #open = new Set<Promise<void>>()
 
   /** `send` calls the hub. Throws the hub's error about the first answer, or `unavailable`. */
   constructor(send: (first: Outcome, others: Outcome[]) => Promise<Reply>) {
@@ -37,13 +38,22 @@ export class Answers {
   give({ id, lease_id }: Pick<TakenJob, 'id' | 'lease_id'>, status: Answer, error: string | null): Promise<void> {
     const why = error === null ? {} : { error: error.slice(0, MOST_ERROR) }
     const outcome: Outcome = { job_id: id, lease_id, status, ...why }
-    return new Promise<void>((resolve, reject) => {
+    const given = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ outcome, resolve, reject })
       if (this.#sending) return
       this.#sending = true
       // What is given in this turn of the event loop comes into the first call.
       setImmediate(() => void this.#sendAll())
     })
+    this.#open.add(given)
+    const over = () => this.#open.delete(given)
+    given.then(over, over)
+    return given
+  }
+
+  /** Resolves when the answers that were given before have been taken or refused. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#open])
   }
 
   async #sendAll(): Promise<void> {

@@ -6,6 +6,7 @@ import type { Log } from '../../log.ts'
 import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { ackedOf, PROTOCOL, Sync } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
+import type { Recollection } from './recollection.ts'
 
 /** How large a batch may be. The hub takes 4 MiB. */
 const SMALLEST_BYTES = 100_000
@@ -23,7 +24,22 @@ export interface CourierOptions {
   store: Store
   outbox: SyncOutbox
   log: Log
+  /** What the hub asks for. A command that reports its own run answers no recall. */
+  recollection?: Recollection
+  /** Resolves when the hub has replied to the answers about jobs that are on their way. */
+  answered?(): Promise<void>
 }
+
+/** A fact of the run database: the changes that the hub has refused since it last got everything. */
+export const REFUSED = 'hub_refused'
+
+/** They are kept with their runs, and sent again when the hub's database is another copy. */
+export interface Refused {
+  changes: number
+  /** The code of the last refusal, by run: of the first runs only. */
+  runs: Record<string, string>
+}
+const MOST_REFUSED = 100
 
 export class Courier {
   readonly #options: CourierOptions
@@ -32,6 +48,8 @@ export class Courier {
   #most = LARGEST_BYTES
   /** The hub has to be asked whether it still has what it acknowledged. */
   #doubtful = false
+  /** Settles when no answer is on its way that was given before everything was queued again. */
+  #settled: Promise<void> = Promise.resolve()
 
   constructor(options: CourierOptions) {
     this.#options = options
@@ -48,6 +66,7 @@ export class Courier {
   /** Sends the next batch. Returns false when nothing waits. Throws the hub's error, or `unavailable`. */
   async send(daemon_id: string, signal: AbortSignal): Promise<boolean> {
     const { outbox } = this.#options
+    this.#beginRecall()
     if (this.#doubtful) {
       this.#doubtful = false
       try {
@@ -58,6 +77,7 @@ export class Courier {
       }
     }
     const batch = await outbox.take(this.#bytes)
+    await this.#endRecall(daemon_id, signal)
     if (!batch) return false
     const { from_seq, changes, bytes } = batch
     const started = performance.now()
@@ -75,24 +95,68 @@ export class Courier {
     return true
   }
 
+  /** Queues everything again that the hub, which is on an older copy, may lack. */
+  #beginRecall(): void {
+    const { log, recollection, answered } = this.#options
+    if (recollection?.recall?.state !== 'asked') return
+    this.#settled = answered?.() ?? Promise.resolve()
+    this.#restart(log, 'the hub is on an older copy of its database')
+    recollection.moveRecall('begun')
+  }
+
+  /** Tells the hub that it has everything. Logs may follow. */
+  async #endRecall(daemon_id: string, signal: AbortSignal): Promise<void> {
+    const { outbox, recollection } = this.#options
+    const recall = recollection?.recall
+    if (recall?.state !== 'begun' || outbox.lacksChanges) return
+    await this.#settled
+    if (await this.#deliver(daemon_id, outbox.sent.acked + 1, [], signal, recall.id)) recollection!.moveRecall('done')
+  }
+
+  #restart(log: Log, why: string): void {
+    const { outbox, store } = this.#options
+    store.facts.drop(REFUSED)
+    outbox.restart(log, why)
+  }
+
+  #keepRefused(from: number, changes: readonly unknown[], rejected: readonly { seq: number; code: string }[]): void {
+    const { facts } = this.#options.store
+    const kept: Refused = JSON.parse(facts.get(REFUSED) ?? '{"changes":0,"runs":{}}')
+    kept.changes += rejected.length
+    for (const { seq, code } of rejected) {
+      const run = (changes[seq - from] as { run_id?: string } | undefined)?.run_id
+      if (run && (run in kept.runs || Object.keys(kept.runs).length < MOST_REFUSED)) kept.runs[run] = code
+    }
+    facts.set(REFUSED, JSON.stringify(kept))
+  }
+
   /**
    * Sends changes. Returns false when hub and home do not agree on what was sent before; all runs are then sent again.
    */
-  async #deliver(daemon_id: string, from_seq: number, changes: unknown[], signal: AbortSignal): Promise<boolean> {
+  async #deliver(
+    daemon_id: string,
+    from_seq: number,
+    changes: unknown[],
+    signal: AbortSignal,
+    reported?: string,
+  ): Promise<boolean> {
     const { client, store, outbox, log } = this.#options
     const epoch = store.facts.once('epoch', () => crypto.randomUUID())
     const { last } = outbox.sent
     try {
-      const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes }
+      const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes, ...(reported && { reported }) }
       const { rejected, acked_seq, cut_lines: cut = 0 } = await client.call(Sync, body, { signal })
       if (cut > 0)
         log.warn('the hub left out log lines, because the realm has used up its quota of log bytes', { lines: cut })
-      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
+      if (rejected.length > 0) {
+        log.warn('the hub refused changes', { rejected })
+        this.#keepRefused(from_seq, changes, rejected)
+      }
       if (acked_seq <= last) return true
-      outbox.restart(log, 'the hub has changes that this home does not know, so the home is an older copy')
+      this.#restart(log, 'the hub has changes that this home does not know, so the home is an older copy')
     } catch (error) {
       if (ackedOf(error) === null) throw error
-      outbox.restart(log, 'the hub lost changes that it had acknowledged')
+      this.#restart(log, 'the hub lost changes that it had acknowledged')
     }
     return false
   }

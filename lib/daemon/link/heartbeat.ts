@@ -3,7 +3,7 @@
 // `stuck` and names no jobs, so that their leases expire.
 
 import { CadreError, messageOf } from '../../error.ts'
-import { type Bulletin, Heartbeat, isMoved, PROTOCOL, type Start } from '../../wire/protocol.ts'
+import { type Bulletin, Heartbeat, isMoved, PROTOCOL, type Remembered, type Start } from '../../wire/protocol.ts'
 import { HubClient } from './hub-client.ts'
 
 declare const self: Worker
@@ -17,7 +17,9 @@ export interface HeartbeatSetup {
   beat: SharedArrayBuffer
 }
 
-export type HeartbeatOrder = { setup: HeartbeatSetup } | { running: string[]; teamsVersion: string | null }
+export type HeartbeatOrder =
+  | { setup: HeartbeatSetup }
+  | { running: string[]; teamsVersion: string | null; memory: Remembered | null }
 
 export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string; moved: boolean }
 
@@ -32,6 +34,7 @@ if (!Bun.isMainThread) {
   let setup: HeartbeatSetup
   let running: string[] = []
   let teamsVersion: string | null = null
+  let memory: Remembered | null = null
   let interval = FIRST_INTERVAL_MS
   let timer: Timer
 
@@ -48,7 +51,9 @@ if (!Bun.isMainThread) {
         running: stuck ? [] : running,
         ...(stuck && { stuck: true }),
         ...(teamsVersion && { teams_version: teamsVersion }),
+        ...(memory && { memory }),
       })
+      memory = reply.memory ?? memory
       interval = Math.min(Math.max(reply.next_ms, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
       self.postMessage({ reply } satisfies HeartbeatReport)
     } catch (error) {
@@ -63,6 +68,7 @@ if (!Bun.isMainThread) {
     if ('running' in data) {
       running = data.running
       teamsVersion = data.teamsVersion
+      memory = data.memory
       return
     }
     setup = data.setup

@@ -18,6 +18,7 @@ export interface CallOptions {
   token?: string
   timeout?: number
   signal?: AbortSignal
+  headers?: Readonly<Record<string, string>>
 }
 
 export class HubClient {
@@ -43,11 +44,11 @@ export class HubClient {
     body: Static<Body>,
     options: CallOptions = {},
   ): Promise<Static<Data>> {
-    const { token = this.#token, timeout = DEADLINE_MS, signal } = options
+    const { token = this.#token, timeout = DEADLINE_MS, signal, headers = {} } = options
     const deadline = AbortSignal.timeout(timeout)
     const request = {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+      headers: { 'content-type': 'application/json', ...headers, ...(token && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
     }

@@ -21,10 +21,11 @@ import {
   Poll,
   PROTOCOL,
   type PublicKey,
+  type Remembered,
 } from '../../wire/protocol.ts'
 import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
-import { Courier } from './courier.ts'
+import { Courier, REFUSED, type Refused } from './courier.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
 import type { HeartbeatOrder } from './heartbeat.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -32,7 +33,9 @@ import { type CallOptions, HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
+import { Recollection } from './recollection.ts'
 import { keepTeams, knownTeams, register, startOf } from './register.ts'
+import { RememberingClient } from './remembering-client.ts'
 import { FileUploads, LANES, type OpenFile } from './uploads.ts'
 
 export {
@@ -43,6 +46,8 @@ export {
   type JobHost,
   keepTeams,
   knownTeams,
+  REFUSED,
+  type Refused,
   register,
   startOf,
   WAITS_FOR_APPROVAL,
@@ -113,6 +118,7 @@ export class Link {
   readonly #keys: DispatchKeys
   readonly #heartbeats: Heartbeats
   readonly #notices: Notices
+  readonly #recollection: Recollection
   #daemonId: string | null
   #realmId: string | null
   #answeredAt = 0
@@ -128,12 +134,23 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options
-    this.client = new HubClient(options.hubUrl, options.realmToken)
     const { store } = options
+    this.#recollection = new Recollection(store)
+    this.client = new RememberingClient(
+      options.hubUrl,
+      options.realmToken,
+      () => this.#recollection.told,
+      memory => this.#remember(memory),
+    )
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
     this.#notices = new Notices(store, options.log)
-    this.#courier = new Courier({ ...options, client: this.client })
+    this.#courier = new Courier({
+      ...options,
+      client: this.client,
+      recollection: this.#recollection,
+      answered: () => answers.settled(),
+    })
     options.outbox.onQueued(() => this.#wakeSync?.())
     const { log, fileOf, network } = options
     const daemonId = () => this.#enrolledAs()
@@ -150,6 +167,7 @@ export class Link {
       moved: message => this.#leave(message),
       heard: bulletin => {
         this.#answeredAt = Date.now()
+        this.#remember(bulletin.memory)
         this.#learn(bulletin)
       },
     })
@@ -239,6 +257,7 @@ export class Link {
     this.#wakeSync?.()
     this.#heartbeats.stop()
     await Promise.all([...this.#loops, this.#jobs.stop(), this.#options.offers.stop()])
+    this.#recollection.store()
   }
 
   /** The owner of a user token, and the role in this daemon's realm. Throws the hub's error. */
@@ -369,7 +388,8 @@ export class Link {
   }
 
   #state(): HeartbeatOrder {
-    return { running: this.#jobs.leased, teamsVersion: this.#notices.teamsVersion }
+    const { memory = null } = this.#recollection.told
+    return { running: this.#jobs.leased, teamsVersion: this.#notices.teamsVersion, memory }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
@@ -392,6 +412,13 @@ export class Link {
     this.#wakeSync = pause.end
     await pause.over
     this.#wakeSync = null
+  }
+
+  /** Takes in what a reply says of the hub's database. */
+  #remember(memory: Remembered | undefined): void {
+    if (!this.#recollection.learn(memory)) return
+    this.#options.log.warn('the hub is on an older copy of its database: it gets everything again that it may lack')
+    this.#wakeSync?.()
   }
 
   /** A hub that was away may come back as an older copy of itself. */

@@ -10,6 +10,7 @@ import { line } from '../../printable.ts'
 import { commanderOutput, print, tell } from '../../terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
+import { type ReconcileFlags, reconcile } from './reconcile.ts'
 
 const database = [
   '--database <location>',
@@ -94,11 +95,21 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .command('restore <file>')
     .description('replace the SQLite database by a backup; the hub must be stopped')
     .option('--replace', 'allow the restore to overwrite an existing database')
+    .option('--revoke-tokens', 'end all tokens of people, because those that were revoked since would count again')
     .option(...database)
-    .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
+    .action(async (file: string, flags: HubFlags & { replace?: boolean; revokeTokens?: boolean }) => {
       const to = hubConfig(flags).database
       print(line`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes`)
     })
+
+  program
+    .command('reconcile')
+    .description('show what an older copy of the database lacks, and go on without daemons that cannot report')
+    .option('--realm <realm>', 'id or slug; not needed if there is one')
+    .option('--without <daemon>', 'name or id of a daemon: what it may have executed is executed again')
+    .option('--json', 'print it as JSON')
+    .option(...database)
+    .action((flags: HubFlags & ReconcileFlags) => onHub(hubConfig(flags), hub => reconcile(hub, flags)))
 
   const explained = [...program.commands, ...user.commands]
   addHelp(program)
@@ -117,6 +128,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   list: ['user list'],
   suspend: ['user suspend ada'],
   passwd: ['user passwd ada'],
+  reconcile: ['reconcile', 'reconcile --realm prod --without build-1'],
   backup: ['backup hub-backup.db'],
   restore: ['restore hub-backup.db --replace'],
 }

@@ -24,7 +24,7 @@ export function artifacts(hub: Hub) {
       '/offer',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body)
         const file = await admitFile(hub, caller, daemon, body)
         // An earlier upload may have ended although nobody heard of it.
         if (await settleFile(hub, caller, file)) return { stored: true, upload: null }
@@ -40,7 +40,7 @@ export function artifacts(hub: Hub) {
     .put(
       '/put',
       async ({ query, caller, request }) => {
-        const daemon = await callingDaemon(hub, caller, query.daemon_id)
+        const daemon = await callingDaemon(hub, caller, query)
         const { receive } = storeOf(hub)
         if (receive === null) throw new CadreError('conflict', 'send the file to the URL that artifacts/offer returns')
         const bytes = Number(query.bytes)
@@ -63,7 +63,7 @@ export function artifacts(hub: Hub) {
       '/keep',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body)
         if (await settleFile(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
         throw new CadreError('conflict', `the store does not have the whole file ${body.sha256}: send it again`)
       },

@@ -8,6 +8,7 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { within } from '../../wire/budget.ts'
 import { Daemon } from '../../wire/hub-records.ts'
+import { Reconciliation } from '../../wire/older-copies.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Uuid } from '../../wire/parts.ts'
 import { record } from '../audit.ts'
@@ -16,6 +17,7 @@ import { daemonRecord, findDaemon } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
+import { goWithout, reconciliationOf } from '../reconcile.ts'
 import { realmsReached } from '../token-reach.ts'
 
 const OneDaemon = closed({ daemon_id: Uuid })
@@ -123,6 +125,41 @@ export function daemonAdmin(hub: Hub) {
         body: closed({ daemon_id: Uuid, paused: Type.Boolean() }),
         data: Daemon,
         detail: { summary: 'Pause a daemon, which then finishes what it has and takes no more runs, or end the pause' },
+      },
+    )
+    .post(
+      '/reconcile',
+      async ({ body: { realm_id, without }, caller }) => {
+        if (without === undefined) {
+          await caller.realm(realm_id)
+        } else {
+          await caller.write(async tx => {
+            const realm = await caller.realm(realm_id, 'admin', tx)
+            const { id, name } = await goWithout(hub, tx, realm_id, without)
+            const target = `without ${name} (${id})`
+            await record(hub, tx, caller, { action: 'daemons/reconcile', target, org_id: realm.org_id, realm_id })
+          })
+          await hub.memory.changedWitness()
+        }
+        return reconciliationOf(hub, store.db, realm_id)
+      },
+      {
+        user: { grant: { daemons: 'admin' }, realm: 'admin' },
+        body: closed({
+          realm_id: Uuid,
+          without: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 200,
+              description:
+                'The name or id of a daemon that will not report: what it may have executed is executed again.',
+            }),
+          ),
+        }),
+        data: Reconciliation,
+        detail: {
+          summary: 'Show what an older copy of the database lacks, and go on without a daemon that cannot report',
+        },
       },
     )
     .post(

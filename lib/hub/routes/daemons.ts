@@ -9,7 +9,7 @@ import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { LeasedJob } from '../../wire/jobs.ts'
 import { offerOf } from '../../wire/needs.ts'
-import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.ts'
+import { Ack, Deregister, Heartbeat, MEMORY, Poll, Register } from '../../wire/protocol.ts'
 import { accessList, realmFacts } from '../access-list.ts'
 import { takeAnswers } from '../answers.ts'
 import { record } from '../audit.ts'
@@ -37,7 +37,7 @@ import { loseRuns } from '../runs.ts'
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
  */
-const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
+const Leased = Type.Object({ jobs: Type.Array(LeasedJob), ...MEMORY })
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
@@ -89,12 +89,15 @@ export function daemonProtocol(hub: Hub) {
           return { id: daemonId, approved_at }
         })
         hub.lastSeen.daemon(id)
+        const row = (await findDaemon(hub, store.db, id))!
+        await hub.memory.hear(row, body.memory)
         hub.bell.ring(`realm ${realmId}`)
         return {
           daemon_id: id,
           realm_id: realmId,
           ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
           acl: await accessList(hub, realmId, id),
+          ...hub.memory.told(row),
         }
       },
       {
@@ -108,7 +111,7 @@ export function daemonProtocol(hub: Hub) {
       '/heartbeat',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id, body)
+        const daemon = await callingDaemon(hub, caller, body)
         const { running = [], stuck = false, clock } = body
         if (isLater(daemon, body)) {
           const { starts = null, start = null } = body
@@ -132,6 +135,7 @@ export function daemonProtocol(hub: Hub) {
           server_time: hub.now(),
           next_ms: BEAT_MS,
           ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
+          ...hub.memory.told(daemon),
         }
       },
       {
@@ -145,7 +149,7 @@ export function daemonProtocol(hub: Hub) {
       '/poll',
       async ({ body, caller, request, server, stopping }) => {
         checkProtocol(body.protocol)
-        let daemon = await callingDaemon(hub, caller, body.daemon_id, body)
+        let daemon = await callingDaemon(hub, caller, body)
         const { slots = 1, wait_ms = 0, full_disk = false } = body
         if (full_disk) hub.fullDisks.set(daemon.id, hub.now())
         else hub.fullDisks.delete(daemon.id)
@@ -156,11 +160,12 @@ export function daemonProtocol(hub: Hub) {
         for (;;) {
           const leased = until.aborted ? [] : await take(caller, daemon, slots, seat === null)
           const left = end - hub.now()
-          if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
+          if (!seat || leased.length > 0 || until.aborted || left <= 0)
+            return { jobs: leased, ...hub.memory.told(daemon) }
           const woken = await seat.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
-          daemon = await callingDaemon(hub, await caller.again(), body.daemon_id, body)
-          if (!woken) return { jobs: [] }
+          daemon = await callingDaemon(hub, await caller.again(), { ...body, memory: undefined })
+          if (!woken) return { jobs: [], ...hub.memory.told(daemon) }
         }
       },
       {
@@ -174,7 +179,7 @@ export function daemonProtocol(hub: Hub) {
       '/ack',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body)
         const { others = [] } = body
         const [first, ...rest] = await takeAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
         if (first instanceof CadreError) throw first
@@ -183,6 +188,7 @@ export function daemonProtocol(hub: Hub) {
           job_id: first!.id,
           status: first!.state,
           ...(body.others && { others: rest.map((each, at) => replyTo(others[at]!.job_id, each)) }),
+          ...hub.memory.told(daemon),
         }
       },
       {
@@ -196,7 +202,7 @@ export function daemonProtocol(hub: Hub) {
       '/deregister',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body)
         await caller.write(async tx => {
           await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
           const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }

@@ -24,7 +24,7 @@ import { orderRun } from '../orders.ts'
 import { turnOfRun } from '../places.ts'
 import { createRunQueue } from '../queue-runs.ts'
 import { readableRun } from '../runs.ts'
-import { waitingReasons } from '../waiting-reasons.ts'
+import { heldFor, waitingReasons } from '../waiting-reasons.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
 /** The lifetime of a dispatch token in seconds. */
@@ -83,7 +83,7 @@ export function dispatch(hub: Hub) {
       async ({ body, caller }) => {
         await caller.realm(body.realm_id)
         const open = and(eq(jobs.realm_id, body.realm_id), isNull(jobs.finished_at))
-        const where = and(open, inArray(jobs.state, ['blocked', 'waiting', 'leased']))
+        const where = and(open, inArray(jobs.state, ['blocked', 'held', 'waiting', 'leased']))
         const { limit, offset } = page(body)
         // The payload of a job may be large.
         const { payload: _, ...columns } = getTableColumns(jobs)
@@ -104,7 +104,14 @@ export function dispatch(hub: Hub) {
           const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
           const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
           const turn = turns.get(run_id) ?? null
-          const waiting_for = state === 'waiting' ? waitingFor(job) : state === 'blocked' ? turn : null
+          const waiting_for =
+            state === 'held'
+              ? heldFor(hub, job)
+              : state === 'waiting'
+                ? waitingFor(job)
+                : state === 'blocked'
+                  ? turn
+                  : null
           return {
             ...facts,
             team: kind === 'run' ? `${job.team}@${job.version}` : null,

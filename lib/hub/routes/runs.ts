@@ -41,12 +41,13 @@ export function runs(hub: Hub) {
       '/sync',
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const daemon = await callingDaemon(hub, caller, body)
         const { touched, fresh, ...reply } = await caller.write(tx => applyBatch(hub, tx, daemon.id, body))
+        if (body.reported !== undefined) await hub.memory.changedWitness()
         hub.counts.changes.add(fresh)
         for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })
         for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
-        return reply
+        return { ...reply, ...hub.memory.told(daemon) }
       },
       {
         realm: true,

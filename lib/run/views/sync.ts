@@ -121,6 +121,11 @@ export class SyncOutbox implements Outbox {
     return this.#batches.sent
   }
 
+  /** Whether the hub lacks a change that is no line of a log. */
+  get lacksChanges(): boolean {
+    return this.#store.facts.get(AGAIN) !== null || this.#store.outbox.count() > 0
+  }
+
   /** What the hub has not acknowledged. */
   get left(): Left {
     return this.#batches.left

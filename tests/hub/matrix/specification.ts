@@ -174,6 +174,7 @@ export const USER: Record<string, UserRoute> = {
     daemon_id: ids.daemon,
     paused: false,
   })),
+  'daemons/reconcile': route({ daemons: 'admin' }, { realm: 'admin' }, 200, realm),
   'daemons/remove': route({ daemons: 'admin' }, { realm: 'admin' }, 200, ids => ({ daemon_id: ids.spare })),
   'dispatch/run': route(WORK, { realm: 'operator' }, 409, ids => ({ ...realm(ids), team: '@own/never' })),
   'dispatch/run on-daemon': route(WORK, { realm: 'operator' }, 409, ids => ({

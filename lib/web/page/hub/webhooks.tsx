@@ -12,7 +12,12 @@ import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
 import { Until } from './until.tsx'
 
-const SHOWN: Record<Delivery['state'], string> = { waiting: 'queued', delivered: 'completed', failed: 'failed' }
+const SHOWN: Record<Delivery['state'], string> = {
+  waiting: 'queued',
+  delivered: 'completed',
+  failed: 'failed',
+  unknown: 'crashed',
+}
 
 export function Webhooks({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm

@@ -1,0 +1,86 @@
+// The hub's tables of what it knows of itself: which database this is, how much it has committed, which older copies it
+// was started on, and who has to say what they know before a copy is trusted.
+
+import type { Columns } from './columns.ts'
+
+/** What a daemon offered when the copy was made: it decides which jobs it may have taken since. */
+export interface OfferThen {
+  labels: Record<string, string> | null
+  agents: { name: string; version: string }[]
+  workspaces: string[]
+}
+
+export function memoryTables({ table, index, primaryKey, text, int, bool, json }: Columns) {
+  /** One row. It is copied with the database, so it says what the copy was. */
+  const memory = table('memory', {
+    id: int().primaryKey(),
+    /** Born with the database, and the same in all of its copies. */
+    lineage: text().notNull(),
+    /** Signs the counts that daemons keep. */
+    secret: text().notNull(),
+    /** The count of a commit is at least this. It is raised when an older copy is found. */
+    base: int().notNull(),
+    /** Where the database was: what no copy of it has in common with it. */
+    place: text().notNull(),
+    /** The same text as in the file beside a SQLite database. */
+    mark: text().notNull(),
+  })
+
+  /** The count of the last commit of each writer. The highest one is that of the database. */
+  const memoryCounts = table('memory_counts', { lane: text().primaryKey(), count: int().notNull() })
+
+  /** The hubs that serve the database. */
+  const hubProcesses = table('hub_processes', {
+    id: text().primaryKey(),
+    started_at: int().notNull(),
+    beat_at: int().notNull(),
+    /** When it stopped by itself: everything that it wrote is older. */
+    left_at: int(),
+  })
+
+  const copies = table('copies', {
+    id: text().primaryKey(),
+    /**
+     * `restored`: the database or its file is another one. `failover`: the same database goes on on another server.
+     * `behind`: a daemon has seen a higher count.
+     */
+    kind: text().$type<'restored' | 'failover' | 'behind'>().notNull(),
+    /** The only realm that it concerns; null: all. */
+    realm_id: text(),
+    found_at: int().notNull(),
+    /** The last write in the copy. */
+    written_at: int().notNull(),
+    /** The count in the copy, and the one from which it goes on. What lies between them was lost. */
+    count: int().notNull(),
+    raised: int().notNull(),
+    /** Whether commits were lost; null: that is not known yet. */
+    lost: bool(),
+    ended_at: int(),
+  })
+
+  /** Who has to say what it knows of the time after the copy: hubs and daemons. */
+  const witnesses = table(
+    'witnesses',
+    {
+      copy_id: text()
+        .notNull()
+        .references(() => copies.id, { onDelete: 'cascade' }),
+      id: text().notNull(),
+      kind: text().$type<'hub' | 'daemon'>().notNull(),
+      name: text().notNull(),
+      realm_id: text(),
+      last_seen_at: int().notNull(),
+      /** Null: the daemon came later, and no job waits for it. */
+      offer: json<OfferThen>(),
+      /** When it has said the highest count that it knows. */
+      compared_at: int(),
+      /** When it had sent everything that it has. */
+      reported_at: int(),
+      /** When a person has decided to go on without it. */
+      passed_at: int(),
+    },
+    row => [primaryKey({ columns: [row.copy_id, row.id] }), index('witnesses_daemon').on(row.id)],
+  )
+
+  return { memory, memoryCounts, hubProcesses, copies, witnesses }
+}

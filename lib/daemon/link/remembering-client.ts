@@ -1,0 +1,39 @@
+// The hub's client for the calls of a daemon, which carry what the daemon remembers of the hub's database.
+
+import type { Static, TSchema } from 'typebox'
+import { isObject } from '../../json.ts'
+import type { Call } from '../../wire/call.ts'
+import { Ack, CALLER_HEADER, Heartbeat, Poll, Register, type Remembered, Sync } from '../../wire/protocol.ts'
+import { type CallOptions, HubClient } from './hub-client.ts'
+
+const PATHS: readonly string[] = [Register, Heartbeat, Poll, Ack, Sync].map(({ path }) => path)
+
+export class RememberingClient extends HubClient {
+  readonly #told: () => { memory?: Remembered }
+  readonly #learn: (memory: Remembered | undefined) => void
+
+  constructor(
+    url: string,
+    token: string | null,
+    told: () => { memory?: Remembered },
+    learn: (memory: Remembered | undefined) => void,
+  ) {
+    super(url, token)
+    this.#told = told
+    this.#learn = learn
+  }
+
+  override async call<Body extends TSchema, Data extends TSchema>(
+    call: Call<Body, Data>,
+    body: Static<Body>,
+    options: CallOptions = {},
+  ): Promise<Static<Data>> {
+    if (!PATHS.includes(call.path)) return super.call(call, body, options)
+    const { daemon_id } = body as { daemon_id?: string }
+    const headers = { ...options.headers, ...(daemon_id !== undefined && { [CALLER_HEADER]: daemon_id }) }
+    const sent = { ...(body as object), ...this.#told() } as Static<Body>
+    const reply = await super.call(call, sent, { ...options, headers })
+    if (isObject(reply)) this.#learn(reply.memory as Remembered | undefined)
+    return reply
+  }
+}

@@ -1,0 +1,234 @@
+// A hub as a process whose database is put back from an older copy, and daemons that execute what is dispatched
+// meanwhile. Each run of its team adds a line to a file outside, so that nothing is executed twice unseen.
+
+import { cpSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { until } from './bounded.ts'
+import { collect, type RunningDaemon, spawnDaemon } from './daemon.ts'
+import { folder } from './folder.ts'
+import { freePort } from './free-port.ts'
+import { environmentAt } from './program.ts'
+import { openHome } from './sandbox.ts'
+
+const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
+const PASSWORD = 'correct horse battery'
+const TEAM = '@admin/writes'
+
+const team = (file: string) => `
+name: "${TEAM}"
+version: 1.0.0
+inputs: [{ name: text, type: string, required: true }]
+phases:
+  - { name: write, agent: exec, commands: [{ name: w, env: { TEXT: "{{ inputs.text }}" }, run: 'echo "$TEXT" | tee -a ${file}' }] }
+`
+
+// biome-ignore lint/suspicious/noExplicitAny: the replies of the API.
+type Data = any
+
+/** A database that can be copied, and whose copy can be put in its place while no hub serves it. */
+export interface Place {
+  database: string
+  /** The hub may serve it meanwhile. */
+  copy(): Promise<void>
+  put(): Promise<void>
+}
+
+/** The database is a file, and the copy is made by `way`. */
+export function sqlitePlace(way: 'restore' | 'copied file' | 'written over' | 'renamed file'): Place {
+  const database = join(folder(), 'hub.db')
+  const kept = join(folder(), 'kept.db')
+  const remove = (path: string) => {
+    for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
+  }
+  return {
+    database,
+    async copy() {
+      remove(kept)
+      await hubCommand('backup', kept, '--database', database)
+    },
+    async put() {
+      if (way === 'restore') return hubCommand('restore', kept, '--replace', '--database', database)
+      // A hub that was killed leaves its log, which would be applied to any database of this name.
+      for (const end of ['-wal', '-shm']) rmSync(database + end, { force: true })
+      if (way === 'written over') await Bun.write(Bun.file(database), Bun.file(kept))
+      else if (way === 'copied file') {
+        rmSync(database)
+        cpSync(kept, database)
+      } else {
+        cpSync(kept, `${kept}.2`)
+        renameSync(`${kept}.2`, database)
+      }
+    },
+  }
+}
+
+/** A database of the PostgreSQL at `server`. The copy is one beside it, which then gets its name. */
+export async function postgresPlace(server: string): Promise<Place & AsyncDisposable> {
+  const name = `hub_${Date.now()}_${crypto.randomUUID().replaceAll('-', '')}`
+  const location = new URL(server)
+  location.pathname = name
+  const sql = new Bun.SQL(server, { max: 1 })
+  await sql.unsafe(`CREATE DATABASE ${name}`)
+  const dump = join(folder(), 'dump')
+  const run = async (...words: string[]) => {
+    const child = Bun.spawn(words, { stdout: 'pipe', stderr: 'pipe' })
+    const said = await child.stderr.text()
+    if ((await child.exited) !== 0) throw new Error(`${words[0]}: ${said}`)
+  }
+  return {
+    database: location.href,
+    async copy() {
+      rmSync(dump, { force: true })
+      await run('pg_dump', '--format=custom', '--file', dump, location.href)
+    },
+    async put() {
+      const beside = new URL(location)
+      beside.pathname = `${name}_beside`
+      await sql.unsafe(`CREATE DATABASE ${name}_beside`)
+      await run('pg_restore', '--dbname', beside.href, dump)
+      await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
+      await sql.unsafe(`ALTER DATABASE ${name}_beside RENAME TO ${name}`)
+    },
+    async [Symbol.asyncDispose]() {
+      await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+      await sql.close()
+    },
+  }
+}
+
+export async function hubCommand(...args: string[]): Promise<void> {
+  const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
+    env: environmentAt(folder()),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const said = await child.stderr.text()
+  if ((await child.exited) !== 0) throw new Error(`hub ${args[0]}: ${said}`)
+}
+
+export class CopiedHub implements AsyncDisposable {
+  readonly url: string
+  readonly #database: string
+  readonly #port = freePort()
+  readonly #home = folder()
+  readonly #lines = join(folder(), 'lines')
+  readonly #daemons = new Map<string, RunningDaemon | null>()
+  readonly #homes = new Map<string, { home: string; env: Record<string, string> }>()
+  #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'> | null = null
+  token = ''
+  realm = ''
+  stderr = ''
+
+  private constructor(database: string) {
+    this.#database = database
+    this.url = `http://127.0.0.1:${this.#port}`
+  }
+
+  static async start(database: string): Promise<CopiedHub> {
+    const hub = new CopiedHub(database)
+    await hub.serve()
+    const [realm] = (await hub.ok('realms/list')).realms
+    hub.realm = realm.id
+    await hub.publish(TEAM, team(hub.#lines))
+    return hub
+  }
+
+  async publish(name: string, text: string): Promise<void> {
+    const files = [{ path: 'team.yml', content_base64: Buffer.from(text).toString('base64') }]
+    await this.ok('teams/publish', { files })
+    await this.ok('realms/add_team', { realm_id: this.realm, team: name })
+  }
+
+  /** Starts the hub, and signs in. */
+  async serve(signsIn = true): Promise<void> {
+    const args = ['serve', '--port', String(this.#port), '--database', this.#database]
+    const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
+      env: { ...environmentAt(this.#home), CADRE_HOME: this.#home, CADRE_ADMIN_PASSWORD: PASSWORD, CADRE_HUB_KEY: 'k' },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    this.#child = child
+    void collect(child.stderr, text => (this.stderr += text))
+    const first = await child.stdout.getReader().read()
+    if (first.done) throw new Error(`the hub ended: ${this.stderr}`)
+    if (signsIn) await this.signIn()
+  }
+
+  async signIn(): Promise<void> {
+    this.token = (await this.ok('session/create', { username: 'admin', password: PASSWORD })).token
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.#child?.kill(signal)
+    await this.#child?.exited
+    this.#child = null
+  }
+
+  /** Puts a copy in place of the database, and starts the hub on it. */
+  async restore(place: Place, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.stop(signal)
+    await place.put()
+    await this.serve()
+  }
+
+  async call(path: string, body: object = {}): Promise<{ status: number; data: Data; error: Data }> {
+    const reply = await fetch(`${this.url}/v1/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(this.token && { authorization: `Bearer ${this.token}` }) },
+      body: JSON.stringify(body),
+    })
+    const { data, error } = (await reply.json()) as Data
+    return { status: reply.status, data, error }
+  }
+
+  async ok(path: string, body: object = {}): Promise<Data> {
+    const { status, data, error } = await this.call(path, body)
+    if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(error)}`)
+    return data
+  }
+
+  /** Starts a daemon, with the home that it had before. */
+  async daemon(name: string): Promise<RunningDaemon> {
+    let place = this.#homes.get(name)
+    if (!place) {
+      const { token } = await this.ok('auth/generate_token', { type: 'realm', name, realm_ids: [this.realm] })
+      const env = { CADRE_HUB_URL: this.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: name }
+      place = { home: openHome(), env }
+      this.#homes.set(name, place)
+    }
+    const daemon = await spawnDaemon(place)
+    this.#daemons.set(name, daemon)
+    return daemon
+  }
+
+  async leave(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.#daemons.get(name)?.kill(signal)
+    this.#daemons.set(name, null)
+  }
+
+  /** Writes the times at which daemons called, which a hub does every two seconds. */
+  async dispatch(text: string, more: object = {}): Promise<string> {
+    const body = { realm_id: this.realm, team: TEAM, inputs: { text }, ...more }
+    return (await this.ok('dispatch/run', body)).run_id
+  }
+
+  /** What was executed, as often as it was. */
+  get lines(): string[] {
+    return existsSync(this.#lines) ? readFileSync(this.#lines, 'utf8').split('\n').filter(Boolean).sort() : []
+  }
+
+  async stateOf(run_id: string): Promise<string | null> {
+    return (await this.call('runs/get', { run_id })).data?.state ?? null
+  }
+
+  async completed(runs: readonly string[], ms = 20_000): Promise<void> {
+    for (const run of runs)
+      await until(async () => (await this.stateOf(run)) === 'completed', `the end of run ${run}`, ms)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#daemons.values()].map(daemon => daemon?.kill('SIGKILL')))
+    await this.stop('SIGKILL')
+  }
+}
