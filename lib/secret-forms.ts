@@ -1,6 +1,6 @@
-// The forms in which a secret may appear: as it is, in base64, in hexadecimal digits, and in parts that are secret by
-// themselves, such as the password of an address. How each character of a form may be written is the matter of
-// secret-matcher.ts. Pure.
+// The forms in which a secret may appear: as it is, in base64, in hexadecimal digits, all of them in UTF-16, too, and in
+// parts that are secret by themselves, such as the password of an address. How each character of a form may be written is
+// the matter of secret-matcher.ts. Pure.
 
 import type { Form } from './secret-matcher.ts'
 
@@ -20,14 +20,27 @@ export function formsOf(value: string): Form[] {
     // In the body of a form, a blank is a plus sign.
     if (plain.includes(' '))
       forms.push({ text: withoutBreaks(bytes.toString('latin1')).replaceAll(' ', '+'), kind: 'text' })
-    forms.push({ text: bytes.toString('hex'), kind: 'hex' })
-    for (const text of base64Forms(bytes)) {
-      forms.push({ text, kind: 'text' })
-      if (/[+/]/.test(text)) forms.push({ text: text.replaceAll('+', '-').replaceAll('/', '_'), kind: 'text' })
+    for (const encoded of [bytes, ...wideForms(plain)]) {
+      if (encoded !== bytes) forms.push({ text: withoutBreaks(encoded.toString('latin1')), kind: 'text' })
+      forms.push({ text: encoded.toString('hex'), kind: 'hex' })
+      for (const text of base64Forms(encoded)) {
+        forms.push({ text, kind: 'text' })
+        if (/[+/]/.test(text)) forms.push({ text: text.replaceAll('+', '-').replaceAll('/', '_'), kind: 'text' })
+      }
     }
   }
   for (const line of linesOf(value)) forms.push({ text: Buffer.from(line).toString('latin1'), kind: 'text' })
   return forms
+}
+
+/**
+ * In UTF-16, as programs of Windows write. Where each unit has a byte of zero, what is between the first and the last of
+ * the others is the same in both orders of bytes.
+ */
+function wideForms(plain: string): Buffer[] {
+  const little = Buffer.from(plain, 'utf16le')
+  if (/^[\x01-\xff]*$/.test(plain)) return [little.subarray(0, -1)]
+  return [little, Buffer.from(little).swap16()]
 }
 
 /** A reader passes over line breaks and the blanks behind them, so a form has none. */

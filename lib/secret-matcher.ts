@@ -1,6 +1,6 @@
 // Finds secrets in text whichever way their characters are written. A character may stand for itself or be escaped as in
-// JSON, a shell, a URL, HTML or a mail (quoted-printable), also twice or three times over, and a line may be broken
-// anywhere. So the text is read at each position as what it may mean, and compared with what is looked for; a list of all
+// JSON, a shell, a URL, HTML or a mail (quoted-printable), also twice or three times over, and a line may be broken or
+// coloured anywhere. So the text is read at each position as what it may mean, and compared with what is looked for; a list of all
 // spellings would be endless.
 //
 // Search: a table of the first two bytes of every form excludes nearly all positions. What follows is compared byte by
@@ -45,6 +45,7 @@ const HASH = 35
 const SEMICOLON = 59
 const NEW_LINE = 10
 const RETURN = 13
+const ESCAPE = 27
 
 const flags = (characters: string): Uint8Array => {
   const table = new Uint8Array(256)
@@ -56,7 +57,9 @@ const ENTITY = 9
 /** What begins an escape. */
 const ESCAPES = flags('\\%&=')
 /** Where a text may mean something else than it says, or nothing. */
-const SPECIAL = flags('\\%&=\n\r')
+const SPECIAL = flags('\\%&=\n\r\x1b')
+/** The maximum length of a command of a terminal, such as a colour (ECMA-48, 5.4). */
+const CONTROL = 32
 const HEX_GAPS = flags(' \t\r\n:,-')
 
 /** One character as it may be read: its bytes, and where the next one begins. */
@@ -281,7 +284,7 @@ function bytesAt(input: string, at: number, final: boolean): number[] | null {
 /** The same where it takes only a short look; null for a line break, and where it takes a longer one. */
 function bytesOf(input: string, at: number): number[] | null {
   const code = input.charCodeAt(at)
-  if (at >= input.length || isLineEnd(code)) return null
+  if (at >= input.length || isLineEnd(code) || code === ESCAPE) return null
   if (!ESCAPES[code]) return [code]
   const simple = simpleAt(input, at, code)
   if (simple === null) return [code]
@@ -332,6 +335,7 @@ function meanings(input: string, at: number, final: boolean): Reading[] | null {
 function readingsAt(input: string, at: number, depth: number, final: boolean): Reading[] | null {
   const literal = { bytes: input[at]!, next: at + 1 }
   const lead = input.charCodeAt(at)
+  if (lead === ESCAPE) return coloured(input, at, final)
   if (depth === 0 || !ESCAPES[lead]) return [literal]
   const simple = simpleAt(input, at, lead)
   if (simple !== undefined) return simple === null ? [literal] : [literal, simple]
@@ -353,6 +357,15 @@ function readingsAt(input: string, at: number, depth: number, final: boolean): R
     if (escaped && !all.some(each => each.bytes === escaped.bytes && each.next === escaped.next)) all.push(escaped)
   }
   return all
+}
+
+/** A command of a terminal, as a tool that marks a part of a word prints it, means nothing. */
+function coloured(input: string, at: number, final: boolean): Reading[] | null {
+  const literal = { bytes: input[at]!, next: at + 1 }
+  const [found] = /^\x1b\[[0-?]*[ -/]*[@-~]/.exec(input.slice(at, at + CONTROL)) ?? []
+  if (found !== undefined) return [literal, { bytes: '', next: at + found.length }]
+  const isCut = !final && input.length - at < CONTROL && /^\x1b(\[[0-?]*[ -/]*)?$/.test(input.slice(at))
+  return isCut ? null : [literal]
 }
 
 /**

@@ -172,6 +172,11 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     write: (name, content) =>
       here(async () => {
+        // Names of files stand in results, in the database and on the hub.
+        if (redactor.text(`${name}`) !== `${name}`) {
+          const hint = 'give the file a name without it'
+          throw new AgentError('the name of a file contains a secret', { code: 'invalid_name', hint })
+        }
         const take = options.small && left > 0 ? small : undefined
         const record = await writeArtifact(stateDir, phase.name, name, content, signal, take)
         options.wrote?.(record)

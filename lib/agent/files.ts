@@ -194,6 +194,8 @@ export async function folderAt(path: string, places: Places): Promise<string> {
 export interface RecordOptions {
   small?: (file: SmallFile) => void
   leftOut?: (name: string) => void
+  /** Whether a file of this name may be recorded; by default all are. */
+  mayHave?: (name: string) => boolean
   /** Ends the reading of large files. */
   signal?: AbortSignal
 }
@@ -207,14 +209,24 @@ export interface RecordOptions {
 export async function recordFiles(
   stateDir: string,
   phase: string,
-  { small, leftOut, signal }: RecordOptions = {},
+  { small, leftOut, mayHave, signal }: RecordOptions = {},
 ): Promise<FileRecord[]> {
   const names = ['files', phase]
   const found = await lstat(join(stateDir, ...names)).catch(() => null)
   if (!found?.isDirectory()) return []
   // The folder of all phases cannot be replaced by a command in a sandbox, and those below it are judged at each file.
   const realDir = await realpath(stateDir)
-  const recording: Recording = { stateDir, realDir, phase, small, leftOut, signal, left: MOST_SMALL_BYTES, records: [] }
+  const recording: Recording = {
+    stateDir,
+    realDir,
+    phase,
+    small,
+    leftOut,
+    mayHave,
+    signal,
+    left: MOST_SMALL_BYTES,
+    records: [],
+  }
   await recordFolder(recording, names)
   return recording.records.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -226,6 +238,7 @@ interface Recording {
   phase: string
   small: ((file: SmallFile) => void) | undefined
   leftOut: ((name: string) => void) | undefined
+  mayHave: ((name: string) => boolean) | undefined
   signal: AbortSignal | undefined
   /** Bytes that may still be passed to `small`. */
   left: number
@@ -240,7 +253,7 @@ async function recordFolder(recording: Recording, names: readonly string[]): Pro
     const path = [...names, entry.name].join('/')
     const name = path.slice(`files/${recording.phase}/`.length)
     if (entry.isDirectory()) await recordFolder(recording, [...names, entry.name])
-    else if (!entry.isFile()) recording.leftOut?.(name)
+    else if (!entry.isFile() || recording.mayHave?.(name) === false) recording.leftOut?.(name)
     else {
       const record = await recordFile(recording, path)
       synced ||= record.synced

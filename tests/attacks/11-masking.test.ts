@@ -2,11 +2,11 @@
 // credentials are.
 
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRedactor } from '../../lib/redact.ts'
 import { credentialsIn } from '../../lib/secret-forms.ts'
-import { command, spawnDaemon } from '../support/daemon.ts'
+import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
 
@@ -118,6 +118,23 @@ describe.each(SECRETS)('%p', secret => {
   })
 })
 
+test.each(SECRETS)('%p is masked in UTF-16, whichever byte comes first, and with colours in it', secret => {
+  const random = randomFrom(seedOf('wide masking'))
+  const little = Buffer.from(`x${secret}y`, 'utf16le')
+  for (const wide of [little, Buffer.from(little).swap16()]) {
+    for (const form of ['latin1', 'base64', 'hex'] as const) {
+      const stream = createRedactor([secret]).stream()
+      const written = form === 'latin1' ? wide : Buffer.from(wide.toString(form))
+      const out = Buffer.concat([stream.push(written), stream.end()]).toString('latin1')
+      expect([out, out.split('***').length]).toEqual([out, 2])
+      expect(out.length).toBeLessThan(24)
+    }
+  }
+  const coloured = `<${wrapped(secret, 3, '\x1b[0m\x1b[1;31m')}>`
+  expect(createRedactor([secret]).text(coloured)).toBe('<***>')
+  expect(streamed(secret, coloured, random)).toBe('<***>')
+})
+
 test('ordinary text stays as it is', () => {
   const { text } = createRedactor([...SECRETS, 'postgres://ada:correct-horse@db.test:5432/sales'])
   for (const plain of [
@@ -126,6 +143,8 @@ test('ordinary text stays as it is', () => {
     'connected to db.test:5432 as ada, database sales',
     'de:ad:be:ef 0x00 0x01 \\x00 =20 =3D &lt; &#39; \\u0041 \\',
     Buffer.from('an ordinary text of some length').toString('base64'),
+    Buffer.from('an ordinary text of some length', 'utf16le').toString('latin1'),
+    '\x1b[1m\x1b[31mhunter\x1b[0m of \x1b[Kthe 🔑 key\x1b]8;;https://acme.test\x07',
   ])
     expect(text(plain)).toBe(plain)
 })
@@ -133,7 +152,22 @@ test('ordinary text stays as it is', () => {
 test('much of what could begin a secret holds up nothing', () => {
   const { text, stream } = createRedactor(['hunter2hunter2', 'a/b=c%d&e\\f-secret', 'n0w-aaaa-secret'])
   const began = process.cpuUsage()
-  for (const piece of ['\\', '%', '&', '=', '%5C', '\\u005c', '&#x5c;', '=\n', 'a\n', '\\\\u00', '&amp', '\\n'])
+  for (const piece of [
+    '\\',
+    '%',
+    '&',
+    '=',
+    '%5C',
+    '\\u005c',
+    '&#x5c;',
+    '=\n',
+    'a\n',
+    '\\\\u00',
+    '&amp',
+    '\\n',
+    'h\x1b[',
+    'h\x1b[0m',
+  ])
     expect(text(piece.repeat(4_000)).length).toBeGreaterThan(0)
   for (const lead of ['=', '\\', '%', '&', 'h', '\\x', '&#', '%5C'])
     for (const end of ['\n', '\r', '\r\n', ' \n ']) expect(text((lead + end).repeat(4_000)).length).toBeGreaterThan(0)
@@ -199,3 +233,23 @@ test('in the log, the error and the data of a run that prints it in other forms'
   const { stdout } = await command(['settings', 'list'], { home })
   expect(stdout).toContain('https://ada:***@proxy.test/shared/path-of-the-proxy')
 }, 30_000)
+
+test('in the names of files: such a file is recorded nowhere, and the log says that there was one', async () => {
+  const home = folder()
+  const secret = 'correct-horse-battery'
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ secrets: { word: secret } }), { mode: 0o600 })
+  const run =
+    'echo 1 > "$CADRE_OUT/kept"; echo 2 > "$CADRE_OUT/$WORD.txt"; mkdir "$CADRE_OUT/x-$WORD"; echo 3 > "$CADRE_OUT/x-$WORD/y"'
+  const phases = [{ name: 'say', agent: 'exec', commands: [{ name: 'say', run, env: { WORD: '{{ secrets.word }}' } }] }]
+  const team = files({ 'team.yml': JSON.stringify({ name: '@local/say', version: '1.0.0', phases }) })
+  const daemon = await spawnDaemon({ home })
+  const { run_id } = await daemon.call('/v1/runs/start', { path: team })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const { artifacts } = await daemon.call('/v1/artifacts/list', { run_id })
+  expect(artifacts.map(({ name }: { name: string }) => name)).toEqual(['kept'])
+  const { lines } = await daemon.call('/v1/runs/logs', { run_id })
+  expect(lines.map(({ text }: { text: string }) => text).join('\n')).toContain('***.txt, x-***/y')
+  await daemon.stop()
+  for (const name of readdirSync(home).filter(each => each.startsWith('daemon.db')))
+    expect([name, readFileSync(join(home, name)).includes(secret)]).toEqual([name, false])
+})

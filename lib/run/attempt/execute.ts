@@ -170,7 +170,7 @@ const NAMES_OF_A_LINE = 20
 
 /** Records what a phase left in its folder, and says in the log what it cannot keep. */
 async function filesLeft(
-  { stateDir, log }: Surroundings,
+  { stateDir, log, mask }: Surroundings,
   { phase, signal }: Attempt,
   small: SmallFile[],
 ): Promise<FileRecord[]> {
@@ -179,10 +179,14 @@ async function filesLeft(
     signal,
     small: file => void small.push(file),
     leftOut: name => void special.push(name),
+    // Names of files stand in results, in the database and on the hub.
+    mayHave: name => mask(name) === name,
   })
   if (special.length > 0) {
     const more = special.length > NAMES_OF_A_LINE ? ` and ${special.length - NAMES_OF_A_LINE} more` : ''
-    log(`not kept, because only regular files are: ${special.sort().slice(0, NAMES_OF_A_LINE).join(', ')}${more}`)
+    log(
+      `not kept, because only regular files without a secret in their names are: ${special.sort().slice(0, NAMES_OF_A_LINE).join(', ')}${more}`,
+    )
   }
   return files
 }
