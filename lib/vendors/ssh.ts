@@ -4,6 +4,7 @@
 import type { AgentContext } from '../agent/agent-context.ts'
 import { AgentError } from '../agent/agent-error.ts'
 import { fromHome, whyNoFile } from '../home-path.ts'
+import { linesOf } from '../one-line.ts'
 import { textIn } from '../stream.ts'
 import { Type } from '../type.ts'
 
@@ -177,11 +178,7 @@ export function explainSsh(
   const found = MEANINGS.find(([said]) => said.test(stderr))
   if (!found) return null
   const [, kind, hintOf] = found
-  const message = stderr
-    .trim()
-    .split(/\s*\n\s*/)
-    .slice(-2)
-    .join('; ')
+  const message = linesOf(stderr).slice(-2).join('; ')
   return new AgentError(`[${place}] ${settings.host}: ${message}`, {
     code: kind,
     hint: hintOf(settings, agent),
@@ -231,10 +228,7 @@ export function startSsh(context: Context, doing: string, command: string[], inp
       // ssh exits with 255 where the error is its own.
       const explained = code === 255 ? explainSsh(context, said) : null
       if (explained) throw explained
-      const words = said
-        .trim()
-        .slice(-STDERR_MOST)
-        .replace(/\s*\n\s*/g, '; ')
+      const words = linesOf(said.trim().slice(-STDERR_MOST)).join('; ')
       const kind = /No such file|not found/.test(said)
         ? 'not_found'
         : /ermission denied/.test(said)

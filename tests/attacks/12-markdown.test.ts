@@ -3,12 +3,14 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { oneLine } from '../../lib/one-line.ts'
 import { parseMarkdown, printMarkdown } from '../../lib/vendors/markdown/markdown.ts'
 import { markdownToChat, markdownToHtml } from '../../lib/vendors/markdown/render.ts'
 import { parseXml } from '../../lib/vendors/s3/xml.ts'
 import {
   type AdfNode,
   adfToMarkdown,
+  confluence,
   markdownToAdf,
   markdownToStorage,
   storageToMarkdown,
@@ -80,6 +82,7 @@ const STORAGE: Record<string, Make> = {
   'cells that span': length => `<table><tr>${'<td colspan="100">'.repeat(length / 18)}`,
   'lines in quotes': length => '<blockquote>'.repeat(100) + '<br/>a'.repeat(length / 6),
   breaks: filled('<br/>'),
+  'backslashes before a mark': length => `${'\\'.repeat(length)}ab<em>(c)</em>`,
   brackets: filled('['),
   backticks: length =>
     `<code>${Array.from({ length: Math.sqrt(2 * length) }, (_, at) => '`'.repeat(at)).join(' ')}</code>`,
@@ -162,6 +165,16 @@ test.each(
     texts: filled('<a>x&amp;</a>y'),
   }),
 )('XML of a store is read in linear time: %s', (_, make) => expectLinear(length => make(8 * length), parseXml))
+
+test.each(Object.entries({ blanks: filled(' '), lines: filled(' \n ') }))(
+  'what a program says is put on one line in linear time: %s',
+  (_, make) => expectLinear(length => `a${make(length)}b`, oneLine),
+)
+
+test('the people whom a page mentions are found in linear time', async () => {
+  const context = {} as Parameters<typeof confluence.namesIn>[1]
+  await expectLinear(filled('<ri:user '), storage => confluence.namesIn(storage, context))
+})
 
 test('a chat is told each character once, and each line of a quote is marked once', () => {
   let told = 0

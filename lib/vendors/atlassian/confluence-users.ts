@@ -8,7 +8,7 @@ import type { AtlassianContext } from './site.ts'
 
 /** The greatest number of accounts in one request. */
 const MOST = 250
-const MENTION = /<ri:user\s[^>]*ri:account-id="([^"<>&]+)"/g
+const MENTION = /<ri:user\s[^<>]*ri:account-id="([^"<>&]+)"/g
 
 /** The display names of the mentioned accounts, by id. Those that the account may not see are left out. */
 export async function namesIn(storage: string, context: AtlassianContext): Promise<Map<string, string>> {

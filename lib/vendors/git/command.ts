@@ -5,6 +5,7 @@
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
 import { messageOf } from '../../error.ts'
+import { linesOf } from '../../one-line.ts'
 import { chunksIn } from '../../stream.ts'
 
 /** Number of characters of git's output that an error quotes. */
@@ -215,7 +216,7 @@ function failure(
   output: string,
   remote: GitRemote | undefined,
 ): AgentError {
-  const said = output.trim().replace(/\s*\n\s*/g, '; ')
+  const said = linesOf(output).join('; ')
   const [, code = 'git', meant] = (remote && MEANINGS.find(([pattern]) => pattern.test(output))) ?? []
   const hint = code === 'unauthorized' && remote?.setting ? `set agents.${agent}.${remote.setting} again` : meant
   return new AgentError(`[${place}] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {

@@ -309,8 +309,9 @@ class Phrase {
   #reference(last: string): void {
     const text = this.#parts.pop()!.slice(0, -last.length)
     // A backslash that stood before a letter would escape the reference.
-    const slashes = /\\*$/.exec(text)![0].length
-    this.#parts.push(text, slashes % 2 === 1 ? '\\' : '', reference(last))
+    let isEscape = false
+    for (let at = text.length - 1; text[at] === '\\'; at--) isEscape = !isEscape
+    this.#parts.push(text, isEscape ? '\\' : '', reference(last))
   }
 
   #code(value: string): void {
