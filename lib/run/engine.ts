@@ -122,6 +122,7 @@ export class Engine {
     const left = secrets.kept().filter(id => this.store.runs.get(id)?.settled !== 0)
     await Promise.all(left.map(id => secrets.forget(id)))
     this.#parts.settler.start()
+    this.#parts.looks.start()
   }
 
   /**
@@ -313,6 +314,12 @@ export class Engine {
   async told(): Promise<void> {
     await this.#parts.messenger.settled()
     await this.#parts.farewell.idle()
+    await this.#parts.looks.idle()
+  }
+
+  /** Asks other systems about everything that a run and those below it wrote, and that is not certain. */
+  async askAgain(runId: string): Promise<void> {
+    await this.#parts.looks.ask(this.#row(runId))
   }
 
   /** Resolves when nothing is being sent for the runs of a tree at or below a place; null when nothing is. */
@@ -357,6 +364,7 @@ export class Engine {
     this.#stop.abort()
     this.#parts.alarm.stop()
     this.#parts.settler.stop()
+    this.#parts.looks.stop()
     this.#parts.disk.stop()
     this.#parts.attempts.abortAll(new Error('the daemon stops'))
     const deadline = performance.now() + STOP_MS

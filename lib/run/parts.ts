@@ -15,17 +15,19 @@ import {
   CopiedWrites,
   DiskSpace,
   Errands,
+  LaterLooks,
   Ledger,
   Messenger,
   Places,
   type RootSecrets,
   RunLogs,
   recordEvent,
+  sealPlace,
 } from './attempt/attempt.ts'
 import { type EngineHost, type Lived, livedTime } from './core/core.ts'
 import { AfterCommit, Alarm, Farewell, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
-import { errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
+import { copiesText, errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
 import { Journal, Seal, Store, type Unit } from './store/store.ts'
 import { Followers, type Outbox } from './views/views.ts'
 
@@ -61,6 +63,8 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
   const lived = options.lived ?? livedTime()
+  const settle = options.settle ?? (() => undefined)
+  const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
   const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
   const stateDirOf = (runId: RunId) => places.stateDir(runId)
   // Files of agents may contain secrets, and the database must not contain a secret in plain text.
@@ -119,11 +123,22 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       skip: (lines, bytes) => logs.skip(row.id, phase, lines, bytes),
     },
   }))
-  const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
-  const settle = options.settle ?? (() => undefined)
   const ledger = new CopiedWrites({
     ...{ store: store, write, now, changed },
-    ledger: new Ledger({ store: store, write, now, lived, settle, changed }),
+    ledger: new Ledger({
+      ...{ store: store, write, now, lived, settle, changed },
+      seal: ({ runId, position, entry, call }) => sealer.close(sealPlace({ run_id: runId, position, entry }), call()),
+      kept: () => looks.kept(),
+    }),
+  })
+  const looks: LaterLooks = new LaterLooks({
+    ...{ store, host, context: host.context, write, now, lived, settle, changed, stopping, log },
+    place: (row, position) => {
+      const from = bundle(row.bundle_id)
+      return places.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
+    },
+    open: (place, sealed) => sealer.open(place, sealed),
+    mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
   })
   const attempts: Attempts = new Attempts({
     machine: machine,
@@ -150,6 +165,12 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
     write,
     timeout: options.deliveryTimeout ?? DELIVERY_MS,
+    copies: async runId => {
+      if (!looks.any) return ''
+      const run = store.runs.get(runId)!
+      await looks.atEnd(run)
+      return copiesText(store, run, row => bundle(row.bundle_id).team(row.team_key).phases)
+    },
   })
   const errands = new Errands({
     machine: machine,
@@ -162,6 +183,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     store: store,
     logs: logs,
     messenger: messenger,
+    looks,
     secrets,
     isHeld: runId => isHeld(runId),
   })
@@ -189,7 +211,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   return {
     ...{ store, logs, machine, journal, attempts, messenger, folders, farewell, alarm },
-    ...{ followers, places, disk, settler, sealer, bundle, bundles, lived },
+    ...{ looks, followers, places, disk, settler, sealer, bundle, bundles, lived },
   }
 }
 

@@ -27,12 +27,15 @@ interface Sleeper {
 /** Turns of the event loop for which everything else may go on before time passes. */
 const TURNS = 20
 
-export function drivenClock(start = 0): DrivenClock {
+const timer = () => new Promise<void>(resolve => setTimeout(resolve, 0))
+
+/** `turn` lets others go on before time passes: by default for long enough that files are written meanwhile. */
+export function drivenClock(start = 0, turn: () => Promise<void> = timer): DrivenClock {
   let now = start
   const sleepers = new Set<Sleeper>()
   const earliest = () => [...sleepers].reduce<Sleeper | null>((a, b) => (a && a.at <= b.at ? a : b), null)
   const others = async () => {
-    for (let turn = 0; turn < TURNS; turn++) await new Promise(resolve => setTimeout(resolve, 0))
+    for (let n = 0; n < TURNS; n++) await turn()
   }
   const advanceTo = async (time: number) => {
     for (let next = earliest(); next && next.at <= time; next = earliest()) {

@@ -73,7 +73,12 @@ export const GetPhases = call('/v1/runs/phases', OnePhase, ToldPhases, 'run_phas
 /** The team of a run as it was read when the run began. */
 export const GetTeam = call('/v1/runs/team', OneRun, AnyTeam)
 export const GetHistory = call('/v1/runs/history', OneRun, History)
-export const GetWhy = call('/v1/runs/why', OneRun, Why)
+/** `ask`: after the other systems were asked about what is in doubt or not yet confirmed. */
+export const GetWhy = call(
+  '/v1/runs/why',
+  Type.Object({ ...OneRun.properties, ask: Type.Optional(Type.Boolean()) }),
+  Why,
+)
 
 export const GetLogs = call('/v1/runs/logs', LogPart, Type.Object({ lines: rowsOf(LogLine), next: Type.Integer() }))
 

@@ -164,11 +164,17 @@ export const Written = Type.Object({
   /** The id that the other system gave it. */
   id: NullableText,
   url: NullableText,
+  /** What else exists of it there, because it was sent again although the first request arrived in the end. */
+  copies: Type.Optional(Type.Array(Type.Object({ id: NullableText, url: NullableText }))),
+  /** Whether the other system is still to be asked if it exists once, because it was sent again. */
+  unconfirmed: Type.Optional(Type.Boolean()),
+  /** Of one in doubt: what was sent, and when. */
+  request: Type.Optional(AnyText),
+  sent_at: Type.Optional(Time),
 })
 export type Written = Static<typeof Written>
 
-/** What is known of a write, in words. */
-export const FATE: Record<Written['state'], string> = {
+const FATE: Record<Written['state'], string> = {
   done: 'arrived',
   partial: 'arrived in part',
   sent: 'may or may not have arrived',
@@ -176,16 +182,29 @@ export const FATE: Record<Written['state'], string> = {
   presumed: 'does not seem to have arrived',
 }
 
+/** What is known of a write, in words. */
+export function fateOf({ state, copies = [], unconfirmed = false }: Written): string {
+  if (copies.length > 0) {
+    const others = copies.map(({ id, url }) => url ?? id ?? 'another').join(', ')
+    return `arrived ${copies.length === 1 ? 'twice' : `${copies.length + 1} times`}: also ${others}`
+  }
+  return state === 'done' && unconfirmed ? 'arrived, not yet confirmed to be there only once' : FATE[state]
+}
+
 /** What people call a write, such as `each/ADA/post/reply.json`. */
 export function nameOfWrite({ place, phase, entry }: Pick<Written, 'place' | 'phase' | 'entry'>): string {
   return [...place, phase, entry].filter(Boolean).join('/')
 }
 
-/** Those first of which nobody knows whether they arrived. */
+/** Those first of which nobody knows whether they arrived, or that arrived twice. */
 export function doubtfulFirst(all: readonly Written[]): Written[] {
-  const [doubtful, done] = [all.filter(({ state }) => state !== 'done'), all.filter(({ state }) => state === 'done')]
-  return [...doubtful, ...done]
+  const { open = [], done = [] } = Object.groupBy(all, write => (isCertain(write) ? 'done' : 'open'))
+  return [...open, ...done]
 }
+
+/** Whether a write exists, and only once. */
+export const isCertain = ({ state, copies = [], unconfirmed = false }: Written): boolean =>
+  state === 'done' && copies.length === 0 && !unconfirmed
 
 /** `runs/history`: what happened in a run before what `runs/phases` tells, and what its phases wrote outside. */
 export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })

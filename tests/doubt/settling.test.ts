@@ -123,6 +123,9 @@ describe('a write that lands after the answer', () => {
     ]
     const { run_id } = await t.start(team([make({ retry: { attempts: 3, backoff: '1ms' } })]))
     expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
+    expect(vendor.tickets).toHaveLength(1)
+    await clock.advance(61_000)
+    await t.engine.told()
     const [receipt] = receipts(t, run_id)
     const ids = [receipt!.external_id, ...JSON.parse(receipt!.copies ?? '[]').map(({ id }: { id: string }) => id)]
     expect(ids.toSorted()).toEqual(vendor.tickets.map(({ id }) => id).toSorted())

@@ -60,6 +60,8 @@ export interface Runner extends Follower {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
   resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
+  /** Asks other systems about everything that a run wrote, and that is in doubt or not yet confirmed. */
+  askAgain(runId: string): Promise<unknown>
   /** Deletes an ended run and all below it, with their files. */
   remove(runId: string): Promise<{ run_id: string }>
 }
@@ -118,6 +120,7 @@ function through(client: Client): Runner {
       return { inputs, start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }) }
     },
     cancel: async run_id => client.call((await calls()).CancelRun, { run_id }),
+    askAgain: async run_id => client.call((await calls()).GetWhy, { run_id, ask: true }),
     remove: async run_id => client.call((await calls()).DeleteRun, { run_id }),
     resume: async (run_id, request) => client.call((await calls()).ResumeRun, { run_id, ...request }),
     decide: async (review_id, answer) => client.call((await calls()).DecideReview, { review_id, ...answer }),

@@ -1,10 +1,14 @@
 // Commands about one run: why it ended as it did, its phases, and `show`, which has everything that is recorded of it.
 
+import { CadreError } from '../../error.ts'
+import { createLog } from '../../log.ts'
 import { createPaint, line, nothing, type Printable } from '../../printable.ts'
 import { sizeText } from '../../size.ts'
 import { print, printJson, tell } from '../../terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
-import { doubtfulFirst, FATE, nameOfWrite, waitText } from '../../wire/run-records.ts'
+import { doubtfulFirst, fateOf, nameOfWrite, waitText } from '../../wire/run-records.ts'
+import { openRunner, type Runner } from '../calls/runner.ts'
+import { homeFolder } from '../home.ts'
 import { stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
@@ -16,9 +20,15 @@ interface Options extends PlaceOptions {
   json?: boolean
 }
 
-export async function why(typed: string, { json, ...where }: Options): Promise<void> {
+export async function why(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
   const place = await placeOf(where)
   const run_id = await place.runId(typed)
+  if (ask) {
+    if (place.hub) throw new CadreError('invalid_request', '--ask works on the machine of the run, not with --hub')
+    const asking = (runner: Runner) => runner.askAgain(run_id)
+    const { runner } = await openRunner(homeFolder(where.home), 'why', createLog({ level: 'warn' }), asking)
+    await runner.host?.close()
+  }
   const found = await place.ask(runs => runs.call(GetWhy, { run_id }))
   if (json) return void printJson(found)
   const paint = createPaint(process.stdout)
@@ -82,7 +92,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
     ...section(
       'written outside',
-      table(doubtfulFirst(written).map(write => [nameOfWrite(write), FATE[write.state], write.url ?? write.id ?? ''])),
+      table(doubtfulFirst(written).map(write => [nameOfWrite(write), fateOf(write), write.url ?? write.id ?? ''])),
     ),
     ...section(
       'told',

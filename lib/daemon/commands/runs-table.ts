@@ -95,6 +95,7 @@ export function addRunCommands(program: Command, act: Act): void {
   program
     .command('why <run>')
     .description('say why a run ended as it did, and how to go on')
+    .option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed')
     .option('--hub [url]', 'as the hub has it', hubAddressIn)
     .option('--json')
     .action((run: string, _, command: Command) =>

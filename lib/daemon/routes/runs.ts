@@ -65,6 +65,8 @@ const List = closed({
   since: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 const OneRun = closed({ run_id: RunId })
+/** `ask`: other systems are first asked about what is in doubt or not yet confirmed. */
+const Why = closed({ run_id: RunId, ask: Type.Optional(Type.Boolean()) })
 const Resume = closed({
   run_id: RunId,
   from_phase: Type.Optional(Name),
@@ -152,6 +154,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/why',
       async ({ body, caller }) => {
         const runId = target(daemon, caller, body.run_id)
+        if (body.ask) await askAgain(daemon, caller, runId)
         engine.logs.flush()
         const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
         const found = await withoutSilent(
@@ -162,7 +165,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         const isLeft = daemon.left.has(root)
         return shownWhy(found, isLeft ? root : null, isLeft && store.copies.isHeld(root))
       },
-      { access: READ, body: OneRun, data: GetWhy.data, detail: { summary: 'Why a run ended as it did' } },
+      { access: READ, body: Why, data: GetWhy.data, detail: { summary: 'Why a run ended as it did' } },
     )
     .post(
       '/tree',
@@ -259,4 +262,10 @@ export function target(daemon: Daemon, caller: Caller, runId: string): KnownRunI
 function sameTree(daemon: Daemon, one: string, other: string): boolean {
   const root = (id: string) => daemon.engine.store.runs.get(id)?.root_id
   return one === other || (root(one) !== undefined && root(one) === root(other))
+}
+
+/** People of a realm who may only read runs send nothing to other systems. */
+async function askAgain({ engine }: Daemon, caller: Caller, runId: string): Promise<void> {
+  if (!caller.local) throw new CadreError('forbidden', '`ask` needs a caller on the machine of the run')
+  await engine.askAgain(runId)
 }

@@ -33,7 +33,7 @@ import { type Copy, type Found, type Hold, type Ledger, SETTLE_MS, UnknownWrite 
 import { watchTraffic } from './traffic.ts'
 
 /** How long `find` may take, which counts in no time of the phase. */
-const ASK_MS = 30_000
+export const ASK_MS = 30_000
 
 /** What an attempt needs from its run and from the daemon. */
 export interface Surroundings {
@@ -77,8 +77,9 @@ export interface Attempt {
 const FIND_GRACE_MS = 500
 
 /** One call of a handler. Phase-level calls have the empty name. */
-interface Call {
+export interface Call {
   name: string
+  kind: 'source' | 'target' | 'phase'
   entry: JsonObject
   /** The secrets that stand in it, as `secrets.<name>` and `inputs.<name>`. */
   secrets: string[]
@@ -209,7 +210,7 @@ async function perform(
   attempt: Attempt,
   around: Surroundings,
   agent: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
-  { name, entry, handler }: Call,
+  { name, kind, entry, handler }: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
 ): Promise<AgentResult> {
   const { runId, position, signal, stopped } = attempt
@@ -276,6 +277,7 @@ async function perform(
     seesAtOnce: handler.sees === 'at once',
     settles: (handler.settles === undefined ? null : parseDuration(handler.settles)) ?? SETTLE_MS,
     hold: around.hold,
+    call: () => JSON.stringify({ agent: agent.agent, action: agent.action, kind, entry }),
   })
 }
 
@@ -353,6 +355,17 @@ function gateCall(phase: GatePhase): AgentCall {
   }
 }
 
+/** What handles the entries of a kind, or a call of a whole phase. */
+export function handlerOf(
+  definition: AgentDefinition,
+  name: string | undefined,
+  kind: Call['kind'],
+): Handler | undefined {
+  const action = name === undefined ? undefined : definition.actions?.[name]
+  if (action?.direction === kind) return action
+  return kind === 'phase' && action ? undefined : definition[kind]
+}
+
 /** Evaluates the entries of a call, and yields the event loop in between. */
 async function callsOf(call: AgentCall, definition: AgentDefinition, team: Team, scope: Scope): Promise<Call[]> {
   const action = call.action === undefined ? undefined : definition.actions?.[call.action]
@@ -369,19 +382,20 @@ async function callsOf(call: AgentCall, definition: AgentDefinition, team: Team,
     ['source', call.sources],
     ['target', call.targets],
   ] as const) {
-    const handler = action?.direction === kind ? action : definition[kind]
+    const handler = handlerOf(definition, call.action, kind)
     for (const { name, entry } of list) {
       if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
       await turns()
       const evaluated = entry.evaluate(scope) as JsonObject
-      calls.push({ name, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
+      calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
     }
   }
-  const handler = action?.direction === 'phase' ? action : action ? undefined : definition.phase
+  const handler = handlerOf(definition, call.action, 'phase')
   if (calls.length === 0) {
     if (!handler) throw new CadreError('invalid_request', `[${place}] needs sources or target_entries`)
     const evaluated = call.fields.evaluate(scope) as JsonObject
-    calls.push({ name: '', entry: evaluated, secrets: secretsIn(call.fields), handler, phaseLevel: true })
+    const secrets = secretsIn(call.fields)
+    calls.push({ name: '', kind: 'phase', entry: evaluated, secrets, handler, phaseLevel: true })
   }
   for (const { name, entry, handler } of calls) {
     const wrong = problems(handler.entry, entry)

@@ -68,6 +68,8 @@ export interface Write {
   /** Milliseconds after the end of a request from which on its absence counts. */
   settles: number
   hold: Hold
+  /** What a later look needs, as JSON that may hold secrets. */
+  call(): string
 }
 
 /** How long a write may be on its way, unless the action says otherwise. */
@@ -87,6 +89,10 @@ interface Parts {
   settle: () => number | undefined
   /** Called for each receipt that changes, inside the change. */
   changed: (runId: string, position: number, entry: string) => void
+  /** Encrypts the call of an entry for the table of looks. */
+  seal(write: Write): Uint8Array
+  /** Called when something has to be looked for later, inside the change. */
+  kept(): void
 }
 
 export class Ledger {
@@ -138,7 +144,7 @@ export class Ledger {
       if (found) return this.#confirm(write, found)
       throw thrown
     }
-    return this.#confirm(write, { result, copies: [] })
+    return this.#confirm(write, { result, copies: [] }, receipt !== null)
   }
 
   /** What an earlier attempt left is found, or the entry may be sent again. */
@@ -166,8 +172,11 @@ export class Ledger {
 
   async #lose(write: Write, sentBy: number, part: AgentResult | null = null): Promise<number> {
     const moment = this.#moment()
-    const known = { request: write.sent || null, part }
-    await this.#record(write, () => this.#store.receipts.lose(write, sentBy, moment, known))
+    const known = { request: write.sent && write.mask({ text: write.sent }).text, part }
+    await this.#record(write, () => {
+      this.#store.receipts.lose(write, sentBy, moment, known)
+      this.#keepLook(write)
+    })
     return moment.at
   }
 
@@ -210,9 +219,18 @@ export class Ledger {
 
   #absent(write: Write): Promise<void> {
     const { receipts } = this.#store
-    return this.#record(write, () =>
-      write.seesAtOnce ? receipts.disprove(write) : receipts.presume(write, this.#parts.now()),
-    )
+    return this.#record(write, () => {
+      if (write.seesAtOnce) return receipts.disprove(write)
+      receipts.presume(write, this.#parts.now())
+      this.#keepLook(write)
+    })
+  }
+
+  /** Keeps what a later look needs. A look-up that sees every write at once needs none. */
+  #keepLook(write: Write): void {
+    if (!write.find || write.seesAtOnce) return
+    this.#store.looks.put(write, this.#parts.seal(write), write.settles)
+    this.#parts.kept()
   }
 
   #moment(): { boot: string; at: number } {
@@ -228,13 +246,18 @@ export class Ledger {
     })
   }
 
-  async #confirm(write: Write, { result, copies }: Found): Promise<AgentResult> {
+  async #confirm(write: Write, { result, copies }: Found, isDoubtful = true): Promise<AgentResult> {
     const recorded = write.mask(result)
     const { id = null, url = null } = recorded.external ?? {}
     const others = copies.length > 0 ? JSON.stringify(copies) : null
-    await this.#record(write, () =>
-      this.#store.receipts.confirm(write, { result: recorded, id, url, at: this.#parts.now(), copies: others }),
-    )
+    await this.#record(write, () => {
+      const { receipts, looks } = this.#store
+      receipts.confirm(write, { result: recorded, id, url, at: this.#parts.now(), copies: others })
+      if (!isDoubtful) return
+      // What was sent once only exists once. Otherwise what was sent before may still arrive.
+      if (receipts.get(write)?.presumed_at === null) looks.drop(write)
+      else this.#keepLook(write)
+    })
     await write.hold.goOn()
     return recorded
   }

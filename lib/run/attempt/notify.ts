@@ -101,7 +101,12 @@ interface Parts {
   write<T>(change: () => T): Promise<T>
   /** Maximum number of milliseconds for one delivery. */
   timeout: number
+  /** What exists twice of what a run and those below it wrote, in words; empty when nothing is known to. */
+  copies(runId: string): Promise<string>
 }
+
+/** The events by which a run has ended. */
+const END_EVENTS: ReadonlySet<string> = new Set(['on_complete', 'on_fail', 'on_cancel'])
 
 /**
  * Sends the deliveries of listeners: those of one run in the order of its events, those of different runs concurrently.
@@ -158,7 +163,7 @@ export class Messenger {
   }
 
   async #deliver(row: DeliveryRow): Promise<void> {
-    const { agent, entry, event } = parse<Payload>(row.payload)!
+    const { agent, entry, event } = await this.#withCopies(row, parse<Payload>(row.payload)!)
     const traffic = watchTraffic()
     const files = holdFiles()
     let mayBeSent = false
@@ -188,6 +193,16 @@ export class Messenger {
       // The run may have been deleted in the meantime. Then there is nothing to record.
       await this.#failed(row, thrown, mayBeSent, traffic.onlyRead()).catch(() => {})
     }
+  }
+
+  /** The message of the end of a run says what exists twice, as far as the other systems show it by now. */
+  async #withCopies(row: DeliveryRow, payload: Payload): Promise<Payload> {
+    if (!END_EVENTS.has(row.event)) return payload
+    const said = await this.#parts.copies(row.run_id)
+    if (said === '') return payload
+    const { entry, event } = payload
+    const own = typeof entry.message === 'string' ? { message: `${entry.message}\n${said}` } : {}
+    return { ...payload, entry: { ...entry, ...own }, event: { ...event, message: `${event.message}\n${said}` } }
   }
 
   async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean, onlyRead: boolean): Promise<void> {

@@ -4,7 +4,7 @@
 
 import type { Log } from '../../log.ts'
 import type { RunId } from '../../run-id.ts'
-import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
+import type { LaterLooks, Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'
 import type { Followers, Outbox } from '../views/views.ts'
@@ -14,6 +14,7 @@ interface Parts {
   journal: Journal
   logs: RunLogs
   messenger: Messenger
+  looks: LaterLooks
   secrets: RootSecrets
   followers: Followers
   outbox: Outbox | undefined
@@ -33,7 +34,8 @@ export class Farewell {
 
   /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
   take(runId: RunId, root: string, settled: boolean): void {
-    const { logs, messenger, secrets, followers } = this.#parts
+    const { logs, looks, messenger, secrets, followers } = this.#parts
+    if (looks.any) looks.wake()
     if (!settled || messenger.isSending(runId)) return this.#keep(this.#wait(runId, root))
     logs.close(runId)
     if (runId === root) void secrets.forget(runId).catch(() => {})

@@ -107,11 +107,11 @@ export class Receipts {
     { runId, position, entry }: ReceiptPlace,
     sentBy: number,
     moment: Instant,
-    { request, part }: { request: string | null; part: AgentResult | null },
+    { request, part }: { request: string; part: AgentResult | null },
   ): void {
     this.#db
       .query(
-        `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(?7, request),
+        `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(nullif(?7, ''), request),
            result = coalesce(?8, result)
          WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.lose})`,
       )

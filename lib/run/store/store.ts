@@ -9,6 +9,7 @@ import { Deliveries } from './deliveries.ts'
 import { Identities } from './identities.ts'
 import { Items } from './items.ts'
 import { KeyPlaces } from './key-places.ts'
+import { Looks } from './looks.ts'
 import { OutboxRows } from './outbox.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
@@ -26,6 +27,7 @@ export class Store {
   readonly identities: Identities
   readonly items: Items
   readonly receipts: Receipts
+  readonly looks: Looks
   readonly reviews: Reviews
   readonly deliveries: Deliveries
   readonly outbox: OutboxRows
@@ -44,6 +46,7 @@ export class Store {
     this.identities = new Identities(db)
     this.items = new Items(db)
     this.receipts = new Receipts(db)
+    this.looks = new Looks(db)
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
     this.outbox = new OutboxRows(db)
@@ -61,8 +64,10 @@ export type { AttemptRow } from './attempts.ts'
 export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type Unit } from './journal.ts'
 export type { KeyPlace } from './key-places.ts'
+export type { LookRow } from './looks.ts'
 export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export type { Due, PhaseChange, PhaseStates } from './phases.ts'
+export type { ReceiptPlace } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
 export type { RunFilter, RunHead } from './run-lists.ts'
 export type { ChangedRun, ChildRow } from './runs.ts'

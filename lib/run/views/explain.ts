@@ -4,7 +4,15 @@
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
-import { doubtfulFirst, FATE, nameOfWrite, type RunError, type Why, type Written } from '../../wire/run-records.ts'
+import {
+  doubtfulFirst,
+  fateOf,
+  isCertain,
+  nameOfWrite,
+  type RunError,
+  type Why,
+  type Written,
+} from '../../wire/run-records.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -286,7 +294,7 @@ function writtenText(written: readonly Written[] | null): string {
     .slice(0, 10)
     .map(write => {
       const what = write.url ?? write.id
-      const doubt = write.state === 'done' ? '' : `, which ${FATE[write.state]}`
+      const doubt = isCertain(write) ? '' : `, which ${fateOf(write)}`
       return `${nameOfWrite(write)}${what ? ` (${what})` : ''}${doubt}`
     })
   const more = written.length > 10 ? `, and ${written.length - 10} more` : ''

@@ -1,6 +1,6 @@
 // What happened to a phase over time: its attempts, its waits between them, and what it wrote to other systems.
 
-import type { History, Written } from '../../wire/run-records.ts'
+import { fateOf, type History, type Written } from '../../wire/run-records.ts'
 import type { Part, Scale } from './bar.tsx'
 import type { Phase } from './live.ts'
 import { Outside } from './parts.tsx'
@@ -95,25 +95,33 @@ export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: 
   )
 }
 
-const WRITES: Record<Written['state'], { state: string; word: string }> = {
-  done: { state: 'completed', word: 'written' },
-  partial: { state: 'failed', word: 'written in part' },
-  sent: { state: 'running', word: 'being sent' },
-  unknown: { state: 'awaiting_input', word: 'may have been written' },
-  presumed: { state: 'failed', word: 'does not seem to have been written' },
+const STATES: Record<Written['state'], string> = {
+  done: 'completed',
+  partial: 'failed',
+  sent: 'running',
+  unknown: 'awaiting_input',
+  presumed: 'failed',
 }
+
+/** What a write looks like: one that exists twice needs a person. */
+const stateOf = (write: Written): string => ((write.copies ?? []).length > 0 ? 'awaiting_input' : STATES[write.state])
 
 /** Writes to other systems, each with a link to what it made there. `placed` names their phases. */
 export function Receipts({ of, placed = false }: { of: readonly Written[]; placed?: boolean }) {
   return (
     <ul class="chain">
-      {of.map(({ run_id, place, phase, entry, state, id, url }) => (
-        <li key={`${run_id} ${phase} ${entry}`}>
-          <State of={WRITES[state].state} bare />
+      {of.map(write => (
+        <li key={`${write.run_id} ${write.phase} ${write.entry}`}>
+          <State of={stateOf(write)} bare />
           <div>
-            {placed && `${[...place, phase].join(' › ')} › `}
-            {entry} <Outside url={url}>{id ?? (url === null ? '' : 'open')}</Outside>{' '}
-            <span class="quiet small">{WRITES[state].word}</span>
+            {placed && `${[...write.place, write.phase].join(' › ')} › `}
+            {write.entry} <Outside url={write.url}>{write.id ?? (write.url === null ? '' : 'open')}</Outside>{' '}
+            {(write.copies ?? []).map(({ id, url }) => (
+              <>
+                <Outside url={url}>{id ?? 'open'}</Outside>{' '}
+              </>
+            ))}
+            <span class="quiet small">{fateOf(write)}</span>
           </div>
         </li>
       ))}

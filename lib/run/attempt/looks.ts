@@ -1,0 +1,240 @@
+// Later looks. Where the absence of a write was concluded by time alone and the entry was, or could be, sent again, both
+// may exist in the end. So the other system is asked once more when the run has ended, and one settling time later, which
+// confirms it; and for the sake of searches that lag more than anybody said, three times after that. It holds no run: what
+// is due is in the table `looks`, and the next process goes on with it.
+
+import type { AgentResult } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Log } from '../../log.ts'
+import type { RunId } from '../../run-id.ts'
+import { startPause, unlessAborted } from '../../wait.ts'
+import { type EngineHost, type Lived, type ReceiptRow, type RunPlace, type RunRow, sinceThen } from '../core/core.ts'
+import { textOf } from '../steps/steps.ts'
+import type { LookRow, ReceiptPlace, Store } from '../store/store.ts'
+import { ASK_MS, type Call, foundBy, handlerOf, idempotencyKey } from './execute.ts'
+import { withGrace } from './grace.ts'
+import type { Copy, Found } from './ledger.ts'
+
+/** What is kept of a call, so that its `find` can be called after its run has ended. */
+export type LookCall = Pick<Call, 'kind' | 'entry'> & { agent: string; action?: string | undefined }
+
+interface Parts {
+  store: Store
+  host: Pick<EngineHost, 'agent'>
+  context: EngineHost['context']
+  place(run: RunRow, position: number): RunPlace
+  open(place: string, sealed: Uint8Array): Uint8Array
+  mask<T>(rootId: RunId, value: T): T
+  /** Applies a change; the promise settles once it is on disk. */
+  write<T>(change: () => T): Promise<T>
+  changed: (runId: string, position: number, entry: string) => void
+  now: () => number
+  lived: Lived
+  settle: () => number | undefined
+  stopping: AbortSignal
+  log: Log
+}
+
+/** A look that failed for now is repeated after a minute, two, four …, and so often at most. */
+const RETRY_MS = 60_000
+const MOST_FAILURES = 8
+/** The looks by themselves: at the end of the run, and after one, two, four and eight settling times more. */
+const LOOKS = 5
+
+export class LaterLooks {
+  readonly #parts: Parts
+  #any = false
+  #pause: { end: () => void } | undefined
+  #round: Promise<void> = Promise.resolve()
+  #working = false
+  /** Something may have become due since the round began. */
+  #again = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Goes on with what an earlier process left. */
+  start(): void {
+    this.#any = this.#parts.store.looks.any
+    if (this.#any) this.wake()
+  }
+
+  /** Something is to be looked for when its run has ended. */
+  kept(): void {
+    this.#any = true
+  }
+
+  /** Whether anything may have to be looked for. False where no reply was ever lost, and then nothing is read. */
+  get any(): boolean {
+    return this.#any
+  }
+
+  /** A run has ended. */
+  wake(): void {
+    if (!this.#any || this.#parts.stopping.aborted) return
+    this.#again = true
+    this.#pause?.end()
+    if (this.#working) return
+    this.#working = true
+    this.#round = this.#rounds().catch(error => {
+      if (!this.#parts.stopping.aborted) this.#parts.log.error('a later look failed', { error: textOf(error) })
+    })
+    void this.#round.finally(() => {
+      this.#working = false
+    })
+  }
+
+  stop(): void {
+    this.#pause?.end()
+  }
+
+  /** Resolves when the look at the end of a run, and of those below it, is over. */
+  async atEnd(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
+    if (!this.#any) return
+    const due = this.#parts.store.looks.below(run.root_id, run.tree_key).map(row => placeKey(row))
+    for (const row of this.#parts.store.looks.open()) {
+      if (row.looked === 0 && due.includes(placeKey(row))) await this.#look(row)
+    }
+    this.wake()
+  }
+
+  /** Asks at once about everything of a tree that is not certain, because a person wants to know. */
+  async ask(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
+    for (const row of this.#parts.store.looks.below(run.root_id, run.tree_key)) await this.#look(row)
+    this.#any = true
+    this.wake()
+  }
+
+  async #rounds(): Promise<void> {
+    const { store, lived, stopping } = this.#parts
+    while (!stopping.aborted) {
+      this.#again = false
+      let least = Number.POSITIVE_INFINITY
+      for (const row of store.looks.open()) {
+        const left = this.#leftOf(row)
+        if (left > 0) least = Math.min(least, left)
+        else {
+          await this.#look(row)
+          this.#again = true
+        }
+        if (stopping.aborted) return
+      }
+      if (this.#again) continue
+      if (least === Number.POSITIVE_INFINITY) return
+      const ended = new AbortController()
+      this.#pause = { end: () => ended.abort() }
+      await lived.pause(least, ended.signal)
+      this.#pause = undefined
+    }
+  }
+
+  /** Milliseconds until a look is due. */
+  #leftOf({ looked, failures, boot, since, settles }: LookRow): number {
+    if (since === null) return 0
+    const { lived, settle } = this.#parts
+    const settling = looked === 0 ? 0 : (settle() ?? settles) * 2 ** (looked - 1)
+    const wait = failures > 0 ? RETRY_MS * 2 ** (failures - 1) : settling
+    return wait - (sinceThen({ boot, at: since }, lived) ?? 0)
+  }
+
+  async #look(row: LookRow): Promise<void> {
+    const { store, lived, stopping } = this.#parts
+    const place: ReceiptPlace = { runId: row.run_id, position: row.position, entry: row.entry }
+    const asked = lived.now()
+    const at = { boot: lived.boot, since: asked }
+    let found: Found | null
+    try {
+      found = await this.#find(row)
+    } catch (thrown) {
+      if (stopping.aborted) return
+      const failures = row.failures + 1
+      const mayPass = thrown instanceof AgentError && thrown.retryable && failures < MOST_FAILURES
+      // A look at the end of a run that fails is followed by the next one in any case.
+      const looked = row.looked === 0 ? 1 : mayPass ? row.looked : LOOKS
+      const next = { looked, failures: row.looked === 0 ? 0 : failures, confirmed: row.confirmed }
+      return this.#record(place, () => store.looks.set(place, { ...next, ...at }))
+    }
+    await this.#record(place, () => {
+      const receipt = store.receipts.get(place)
+      if (!receipt) return
+      const run = store.runs.get(row.run_id)!
+      if (found) this.#note(place, receipt, found, run)
+      else this.#absent(place, receipt, row, asked)
+      // Looks of an open run are those of a person who asks; its own begin when it ends.
+      if (run.completed_at === null || receipt.presumed_at === null || this.#leftOf({ ...row, failures: 0 }) > 0) return
+      const looked = row.looked + 1
+      const confirmed = row.looked > 0 && found ? 1 : row.confirmed
+      if (looked === LOOKS && confirmed === 1) store.looks.drop(place)
+      else if (row.looked < LOOKS) store.looks.set(place, { looked, failures: 0, confirmed, ...at })
+    })
+  }
+
+  /** What the other system shows: the write itself, and whatever else carries its mark. */
+  #note(place: ReceiptPlace, receipt: ReceiptRow, { result, copies }: Found, run: RunRow): void {
+    const { store, now, mask } = this.#parts
+    const { id = null, url = null } = result.external ?? {}
+    const shown: Copy[] = [{ id, url }, ...copies]
+    if (receipt.state === 'done') {
+      const known: Copy[] = JSON.parse(receipt.copies ?? '[]')
+      const others = shown.filter(each => !sameAs(each, { id: receipt.external_id, url: receipt.external_url }))
+      const more = others.filter(each => !known.some(one => sameAs(one, each)))
+      if (more.length > 0) store.receipts.setCopies(place, JSON.stringify([...known, ...more]))
+      return
+    }
+    const recorded: AgentResult = mask(run.root_id, result)
+    const others = copies.length > 0 ? JSON.stringify(copies) : null
+    store.receipts.confirm(place, { result: recorded, id, url, at: now(), copies: others })
+  }
+
+  /** It does not show what is in doubt, which counts after the settling time. */
+  #absent(place: ReceiptPlace, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
+    const { store, lived, settle, now } = this.#parts
+    if (receipt.state !== 'unknown') return
+    const passed = sinceThen({ boot: receipt.boot, at: receipt.ended }, lived)
+    if (passed === null || asked - receipt.ended! < (settle() ?? settles)) return
+    store.receipts.presume(place, now())
+  }
+
+  async #find(row: LookRow): Promise<Found | null> {
+    const { store, host, stopping, open } = this.#parts
+    const run = store.runs.get(row.run_id)!
+    const text = Buffer.from(open(sealPlace(row), row.call)).toString()
+    const { agent, action, kind, entry } = JSON.parse(text) as LookCall & { entry: JsonObject }
+    const over = AbortSignal.timeout(ASK_MS)
+    const signal = AbortSignal.any([stopping, over])
+    const { definition, settings } = await host.agent(agent, signal, run.root_id)
+    const handler = handlerOf(definition, action, kind)
+    if (!handler?.find) throw new AgentError(`${agent} has no look-up any more`)
+    const effect = 'once'
+    const key = idempotencyKey(row.run_id, row.position, row.entry)
+    const place = { ...this.#parts.place(run, row.position), log() {} }
+    const context = this.#parts.context(place, { agent, action, definition, settings, effect, key, signal }, {})
+    const asking = withGrace((async () => handler.find!(entry, context))(), signal, 0)
+    const found = await unlessAborted(asking, stopping)
+    return foundBy(found, agent)
+  }
+
+  #record(place: ReceiptPlace, change: () => void): Promise<void> {
+    return this.#parts.write(() => {
+      change()
+      this.#parts.changed(place.runId, place.position, place.entry)
+    })
+  }
+
+  /** Resolves when no look is going on, but for those that wait for their time. */
+  async idle(): Promise<void> {
+    while (this.#working && !this.#pause) await startPause(5).over
+  }
+}
+
+/** What a call is sealed for. */
+export const sealPlace = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
+  `${run_id}/looks/${position}/${entry}`
+
+const placeKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
+
+/** Vendors name what they have by an id, or at least by an address. What has neither cannot be told from the other. */
+const sameAs = (a: Copy, b: Copy): boolean =>
+  a.id !== null && b.id !== null ? a.id === b.id : a.url !== null && b.url !== null ? a.url === b.url : true

@@ -1,0 +1,83 @@
+// Table `looks`: what another system is still to be asked about entries that were in doubt. It is empty unless the reply to
+// a write was lost, and a row goes with its receipt.
+
+import type { Database } from 'bun:sqlite'
+import type { ReceiptPlace } from './receipts.ts'
+
+export interface LookRow {
+  run_id: string
+  position: number
+  entry: string
+  /** Encrypted, because an entry may hold a secret. */
+  call: Uint8Array
+  settles: number
+  /** How many looks there were since the end of the run; 5 when nothing asks by itself any more. */
+  looked: number
+  /** 1 once a look one settling time after the end of the run has shown the write. */
+  confirmed: number
+  failures: number
+  boot: string | null
+  since: number | null
+}
+
+const PLACE = 'run_id = ?1 AND position = ?2 AND entry = ?3'
+
+export class Looks {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  get any(): boolean {
+    return this.#db.query('SELECT 1 FROM looks LIMIT 1').get() !== null
+  }
+
+  /** Whether a write is still to be confirmed. */
+  isOpen({ runId, position, entry }: ReceiptPlace): boolean {
+    return this.#db.query(`SELECT 1 FROM looks WHERE ${PLACE} AND confirmed = 0`).get(runId, position, entry) !== null
+  }
+
+  put({ runId, position, entry }: ReceiptPlace, call: Uint8Array, settles: number): void {
+    this.#db
+      .query(
+        `INSERT INTO looks (run_id, position, entry, call, settles)
+         SELECT run_id, position, entry, ?4, ?5 FROM receipts WHERE ${PLACE}
+         ON CONFLICT DO UPDATE SET call = ?4, settles = ?5, looked = 0, failures = 0, confirmed = 0`,
+      )
+      .run(runId, position, entry, call, settles)
+  }
+
+  /** What has to be asked by itself: of runs that have ended, about entries that were or could be sent twice. */
+  open(): LookRow[] {
+    return this.#db
+      .query<LookRow, []>(
+        `SELECT looks.* FROM looks JOIN receipts USING (run_id, position, entry) JOIN runs ON runs.id = run_id
+         WHERE looked < 5 AND presumed_at IS NOT NULL AND receipts.state IN ('done', 'presumed') AND runs.completed_at IS NOT NULL`,
+      )
+      .all()
+  }
+
+  /** All of a run and of the runs below it. */
+  below(rootId: string, treeKey: string): LookRow[] {
+    return this.#db
+      .query<LookRow, [string, string]>(
+        `SELECT looks.* FROM looks JOIN runs ON runs.id = looks.run_id
+         WHERE runs.root_id = ?1 AND runs.tree_key >= ?2 AND runs.tree_key < ?2 || '~'`,
+      )
+      .all(rootId, treeKey)
+  }
+
+  set(
+    { runId, position, entry }: ReceiptPlace,
+    next: { looked: number; failures: number; confirmed: number; boot: string; since: number },
+  ): void {
+    this.#db
+      .query(`UPDATE looks SET looked = ?4, failures = ?5, confirmed = ?6, boot = ?7, since = ?8 WHERE ${PLACE}`)
+      .run(runId, position, entry, next.looked, next.failures, next.confirmed, next.boot, next.since)
+  }
+
+  drop({ runId, position, entry }: ReceiptPlace): void {
+    this.#db.query(`DELETE FROM looks WHERE ${PLACE}`).run(runId, position, entry)
+  }
+}
