@@ -121,7 +121,7 @@ test('a stream gives out at once what cannot be the beginning of a secret', () =
   const stream = createRedactor(['hunter2hunter2']).stream()
   expect(Buffer.from(stream.push(Buffer.from('line one\n'))).toString()).toBe('line one\n')
   expect(Buffer.from(stream.push(Buffer.from('password hunt'))).toString()).toBe('password ')
-  expect(Buffer.from(stream.push(Buffer.from('ing'))).toString()).toBe('hunting')
+  expect(Buffer.from(stream.push(Buffer.from('ed'))).toString()).toBe('hunted')
 })
 
 describe('json', () => {
