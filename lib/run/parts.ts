@@ -4,7 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../db/open.ts'
 import type { SmallFile } from '../agent/files.ts'
-import { identityIn } from '../agent/identity.ts'
+import { type Identity, identityIn } from '../agent/identity.ts'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
@@ -64,6 +64,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const now = (): number => options.now?.() ?? Date.now()
   const lived = options.lived ?? livedTime()
   const settle = options.settle ?? (() => undefined)
+  const identity = (runId: RunId, position: number, entry: string): Identity =>
+    identityIn({
+      read: () => store.identities.get(runId, position, entry),
+      keep: value => write(() => store.identities.keep(runId, position, entry, value)),
+    })
   const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
   const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
   const stateDirOf = (runId: RunId) => places.stateDir(runId)
@@ -132,7 +137,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     }),
   })
   const looks: LaterLooks = new LaterLooks({
-    ...{ store, host, context: host.context, write, now, lived, settle, changed, stopping, log },
+    ...{ store, host, context: host.context, identity, write, now, lived, settle, changed, stopping, log },
     place: (row, position) => {
       const from = bundle(row.bundle_id)
       return places.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
@@ -148,11 +153,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     secrets: rootId => secrets.values(rootId),
     seal,
     write: (root, apply) => journal.write({ root, apply }),
-    identity: (runId, position, entry) =>
-      identityIn({
-        read: () => store.identities.get(runId, position, entry),
-        keep: value => write(() => store.identities.keep(runId, position, entry, value)),
-      }),
+    identity,
   })
   const messenger = new Messenger({
     store: store,

@@ -5,6 +5,7 @@
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
+import type { Identity } from '../../agent/identity.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log.ts'
 import type { RunId } from '../../run-id.ts'
@@ -14,6 +15,7 @@ import { textOf } from '../steps/steps.ts'
 import type { LookRow, ReceiptPlace, Store } from '../store/store.ts'
 import { ASK_MS, type Call, foundBy, handlerOf, idempotencyKey } from './execute.ts'
 import { withGrace } from './grace.ts'
+import { holdFiles } from './held-files.ts'
 import type { Copy, Found } from './ledger.ts'
 
 /** What is kept of a call, so that its `find` can be called after its run has ended. */
@@ -23,6 +25,8 @@ interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
   context: EngineHost['context']
+  /** By what the vendor knows an entry. */
+  identity(runId: RunId, position: number, entry: string): Identity
   place(run: RunRow, position: number): RunPlace
   open(place: string, sealed: Uint8Array): Uint8Array
   mask<T>(rootId: RunId, value: T): T
@@ -210,8 +214,11 @@ export class LaterLooks {
     const effect = 'once'
     const key = idempotencyKey(row.run_id, row.position, row.entry)
     const place = { ...this.#parts.place(run, row.position), log() {} }
-    const context = this.#parts.context(place, { agent, action, definition, settings, effect, key, signal }, {})
-    const asking = withGrace((async () => handler.find!(entry, context))(), signal, 0)
+    const files = holdFiles()
+    const identity = this.#parts.identity(run.id, row.position, row.entry)
+    const binding = { agent, action, definition, settings, effect, key, signal } as const
+    const context = this.#parts.context(place, binding, { ...files.hooks, identity })
+    const asking = withGrace(files.during((async () => handler.find!(entry, context))()), signal, 0)
     const found = await unlessAborted(asking, stopping)
     return foundBy(found, agent)
   }
