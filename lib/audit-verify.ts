@@ -37,9 +37,13 @@ export async function verifyAudit(
   const { chains, found, whole } = check.result()
   const report = chains.map(inWords)
   if (chains.length === 0) report.push('no entry')
+  else if (whole && expected.from === undefined) report.push(UNSEEN)
   if (!found) report.push(`no chain has the hash ${expected.from}: it was made anew, or the hash is of another log`)
   return { whole, report, chains }
 }
+
+const UNSEEN =
+  'not shown: entries that somebody with the database removed from the end, and a log that was written anew; keep the heads elsewhere, and give one of them with --from'
 
 function inWords({ chain, begin, head, unsealed, broken }: Checked): string {
   const removed =

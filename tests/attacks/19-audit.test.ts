@@ -355,3 +355,18 @@ test('a list says when it stopped counting, and is filtered by action and time',
   await daemon.stop()
   expect((await verify(home)).code).toBe(0)
 })
+
+test('a log without its last entries says that it cannot tell, and does not have the hash that somebody kept', async () => {
+  const home = await sealedHome(4)
+  const head = /head ([0-9a-f]{64})/.exec((await verify(home)).stdout)![1]!
+  edit(
+    home,
+    'DELETE FROM audit WHERE seq > 2',
+    'UPDATE audit_chain SET (seq, hash) = (SELECT seq, hash FROM audit WHERE seq = 2)',
+  )
+  const cut = await verify(home)
+  expect(cut.code).toBe(0)
+  expect(cut.stdout).toContain('whole, entries 1 to 2')
+  expect(cut.stdout).toContain('not shown: entries that somebody with the database removed from the end')
+  expect(await verify(home, '--from', head)).toMatchObject({ code: 1 })
+})
