@@ -13,6 +13,10 @@
 // The key needs s3:GetObject, s3:ListBucket for a prefix, and s3:PutObject and s3:AbortMultipartUpload to write. A bucket
 // in another region is reached there.
 //
+// What a repetition after a lost reply meets: an object is written only if it is still what it was before (If-Match,
+// If-None-Match), and has a mark of the entry and the content in its metadata. So the store refuses the repetition, or
+// it is not sent, and there is no second version. A store that does not know conditions gets the same object again.
+//
 // https://docs.aws.amazon.com/AmazonS3/latest/API
 
 import { basename } from 'node:path'
@@ -34,14 +38,12 @@ import {
   bucketIn,
   DATA_BYTES,
   download,
-  infoOf,
   LIMIT,
   nullable,
   objectsPage,
   type Place,
   type StoredObject,
   storeAddresses,
-  storeRequest,
   upload,
   urlOf,
   whyNoPlace,
@@ -147,8 +149,7 @@ export default agent({
       const file = await context.read(path)
       const given = placeOf(ref, context)
       const place = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
-      await upload(context, place, file)
-      const data = infoOf(await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' }))
+      const data = await upload(context, place, file)
       const url = urlOf(place)
       return { text: `${url}: ${data.size} bytes written`, data, external: { url } }
     },

@@ -16,6 +16,8 @@ export interface ObjectVendor {
   endpoint: string
   /** Method and path with query, as they came. */
   seen: string[]
+  /** The paths of the objects that were written, once for each version. */
+  written: string[]
   /** Asked before each request whose signature is right; null lets it pass. */
   fault: Fault
   /** Asked before the signature is checked. */
@@ -61,9 +63,13 @@ export async function objectVendor(): Promise<ObjectVendor> {
       // s3rver stumbles over a bucket that it has not.
       const isOurs = url.pathname === `/${BUCKET}` || url.pathname.startsWith(`/${BUCKET}/`)
       const fault = isOurs ? await vendor.fault(request, url) : refusal(404, 'NoSuchBucket')
+      if (!fault && !(await isStill(request, url, port))) return refusal(412, 'PreconditionFailed')
       if (fault) return request.method === 'HEAD' ? new Response(null, { status: fault.status }) : fault
       const headers = new Headers(request.headers)
-      for (const name of ['host', 'connection']) headers.delete(name)
+      for (const name of ['host', 'connection', 'if-match', 'if-none-match']) {
+        if (name === 'if-match' && request.method === 'GET') continue
+        headers.delete(name)
+      }
       const checksum = request.headers.get('x-amz-checksum-sha256')
       const body = checksum === null ? request.body : await request.bytes()
       if (
@@ -84,6 +90,9 @@ export async function objectVendor(): Promise<ObjectVendor> {
         signal: request.signal,
         keepalive: false,
       })
+      const isWhole = request.method === 'PUT' ? !url.searchParams.has('partNumber') : url.searchParams.has('uploadId')
+      if ((request.method === 'PUT' || request.method === 'POST') && isWhole && reply.ok)
+        vendor.written.push(url.pathname)
       for (const [name, value] of overrides) reply.headers.set(name, value)
       const known = request.headers.get('x-amz-checksum-mode') === 'ENABLED' && checksums.get(url.pathname)
       if (request.method === 'HEAD' && known) reply.headers.set('x-amz-checksum-sha256', known)
@@ -93,6 +102,7 @@ export async function objectVendor(): Promise<ObjectVendor> {
   const vendor: ObjectVendor = {
     endpoint: `http://127.0.0.1:${server.port}`,
     seen: [],
+    written: [],
     fault: () => null,
     before: () => null,
     async [Symbol.asyncDispose]() {
@@ -102,6 +112,15 @@ export async function objectVendor(): Promise<ObjectVendor> {
     },
   }
   return vendor
+}
+
+/** Whether the object is what a write wants it to be. s3rver knows no conditions of writes. */
+async function isStill({ method, headers }: Request, url: URL, port: number): Promise<boolean> {
+  const [match, none] = [headers.get('if-match'), headers.get('if-none-match')]
+  if ((method !== 'PUT' && method !== 'POST') || (match === null && none === null)) return true
+  const reply = await fetch(`http://127.0.0.1:${port}${url.pathname}`, { method: 'HEAD', keepalive: false })
+  const etag = reply.ok ? reply.headers.get('etag') : null
+  return none === '*' ? etag === null : etag === match
 }
 
 /** Whether the request carries the signature (SigV4) that aws4 computes for it. */

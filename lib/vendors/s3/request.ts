@@ -49,7 +49,11 @@ const REASONS: readonly [codes: RegExp, code: string, hint: (settings: string, p
   [/^RequestTimeTooSkewed$/, 'rejected', () => 'correct the clock of this machine'],
   [/^InvalidObjectState$/, 'rejected', () => 'the object is archived: restore it first'],
   [/^PreconditionFailed$/, 'conflict', () => 'the object changed meanwhile: run the phase again'],
+  [/^NotImplemented$/, 'unsupported', () => 'the store does not know this kind of request'],
 ]
+
+/** What a status says of a write with a condition, where the reply has no body. */
+const BY_STATUS: Record<number, string> = { 412: 'conflict', 501: 'unsupported' }
 
 /** The regions that stores have named, by endpoint and bucket. */
 const regions = new Map<string, string>()
@@ -138,7 +142,7 @@ export async function explain(
     hintOf?.(settings, permission) ??
     (isRedirect ? moved : status >= 500 ? `check ${settings}.endpoint, and that the store is available` : error.hint)
   return new AgentError(message, {
-    code: code ?? (isRedirect ? 'rejected' : error.code),
+    code: code ?? (isRedirect ? 'rejected' : (BY_STATUS[status] ?? error.code)),
     retryable: code === undefined && retryable,
     ...(sent && { sent }),
     ...(hint && { hint }),

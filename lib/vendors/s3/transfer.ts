@@ -81,13 +81,86 @@ function continued(
   )
 }
 
-/** Uploads a file: up to 8 MiB in one request, larger ones in parts. Nothing of a failed upload is left. */
-export async function upload(context: StoreContext, place: Place, file: Bun.BunFile): Promise<void> {
+/** In the metadata of an object: by which entry it was written, with which content. */
+const MARK = 'x-amz-meta-cadre'
+/** How often an object that others write at the same time is written. */
+const MOST_CHANGES = 4
+/** The endpoints that do not know conditions of a write. */
+const unconditional = new Set<string>()
+
+/** What is at a place: null if nothing is, undefined if that cannot be told. */
+type There = { info: ObjectInfo; mark: string | null } | null | undefined
+
+async function look(context: StoreContext, place: Place): Promise<There> {
+  try {
+    const reply = await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' })
+    return { info: infoOf(reply), mark: reply.headers.get(MARK) }
+  } catch (error) {
+    if (!(error instanceof AgentError) || error.retryable || error.code === 'aborted') throw error
+    // The reply to a HEAD does not say what is wrong; that to the write does.
+    return error.code === 'not_found' ? null : undefined
+  }
+}
+
+/**
+ * Uploads a file, if the object is still what it was before. A repetition is refused by the store, or finds its own mark,
+ * and so neither writes a second version nor writes over what somebody else has written meanwhile.
+ */
+export async function upload(context: StoreContext, place: Place, file: Bun.BunFile): Promise<ObjectInfo> {
+  const mark = await markOf(context, file)
+  let isFree = false
+  for (let changes = 0; ; changes++) {
+    const there = await look(context, place)
+    if (there?.mark === mark) return there.info
+    const condition = isFree ? {} : conditionOf(context, there)
+    try {
+      await send(context, place, file, { 'content-type': file.type, [MARK]: mark }, condition)
+      const now = await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' })
+      return infoOf(now)
+    } catch (error) {
+      if (!(error instanceof AgentError) || changes === MOST_CHANGES) throw error
+      if (error.code === 'unsupported' && Object.keys(condition).length > 0) {
+        unconditional.add(context.settings.endpoint ?? '')
+      } else if (error.code === 'conflict' || error.code === 'not_found') {
+        // Of the same upload whose reply was lost, or of another one. What was removed meanwhile is not found.
+        const now = await look(context, place)
+        if (now?.mark === mark) return now.info
+        if (error.code === 'not_found' && !(there && now === null)) throw error
+        // A store that refuses the condition although nothing has changed understands it in another way.
+        isFree = error.code === 'conflict' && there?.info.etag === now?.info.etag
+      } else {
+        throw error
+      }
+    }
+  }
+}
+
+async function markOf({ key }: StoreContext, file: Bun.BunFile): Promise<string> {
+  const hasher = new Bun.CryptoHasher('sha256').update(key)
+  for await (const chunk of file.stream()) hasher.update(chunk)
+  return hasher.digest('hex')
+}
+
+/** That the object is what it was. */
+function conditionOf({ settings }: StoreContext, there: There): Record<string, string> {
+  if (there === undefined || unconditional.has(settings.endpoint ?? '')) return {}
+  if (there === null) return { 'if-none-match': '*' }
+  return there.info.etag === null ? {} : { 'if-match': there.info.etag }
+}
+
+/** Sends up to 8 MiB in one request, larger files in parts. Nothing of a failed upload is left. */
+async function send(
+  context: StoreContext,
+  place: Place,
+  file: Bun.BunFile,
+  headers: Record<string, string>,
+  condition: Record<string, string>,
+): Promise<void> {
   const permission = 's3:PutObject'
-  const headers = { 'content-type': file.type }
   if (file.size <= PART) {
     const body = await file.bytes()
-    await storeRequest(context, place, { method: 'PUT', headers, body, timeout: PART_TIMEOUT, permission })
+    const put = { method: 'PUT', headers: { ...headers, ...condition }, body, timeout: PART_TIMEOUT, permission }
+    await storeRequest(context, place, put)
     return
   }
   const begun = await post(context, place, { uploads: '' }, undefined, headers)
@@ -97,7 +170,7 @@ export async function upload(context: StoreContext, place: Place, file: Bun.BunF
     const tags = await sendParts(context, place, uploadId, file)
     const parts = tags.map((tag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapeXml(tag)}</ETag></Part>`)
     const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
-    const done = await post(context, place, { uploadId }, body)
+    const done = await post(context, place, { uploadId }, body, condition)
     if (done?.name !== 'CompleteMultipartUploadResult') throw foreign(context, place)
   } catch (error) {
     const abort = { method: 'DELETE', query: { uploadId }, cleanup: true, permission: 's3:AbortMultipartUpload' }
