@@ -65,6 +65,11 @@ export async function postgresPlace(client: Bun.SQL): Promise<string> {
   }
 }
 
+function isAborted(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return String((cause as { errno?: unknown }).errno) === '25P02'
+}
+
 /** Counts the transactions of PostgreSQL. */
 export class PostgresCounter {
   readonly #commits: Commits
@@ -84,15 +89,16 @@ export class PostgresCounter {
     const { place, known } = this.#commits
     const lane = this.#free.pop() ?? `${this.#process} ${this.#lanes++}`
     try {
-      const counted = client.unsafe<{ count: string }[]>(
-        place === '' ? PLAIN_COUNT : COUNT,
-        place === '' ? [lane, known] : [lane, place],
-      )
-      // It is sent before the first statement of the work, which need not wait for its answer.
-      const [count, done] = await Promise.allSettled([counted, work()])
-      if (count.status === 'rejected') throw count.reason
+      // A query is sent when it is waited for, so the work does not begin before this one is on its way.
+      const counting = client
+        .unsafe<{ count: string }[]>(place === '' ? PLAIN_COUNT : COUNT, [lane, place === '' ? known : place])
+        .execute()
+      const [count, done] = await Promise.allSettled([counting, work()])
+      const failures = [count, done].flatMap(each => (each.status === 'rejected' ? [each.reason] : []))
+      // Of two, the other one only says that a statement before it has failed.
+      if (failures.length > 0) throw failures.find(each => !isAborted(each)) ?? failures[0]
+      if (count.status === 'rejected' || done.status === 'rejected') throw failures[0]
       if (count.value.length === 0) throw new PlaceChanged()
-      if (done.status === 'rejected') throw done.reason
       return { result: done.value, lane, count: Number(count.value[0]!.count) }
     } catch (error) {
       this.#free.push(lane)

@@ -110,6 +110,13 @@ export class Memory {
     return this.#copies.some(({ ended_at }) => ended_at === null)
   }
 
+  /** Whether an event of this time may have been told by the database that was lost, as far as that is known. */
+  doubtAt(realmId: string, at: number): 'unclear' | 'lost' | null {
+    const before = this.#copies.filter(copy => concerns(copy, realmId) && copy.lost !== false && at <= copy.found_at)
+    if (before.length === 0) return null
+    return before.some(({ lost }) => lost) ? 'lost' : 'unclear'
+  }
+
   /** What people have to know, in words. */
   notice(): { older_copy?: string } {
     if (!this.isOlderCopy) return {}

@@ -2,7 +2,7 @@
 // seconds. What waited in the copy may have been executed since, so it is held until the daemons that could have taken it
 // have sent what they have, or a person goes on without them. What daemons report is true. New dispatches go on.
 
-import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max } from 'drizzle-orm'
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or } from 'drizzle-orm'
 import type { OfferThen } from '../../db/hub/memory.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { lacks } from './needs.ts'
@@ -116,7 +116,9 @@ async function stopDeliveries({ webhookDeliveries: deliveries, webhooks }: Store
   await tx
     .update(deliveries)
     .set(lost === null ? { next_at: null } : unknown)
-    .where(and(eq(deliveries.state, 'waiting'), lte(deliveries.created_at, found_at), here))
+    .where(
+      and(eq(deliveries.state, 'waiting'), or(lte(deliveries.created_at, found_at), isNull(deliveries.next_at)), here),
+    )
 }
 
 export async function readCopies({ copies, witnesses }: Store, db: Db): Promise<Copy[]> {

@@ -3,6 +3,7 @@
 // owner is no admin of the realm any more gets none until another admin takes it over.
 // webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
 
+import { createHash } from 'node:crypto'
 import { and, eq, inArray, isNotNull, isNull, like, lt, or, sql } from 'drizzle-orm'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -23,6 +24,9 @@ interface Happening {
   /** The run or the daemon. */
   subject: string
   data: JsonObject
+  /** Of a run: the attempt, and when it happened as far as that is known. */
+  attempt?: number
+  at?: number | null
 }
 
 /** Tells the webhooks of a realm what happened in it. */
@@ -30,13 +34,49 @@ async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: reado
   if (happenings.length === 0) return
   const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()
-  const rows = happenings.flatMap(({ event, subject, data }) => {
+  const rows = happenings.flatMap(({ event, subject, data, attempt, at }) => {
     const asking = hooks.filter(({ events }) => events.includes(event))
     const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
     const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
-    return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
+    const doubt = inDoubt(hub, realmId, at ?? null)
+    return asking.map(({ id }) => ({
+      ...{ webhook_id: id, ...message, ...doubt },
+      id: attempt === undefined ? `msg_${crypto.randomUUID()}` : idOf(id, subject, event, attempt),
+    }))
   })
-  await putDeliveries(hub, tx, rows)
+  await putDeliveries(hub, tx, await withoutKnown(hub, tx, rows))
+}
+
+/** The same for an event of a run whenever it is told, so that a receiver knows a message that it had from a lost commit. */
+function idOf(...of: [webhook: string, run: string, event: string, attempt: number]): string {
+  return `msg_${createHash('sha256').update(of.join(' ')).digest('hex').slice(0, 32)}`
+}
+
+type NewDelivery = Tables['webhookDeliveries']['$inferInsert']
+
+/**
+ * Leaves out what was told before. A run that waits for a person again in the same attempt is told again, under an id of
+ * its own.
+ */
+async function withoutKnown({ store }: Hub, tx: Db, rows: NewDelivery[]): Promise<NewDelivery[]> {
+  const { webhookDeliveries: deliveries } = store
+  if (rows.length === 0) return rows
+  const ids = rows.map(({ id }) => id)
+  const found = await tx.select({ id: deliveries.id }).from(deliveries).where(inArray(deliveries.id, ids))
+  const known = new Set(found.map(({ id }) => id))
+  return rows.flatMap(row => {
+    const isNew = !known.has(row.id)
+    known.add(row.id)
+    if (isNew) return [row]
+    return row.event === 'run.awaiting_input' ? [{ ...row, id: `${row.id}_${crypto.randomUUID().slice(0, 8)}` }] : []
+  })
+}
+
+/** What happened before an older copy was found may have been told: it is recorded, and sent only when somebody asks. */
+function inDoubt({ memory, now }: Hub, realmId: string, at: number | null) {
+  const doubt = at === null ? null : memory.doubtAt(realmId, at)
+  if (doubt === null) return {}
+  return doubt === 'unclear' ? { next_at: null } : { state: 'unknown' as const, next_at: null, finished_at: now() }
 }
 
 async function putDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDeliveries']['$inferInsert'][]) {
@@ -72,7 +112,8 @@ export async function tellRunStates(hub: Hub, tx: Db, realmId: string, runs: rea
     const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt } = run
     const { created_at, started_at, completed_at } = run
     const data = { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt }
-    return [{ event, subject: run_id, data: { ...data, created_at, started_at, completed_at } }]
+    const times = { created_at, started_at, completed_at }
+    return [{ event, subject: run_id, data: { ...data, ...times }, attempt, at: completed_at ?? started_at }]
   })
   await tellWebhooks(hub, tx, realmId, happenings)
 }

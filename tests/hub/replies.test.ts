@@ -187,7 +187,10 @@ test('teams, daemons and runs', async () => {
 
   const ended = { ...RUN, run_id, root_run_id: run_id, state: 'failed', completed_at: 9 }
   await report(7, [{ kind: 'run', run: { ...ended, error: { code: 'internal', message: 'no' } } }])
-  await ok(hub.admin, 'realms/webhook_deliveries', { realm_id })
+  const [message] = (await ok(hub.admin, 'realms/webhook_deliveries', { realm_id })).deliveries
+  const failed = { state: 'failed', next_at: null, finished_at: 1 } as const
+  await hub.store.write(async tx => void (await tx.update(hub.store.webhookDeliveries).set(failed)))
+  await ok(hub.admin, 'realms/redeliver_webhook', { realm_id, id: message.id })
   await ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'say' })
   await ok(token, 'daemons/poll', { daemon_id, slots: 4 })
   await ok(token, 'daemons/deregister', { daemon_id: other })

@@ -19,7 +19,7 @@ name: "${TEAM}"
 version: 1.0.0
 inputs: [{ name: text, type: string, required: true }]
 phases:
-  - { name: write, agent: exec, commands: [{ name: w, env: { TEXT: "{{ inputs.text }}" }, run: 'echo "$TEXT" | tee -a ${file}' }] }
+  - { name: write, agent: exec, commands: [{ name: w, env: { TEXT: "{{ inputs.text }}" }, run: 'echo "$TEXT"; echo "$TEXT $CADRE_OUT" >> ${file}' }] }
 `
 
 // biome-ignore lint/suspicious/noExplicitAny: the replies of the API.
@@ -119,13 +119,16 @@ export class CopiedHub implements AsyncDisposable {
   realm = ''
   stderr = ''
 
-  private constructor(database: string) {
+  readonly #env: Record<string, string>
+
+  private constructor(database: string, env: Record<string, string>) {
     this.#database = database
+    this.#env = env
     this.url = `http://127.0.0.1:${this.#port}`
   }
 
-  static async start(database: string): Promise<CopiedHub> {
-    const hub = new CopiedHub(database)
+  static async start(database: string, env: Record<string, string> = {}): Promise<CopiedHub> {
+    const hub = new CopiedHub(database, env)
     await hub.serve()
     const [realm] = (await hub.ok('realms/list')).realms
     hub.realm = realm.id
@@ -143,7 +146,13 @@ export class CopiedHub implements AsyncDisposable {
   async serve(signsIn = true): Promise<void> {
     const args = ['serve', '--port', String(this.#port), '--database', this.#database]
     const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
-      env: { ...environmentAt(this.#home), CADRE_HOME: this.#home, CADRE_ADMIN_PASSWORD: PASSWORD, CADRE_HUB_KEY: 'k' },
+      env: {
+        ...environmentAt(this.#home),
+        CADRE_HOME: this.#home,
+        CADRE_ADMIN_PASSWORD: PASSWORD,
+        CADRE_HUB_KEY: 'k',
+        ...this.#env,
+      },
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
@@ -184,7 +193,8 @@ export class CopiedHub implements AsyncDisposable {
 
   async ok(path: string, body: object = {}): Promise<Data> {
     const { status, data, error } = await this.call(path, body)
-    if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(error)}`)
+    const why = status === 500 ? this.stderr.slice(-2_000) : ''
+    if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(error)} ${why}`)
     return data
   }
 
@@ -207,15 +217,24 @@ export class CopiedHub implements AsyncDisposable {
     this.#daemons.set(name, null)
   }
 
-  /** Writes the times at which daemons called, which a hub does every two seconds. */
   async dispatch(text: string, more: object = {}): Promise<string> {
     const body = { realm_id: this.realm, team: TEAM, inputs: { text }, ...more }
     return (await this.ok('dispatch/run', body)).run_id
   }
 
+  /** What was executed, as often as it was, and in which home. */
+  get executed(): { text: string; daemon: string }[] {
+    const lines = existsSync(this.#lines) ? readFileSync(this.#lines, 'utf8').split('\n').filter(Boolean) : []
+    return lines.map(each => {
+      const [text, out] = each.split(' ') as [string, string]
+      const [daemon] = [...this.#homes].find(([, { home }]) => out.startsWith(home))!
+      return { text, daemon }
+    })
+  }
+
   /** What was executed, as often as it was. */
   get lines(): string[] {
-    return existsSync(this.#lines) ? readFileSync(this.#lines, 'utf8').split('\n').filter(Boolean).sort() : []
+    return this.executed.map(({ text }) => text).sort()
   }
 
   async stateOf(run_id: string): Promise<string | null> {

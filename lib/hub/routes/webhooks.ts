@@ -1,7 +1,7 @@
 // The webhooks of a realm. Its admins add and remove them, and its operators see them and what happened to their
 // messages.
 
-import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from '../../agent/address.ts'
@@ -156,6 +156,35 @@ export function webhooks(hub: Hub) {
         }),
         data: Webhook,
         detail: { summary: 'Become the owner of a webhook, which then delivers again' },
+      },
+    )
+    .post(
+      '/redeliver_webhook',
+      async ({ body: { realm_id, id }, caller }) => {
+        const sent = await caller.write(async tx => {
+          const realm = await caller.realm(realm_id, 'operator', tx)
+          const ids = tx.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.realm_id, realm_id))
+          const again = { state: 'waiting' as const, attempts: 0, next_at: hub.now(), finished_at: null, error: null }
+          const over = and(
+            eq(deliveries.id, id),
+            inArray(deliveries.webhook_id, ids),
+            isNotNull(deliveries.finished_at),
+          )
+          const [row] = await tx.update(deliveries).set(again).where(over).returning()
+          if (!row) throw new CadreError('not_found', `realm ${realm.slug} has no message ${id} that has ended`)
+          const deed = { action: 'realms/redeliver_webhook', target: id, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, deed)
+          const { body: _, ...told } = row
+          return told
+        })
+        hub.bell.ring(WEBHOOK_BELL)
+        return sent
+      },
+      {
+        user: { grant: { realms: 'write' }, realm: 'operator' },
+        body: closed({ realm_id: Uuid, id: Text(200, 1) }),
+        data: WebhookDelivery,
+        detail: { summary: 'Send a message of a webhook again, under the same id' },
       },
     )
     .post(

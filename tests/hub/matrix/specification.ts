@@ -165,6 +165,10 @@ export const USER: Record<string, UserRoute> = {
     ...realm(ids),
     id: NO_WEBHOOK,
   })),
+  'realms/redeliver_webhook': route({ realms: 'write' }, { realm: 'operator' }, 404, ids => ({
+    ...realm(ids),
+    id: 'msg_none',
+  })),
   'realms/webhook_deliveries': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
   'daemons/list': route({ daemons: 'read' }, null, 200, nothing),
   'daemons/list of-realm': route({ daemons: 'read' }, { realm: 'member' }, 200, realm),
