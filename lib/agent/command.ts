@@ -137,6 +137,7 @@ function start(
     const stdin = input !== undefined ? { input } : { keepInput: talk !== undefined }
     return context.start(command, { cwd, env, sandbox, ...stdin })
   } catch (cause) {
+    if (cause instanceof AgentError) throw cause
     if ((cause as NodeJS.ErrnoException).code === 'E2BIG') throw tooLarge(name, env, cause)
     throw new AgentError(`command ${name} did not start ${notStarted}`, { code: 'not_started', hint, cause })
   }

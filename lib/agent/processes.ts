@@ -5,13 +5,14 @@
 // kill cannot leave half done, and needs no sync, because no process survives a power cut. A command begins only after
 // its group has been recorded.
 
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import { identityOf, identityText } from '../file-identity.ts'
 import { isSafeSegment } from '../file-name.ts'
 import type { Log } from '../log.ts'
 import { bootId, groupMembers, liveGroups, membersByGroup, startOf } from '../process.ts'
+import { AgentError } from './agent-error.ts'
 import { paced } from './output.ts'
 import type { Sandbox } from './sandbox.ts'
 
@@ -72,14 +73,16 @@ export function startGroup(given: string[], options: GroupOptions): Group {
   const enclosed = sandbox?.enclose(given, cwd, named)
   const { command, env, input } = enclosed ?? { command: given, env: named, input: options.input }
   if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} was not found in PATH`)
-  const child = Bun.spawn([...gate(input === undefined && !keepInput ? ' </dev/null' : ''), ...command], {
-    cwd,
-    env: { ...env, CADRE_RUN_ID: runId },
-    detached: true,
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
+  using opened = openAll(enclosed?.opened ?? [])
+  const child: Group['child'] = Bun.spawn(
+    [...gate(input === undefined && !keepInput ? ' </dev/null' : ''), ...command],
+    {
+      cwd,
+      env: { ...env, CADRE_RUN_ID: runId },
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe', ...opened.descriptors],
+    },
+  )
   const { stdout, stderr } = child
   Object.defineProperties(child, { stdout: { value: paced(stdout) }, stderr: { value: paced(stderr) } })
   failpoint()
@@ -103,6 +106,31 @@ export function startGroup(given: string[], options: GroupOptions): Group {
       if (file) rmSync(file, { force: true })
     },
   }
+}
+
+/** https://man7.org/linux/man-pages/man2/open.2.html: it names a place, and opens nothing there. */
+const O_PATH = 0o10000000
+
+/** Opens real paths on Linux. Throws when a link has come into one since it was judged. */
+function openAll(paths: readonly string[]): { descriptors: number[] } & Disposable {
+  const descriptors: number[] = []
+  const close = () => descriptors.forEach(closeSync)
+  try {
+    for (const path of paths) {
+      const descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW)
+      descriptors.push(descriptor)
+      if (readlinkSync(`/proc/self/fd/${descriptor}`) === path) continue
+      throw new AgentError(`${path} was replaced by a link, which the sandbox does not follow`, {
+        code: 'sandbox',
+        hint: 'nothing else may change the folders above it while the command starts',
+        sent: 'no',
+      })
+    }
+  } catch (error) {
+    close()
+    throw error
+  }
+  return { descriptors, [Symbol.dispose]: close }
 }
 
 const asked = new Set<number>()

@@ -81,7 +81,8 @@ async function tryBubblewrap(home: string): Promise<Workshop> {
   const env = sharedEnvironment()
   const help = await outcome({ command: [program, '--help'], env, inGroup: true })
   const forbidsNamespaces = help.said.includes('--disable-userns')
-  const ways = { program, forbidsNamespaces, system: systemFolders(), shared: programFolders(home), env }
+  const mountsOpened = help.said.includes('--ro-bind-fd')
+  const ways = { program, forbidsNamespaces, mountsOpened, system: systemFolders(), shared: programFolders(home), env }
   const make = (room: Room) => bubblewrap(ways, room)
   const trial = make({ mounts: [], network: false }).enclose(['sh', '-c', ':'], '/tmp', env)
   const { ok, said } = await outcome(trial)

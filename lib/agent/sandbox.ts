@@ -29,11 +29,19 @@ export interface Enclosed {
   env: Record<string, string>
   /** What it reads from its stdin; undefined for nothing. */
   input?: string
+  /**
+   * Files and folders that are opened for it, as the descriptors from FIRST_OPENED on. A command of another run may put a
+   * link in the place of one between two looks at its path.
+   */
+  opened?: readonly string[]
   /** Its processes belong to the group of the leader, and end when the leader does. */
   inGroup: boolean
   /** A further command that ends what may be left. */
   remove?: string[]
 }
+
+/** The first descriptor behind stdin, stdout and stderr. */
+const FIRST_OPENED = 3
 
 export interface Sandbox {
   enclose(command: readonly string[], cwd: string, env: Readonly<Record<string, string>>): Enclosed
@@ -48,6 +56,8 @@ export interface Bubblewrap {
   program: string
   /** Whether it can forbid user namespaces inside (since 0.8). */
   forbidsNamespaces: boolean
+  /** Whether it can mount what is open (since 0.10, and in older ones that were mended). */
+  mountsOpened: boolean
   /** The arguments for the read-only system. */
   system: readonly string[]
   /** Further folders, of programs. */
@@ -57,12 +67,18 @@ export interface Bubblewrap {
 }
 
 export function bubblewrap(
-  { program, forbidsNamespaces, system, shared, env: outside }: Bubblewrap,
+  { program, forbidsNamespaces, mountsOpened, system, shared, env: outside }: Bubblewrap,
   room: Room,
 ): Sandbox {
   return {
     enclose(command, cwd, env) {
       const isOutside = env.HOME === undefined || env.HOME === outside.HOME
+      const opened: string[] = []
+      const mountOption = ({ path, source, access }: Mount): string[] => {
+        if (access === 'empty') return ['--tmpfs', path]
+        const bind = access === 'write' ? '--bind' : '--ro-bind'
+        return mountsOpened ? [`${bind}-fd`, `${FIRST_OPENED + opened.push(source) - 1}`, path] : [bind, source, path]
+      }
       const own = { ...env, ...(isOutside && { HOME: HOME_INSIDE }) }
       const options = [
         ...['--unshare-all', '--unshare-user', ...(forbidsNamespaces ? ['--disable-userns'] : [])],
@@ -98,15 +114,11 @@ export function bubblewrap(
         command: [program, '--args', '0', '--', ...command],
         env: outside,
         input: options.map(option => `${option}\0`).join(''),
+        opened,
         inGroup: true,
       }
     },
   }
-}
-
-function mountOption({ path, source, access }: Mount): string[] {
-  if (access === 'empty') return ['--tmpfs', path]
-  return [access === 'write' ? '--bind' : '--ro-bind', source, path]
 }
 
 /** What of /etc programs need to find users, hosts, certificates and their own parts. Nothing else is shown. */

@@ -198,12 +198,13 @@ describe('bubblewrap', () => {
   const ways = {
     program: '/usr/bin/bwrap',
     forbidsNamespaces: true,
+    mountsOpened: true,
     system: ['--ro-bind', '/usr', '/usr'],
     shared: [],
     env: outside,
   }
-  const enclose = (given = room(), env: Record<string, string> = { ...outside, SECRET: 'value' }) => {
-    const enclosed = bubblewrap(ways, given).enclose(['sh', '-c', 'true'], '/w', env)
+  const enclose = (given = room(), env: Record<string, string> = { ...outside, SECRET: 'value' }, more = {}) => {
+    const enclosed = bubblewrap({ ...ways, ...more }, given).enclose(['sh', '-c', 'true'], '/w', env)
     return { ...enclosed, options: enclosed.input!.split('\0').slice(0, -1) }
   }
   const has = (options: string[], ...words: string[]) => options.join('\0').includes(words.join('\0'))
@@ -228,9 +229,16 @@ describe('bubblewrap', () => {
   })
 
   test('mounts the room in its order, and closes what is empty when all is mounted', () => {
-    const { options } = enclose()
-    expect(has(options, '--bind', '/w', '/w', '--tmpfs', '/w/home', '--ro-bind', '/real/r', '/r')).toBe(true)
+    const { options, opened } = enclose()
+    expect(has(options, '--bind-fd', '3', '/w', '--tmpfs', '/w/home', '--ro-bind-fd', '4', '/r')).toBe(true)
+    expect(opened).toEqual(['/w', '/real/r'])
     expect(has(options, '--remount-ro', '/w/home', '--remount-ro', '/', '--chdir')).toBe(true)
+  })
+
+  test('mounts paths where it cannot mount what is open', () => {
+    const { options, opened } = enclose(room(), {}, { mountsOpened: false })
+    expect(has(options, '--bind', '/w', '/w', '--tmpfs', '/w/home', '--ro-bind', '/real/r', '/r')).toBe(true)
+    expect(opened).toEqual([])
   })
 
   test('the variables of a team are no arguments, and none of them is set outside', () => {

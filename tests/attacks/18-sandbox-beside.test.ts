@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type HostileHub, jobOf, runOrder, startHostileHub } from '../support/hostile-hub.ts'
 import { hasBubblewrap } from '../support/sandbox.ts'
@@ -129,3 +129,39 @@ describe.skipIf(!hasBubblewrap)('an agent beside a command in a sandbox', () => 
     expect([...said].some(text => text.includes(SECRET))).toBe(false)
   }, 60_000)
 })
+
+test.skipIf(!hasBubblewrap)(
+  'a workspace in another one is no other folder, however often a command swaps it',
+  async () => {
+    const person = files({ '.ssh/id': SECRET })
+    const home = join(person, '.cadre')
+    mkdirSync(home, { mode: 0o700 })
+    writeFileSync(join(home, 'settings.yml'), JSON.stringify({ exec: { sandbox: 'bubblewrap' } }), { mode: 0o600 })
+    const daemon = await spawnDaemon({ home, env: { HOME: person, CADRE_HOME: home } })
+    const outer = folder()
+    const inner = join(outer, 'inner')
+    mkdirSync(inner)
+    const start = (run: string, workspace: string) => {
+      const phases = [{ name: 'a', agent: 'exec', commands: [{ name: 'c', run }] }]
+      const path = files({ 'team.yml': JSON.stringify({ name: '@local/a', version: '1.0.0', phases }) })
+      return daemon.call('/v1/runs/start', { path, workspace })
+    }
+    const swap = `while ! [ -e enough ]; do
+    sleep 0.01; mv inner other; ln -s ${person}/.ssh inner; sleep 0.003; rm inner; mv other inner; done`
+    await start(swap, outer)
+    let began = 0
+    for (let tries = 0; tries < 600 && began < 30; tries++) {
+      // Most are refused before they begin, because the folder is a link or missing just then.
+      const run = await start('cat id 2>/dev/null; echo none', inner).catch(() => null)
+      if (!run) continue
+      const { state } = await daemon.ended(run.run_id)
+      const { lines } = await daemon.call('/v1/runs/logs', { run_id: run.run_id })
+      expect(JSON.stringify(lines)).not.toContain(SECRET)
+      if (state === 'completed') began++
+    }
+    writeFileSync(join(outer, 'enough'), '')
+    await daemon.stop()
+    expect(began).toBeGreaterThan(0)
+  },
+  60_000,
+)
