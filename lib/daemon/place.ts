@@ -82,7 +82,8 @@ export function settlePlace(db: Database, home: string, now: number): Copied | n
 /** Makes this home one that no hub knows. It enrols as a daemon of its own. */
 function leaveHub({ facts, copies }: Store): void {
   const id = facts.get('daemon_id')
-  if (id !== null) facts.set(HOME_FACTS.former, id)
+  // A copy that was never at work as a daemon of its own is still one of the home that it was made from.
+  if (id !== null && (copies.reportsAny || facts.get(HOME_FACTS.former) === null)) facts.set(HOME_FACTS.former, id)
   copies.reportNothing()
   const told = ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved', HOME_FACTS.movedAway, HOME_FACTS.left]
   for (const fact of told) facts.drop(fact)

@@ -8,6 +8,7 @@ import { until } from '../support/bounded.ts'
 import { type CountingVendor, copyOf, countingVendor, homeWithFinds, writer } from '../support/copied-home.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { rowsOf } from '../support/home.ts'
 
 const vendors: CountingVendor[] = []
 afterEach(() => Promise.all(vendors.splice(0).map(vendor => vendor.stop())))
@@ -183,7 +184,9 @@ test('a command without a daemon holds the runs of a copy back, too', async () =
   const before = JSON.parse((await command(['status', '--json'], { home: copy })).stdout)
   expect(before.problems.join('\n')).toContain('not where it was')
   const path = files({ 'team.yml': writer('finds', vendor, 'other') })
-  expect((await command(['run', path], { home: copy })).code).toBe(0)
+  const ran = await command(['run', path], { home: copy })
+  expect([ran.code, ran.stderr]).toEqual([0, expect.stringMatching(/was copied or moved.*status/)])
+  expect(ran.stderr).not.toContain('serve')
   const second = await spawnDaemon({ home: copy })
   expect(await stateOf(second, run)).toBe('interrupted')
   expect(vendor.written()).toEqual({ ...ONCE_EACH, other: 1 })
@@ -262,6 +265,8 @@ test('a copy of a copy holds back what the first copy had resumed', async () => 
   const again = copyOf(copy)
   await command(['decide', 'last', 'complete'], { home: copy })
   const third = await spawnDaemon({ home: again })
+  const trees = [copy, again].map(home => rowsOf(home, 'SELECT root_id, found_at, last_row FROM copied_trees'))
+  expect(trees[1]).toEqual(trees[0]!)
   const answer = await command(['decide', 'last', 'retry'], { home: again })
   expect([answer.code, answer.stderr]).toEqual([2, expect.stringContaining('was unfinished when this home was copied')])
   await third.call('/v1/runs/resume', { run_id: run })

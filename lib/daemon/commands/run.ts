@@ -13,6 +13,7 @@ import { print, printJsonLine, tell } from '../../terminal.ts'
 import type { CommandHost } from '../calls/command-host.ts'
 import { openRunner, type Runner, servedRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
+import { copiedText } from '../place.ts'
 import type { RunRequest } from '../start-run.ts'
 import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -93,12 +94,17 @@ async function detached(
 
 /** Mentions interrupted runs, which are not restarted here. */
 function tellLeft({ daemon }: CommandHost): void {
-  const interrupted = [...daemon.left].filter(id => ['running', 'queued'].includes(daemon.engine.record(id).state))
+  const { copied, engine } = daemon
+  const held = new Set(engine.store.copies.held())
+  if (copied && held.size > 0)
+    tell(line`${copiedText(copied)}; its unfinished runs wait for you: ${commandLine('status')}`)
+  const isLeft = (id: string) => !held.has(id) && ['running', 'queued'].includes(engine.record(id).state)
+  const interrupted = [...daemon.left].filter(isLeft)
   const [first, ...more] = interrupted
   if (first === undefined) return
   const said =
     more.length === 0
-      ? `run ${first} of ${daemon.engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
+      ? `run ${first} of ${engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
       : `${interrupted.length} runs were interrupted; continue them all with: ${commandLine('serve')}`
   tell(line`${said}`)
 }

@@ -34,7 +34,8 @@ export class Copies {
 
   /**
    * Holds every tree that has not ended, and doubts what listeners were about to say. Called in the transaction that
-   * records the new place.
+   * records the new place. In a copy of a copy a tree keeps the moment of the first one: what began later is known to
+   * neither of the others by its id.
    */
   found(at: number): void {
     this.#db
@@ -48,7 +49,7 @@ export class Copies {
       .query(
         `INSERT INTO copied_trees (root_id, found_at, last_row, held)
          SELECT id, ?1, (SELECT max(rowid) FROM runs), 1 FROM runs WHERE parent_id IS NULL AND completed_at IS NULL
-         ON CONFLICT (root_id) DO UPDATE SET found_at = excluded.found_at, last_row = excluded.last_row, held = 1`,
+         ON CONFLICT (root_id) DO UPDATE SET held = 1`,
       )
       .run(at)
     this.#db.query("UPDATE deliveries SET state = 'unknown', error = ? WHERE state IN ('pending', 'sent')").run(UNTOLD)
@@ -59,6 +60,7 @@ export class Copies {
    * have the value 2, by which `reportAgain` finds them.
    */
   reportNothing(): void {
+    if (this.reportsAny) this.#db.query('UPDATE runs SET synced = 0 WHERE synced = 2').run()
     this.#db.query('UPDATE runs SET synced = 2, log_due = 0 WHERE synced = 1').run()
     for (const table of ['outbox', 'uploads', 'jobs']) this.#db.query(`DELETE FROM ${table}`).run()
   }
