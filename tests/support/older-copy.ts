@@ -11,7 +11,7 @@ import { environmentAt } from './program.ts'
 import { openHome } from './sandbox.ts'
 
 const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
-const PASSWORD = 'correct horse battery'
+export const PASSWORD = 'correct horse battery'
 const TEAM = '@admin/writes'
 
 const team = (file: string) => `

@@ -36,7 +36,7 @@ export const REFUSED = 'hub_refused'
 /** They are kept with their runs, and sent again when the hub's database is another copy. */
 export interface Refused {
   changes: number
-  /** The code of the last refusal, by run: of the first runs only. */
+  /** The code of the first refusal, by run: of some runs only. */
   runs: Record<string, string>
 }
 const MOST_REFUSED = 100
@@ -125,7 +125,7 @@ export class Courier {
     kept.changes += rejected.length
     for (const { seq, code } of rejected) {
       const run = (changes[seq - from] as { run_id?: string } | undefined)?.run_id
-      if (run && (run in kept.runs || Object.keys(kept.runs).length < MOST_REFUSED)) kept.runs[run] = code
+      if (run && (run in kept.runs || Object.keys(kept.runs).length < MOST_REFUSED)) kept.runs[run] ??= code
     }
     facts.set(REFUSED, JSON.stringify(kept))
   }

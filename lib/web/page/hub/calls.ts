@@ -7,6 +7,7 @@ import type { Field } from '../../../wire/forms.ts'
 import type { Grant } from '../../../wire/grants.ts'
 import type * as Hooks from '../../../wire/hooks.ts'
 import type * as Records from '../../../wire/hub-records.ts'
+import type * as Copies from '../../../wire/older-copies.ts'
 import type * as Packages from '../../../wire/packages.ts'
 
 export type Realm = Static<typeof Records.Realm>
@@ -21,6 +22,7 @@ export type Deed = Static<typeof Records.AuditEntry>
 export type Package = Static<typeof Packages.Package>
 export type Webhook = Static<typeof Hooks.Webhook>
 export type Delivery = Static<typeof Hooks.WebhookDelivery>
+export type Reconciliation = Copies.Reconciliation
 type Org = Static<typeof Records.Org>
 type Member = Static<typeof Records.Member>
 type Line = Static<typeof Records.Line>
@@ -70,6 +72,7 @@ export interface HubCalls {
   'daemons/get': (body: { daemon_id: string }) => Promise<Daemon>
   'daemons/list': (body: Page & Partial<OfRealm>) => Promise<{ daemons: Daemon[]; total: number }>
   'daemons/remove': (body: { daemon_id: string }) => Anything
+  'daemons/reconcile': (body: OfRealm & { without?: string }) => Promise<Reconciliation>
   'daemons/update': (body: { daemon_id: string; paused: boolean }) => Anything
   'dispatch/cancel': (body: OfRun) => Anything
   'dispatch/queue': (body: Page & OfRealm) => Promise<{ jobs: QueuedJob[]; total: number }>

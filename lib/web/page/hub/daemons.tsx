@@ -8,6 +8,7 @@ import { hub } from './api.ts'
 import type { Daemon } from './calls.ts'
 import { Labels, Status } from './daemon-state.tsx'
 import { Cards, List, useList } from './lists.tsx'
+import { OlderCopy } from './older-copy.tsx'
 import { RealmChoice, useRealm } from './realm-choice.tsx'
 
 export function Daemons() {
@@ -22,6 +23,7 @@ export function Daemons() {
         <h1>Daemons</h1>
       </header>
       <RealmChoice />
+      <OlderCopy realm={realm} />
       <List
         of={found}
         none={

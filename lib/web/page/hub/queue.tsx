@@ -7,14 +7,21 @@ import { When } from '../time.tsx'
 import { hub } from './api.ts'
 import { Sure } from './asking.tsx'
 import { List, Table, useList } from './lists.tsx'
+import { OlderCopy } from './older-copy.tsx'
 import { may, NoRealm, RealmChoice, realms, useRealm } from './realm-choice.tsx'
 import { Until } from './until.tsx'
 
 const LOOK_MS = 2_000
 // A newer hub may have others, which are shown as they are.
-const SHOWN: Record<string, string> = { blocked: 'interrupted', waiting: 'queued', leased: 'running' }
+const SHOWN: Record<string, string> = {
+  blocked: 'interrupted',
+  held: 'interrupted',
+  waiting: 'queued',
+  leased: 'running',
+}
 const WORDS: Record<string, string> = {
   blocked: 'waits for its key',
+  held: 'is held',
   waiting: 'waits for a daemon',
   leased: 'is being taken',
 }
@@ -38,6 +45,7 @@ export function Queue() {
         )}
       </header>
       <RealmChoice />
+      <OlderCopy realm={realm} />
       {realms.value?.length === 0 ? (
         <NoRealm />
       ) : (
