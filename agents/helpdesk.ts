@@ -12,8 +12,10 @@
 //
 // Permissions: the account of `email` must be an agent with access to the tickets, and an admin must enable API tokens.
 // Zendesk's search ends at 1,000 results, which `truncated` shows. If a query for one type asks for more, the search
-// export is used instead, which sorts by creation time. A comment contains the idempotency key in its metadata, so that
-// a comment whose reply was lost can be found again.
+// export is used instead, which sorts by creation time.
+// What a repetition after a lost reply meets. add_comment: the idempotency key in the metadata of the comment, which is
+// looked for in the ticket for 60 s; and an update of the ticket is refused once the ticket has changed (safe_update), so
+// that a comment that lands after its repetition is no second one. update_status: the same status.
 // https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
 // https://developer.zendesk.com/api-reference/ticketing/tickets/ticket_comments/
 // https://developer.zendesk.com/api-reference/ticketing/ticket-management/search/
@@ -26,6 +28,7 @@ import {
   agent,
   BaseUrl,
   basicAuth,
+  beforehand,
   entryOf,
   type JsonObject,
   jsonApi,
@@ -39,7 +42,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { nullable, wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
+import { foundAmong, nullable, wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000
@@ -47,6 +50,8 @@ const SEARCH_MOST = 1_000
 const AFTER = 'page[after]'
 /** Maximum number of bytes that Zendesk stores of a comment. */
 const COMMENT_MOST = 65_535
+/** How often a comment is sent to a ticket that others update at the same time. */
+const MOST_TRIES = 3
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
 /** The field of a comment's metadata that contains the idempotency key. */
 const MARK = 'cadre_key'
@@ -79,6 +84,7 @@ interface Ticket extends JsonObject {
   id: number
   status: string
   subject?: string | null
+  updated_at?: string
 }
 
 /** The reply to an update: the ticket, and the events that the update caused. */
@@ -241,16 +247,13 @@ export default agent({
         const body = await readText(context, entry.file, COMMENT_MOST)
         const text = /\.html?$/i.test(entry.file) ? { html_body: body } : { body }
         const change = { comment: { ...text, public: entry.public ?? false }, metadata: { [MARK]: context.key } }
-        const { ticket, audit } = await update(entry.ref, 'comment on', change, context)
-        return commented(ticket, audit?.events?.find(event => event.type === 'Comment')?.id, context)
+        return addComment(entry.ref, change, context)
       },
       async find({ ref }, context) {
-        for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) {
-          const mine = items.find(comment => comment.metadata?.custom?.[MARK] === context.key)
-          if (!mine) continue
-          return commented(await getTicket(ref, context), mine.id, context)
-        }
-        return null
+        const mine = await commentsOf(ref, context)
+        if (mine.length === 0) return null
+        const ticket = await getTicket(ref, context)
+        return foundAmong(mine.map(id => commented(ticket, id, context)))
       },
     },
     update_status: {
@@ -361,6 +364,40 @@ function nextOf({ meta, next_page }: Paging): string | null {
 function fromCursor(cursor: string | undefined): Record<string, string> {
   const [name, ...value] = cursor?.split('=') ?? []
   return name ? { [name]: value.join('=') } : {}
+}
+
+/**
+ * Comments on a ticket that is still what it was when we looked for an earlier comment of this entry. On 409 somebody has
+ * changed it, or this is a repetition, which is then found.
+ */
+async function addComment(ref: string, change: JsonObject, context: Context): Promise<AgentResult> {
+  for (let tries = 1; ; tries++) {
+    // Read before the comments: what is written after them changes it.
+    const { updated_at: updated_stamp } = await beforehand(() => getTicket(ref, context))
+    if (context.attempt > 1 || tries > 1) {
+      const [mine] = await beforehand(() => commentsOf(ref, context))
+      if (mine !== undefined) return commented(await getTicket(ref, context), mine, context)
+    }
+    const ticket = { ...change, ...(updated_stamp !== undefined && { safe_update: true, updated_stamp }) }
+    const headers = { 'idempotency-key': new Bun.CryptoHasher('sha256').update(JSON.stringify(ticket)).digest('hex') }
+    const options = { method: 'PUT', body: { ticket }, headers, reply: Reply.ticket }
+    try {
+      const made = await zendesk(context)<Updated>(`comment on ticket ${ref}`, pathOf(ref), options)
+      return commented(made.ticket, made.audit?.events?.find(event => event.type === 'Comment')?.id, context)
+    } catch (error) {
+      if (!(error instanceof AgentError) || error.code !== 'conflict' || tries === MOST_TRIES) throw error
+      context.log(`ticket ${ref} was being updated by someone else; trying once more`)
+    }
+  }
+}
+
+/** The ids of the comments with the mark of this entry. */
+async function commentsOf(ref: string, context: Context): Promise<number[]> {
+  const mine: number[] = []
+  for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) {
+    mine.push(...items.filter(comment => comment.metadata?.custom?.[MARK] === context.key).map(({ id }) => id))
+  }
+  return mine
 }
 
 /**

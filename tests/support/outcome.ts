@@ -31,6 +31,8 @@ export async function outcomeOf({ agent, name, settings, phase, files = {}, work
     const team = { name: '@local/one', version: '1.0.0', phases: [{ name: 'one', agent: name, ...phase }] }
     const { run_id } = await t.start(JSON.stringify(team), {}, { workspace })
     while (['queued', 'running'].includes(t.engine.store.runs.get(run_id)!.state)) await Bun.sleep(5)
+    // What was presumed absent is looked for once more at the end of the run, and later.
+    await t.engine.told()
     return runPhases(t.engine.store, run_id, id => t.engine.bundle(id)).phases[0]!
   } finally {
     await t.close()

@@ -17,7 +17,7 @@ export interface FakeComment {
 }
 
 export interface FakeHelpdesk extends FakeVendor {
-  ticket: { id: number; status: string; subject: string; url: string }
+  ticket: { id: number; status: string; subject: string; url: string; updated_at: string }
   comments: FakeComment[]
   /** How many results every search has. */
   results: number
@@ -29,7 +29,10 @@ const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed']
 export function fakeHelpdesk(): FakeHelpdesk {
   const server = fakeVendor(request => answer(request, state))
   const state: FakeHelpdesk = Object.assign(server, {
-    ticket: { id: 35436, status: 'open', subject: 'Printer on fire', url: `${server.url}/api/v2/tickets/35436.json` },
+    ticket: {
+      ...{ id: 35436, status: 'open', subject: 'Printer on fire', updated_at: '2026-02-01T10:30:00Z' },
+      url: `${server.url}/api/v2/tickets/35436.json`,
+    },
     comments: [],
     results: 250,
   })
@@ -101,7 +104,10 @@ function update({ headers, body }: VendorRequest, state: FakeHelpdesk): Response
   if (!headers.get('content-type')?.startsWith('application/json') || !ticket)
     return refusal(400, { error: 'No ticket' })
   if (state.ticket.status === 'closed') return refusal(422, { error: 'RecordInvalid', description: 'closed' })
-  const { status, comment, metadata = {} } = ticket
+  const { status, comment, metadata = {}, safe_update, updated_stamp } = ticket
+  if (safe_update === true && updated_stamp !== state.ticket.updated_at) {
+    return refusal(409, { error: 'UpdateConflict', description: 'Safe Update prevented the update' })
+  }
   const events: object[] = []
   if (status !== undefined) {
     if (!STATUSES.includes(status as string)) return refusal(422, { error: 'RecordInvalid', details: { status: [] } })
@@ -115,7 +121,13 @@ function update({ headers, body }: VendorRequest, state: FakeHelpdesk): Response
     if (typeof comment.html_body === 'string') added.body = text.replace(/<[^>]+>/g, '')
     events.push({ id: added.id, type: 'Comment' })
   }
+  touch(state)
   return Response.json({ ticket: state.ticket, audit: { id: 1, ticket_id: state.ticket.id, events } })
+}
+
+/** A ticket that has changed says so, to the second. */
+export function touch({ ticket }: FakeHelpdesk): void {
+  ticket.updated_at = new Date(Date.parse(ticket.updated_at) + 1_000).toISOString().replace('.000', '')
 }
 
 export function addComment(

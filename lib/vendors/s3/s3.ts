@@ -2,5 +2,5 @@
 
 export { objectsPage, type StoredObject } from './listing.ts'
 export { bucketAt, bucketIn, storeAddresses, whyNoPlace } from './place.ts'
-export { type Place, storeRequest, urlOf } from './request.ts'
-export { download, infoOf, upload } from './transfer.ts'
+export { type Place, urlOf } from './request.ts'
+export { download, upload } from './transfer.ts'

@@ -19,7 +19,7 @@ const TRIES = 4
 /** A type instead of an interface, because an interface is not assignable to Json. */
 export type ObjectInfo = { etag: string | null; size: number; last_modified: string | null }
 
-export function infoOf({ headers }: Response): ObjectInfo {
+function infoOf({ headers }: Response): ObjectInfo {
   const modified = new Date(headers.get('last-modified') ?? '')
   return {
     etag: headers.get('etag'),

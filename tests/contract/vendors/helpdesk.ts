@@ -100,12 +100,12 @@ export const helpdesk: Contract = {
       },
       calls: [SEARCH, EXPORT, EXPORT],
     },
-    { title: 'a public one', ...comment, calls: [UPDATE] },
+    { title: 'a public one', ...comment, calls: [TICKET, UPDATE] },
     {
       title: 'one that may be there already',
       ...comment,
       changes: { [UPDATE]: [LOST] },
-      calls: [UPDATE, COMMENTS],
+      calls: [TICKET, UPDATE, COMMENTS],
       state: 'failed',
     },
     {
