@@ -19,7 +19,7 @@ import { runFolder } from '../run-id.ts'
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
 import { parseSize } from '../size.ts'
 import type { Bundle } from '../team/team.ts'
-import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
+import { bundleFromJson, literalOrigins, secretReader, teamsOf } from '../team/team.ts'
 import type { Tracer } from '../trace.ts'
 import { openTracer } from '../tracing.ts'
 import { refuseSessionForm } from './api-key.ts'
@@ -379,7 +379,7 @@ export class Daemon {
           settings: binding.settings,
           network: {
             ...settings.network(),
-            literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
+            literalOrigins: place.fromPath && place.team.fromPath ? originsOf(place.bundle) : [],
           },
           addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
           redactor: mask.redactor(secrets.values(place.rootId)),
@@ -433,11 +433,12 @@ function heldBack(root: string): CadreError {
 const origins = new WeakMap<Bundle, readonly string[]>()
 
 /**
- * The addresses that a team names and the guard then lets pass. Whoever starts a team from a path on this machine is
- * assumed to have read them.
+ * The addresses that the teams of a path name, and that the guard then lets pass for them. Whoever starts a team from a
+ * path on this machine is assumed to have read them, but not those of the packages that it uses.
  */
 function originsOf(bundle: Bundle): readonly string[] {
-  const known = origins.get(bundle) ?? teamsOf(bundle).flatMap(([, team]) => [...literalOrigins(team)])
+  const own = teamsOf(bundle).filter(([key]) => secretReader(bundle, key).fromPath)
+  const known = origins.get(bundle) ?? own.flatMap(([, team]) => [...literalOrigins(team)])
   origins.set(bundle, known)
   return known
 }
