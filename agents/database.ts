@@ -180,6 +180,7 @@ export default agent({
       entry: Statement,
       data: Written,
       run: execute,
+      sees: 'at once',
       find,
     },
   },

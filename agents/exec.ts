@@ -10,7 +10,8 @@
 //   needs: [network]                                     what a sandbox does not give without the owner's consent
 //
 // The phase's `retry` repeats a failed command only if every command of the phase is idempotent. Commands are
-// idempotent unless they have `effect: once`.
+// idempotent unless they have `effect: once`. What a repetition of such a command meets is unknown here: once it has
+// begun, it is not run again by itself, and a person decides.
 //
 // A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
 // and CADRE_RESULT (JSON written there becomes `data`), and TRACEPARENT if runs are traced. Values are passed through

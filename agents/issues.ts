@@ -289,12 +289,12 @@ export default agent({
         const web = await beforehand(() => jira.webAddress(context))
         // Issues that an earlier attempt created are kept, because it may have failed in the middle of the list.
         const again = issues.length > 1 && context.attempt > 1
-        const done = again ? await beforehand(() => jira.created(issues, context)) : new Map<number, string>()
+        const done = again ? await beforehand(() => jira.created(issues, context)) : null
         const fields = await beforehand(() => jira.fieldsFor(issues, context))
         const keys = keysById(issues)
         const made: string[] = []
         for (const [at, issue] of issues.entries()) {
-          const key = issue.key ?? done.get(at) ?? (await jira.create(issue, at, { fields, keys }, context))
+          const key = issue.key ?? done?.get(at)?.[0] ?? (await jira.create(issue, at, { fields, keys }, context))
           if (issue.id !== undefined) keys.set(`${issue.id}`, key)
           made.push(key)
         }
@@ -303,9 +303,14 @@ export default agent({
       async find({ file }, context) {
         const issues = await readNewIssues(context, file)
         const done = await jira.created(issues, context)
-        const made = issues.map(({ key }, at) => key ?? done.get(at))
+        const made = issues.map(({ key }, at) => key ?? done.get(at)?.[0])
         if (!made.every(key => key !== undefined)) return null
-        return jira.issuesResult('created', await jira.readBack(made, context), await jira.webAddress(context))
+        const web = await jira.webAddress(context)
+        const second = [...done.values()].flatMap(([, ...others]) => others)
+        return foundAmong([
+          jira.issuesResult('created', await jira.readBack(made, context), web),
+          ...(await jira.readBack(second, context)).map(issue => jira.issuesResult('created', [issue], web)),
+        ])
       },
     },
     update_issue: {

@@ -8,6 +8,7 @@ import crm from '../../agents/crm.ts'
 import git from '../../agents/git.ts'
 import issues from '../../agents/issues.ts'
 import wiki from '../../agents/wiki.ts'
+import type { AgentResult } from '../../lib/agent/agent-context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type FakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
@@ -19,7 +20,7 @@ import { ACCOUNT } from '../vendors/atlassian.ts'
 import { fakeCrm, TOKEN as HUBSPOT } from '../vendors/crm.ts'
 import { freshClone } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { addAttachment, addComment, fakeIssues } from '../vendors/issues.ts'
+import { addAttachment, addComment, addIssue, fakeIssues } from '../vendors/issues.ts'
 import { addPage, fakeWiki } from '../vendors/wiki.ts'
 import { late } from './late.ts'
 
@@ -199,6 +200,20 @@ describe('an attachment of Jira', () => {
     expect(state).toBe('completed')
     expect(receipts).toMatchObject([{ external_id: '30000', copies: expect.stringContaining('30001') }])
   })
+})
+
+test('each issue with the mark of an entry is found, and the oldest is the result', async () => {
+  const jira = opened(fakeIssues())
+  const run = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', url: null }
+  const network = { allow: [], literalOrigins: [] }
+  const at = testContext({ network, settings: { ...ACCOUNT, base_url: jira.url }, run })
+  const drafts = ['a', 'b'].map(summary => ({ project: 'WEB', type: 'Story', summary }))
+  writeFileSync(join(at.workspace, 'd.json'), JSON.stringify({ issues: drafts }))
+  const mark = (index: number) => ({ cadre: { key: at.context.key, index } })
+  for (const index of [0, 1, 0]) addIssue(jira, { summary: 'x' }, mark(index))
+  const found = await issues.actions!.create_issue!.find!({ file: 'd.json' }, at.context as never)
+  const ids = (found as unknown as AgentResult[]).map(({ external }) => external!.id)
+  expect(ids).toEqual(['WEB-2, WEB-3', 'WEB-4'])
 })
 
 test('each comment and note with the mark of an entry is found, in whatever order the vendor lists them', async () => {

@@ -35,16 +35,23 @@ export function startOf({ run }: AtlassianContext): number {
   return Number.parseInt(run.id.replaceAll('-', '').slice(0, 12), 16)
 }
 
-/** The issues of a file that this entry has already created: their keys by index in the file. */
-export async function created(issues: readonly IssueDraft[], context: AtlassianContext): Promise<Map<number, string>> {
+/** The issues of a file that this entry has already created: their keys by index in the file, the oldest first. */
+export async function created(
+  issues: readonly IssueDraft[],
+  context: AtlassianContext,
+): Promise<Map<number, [string, ...string[]]>> {
   const wanted = issues.filter(({ key }) => key === undefined)
   const projects = [...new Set(wanted.flatMap(({ project }) => (project === undefined ? [] : [project])))]
-  const found = new Map<number, string>()
+  const found = new Map<number, [string, ...string[]]>()
   const take = (looked: readonly Marked[]) => {
     for (const { key, properties } of looked) {
       const mark = properties?.[MARK]
-      if (mark?.key === context.key && mark.index !== undefined) found.set(mark.index, key)
+      if (mark?.key !== context.key || mark.index === undefined) continue
+      const known = found.get(mark.index)
+      if (!known) found.set(mark.index, [key])
+      else if (!known.includes(key)) known.push(key)
     }
+    for (const keys of found.values()) keys.sort((a, b) => numberOf(a) - numberOf(b))
     return found.size === wanted.length
   }
   if (wanted.length === 0) return found
@@ -59,6 +66,9 @@ export async function created(issues: readonly IssueDraft[], context: AtlassianC
   }
   return found
 }
+
+/** The number of an issue: `12` of WEB-12. */
+const numberOf = (key: string): number => Number(key.slice(key.lastIndexOf('-') + 1))
 
 /** Quotes a text of JQL. Ids of projects are numbers without quotes. */
 function quoted(text: string): string {
