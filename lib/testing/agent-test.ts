@@ -8,7 +8,7 @@ import { badDays, ownBadDays } from './bad-days.ts'
 import { check, type Trial, trialOf } from './check.ts'
 import type { AgentTest } from './example.ts'
 import type { FakeVendor, Vendor } from './fake-vendor.ts'
-import { finds, onceRequests } from './once-writes.ts'
+import { finds, lateWrites, onceRequests } from './once-writes.ts'
 import { results } from './results.ts'
 import { schemas } from './schemas.ts'
 import { declaredSecrets, secrecy, secrecyOfRequests } from './secrecy.ts'
@@ -60,7 +60,9 @@ export async function testAgent<V extends Vendor>(test: AgentTest<V>): Promise<T
         badDays(trial)
         secrecyOfRequests(trial)
         declaredSecrets(trial)
-        if (trial.effect === 'once') onceRequests(trial)
+        if (trial.effect !== 'once') return
+        onceRequests(trial)
+        lateWrites(trial)
       })
     }
   })

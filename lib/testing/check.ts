@@ -86,7 +86,7 @@ export function callOf({ entry, files, event, prepare }: Example): CallOptions &
 export async function attempt<V extends Vendor>(
   { subject, call, example }: Trial<V>,
   vendor: V,
-  options: CallOptions = {},
+  options: CallOptions & { workspace?: string } = {},
 ): Promise<Tried> {
   const { entry, ...given } = callOf(example(vendor))
   const begun = await subject.begin(vendor, call, entry, { ...given, ...options })

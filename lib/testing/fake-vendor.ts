@@ -15,6 +15,8 @@ export interface VendorRequest {
   headers: Headers
   /** Parsed if it was sent as JSON, and text otherwise. */
   body: unknown
+  /** The status with which the vendor has done it, whatever answer was sent; absent when it was not done. */
+  done?: number
 }
 
 /** A `Response` is sent as it is, `undefined` is a 404, and anything else is sent as JSON. */
@@ -39,36 +41,61 @@ export interface FakeVendor {
   seen: VendorRequest[]
   /**
    * The next `times` (default 1) requests whose `METHOD /path` matches get this answer; `done`: after the vendor has done
-   * what was asked, as when its reply is lost.
+   * what was asked, as when its reply is lost; with a promise it is done when that resolves, long after the answer.
    */
-  fail(match: RegExp, answer: Fault['answer'], options?: { done?: boolean; times?: number }): void
+  fail(match: RegExp, answer: Fault['answer'], options?: { done?: Fault['done']; times?: number }): void
+  /** What its author says of it: see `fakeVendor`. */
+  readonly traits: { lags: number; pages: number | null; knowsRepetitions: boolean }
   [Symbol.dispose](): void
 }
 
 interface Fault {
   match: RegExp
   answer: (request: VendorRequest) => Response | Promise<Response>
-  done: boolean
+  done: boolean | Promise<unknown>
   times: number
+}
+
+interface VendorOptions {
+  allows?: (request: VendorRequest) => boolean
+  lags?: number
+  pages?: number
+  identity?: (request: VendorRequest) => string | null
 }
 
 /**
  * Starts a server on a port of its own. It is given routes by method and path, or one function for all requests; `allows`
  * answers 401 to what it returns false for. It ends with `using`.
+ *
+ * What the vendor is like in practice, the suite has to know: `lags` is how many looks do not show a write yet, `pages` how
+ * many records a page of its listings has, and `identity` by what it knows a request, so that a repetition gets the reply
+ * to the first one and writes nothing.
  * @example
  * using vendor = fakeVendor({ 'GET /items/:id': ({ params }) => items.get(params.id!) })
  */
 export function fakeVendor(
   routes: Answer | Record<string, Answer>,
-  { allows = () => true }: { allows?: (request: VendorRequest) => boolean } = {},
+  { allows = () => true, lags = 0, pages, identity }: VendorOptions = {},
 ): FakeVendor {
   const seen: VendorRequest[] = []
   const faults: Fault[] = []
   const answerOf = typeof routes === 'function' ? routes : routed(routes)
+  /** By identity: the reply to the first request. */
+  const replies = new Map<string, Response>()
   const handle = async (request: VendorRequest): Promise<Response> => {
-    const answer = allows(request) ? await answerOf(request) : refusal(401)
-    if (answer instanceof Response) return answer
-    return answer === undefined ? refusal(404) : Response.json(answer)
+    const reply = await replyTo(request)
+    request.done = reply.status
+    return reply
+  }
+  const replyTo = async (request: VendorRequest): Promise<Response> => {
+    if (!allows(request)) return refusal(401)
+    const known = identity?.(request) ?? null
+    const before = known === null ? undefined : replies.get(known)
+    if (before) return copyOf(before)
+    const answer = await answerOf(request)
+    const reply = answer instanceof Response ? answer : answer === undefined ? refusal(404) : Response.json(answer)
+    if (known !== null && reply.ok) replies.set(known, copyOf(reply))
+    return reply
   }
   const server = Bun.serve({
     port: 0,
@@ -89,17 +116,22 @@ export function fakeVendor(
       const fault = faults.find(each => each.times > 0 && each.match.test(`${request.method} ${request.path}`))
       if (!fault) return handle(request)
       fault.times--
-      if (fault.done) await handle(request)
+      if (fault.done === true) await handle(request)
+      else if (fault.done) void fault.done.then(() => handle(request))
       return fault.answer(request)
     },
   })
   return {
     url: `http://127.0.0.1:${server.port}`,
     seen,
+    traits: { lags, pages: pages ?? null, knowsRepetitions: identity !== undefined },
     fail: (match, answer, { done = false, times = 1 } = {}) => faults.push({ match, answer, done, times }),
     [Symbol.dispose]: () => void server.stop(true),
   }
 }
+
+/** `clone` of a Response, which has the type of another library. */
+const copyOf = (reply: Response): Response => reply.clone() as unknown as Response
 
 /** The answer of the first route that fits, or undefined when none does. */
 function routed(routes: Record<string, Answer>): Answer {
@@ -127,6 +159,12 @@ export function refusal(status: number, body: unknown = '', headers: Record<stri
 export function halfReply(): Response {
   const half = Bun.gzipSync(JSON.stringify({ items: 'x'.repeat(10_000) })).subarray(0, 30)
   return new Response(half, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
+}
+
+/** Cuts the connection after the last byte of the request. */
+export function reset(): Response {
+  const cut = new ReadableStream({ start: controller => controller.error() })
+  return new Response(cut, { headers: { 'content-type': 'application/json' } })
 }
 
 /** Sends the headers, and then nothing. */

@@ -13,6 +13,8 @@ interface Fault {
   change: [from: string, to: string][]
   /** Of checks that must fail, the beginnings of their names. */
   fails: string[]
+  /** What the author says of the vendor. */
+  traits?: string
 }
 
 const GET = 'await api(context)(`get item ${ref}`, pathOf(ref), { reply: Item })'
@@ -130,6 +132,28 @@ const FAULTS: Record<string, Fault> = {
     change: once('async find() { return null },'),
     fails: ['put_item > finds what it wrote, and nothing', 'put_item > finds what it wrote when the reply was lost'],
   },
+  'lags-and-waits': { change: [...once(FIND), KEYED], fails: [], traits: 'lags: 3, ' },
+  'lags-and-settles-early': {
+    change: [...once(`settles: '1s', ${FIND}`), KEYED],
+    fails: ['put_item > is not written twice where its search lags'],
+    traits: 'lags: 6, ',
+  },
+  'lags-and-is-believed': {
+    change: [...once(`sees: 'at once', ${FIND}`), KEYED],
+    fails: ['put_item > is not written twice where its search lags'],
+    traits: 'lags: 1, ',
+  },
+  'counts-too-early': {
+    change: [...once(`settles: '1s', ${FIND}`), KEYED],
+    fails: ['put_item > is not written twice when it lands 3 s', 'put_item > is not written twice when it lands 30 s'],
+  },
+  'counts-at-once': {
+    change: [...once(`sees: 'at once', ${FIND}`), KEYED],
+    fails: [
+      'put_item > is not written twice when it lands 0.1 s',
+      'put_item > is not written twice when it lands 30 s',
+    ],
+  },
   'finds-other-data': {
     change: [...once(FIND.replace('data: { id: ref }', "data: { id: 'x' }")), KEYED],
     fails: ['put_item > finds what it wrote, and nothing'],
@@ -171,13 +195,15 @@ let said: string[] = []
 beforeAll(async () => {
   for (const path of ['agents', 'tests']) mkdirSync(join(home, path))
   writeFileSync(join(home, 'tsconfig.json'), homeConfig(ROOT, join(ROOT, 'node_modules')))
-  for (const [name, { change }] of Object.entries(FAULTS)) {
+  for (const [name, { change, traits = '' }] of Object.entries(FAULTS)) {
     const source = change.reduce((text, [from, to]) => {
       expect(text).toContain(from)
       return text.replace(from, () => to)
     }, agentSource(name))
     writeFileSync(join(home, 'agents', `${name}.ts`), source)
-    writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
+    const itsTest = testSource(name, '../agents')
+    expect(itsTest.split('{ allows')).toHaveLength(2)
+    writeFileSync(join(home, 'tests', `${name}.test.ts`), itsTest.replace('{ allows', `{ ${traits}allows`))
   }
   const guide = readFileSync(join(ROOT, 'docs/write-an-agent.md'), 'utf8')
   writeNotes(guide)
@@ -208,6 +234,7 @@ function writeNotes(guide: string): void {
   const example =
     "    add_note: { entry: { name: 'n', ref: '1', file: 'n.md' }, files: { 'n.md': 'new' }, names: '1' },\n"
   let itsTest = insert(testSource('notes', '../agents'), "      'GET /me'", routes)
+  itsTest = itsTest.replace('{ allows', '{ lags: 3, pages: 3, allows')
   itsTest = insert(itsTest, '  const vendor = fakeVendor(', '  const notes: { id: string; key: string }[] = []\n')
   writeFileSync(join(home, 'tests/notes.test.ts'), insert(itsTest, '    get_item: { entry', example))
 }

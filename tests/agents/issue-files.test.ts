@@ -160,15 +160,6 @@ describe('an issue whose creation got no reply', () => {
     expect(site.issues.size).toBe(1)
   })
 
-  test('is found when it arrives while it is looked for', async () => {
-    const at = begin()
-    give(at, 'd.json', STORIES.issues[0]!)
-    const looking = find('create_issue', { file: 'd.json' }, at)
-    await Bun.sleep(300)
-    addIssue(site, { summary: 'Sign-in' }, { cadre: { key: at.context.key, index: 0 } })
-    expect((await looking)!.data).toMatchObject({ key: 'WEB-2' })
-  })
-
   test('is not said to be missing when Jira cannot look it up', async () => {
     const issueErrors = [{ id: 'WEB-2', errorMessage: 'try again' }]
     site.fail(/bulkfetch$/, () => Response.json({ issues: [], issueErrors }), { times: 9 })

@@ -30,7 +30,7 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
   const root = folder()
   const origin = join(root, 'acme/app.git')
   cpSync(join(begun(), 'origin'), origin, { recursive: true })
-  const faults: { match: RegExp; answer: Answer; done: boolean; times: number }[] = []
+  const faults: { match: RegExp; answer: Answer; done: boolean | Promise<unknown>; times: number }[] = []
   const host = { origin, pulls: [] as GitHost['pulls'], seen: [] as VendorRequest[] }
   const server = Bun.serve({
     port: 0,
@@ -59,13 +59,15 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
       const fault = faults.find(each => each.times > 0 && each.match.test(`${request.method} ${pathname}`))
       if (!fault) return answer()
       fault.times--
-      if (fault.done) await answer()
+      if (fault.done === true) await answer()
+      else if (fault.done) void fault.done.then(answer)
       return fault.answer(call)
     },
   })
   return {
     ...host,
     url: `http://127.0.0.1:${server.port}`,
+    traits: { lags: 0, pages: null, knowsRepetitions: false },
     fail: (match, answer, { done = false, times = 1 } = {}) => faults.push({ match, answer, done, times }),
     [Symbol.dispose]: () => void server.stop(true),
   }

@@ -4,6 +4,7 @@
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
+import { settle } from '../../agent/settling.ts'
 import { type Lived, parse, type ReceiptRow, sinceThen } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -71,13 +72,6 @@ export interface Write {
   /** What a later look needs, as JSON that may hold secrets. */
   call(): string
 }
-
-/** How long a write may be on its way, unless the action says otherwise. */
-export const SETTLE_MS = 60_000
-/** The first look after the one at once; the distances grow from look to look. */
-const FIRST_LOOK_MS = 1_000
-/** How often a look-up that fails for now is tried at least. */
-const LEAST_LOOKS = 3
 
 interface Parts {
   store: Store
@@ -188,33 +182,20 @@ export class Ledger {
     if (!write.find) throw new UnknownWrite(write, doubt, cause)
     write.hold.begin()
     const { lived } = this.#parts
-    const settles = this.#parts.settle() ?? write.settles
-    const end = ended + settles
-    let distance = Math.max(1, Math.min(FIRST_LOOK_MS, settles / 4))
-    for (let looks = 1; ; looks++) {
-      const asked = lived.now()
-      const isLast = asked >= end
-      try {
-        const found = await write.find()
-        if (found) return found
-        if (write.seesAtOnce || isLast) {
-          await this.#absent(write)
-          return null
-        }
-      } catch (thrown) {
-        const mayTryAgain = thrown instanceof AgentError && thrown.retryable && !(isLast && looks >= LEAST_LOOKS)
-        if (!mayTryAgain || write.stopped.aborted) {
-          throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
-        }
-      }
-      const left = end - lived.now()
-      const until = new Date(Date.now() + Math.max(left, distance))
-      await write.hold.wait(`asks ${write.agent} whether ${write.label} was written`, until)
-      await lived.pause(left > 0 ? Math.min(left, distance) : isLast ? distance : 0, write.stopped)
-      // An answer that comes too early proves nothing.
-      if (write.stopped.aborted) throw new UnknownWrite(write, doubt, cause)
-      distance *= 2
+    const settled = await settle({
+      ...{ find: write.find, seesAtOnce: write.seesAtOnce, ended, stopped: write.stopped },
+      settles: this.#parts.settle() ?? write.settles,
+      now: () => lived.now(),
+      pause: (ms, signal) => lived.pause(ms, signal),
+      waits: ms => write.hold.wait(`asks ${write.agent} whether ${write.label} was written`, new Date(Date.now() + ms)),
+    })
+    if (settled === 'absent') {
+      await this.#absent(write)
+      return null
     }
+    if (settled === 'stopped') throw new UnknownWrite(write, doubt, cause)
+    if ('found' in settled) return settled.found
+    throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(settled.failed)}`, settled.failed)
   }
 
   #absent(write: Write): Promise<void> {

@@ -219,8 +219,12 @@ export class LaterLooks {
     const binding = { agent, action, definition, settings, effect, key, signal } as const
     const context = this.#parts.context(place, binding, { ...files.hooks, identity })
     const asking = withGrace(files.during((async () => handler.find!(entry, context))()), signal, 0)
-    const found = await unlessAborted(asking, stopping)
-    return foundBy(found, agent)
+    try {
+      return foundBy(await unlessAborted(asking, stopping), agent)
+    } catch (thrown) {
+      if (!over.aborted || stopping.aborted) throw thrown
+      throw new AgentError(`${agent} did not answer`, { code: 'timeout', retryable: true, cause: thrown })
+    }
   }
 
   #record(place: ReceiptPlace, change: () => void): Promise<void> {

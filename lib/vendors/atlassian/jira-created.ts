@@ -1,11 +1,10 @@
 // Finds issues that were created although no reply said so. Each created issue has a property with the idempotency key
 // of its entry. Jira's search shows a new issue only after a while, so the newest numbers of the project are looked up
-// as well, which needs no index.
+// as well, which needs no index. The engine asks again until what was sent can no longer be on its way.
 // https://developer.atlassian.com/cloud/jira/platform/search-and-reconcile/
 
 import { AgentError } from '../../agent/agent-error.ts'
 import { pagesOf } from '../../agent/listing.ts'
-import { pauseToRetry } from '../../agent/retries.ts'
 import type { IssueDraft } from './issues-file.ts'
 import { BROWSE, jira } from './jira-read.ts'
 import { Reply } from './jira-replies.ts'
@@ -15,8 +14,6 @@ import type { AtlassianContext } from './site.ts'
 export const MARK = 'cadre'
 export const DAY = 24 * 3_600_000
 const PAGE = 100
-/** Milliseconds before each look. The last one follows when a request that the vendor still worked on has ended. */
-const LOOKS = [0, 1_000, 3_000]
 /** How many numbers before and after the newest known issue of a project are looked up; Jira takes 100 at once. */
 const AROUND = 50
 
@@ -55,15 +52,9 @@ export async function created(
     return found.size === wanted.length
   }
   if (wanted.length === 0) return found
-  for (const wait of LOOKS) {
-    if (wait > 0) {
-      using _ = context.waiting('new issues to appear in Jira’s search', Date.now() + wait)
-      await pauseToRetry(wait, context.signal)
-    }
-    for await (const { items } of pagesOf((cursor?: string) => createdPage(projects, cursor, context))) take(items)
-    if (found.size === wanted.length) return found
-    for (const project of projects) if (take(await newest(project, context))) return found
-  }
+  for await (const { items } of pagesOf((cursor?: string) => createdPage(projects, cursor, context))) take(items)
+  if (found.size === wanted.length) return found
+  for (const project of projects) if (take(await newest(project, context))) return found
   return found
 }
 
