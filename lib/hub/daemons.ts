@@ -74,7 +74,7 @@ export async function callingDaemon(
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
   caller.within(row.realm_id)
-  refuseMoved(row, start)
+  refuseMoved(hub, row, start)
   const wasSilent = statusOf(hub, row) !== 'online'
   hub.lastSeen.daemon(id)
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
@@ -89,10 +89,14 @@ export async function callingDaemon(
  * Throws 409 for a start of the home that is not the latest. Of two with one number, the one that called first goes on. A
  * daemon that does not say which start it is is never refused.
  */
-export function refuseMoved({ id, hostname, ...known }: DaemonRow, given: Start): void {
+export function refuseMoved({ log }: Hub, { id, name, hostname, ...known }: DaemonRow, given: Start): void {
   if (known.starts === null || given.starts === undefined || given.starts > known.starts) return
   const isOther = known.start !== null && given.start !== undefined && given.start !== known.start
-  if (given.starts < known.starts || isOther) throw movedDaemon(id, hostname)
+  if (given.starts >= known.starts && !isOther) return
+  log.warn('a daemon is refused, because its home was started at another place since', {
+    ...{ daemon: id, name, host: hostname, starts: known.starts, refused: given.starts },
+  })
+  throw movedDaemon(id, hostname)
 }
 
 /** Whether this start of the home is later than the one that the hub knows. */

@@ -3,7 +3,7 @@
 
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -102,7 +102,8 @@ test('a home from before goes on offering what dispatched runs have named, and s
   await daemon.stop()
   const db = new Database(join(home, 'daemon.db'))
   db.run('ALTER TABLE workspaces DROP COLUMN reach')
-  db.run('PRAGMA user_version = 11')
+  // As the start of this version makes of what was there before.
+  db.run(readFileSync(join(import.meta.dir, '../../db/daemon/migrations/0012_offered.sql'), 'utf8'))
   db.close()
   daemon = await spawnDaemon({ home, env: hub.env })
   await until(() => Bun.deepEquals(hub.told('workspaces'), ['offered']), 'the offer')

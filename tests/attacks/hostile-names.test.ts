@@ -89,6 +89,7 @@ function expectUntouched(): void {
     'daemon.lock',
     'key',
     'packages',
+    'place',
     'processes',
     'runs',
     'secrets',

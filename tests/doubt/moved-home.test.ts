@@ -128,6 +128,8 @@ test('of two homes with the same marks the hub serves the later start, and the r
   expect(await twin.register(id)).toMatchObject({ status: 409, error: { code: 'conflict', reason: 'moved' } })
   expect(await twin.beat(id)).toMatchObject({ status: 409, error: { reason: 'moved' } })
   expect(await twin.poll(id)).toMatchObject({ status: 409, error: { reason: 'moved' } })
+  const logged = (await hub.log()).filter(line => line.includes(id) && line.includes('another place'))
+  expect(logged.length).toBeGreaterThan(0)
   // The twin is started again, and so has one start more.
   twin.startAgain()
   expect(await twin.register(id)).toMatchObject({ status: 200 })

@@ -69,7 +69,7 @@ export function daemonProtocol(hub: Hub) {
         const { id, approved_at } = await caller.write(async tx => {
           const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
           const owner = known && (await mayTakeOver(tx, known, caller, realmId))
-          if (known) refuseMoved(known, body)
+          if (known) refuseMoved(hub, known, body)
           const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
           const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
           const daemonId = body.daemon_id ?? crypto.randomUUID()
