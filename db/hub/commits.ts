@@ -33,10 +33,14 @@ export class PlaceChanged extends Error {}
 /** The highest count that is stored. */
 export const HIGHEST = 'SELECT max(count) AS count FROM memory_counts'
 
-/** What no other server, no other database of it and no other course of its history has in common with this one. */
+/**
+ * What no other server, no other database of it and no other course of its history has in common with this one, nor the
+ * same database after its tables were dropped and restored.
+ */
 const PLACE = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
   left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' ||
-  (SELECT oid FROM pg_database WHERE datname = current_database())::text`
+  (SELECT oid FROM pg_database WHERE datname = current_database())::text || '/' ||
+  to_regclass('memory')::oid::text`
 
 /**
  * The numbers of transactions are shared by all writers and grow, which saves looking for the highest count. Each writer
@@ -51,8 +55,8 @@ const PLAIN_COUNT = `INSERT INTO memory_counts (lane, count)
   SELECT $1, greatest(coalesce((SELECT base FROM memory WHERE id = 1), 0), $2::bigint) + 1
   ON CONFLICT (lane) DO UPDATE SET count = excluded.count RETURNING count`
 
-/** SQLSTATEs: there is no such function, it may not be called, or the server does not have what it tells. */
-const UNKNOWN = ['42883', '42501', '0A000', '42P01']
+/** Classes of SQLSTATEs: there is no such function, it may not be called, or the server does not have what it tells. */
+const UNKNOWN = /^(42|0A|XX|58)/
 
 /** The place of a database, empty where the server does not tell it. */
 export async function postgresPlace(client: Bun.SQL): Promise<string> {
@@ -60,7 +64,7 @@ export async function postgresPlace(client: Bun.SQL): Promise<string> {
     const [{ place }] = await client.unsafe(`SELECT ${PLACE} AS place, txid_current()`)
     return place
   } catch (error) {
-    if (UNKNOWN.includes(String((error as { errno?: unknown }).errno))) return ''
+    if (UNKNOWN.test(String((error as { errno?: unknown }).errno))) return ''
     throw error
   }
 }

@@ -16,6 +16,7 @@ import {
   discover,
   type Found,
   GAP,
+  isServer,
   isTrusted,
   readCopies,
   settle,
@@ -327,7 +328,7 @@ export class Memory {
     const { store, log, now } = this.#parts
     const place = await store.place()
     const { commits } = store
-    if (place === commits.place) return
+    if (place === commits.place || place === '') return
     const lost = await this.#lacksOwn()
     log.warn('the database is elsewhere', { was: commits.place, is: place, lacks_own_commits: lost })
     await store.writeAnywhere(async tx => {
@@ -463,8 +464,6 @@ function kindOf(
   count: number,
 ): CopyKind | null {
   if (isTrusted(row, place, beside, count)) return null
-  const [system, , database] = place.split('/')
-  const [wasSystem, , wasDatabase] = row.place.split('/')
-  const isPostgres = database !== undefined && wasDatabase !== undefined
-  return isPostgres && system === wasSystem && database === wasDatabase ? 'failover' : 'restored'
+  const withoutTimeline = (text: string) => text.split('/').toSpliced(1, 1).join('/')
+  return isServer(place) && withoutTimeline(place) === withoutTimeline(row.place) ? 'failover' : 'restored'
 }

@@ -29,6 +29,15 @@ const LIVE_HUB_MS = MINUTE_MS
 export const concerns = ({ realm_id }: Pick<CopyRow, 'realm_id'>, realm: string | null): boolean =>
   realm_id === null || realm_id === realm
 
+/** Whether the place is that of a database on a server. */
+export const isServer = (place: string): boolean => place.split('/').length > 2
+
+/** The time of birth tells a file from every other; its number does where that is unknown, but may change at a mount. */
+function isSameFile(one: string, other: string): boolean {
+  const [[inode, born], [otherInode, otherBorn]] = [one.split('/'), other.split('/')]
+  return born && otherBorn ? born === otherBorn : inode === otherInode
+}
+
 /** Whether a database is where its row says, and has what the file beside it says. */
 export function isTrusted(
   row: { place: string; mark: string; lineage: string },
@@ -36,9 +45,9 @@ export function isTrusted(
   beside: { lineage: string; mark: string; before: string | null; count: number } | null,
   count: number,
 ): boolean {
-  if (row.place !== place) return false
   // PostgreSQL, or an engine that tells no place.
-  if (place === '' || place.split('/').length === 3) return true
+  if (place === '' || isServer(place)) return row.place === place
+  if (!isSameFile(row.place, place)) return false
   if (beside === null || beside.lineage !== row.lineage) return false
   return [beside.mark, beside.before].includes(row.mark) && beside.count <= count
 }

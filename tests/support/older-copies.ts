@@ -13,6 +13,7 @@ export const WAYS = [
   'written over',
   'renamed file',
   'pg_restore',
+  'pg_restore --clean',
   'standby loss',
   'standby loss killed',
   'standby whole',
@@ -59,8 +60,8 @@ export async function olderCopies({ rounds, seed, ways, server, say }: Options):
 }
 
 async function round(way: Way, server: string, random: Random, toll: Toll): Promise<void> {
-  if (way === 'pg_restore') {
-    await using place = await postgresPlace(server)
+  if (way.startsWith('pg_restore')) {
+    await using place = await postgresPlace(server, { inPlace: way.endsWith('--clean') })
     await copyRound(place, random, toll)
   } else if (way.startsWith('standby')) {
     await using pair = await StandbyPair.start()

@@ -34,7 +34,7 @@ export interface Place {
 }
 
 /** The database is a file, and the copy is made by `way`. */
-export function sqlitePlace(way: 'restore' | 'copied file' | 'written over' | 'renamed file'): Place {
+export function sqlitePlace(way: 'restore' | 'copied file' | 'written over' | 'renamed file' | 'snapshot'): Place {
   const database = join(folder(), 'hub.db')
   const kept = join(folder(), 'kept.db')
   const remove = (path: string) => {
@@ -45,13 +45,17 @@ export function sqlitePlace(way: 'restore' | 'copied file' | 'written over' | 'r
     async copy() {
       remove(kept)
       await hubCommand('backup', kept, '--database', database)
+      cpSync(`${database}.mark`, `${kept}.mark`)
     },
     async put() {
       if (way === 'restore') return hubCommand('restore', kept, '--replace', '--database', database)
       // A hub that was killed leaves its log, which would be applied to any database of this name.
       for (const end of ['-wal', '-shm']) rmSync(database + end, { force: true })
-      if (way === 'written over') await Bun.write(Bun.file(database), Bun.file(kept))
-      else if (way === 'copied file') {
+      if (way === 'written over' || way === 'snapshot') {
+        await Bun.write(Bun.file(database), Bun.file(kept))
+        // As with the snapshot of a machine, everything is as it was.
+        if (way === 'snapshot') await Bun.write(Bun.file(`${database}.mark`), Bun.file(`${kept}.mark`))
+      } else if (way === 'copied file') {
         rmSync(database)
         cpSync(kept, database)
       } else {
@@ -63,12 +67,30 @@ export function sqlitePlace(way: 'restore' | 'copied file' | 'written over' | 'r
 }
 
 /** A database of the PostgreSQL at `server`. The copy is one beside it, which then gets its name. */
-export async function postgresPlace(server: string): Promise<Place & AsyncDisposable> {
+export async function postgresPlace(
+  server: string,
+  { tellsPlace = true, inPlace = false } = {},
+): Promise<Place & AsyncDisposable> {
   const name = `hub_${Date.now()}_${crypto.randomUUID().replaceAll('-', '')}`
   const location = new URL(server)
   location.pathname = name
   const sql = new Bun.SQL(server, { max: 1 })
-  await sql.unsafe(`CREATE DATABASE ${name}`)
+  // One whose server does not tell the place to its owner, as some services do not.
+  const role = tellsPlace ? null : `role_${name}`
+  if (role) {
+    await sql.unsafe(`CREATE ROLE ${role} LOGIN`)
+    location.username = role
+  }
+  const created = async (database: string) => {
+    await sql.unsafe(`CREATE DATABASE ${database} ${role ? `OWNER ${role}` : ''}`)
+    if (role === null) return
+    const inside = new URL(server)
+    inside.pathname = database
+    const its = new Bun.SQL(inside.href, { max: 1 })
+    await its.unsafe('REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC')
+    await its.close()
+  }
+  await created(name)
   const dump = join(folder(), 'dump')
   const run = async (...words: string[]) => {
     const child = Bun.spawn(words, { stdout: 'pipe', stderr: 'pipe' })
@@ -79,18 +101,20 @@ export async function postgresPlace(server: string): Promise<Place & AsyncDispos
     database: location.href,
     async copy() {
       rmSync(dump, { force: true })
-      await run('pg_dump', '--format=custom', '--file', dump, location.href)
+      await run('pg_dump', '--format=custom', '--no-privileges', '--file', dump, location.href)
     },
     async put() {
+      if (inPlace) return run('pg_restore', '--clean', '--if-exists', '--dbname', location.href, dump)
       const beside = new URL(location)
       beside.pathname = `${name}_beside`
-      await sql.unsafe(`CREATE DATABASE ${name}_beside`)
+      await created(`${name}_beside`)
       await run('pg_restore', '--dbname', beside.href, dump)
       await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
       await sql.unsafe(`ALTER DATABASE ${name}_beside RENAME TO ${name}`)
     },
     async [Symbol.asyncDispose]() {
-      await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+      for (const each of [name, `${name}_beside`]) await sql.unsafe(`DROP DATABASE IF EXISTS ${each} WITH (FORCE)`)
+      if (role) await sql.unsafe(`DROP ROLE ${role}`)
       await sql.close()
     },
   }

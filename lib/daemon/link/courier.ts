@@ -48,7 +48,7 @@ export class Courier {
   #most = LARGEST_BYTES
   /** The hub has to be asked whether it still has what it acknowledged. */
   #doubtful = false
-  /** Settles when no answer is on its way that was given before everything was queued again. */
+  /** Settles when no answer is on its way that was given before the hub asked for everything. */
   #settled: Promise<void> = Promise.resolve()
 
   constructor(options: CourierOptions) {
@@ -95,12 +95,16 @@ export class Courier {
     return true
   }
 
-  /** Queues everything again that the hub, which is on an older copy, may lack. */
+  /**
+   * The hub is on an older copy. If that has everything that was acknowledged, the rest waits in the outbox; otherwise
+   * everything is queued again, as it is where the hub has refused something.
+   */
   #beginRecall(): void {
-    const { log, recollection, answered } = this.#options
+    const { log, recollection, answered, store } = this.#options
     if (recollection?.recall?.state !== 'asked') return
     this.#settled = answered?.() ?? Promise.resolve()
-    this.#restart(log, 'the hub is on an older copy of its database')
+    this.#doubtful = true
+    if (store.facts.get(REFUSED) !== null) this.#restart(log, 'the hub, which had refused changes, is on another copy')
     recollection.moveRecall('begun')
   }
 

@@ -13,7 +13,7 @@ const MOST = 20
 /** What was told since the last write is stored this late. */
 const STORE_MS = 500
 
-/** `begun`: everything was queued again. `done`: the hub has it, and knows so. */
+/** `begun`: what the hub lacks is queued, or about to be. `done`: the hub has it, and knows so. */
 interface Recall {
   id: string
   state: 'asked' | 'begun' | 'done'
