@@ -21,8 +21,8 @@
 //
 // What a repetition after a lost reply meets. create_page: titles are unique in a space, so Confluence refuses a second
 // page, and the one that ends with an invisible anchor with the idempotency key is the result. update_page and
-// add_attachment: the key in the comment of the version, so that there is no second one; the name of an attachment is
-// unique on its page.
+// add_attachment: the key and a hash of the content in the comment of the version, so that there is no second one; the
+// name of an attachment is unique on its page.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
 import { basename } from 'node:path'

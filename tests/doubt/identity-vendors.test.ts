@@ -236,3 +236,27 @@ test('each comment and note with the mark of an entry is found, in whatever orde
   const notes = await add_note!.find!({ ref: 'contacts/42' }, other.context as never)
   expect((notes as unknown as object[]).length).toBe(2)
 })
+
+test.each(['update_page', 'add_attachment'])(
+  '%s writes another content of the same entry, and the same one once',
+  async action => {
+    const vendor = opened(fakeWiki())
+    const at = testContext({
+      network: { allow: [], literalOrigins: [] },
+      settings: { ...ACCOUNT, base_url: vendor.url },
+      effect: 'idempotent',
+    })
+    const write = async (text: string) => {
+      writeFileSync(join(at.workspace, 'a.md'), text)
+      const entry = { name: 'p', ref: '131073', file: 'a.md', ...(action === 'update_page' && { title: 'Runbook' }) }
+      await wiki.actions![action]!.run(entry, at.context as never)
+    }
+    for (const text of ['one', 'one', 'two', 'two']) await write(text)
+    const page = vendor.pages.get('131073')!
+    const [version, content] =
+      action === 'update_page'
+        ? [page.version.number - 1, page.body.storage.value]
+        : [vendor.attachments[0]!.version.number, vendor.attachments[0]!.content]
+    expect([version, content]).toEqual([2, expect.stringContaining('two')])
+  },
+)

@@ -1,12 +1,12 @@
 // The attachments of a page. Their names are unique on the page: a file with the name of an existing one becomes its new
-// version. The comment of a version contains the idempotency key.
+// version. The comment of a version contains the idempotency key and the hash of the content.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-attachment/
 // https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-content---attachments/
 
 import { FileForm } from '../../agent/file-form.ts'
 import { pagesOf } from '../../agent/listing.ts'
-import { type Attachment, downloadAll } from './attachments.ts'
-import { confluence, type Links } from './confluence-pages.ts'
+import { type Attachment, digestOf, downloadAll } from './attachments.ts'
+import { confluence, type Links, versionMark } from './confluence-pages.ts'
 import { Reply } from './confluence-replies.ts'
 import type { AtlassianContext } from './site.ts'
 
@@ -61,7 +61,7 @@ async function attachmentsPage(
 
 /** Attaches a file, or its new version, unless this entry has already done so. */
 export async function attach(page: string, file: Bun.BunFile, filename: string, context: AtlassianContext) {
-  const mark = `cadre ${context.key}`
+  const mark = versionMark(context, await digestOf(file.stream()))
   const { items } = await attachmentsPage(page, filename, undefined, context)
   const there = items.find(({ title }) => title === filename)
   if (there?.version.message?.includes(mark)) return { id: there.id, isNew: false }

@@ -167,12 +167,17 @@ function marked({ results, _links }: Pages, context: AtlassianContext): Page | n
   return { ...page, _links: { ...base, ...(page._links as JsonObject | undefined) } }
 }
 
+/** What the comment of a version says: which entry wrote it, with which content. */
+export function versionMark({ key }: AtlassianContext, sha256: string): string {
+  return `cadre ${key} ${sha256.slice(0, 16)}`
+}
+
 /**
  * Writes the next version of a page, and tries once more if someone else has written a version in the meantime. A
- * version with our key was written by this entry.
+ * version with our key was written by this entry; with our key and content, it is not written again.
  */
 export async function updatePage(id: string, title: string, value: string, context: AtlassianContext): Promise<Page> {
-  const mark = `cadre ${context.key}`
+  const mark = versionMark(context, new Bun.CryptoHasher('sha256').update(JSON.stringify([title, value])).digest('hex'))
   for (let tries = 1; ; tries++) {
     const page = await getPage(id, context)
     if (page.version.message?.includes(mark)) return page
