@@ -59,6 +59,8 @@ export interface ContextOptions {
    * Whether files outside the workspace may be read. True only for runs that were started on this machine from a path.
    */
   outside: boolean
+  /** Further files that may be read, as they are written. */
+  given?: ReadonlySet<string>
   /**
    * Whether a run belongs to the same tree as this one. The files that a sub-run receives from the tree may be read.
    */
@@ -99,7 +101,7 @@ export function sharedEnvironment(): Record<string, string> {
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
   const { lookup, trace, addresses } = options
-  const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
+  const places = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
   const waiting = (reason: string, until?: Date | number): Disposable => {

@@ -15,6 +15,8 @@ export interface Places {
    * machine from a path.
    */
   outside: boolean
+  /** Further files that may be named, as they are written: those that somebody who may name any has given to a package. */
+  given?: ReadonlySet<string> | undefined
   /**
    * Whether a run belongs to the same tree. The files of such a run may be named by absolute path, as inputs of type
    * `file` are.
@@ -31,7 +33,8 @@ interface Spot {
 
 /** `whole`: the path may be written as an absolute one although it lies in the workspace. Null: it lies outside. */
 function spotOf(path: string, places: Places, whole = false): Spot | null {
-  const { stateDir, workspace, outside } = places
+  const { stateDir, workspace } = places
+  const outside = places.outside || places.given?.has(path) === true
   if (path.includes('\0')) return null
   const own = path.startsWith('files/')
   const lent = folderOfTree(path, places)

@@ -379,7 +379,7 @@ export class Daemon {
           settings: binding.settings,
           network: {
             ...settings.network(),
-            literalOrigins: place.fromPath && place.team.fromPath ? originsOf(place.bundle) : [],
+            literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
           },
           addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
           redactor: mask.redactor(secrets.values(place.rootId)),
@@ -390,6 +390,7 @@ export class Daemon {
           stateDir: place.stateDir,
           workspace: place.workspace,
           outside: place.fromPath,
+          given: place.given,
           sameTree: place.sameTree,
           processes: processesFolder(home),
           sandbox: needs =>

@@ -8,7 +8,7 @@ import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { RunId } from '../../run-id.ts'
-import type { MapPhase, TeamPhase } from '../../team/team.ts'
+import { type Bundle, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
 import { takeTurns } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
@@ -128,7 +128,7 @@ export class Errands {
     const { machine } = this.#parts
     const outputs: JsonObject = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
-    const origin = this.#originOf(live.row)
+    const origin = this.#originOf(live.row, live.bundle)
     await checkOutputs(origin, files)
     let handed: string | null = null
     let fault: { of: 'phase'; error: unknown } | null = null
@@ -181,7 +181,7 @@ export class Errands {
       phase: phase.name,
       small: (file: SmallFile) => void small.push(this.#parts.seal(live.id, file)),
     }
-    const given = await handOver(this.#originOf(child), files, into)
+    const given = await handOver(this.#originOf(child, live.bundle), files, into)
     return JSON.stringify({ outputs: { ...outputs, ...given.paths }, files: given.files })
   }
 
@@ -192,13 +192,13 @@ export class Errands {
     return `files/${phase.name}/${known ?? (foldersOf([child.run_name!])[0] === child.run_name ? child.run_name : child.item)}`
   }
 
-  #originOf(row: RunRow): Origin {
+  #originOf(row: RunRow, bundle: Bundle): Origin {
     const { machine } = this.#parts
     const { store, world } = machine
     return {
       stateDir: world.stateDir(row.id),
       workspace: row.workspace ?? join(world.stateDir(row.root_id), 'work'),
-      fromPath: row.from_path === 1,
+      fromPath: row.from_path === 1 && secretReader(bundle, row.team_key).fromPath,
       sameTree: runId => store.runs.get(runId)?.root_id === row.root_id,
       known: path => store.phases.fileRecord(row.id, path),
     }

@@ -7,6 +7,7 @@ import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { type RunId, runFolder } from '../../run-id.ts'
 import { type Bundle, secretReader } from '../../team/team.ts'
 import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
+import { fileInputs, filesFrom } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
 export class Places {
@@ -28,29 +29,29 @@ export class Places {
   of({ row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
     const stateDir = this.stateDir(row.id)
     const workspace = row.workspace ?? this.#ownWorkspace(row.root_id)
-    const fromPath = row.from_path === 1
+    const team = secretReader(bundle, row.team_key)
+    const { outside, given } = filesFrom(row, team.fromPath, bundle.team(row.team_key).inputs, inputs)
     const sameTree = (runId: string) => this.#store.runs.get(runId)?.root_id === row.root_id
     return {
       run: { id: row.id, name: row.run_name, team: row.team },
       rootId: row.root_id,
       phase: { name: phase },
       attempt,
-      team: secretReader(bundle, row.team_key),
+      team,
       stateDir,
       rootDir: this.stateDir(row.root_id),
       workspace,
       files: () => {
-        const team = bundle.team(row.team_key)
-        const given = team.inputs.filter(({ type }) => type === 'file').map(({ name }) => inputs[name])
-        const files = given
-          .filter(path => typeof path === 'string')
-          .map(path => wholePath(path, { stateDir, workspace, outside: fromPath, sameTree }))
+        const files = fileInputs(bundle.team(row.team_key).inputs, inputs).map(path =>
+          wholePath(path, { stateDir, workspace, outside, given, sameTree }),
+        )
         return {
           files,
-          chosen: files.length > 0 && fromPath ? this.#chosen(row, bundle, workspace) : new Set(),
+          chosen: files.length > 0 && row.from_path === 1 ? this.#chosen(row, bundle, workspace) : new Set(),
         }
       },
-      fromPath,
+      fromPath: outside,
+      given,
       sameTree,
       bundle,
       inputs,

@@ -29,8 +29,13 @@ export interface RunPlace {
   workspace: string
   /** The absolute paths of its inputs of type `file`, and those that the person who started the tree has named. */
   files(): { files: string[]; chosen: Set<string> }
-  /** Started on this machine from a path: files outside the workspace and literal URLs of team.yml are allowed. */
+  /**
+   * Its team was started on this machine from a path, and is no package that such a team uses: files outside the
+   * workspace and literal URLs of team.yml are allowed.
+   */
   fromPath: boolean
+  /** The file inputs that a team of a path has given to a package. */
+  given: ReadonlySet<string>
   /** Whether a run belongs to the same tree. */
   sameTree(runId: string): boolean
   bundle: Bundle

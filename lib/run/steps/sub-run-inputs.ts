@@ -3,9 +3,9 @@
 import { handedPath } from '../../agent/file-rule.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import { conversionOf, type Field, inputsFor, type MapPhase, type TeamPhase } from '../../team/team.ts'
+import { conversionOf, type Field, inputsFor, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
 import type { LiveRun } from '../core/core.ts'
-import { placesOf, withFiles } from './file-inputs.ts'
+import { filesFrom, placesOf, withFiles } from './file-inputs.ts'
 import { type Reading, scopeOf } from './scope.ts'
 
 export interface Item {
@@ -26,7 +26,13 @@ export function subRunInputs(
     const list = [...problems.map(({ message }) => message), ...conversions(team.inputs, given)].join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
   }
-  return withFiles(team.inputs, values, path => handedPath(path, placesOf(reading, live.row)))
+  const { row, bundle, inputs } = live
+  const own = secretReader(bundle, row.team_key).fromPath
+  const above = placesOf(reading, row, filesFrom(row, own, bundle.team(row.team_key).inputs, inputs))
+  // A default is what the team below says, which may be a package that nobody has read.
+  const isOwnBelow = secretReader(bundle, phase.team).fromPath
+  const below = placesOf(reading, row, { outside: row.from_path === 1 && isOwnBelow })
+  return withFiles(team.inputs, values, (path, name) => handedPath(path, name in given ? above : below))
 }
 
 /** How to give a value of the declared type, where a function does that. */
