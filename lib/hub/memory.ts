@@ -70,8 +70,14 @@ export class Memory {
     store.commits.changed = () => this.#changed()
     bell.on(COPY_BELL, () => void this.#read().catch(error => this.#warn(error)))
     await this.#read()
-    await this.#beat()
-    await this.#settle()
+    try {
+      if (store.markFile) await this.#renewMark()
+      await this.#beat()
+      await this.#settle()
+    } catch (error) {
+      // A full disk keeps no hub from answering what it can.
+      this.#warn(error)
+    }
   }
 
   /** Notes that this process writes no more. */
@@ -116,6 +122,14 @@ export class Memory {
     const before = this.#copies.filter(copy => concerns(copy, realmId) && copy.lost !== false && at <= copy.found_at)
     if (before.length === 0) return null
     return before.some(({ lost }) => lost) ? 'lost' : 'unclear'
+  }
+
+  /** Whether a daemon has not said yet what it executed since an older copy was made. */
+  awaits(daemonId: string): boolean {
+    return this.openCopies.some(({ witnesses }) => {
+      const known = witnesses.get(daemonId)
+      return known !== undefined && known.reported_at === null && known.passed_at === null
+    })
   }
 
   /** What people have to know, in words. */
@@ -295,13 +309,13 @@ export class Memory {
     const [known] = await store.db.select().from(store.memory)
     this.#row = known!
     store.commits.place = store.dialect === 'sqlite' ? '' : place
-    if (store.markFile) await this.#renewMark(mark)
     store.commits.learn(await store.storedCount())
   }
 
   /** A copy of the file and of its mark, made before this start, is told by the old mark. */
-  async #renewMark(mark: string): Promise<void> {
+  async #renewMark(): Promise<void> {
     const { store } = this.#parts
+    const mark = crypto.randomUUID()
     const { lineage, mark: before } = this.#row!
     const count = await store.storedCount()
     store.markFile!.write({ lineage, mark, before, count })

@@ -49,6 +49,13 @@ export async function moveRun(
       )
     }
     const first = await firstJob(hub, tx, row.run_id)
+    const isHeld = first?.state === 'held' || (row.daemon_id !== null && hub.memory.awaits(row.daemon_id))
+    if (isHeld && !request.force) {
+      throw new CadreError(
+        'conflict',
+        'the hub is on an older copy of its database and does not know yet what was executed of the run since; to execute that again, move it with `force`',
+      )
+    }
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     await askToEnd(hub, tx, row, caller.user.id, {})

@@ -54,6 +54,8 @@ test('a person sees who has not reported and why, what was lost and what came ba
   const why = Object.fromEntries(found.awaited.map((each: { name: string; why: string }) => [each.name, each.why]))
   expect(why).toMatchObject({ ada: expect.stringContaining('has not called'), bob: expect.stringContaining('has not') })
   expect(found.lost[0]).toContain('accounts')
+  const { daemon_id } = found.awaited.find(({ name }: { name: string }) => name === 'bob')
+  expect(await hub.call('dispatch/move', { run_id: runs[0], daemon_id })).toMatchObject({ status: 409 })
   expect(found.came_back[0]).toContain('revoked')
 }, 60_000)
 
