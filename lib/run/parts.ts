@@ -66,7 +66,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const settle = options.settle ?? (() => undefined)
   const identity = (runId: RunId, position: number, entry: string): Identity =>
     identityIn({
-      read: () => store.identities.get(runId, position, entry),
+      read: () => {
+        const known = store.identities.get(runId, position, entry)
+        if (known === null) ledger.lacksIdentity(runId, position, entry)
+        return known
+      },
       keep: value => write(() => store.identities.keep(runId, position, entry, value)),
     })
   const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
@@ -128,7 +132,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       skip: (lines, bytes) => logs.skip(row.id, phase, lines, bytes),
     },
   }))
-  const ledger = new CopiedWrites({
+  const ledger: CopiedWrites = new CopiedWrites({
     ...{ store: store, write, now, changed },
     ledger: new Ledger({
       ...{ store: store, write, now, lived, settle, changed },

@@ -24,7 +24,7 @@ const start = (daemon: RunningDaemon, path: string) =>
   daemon.call<{ run_id: string }>('/v1/runs/start', { path }).then(({ run_id }) => run_id)
 
 /** A run that has written `one`, is writing `two`, and will write `three`, and a copy of its home from that moment. */
-async function copied(agent: 'finds' | 'http') {
+async function copied(agent: 'finds' | 'chooses' | 'http') {
   const vendor = vendorOf()
   vendor.hold('two')
   const original = await spawnDaemon({ home: homeWithFinds() })
@@ -95,6 +95,18 @@ test('where nobody can be asked, a person is, and a person is asked once', async
   await decide(next.id, 'retry')
   expect((await second.ended(run)).state).toBe('completed')
   expect(vendor.written()).toEqual({ ...ONCE_EACH, three: 2 })
+}, 60_000)
+
+test('what the original wrote under an id that it chose after the copy is not taken for absent', async () => {
+  const { vendor, original, run, copy } = await copied('chooses')
+  vendor.release()
+  expect((await original.ended(run)).state).toBe('completed')
+  const second = await spawnDaemon({ home: copy, env: { CADRE_SETTLE: '100ms' } })
+  expect((await command(['resume', run], { home: copy })).code).toBe(3)
+  const { reviews } = await second.call('/v1/reviews/list', { state: 'pending' })
+  // The id of the second write stands in the copy, so that one was found.
+  expect(reviews).toMatchObject([{ phase: 'three', prompt: expect.stringContaining('only the other home knows') }])
+  expect(vendor.written()).toEqual(ONCE_EACH)
 }, 60_000)
 
 test('nothing of a sub-run that only one of the two homes knows is concluded from a search', async () => {

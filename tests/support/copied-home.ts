@@ -81,16 +81,32 @@ export default agent({
 })
 `
 
-/** A home with the agent \`finds\`. */
+/** The same, but its vendor knows them by an id that it chooses for each. */
+const CHOOSES = FINDS.replaceAll('context.key', 'id')
+  .replace(
+    'async run(entry, context) {',
+    'async run(entry, context) {\n      const id = await context.identity(() => crypto.randomUUID())',
+  )
+  .replace(
+    'async find(entry, context) {',
+    'async find(entry, context) {\n      const id = await context.identity()\n      if (id === null) return null',
+  )
+
+/** A home with the agents `finds` and `chooses`. */
 export function homeWithFinds(): string {
   const home = folder()
   mkdirSync(join(home, 'agents'))
   writeFileSync(join(home, 'agents', 'finds.ts'), FINDS)
+  writeFileSync(join(home, 'agents', 'chooses.ts'), CHOOSES)
   return home
 }
 
 /** A team that writes things one after the other, with an agent that does it in a target entry. */
-export function writer(agent: 'finds' | 'http', { url }: Pick<CountingVendor, 'url'>, ...things: string[]): string {
+export function writer(
+  agent: 'finds' | 'chooses' | 'http',
+  { url }: Pick<CountingVendor, 'url'>,
+  ...things: string[]
+): string {
   const request = agent === 'http' ? ', method: POST, body: x' : ''
   const phases = things.map(
     (thing, at) => `  - name: ${thing}
@@ -101,7 +117,7 @@ export function writer(agent: 'finds' | 'http', { url }: Pick<CountingVendor, 'u
   return `name: "@local/writer"\nversion: 1.0.0\nphases:\n${phases.join('\n')}\n`
 }
 
-/** Copies a home as \`cp -r\` does, while its daemon runs. Returns the copy. */
+/** Copies a home as `cp -r` does, while its daemon runs. Returns the copy. */
 export function copyOf(home: string, to = join(folder(), 'copy')): string {
   mkdirSync(dirname(to), { recursive: true })
   cpSync(home, to, { recursive: true, preserveTimestamps: true, filter: from => !/\.(tmp|draft)$/.test(from) })

@@ -3,8 +3,9 @@
 // look-up for each outside write.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import type { Store } from '../store/store.ts'
-import { type Ledger, UnknownWrite, type Write } from './ledger.ts'
+import { type Found, type Ledger, UnknownWrite, type Write } from './ledger.ts'
 
 interface Parts {
   store: Store
@@ -18,6 +19,8 @@ interface Parts {
 
 export class CopiedWrites {
   readonly #parts: Parts
+  /** The look-ups under way, and whether they asked for an identity that is not known here. */
+  readonly #asking = new Map<string, { lacksIdentity: boolean }>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -29,13 +32,32 @@ export class CopiedWrites {
     if (!tree) return ledger.once(write)
     if (!(await this.#doubt(write))) return ledger.once(write)
     try {
-      // The other home knows this sub-run by another id, so a search for our key would find nothing and prove nothing. In
-      // other runs it may have sent the entry by an identity that is not known here, so that null is no proof either.
-      return await ledger.once({ ...write, seesAtOnce: false, ...(tree.isNew && { find: undefined }) })
+      // The other home knows this sub-run by another id, so a search for our key would find nothing and prove nothing.
+      const find = tree.isNew ? undefined : write.find && (() => this.#find(write, write.find!))
+      return await ledger.once({ ...write, seesAtOnce: false, find })
     } catch (thrown) {
       if (!(thrown instanceof UnknownWrite)) throw thrown
       const doubt = `this home was copied, and the home that it was copied from may have written ${write.label}`
       throw new UnknownWrite(write, tree.isNew || !write.find ? doubt : `${doubt}; ${thrown.message}`, thrown.cause)
+    }
+  }
+
+  /** Called when an agent has asked for the identity of an entry, and there is none. */
+  lacksIdentity(runId: string, position: number, entry: string): void {
+    const asking = this.#asking.get(keyOf({ runId, position, entry }))
+    if (asking) asking.lacksIdentity = true
+  }
+
+  /** A look-up by an identity that the other home may have chosen proves nothing when it finds nothing. */
+  async #find(write: Write, find: NonNullable<Write['find']>): Promise<Found | null> {
+    const asking = { lacksIdentity: false }
+    this.#asking.set(keyOf(write), asking)
+    try {
+      const found = await find()
+      if (found || !asking.lacksIdentity) return found
+      throw new AgentError('it was not found, but may be there under an id that only the other home knows')
+    } finally {
+      this.#asking.delete(keyOf(write))
     }
   }
 
@@ -53,3 +75,6 @@ export class CopiedWrites {
     })
   }
 }
+
+const keyOf = ({ runId, position, entry }: Pick<Write, 'runId' | 'position' | 'entry'>): string =>
+  `${runId}:${position}:${entry}`
