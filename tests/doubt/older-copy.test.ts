@@ -90,3 +90,31 @@ test.skipIf(!server)(
   },
   120_000,
 )
+
+test.skipIf(!server)(
+  'PostgreSQL: a database that is replaced while a hub serves it (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using place = await postgresPlace(server!)
+    await using hub = await CopiedHub.start(place.database)
+    for (const name of ['ada', 'bob']) await hub.daemon(name)
+    for (const name of ['ada', 'bob']) await hub.leave(name)
+    const runs = [await hub.dispatch('one'), await hub.dispatch('two')]
+    await place.copy()
+    await hub.daemon('ada')
+    await hub.completed(runs)
+    await hub.leave('ada')
+    await place.put()
+    await hub.daemon('bob')
+    const ended = async () => (await hub.call('auth/whoami').catch(() => null))?.status === 401
+    await until(ended, 'the session ends')
+    await hub.signIn()
+    const found = await hub.ok('daemons/reconcile', { realm_id: hub.realm })
+    expect(found).toMatchObject({ held: 2, older_copy: { kind: 'restored' } })
+    await Bun.sleep(2_000)
+    expect(hub.lines).toEqual(['one', 'two'])
+    await hub.daemon('ada')
+    await hub.completed(runs)
+    expect(hub.lines).toEqual(['one', 'two'])
+  },
+  120_000,
+)

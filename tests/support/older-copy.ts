@@ -135,7 +135,7 @@ export class CopiedHub implements AsyncDisposable {
   readonly #database: string
   readonly #port = freePort()
   readonly #home = folder()
-  readonly #lines = join(folder(), 'lines')
+  readonly linesFile = join(folder(), 'lines')
   readonly #daemons = new Map<string, RunningDaemon | null>()
   readonly #homes = new Map<string, { home: string; env: Record<string, string> }>()
   #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'> | null = null
@@ -156,7 +156,7 @@ export class CopiedHub implements AsyncDisposable {
     await hub.serve()
     const [realm] = (await hub.ok('realms/list')).realms
     hub.realm = realm.id
-    await hub.publish(TEAM, team(hub.#lines))
+    await hub.publish(TEAM, team(hub.linesFile))
     return hub
   }
 
@@ -248,7 +248,7 @@ export class CopiedHub implements AsyncDisposable {
 
   /** What was executed, as often as it was, and in which home. */
   get executed(): { text: string; daemon: string }[] {
-    const lines = existsSync(this.#lines) ? readFileSync(this.#lines, 'utf8').split('\n').filter(Boolean) : []
+    const lines = existsSync(this.linesFile) ? readFileSync(this.linesFile, 'utf8').split('\n').filter(Boolean) : []
     return lines.map(each => {
       const [text, out] = each.split(' ') as [string, string]
       const [daemon] = [...this.#homes].find(([, { home }]) => out.startsWith(home))!
