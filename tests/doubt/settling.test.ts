@@ -296,12 +296,22 @@ describe('who cannot be asked', () => {
   })
 })
 
-test('what needs no receipt pays nothing', async () => {
+test('what needs no receipt pays nothing: not one statement about receipts or looks', async () => {
   const { agents } = scripted({ read: () => 1 })
   const { t } = await begin({ agents })
-  expect((await t.run(team([act('p', 'read')]))).state).toBe('completed')
-  const count = t.db.query<{ n: number }, []>('SELECT count(*) AS n FROM receipts').get()!
-  expect(count.n).toBe(0)
+  const asked: string[] = []
+  const query = t.db.query.bind(t.db)
+  t.db.query = ((sql: string) => {
+    if (/receipts|looks/.test(sql)) asked.push(sql)
+    return query(sql)
+  }) as typeof t.db.query
+  const tell = { name: 'tell', agent: 'vendor', notify: ['on_complete'] }
+  expect((await t.run(team([act('p', 'read'), tell]))).state).toBe('completed')
+  await t.engine.told()
+  expect(asked).toEqual([])
+  expect((await t.run(team([make()]))).state).toBe('completed')
+  expect(asked.filter(sql => sql.includes('looks'))).toEqual([])
+  expect(asked.length).toBeGreaterThan(0)
 })
 
 test('only the table of receipts removes one', () => {
