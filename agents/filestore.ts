@@ -34,6 +34,7 @@ import {
 } from 'cadre'
 import {
   checkedJson,
+  chunksIn,
   driveAddresses,
   driveJson,
   driveRequest,
@@ -391,7 +392,7 @@ async function replace({ id }: DriveFile, { file, name, folder }: Upload, contex
 
 async function md5Of(file: Bun.BunFile): Promise<string> {
   const hasher = new Bun.CryptoHasher('md5')
-  for await (const chunk of file.stream()) hasher.update(chunk)
+  for await (const chunk of chunksIn(file.stream())) hasher.update(chunk)
   return hasher.digest('hex')
 }
 

@@ -1,7 +1,8 @@
 // What a run wrote outside, in the form that `why` and the plan of a resume show.
 
 import type { Phase } from '../../team/team.ts'
-import { fateOf, nameOfWrite, type Written } from '../../wire/run-records.ts'
+import type { Written } from '../../wire/run-records.ts'
+import { fateOf, nameOfWrite } from '../../wire/words.ts'
 import type { ReceiptRow, RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 

@@ -4,15 +4,8 @@
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
-import {
-  doubtfulFirst,
-  fateOf,
-  isCertain,
-  nameOfWrite,
-  type RunError,
-  type Why,
-  type Written,
-} from '../../wire/run-records.ts'
+import type { RunError, Why, Written } from '../../wire/run-records.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from '../../wire/words.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3

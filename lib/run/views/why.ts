@@ -2,7 +2,8 @@
 
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
-import { type Waiting, type Why, waitText } from '../../wire/run-records.ts'
+import type { Waiting, Why } from '../../wire/run-records.ts'
+import { waitText } from '../../wire/words.ts'
 import { type PhaseRow, parse, phaseEnded, type RunError, type RunRow, runEnded } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'

@@ -1,6 +1,7 @@
 // What happened to a phase over time: its attempts, its waits between them, and what it wrote to other systems.
 
-import { fateOf, type History, type Written } from '../../wire/run-records.ts'
+import type { History, Written } from '../../wire/run-records.ts'
+import { fateOf, waitText } from '../../wire/words.ts'
 import type { Part, Scale } from './bar.tsx'
 import type { Phase } from './live.ts'
 import { Outside } from './parts.tsx'
@@ -36,7 +37,7 @@ export function partsOf(phase: Phase, attempts: Earlier, ready: number | null, a
     free = work.until
   }
   if (state === 'pending' && free !== null && waiting !== null) {
-    parts.push({ from: free, until: null, kind: 'wait', title: `waits for ${waiting}` })
+    parts.push({ from: free, until: null, kind: 'wait', title: `waits for ${waitText(waiting)}` })
   }
   const persons = asked.map(({ created_at, decided_at }) => ({
     from: created_at,

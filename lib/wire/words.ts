@@ -1,0 +1,43 @@
+// What records say, in words: for the terminal, messages and the pages, which load it without the schemas.
+
+import type { Waiting, Written } from './run-records.ts'
+
+/** A wait in one text, such as `HTTP 503, until 14:03:10`. Times of another day have their date. */
+export function waitText({ reason, until }: Waiting, now = Date.now()): string {
+  if (until === null) return reason
+  const at = new Date(until).toISOString()
+  const isSoon = Math.abs(until - now) < 12 * 3_600_000
+  return `${reason}, until ${isSoon ? at.slice(11, 19) : `${at.slice(0, 10)} ${at.slice(11, 16)}`} UTC`
+}
+
+const FATE: Record<Written['state'], string> = {
+  done: 'arrived',
+  partial: 'arrived in part',
+  sent: 'may or may not have arrived',
+  unknown: 'may or may not have arrived',
+  presumed: 'does not seem to have arrived',
+}
+
+/** What is known of a write, in words. */
+export function fateOf({ state, copies = [], unconfirmed = false }: Written): string {
+  if (copies.length > 0) {
+    const others = copies.map(({ id, url }) => url ?? id ?? 'another').join(', ')
+    return `arrived ${copies.length === 1 ? 'twice' : `${copies.length + 1} times`}: also ${others}`
+  }
+  return state === 'done' && unconfirmed ? 'arrived, not yet confirmed to be there only once' : FATE[state]
+}
+
+/** What people call a write, such as `each/ADA/post/reply.json`. */
+export function nameOfWrite({ place, phase, entry }: Pick<Written, 'place' | 'phase' | 'entry'>): string {
+  return [...place, phase, entry].filter(Boolean).join('/')
+}
+
+/** Those first of which nobody knows whether they arrived, or that arrived twice. */
+export function doubtfulFirst(all: readonly Written[]): Written[] {
+  const { open = [], done = [] } = Object.groupBy(all, write => (isCertain(write) ? 'done' : 'open'))
+  return [...open, ...done]
+}
+
+/** Whether a write exists, and only once. */
+export const isCertain = ({ state, copies = [], unconfirmed = false }: Written): boolean =>
+  state === 'done' && copies.length === 0 && !unconfirmed
