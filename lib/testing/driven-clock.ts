@@ -25,7 +25,7 @@ interface Sleeper {
 }
 
 /** Turns of the event loop for which everything else may go on before time passes. */
-const TURNS = 20
+const TURNS = 40
 
 const timer = () => new Promise<void>(resolve => setTimeout(resolve, 0))
 

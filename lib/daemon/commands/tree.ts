@@ -139,7 +139,7 @@ function noteOf(
       ...(attempt > 1 ? [paint.dim(`attempt ${attempt}`)] : []),
       ...(isTolerated ? [paint.yellow('tolerated')] : []),
       ...(items > 0 ? [paint.yellow(`${items} failed, tolerated`)] : []),
-      ...(waits === null ? [] : [paint.yellow(`waits for ${waits}`)]),
+      ...(waits === null ? [] : [paint.yellow(`${waiting && state === 'running' ? 'waits:' : 'waits for'} ${waits}`)]),
       ...(error === null ? [] : [paint.red(oneLineOf(error.message))]),
       ...(error === null && waits === null && reason !== null ? [paint.dim(reason)] : []),
     ],

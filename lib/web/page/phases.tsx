@@ -1,6 +1,7 @@
 // The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
 
 import { sizeText } from '../../size.ts'
+import { waitText } from '../../wire/words.ts'
 import { call } from './api.ts'
 import { Attempts, partsOf, Receipts, readyAt } from './attempts.tsx'
 import { Axis, Bar, Legend, scaleOf } from './bar.tsx'
@@ -78,7 +79,7 @@ export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' |
 
 function aboutOf(phase: Phase): string {
   const { state, attempt, waiting, reason } = phase
-  const now = waiting === null ? wordOf(state) : `waits for ${waiting}`
+  const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
   const parts = [workerOf(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
   return parts.filter(Boolean).join(' · ')
 }
