@@ -29,7 +29,13 @@ const TURNS = 40
 
 const timer = () => new Promise<void>(resolve => setTimeout(resolve, 0))
 
-/** `turn` lets others go on before time passes: by default for long enough that files are written meanwhile. */
+/**
+ * A clock at `start` milliseconds. `turn` lets others go on before time passes: by default for long enough that files are
+ * written meanwhile.
+ * @example
+ * const clock = drivenClock()
+ * await clock.advance(60_000)
+ */
 export function drivenClock(start = 0, turn: () => Promise<void> = timer): DrivenClock {
   let now = start
   const sleepers = new Set<Sleeper>()

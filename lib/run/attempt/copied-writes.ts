@@ -55,7 +55,9 @@ export class CopiedWrites {
     try {
       const found = await find()
       if (found || !asking.lacksIdentity) return found
-      throw new AgentError('it was not found, but may be there under an id that only the other home knows')
+      // A search that lags may still show it.
+      const message = 'it was not found, but may be there under an id that only the other home knows'
+      throw new AgentError(message, { retryable: true })
     } finally {
       this.#asking.delete(keyOf(write))
     }
