@@ -5,14 +5,14 @@
 // kill cannot leave half done, and needs no sync, because no process survives a power cut. A command begins only after
 // its group has been recorded.
 
-import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import { identityOf, identityText } from '../file-identity.ts'
 import { isSafeSegment } from '../file-name.ts'
 import type { Log } from '../log.ts'
 import { bootId, groupMembers, liveGroups, membersByGroup, startOf } from '../process.ts'
-import { AgentError } from './agent-error.ts'
+import { openAll } from './opened.ts'
 import { paced } from './output.ts'
 import type { Sandbox } from './sandbox.ts'
 
@@ -106,31 +106,6 @@ export function startGroup(given: string[], options: GroupOptions): Group {
       if (file) rmSync(file, { force: true })
     },
   }
-}
-
-/** https://man7.org/linux/man-pages/man2/open.2.html: it names a place, and opens nothing there. */
-const O_PATH = 0o10000000
-
-/** Opens real paths on Linux. Throws when a link has come into one since it was judged. */
-function openAll(paths: readonly string[]): { descriptors: number[] } & Disposable {
-  const descriptors: number[] = []
-  const close = () => descriptors.forEach(closeSync)
-  try {
-    for (const path of paths) {
-      const descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW)
-      descriptors.push(descriptor)
-      if (readlinkSync(`/proc/self/fd/${descriptor}`) === path) continue
-      throw new AgentError(`${path} was replaced by a link, which the sandbox does not follow`, {
-        code: 'sandbox',
-        hint: 'nothing else may change the folders above it while the command starts',
-        sent: 'no',
-      })
-    }
-  } catch (error) {
-    close()
-    throw error
-  }
-  return { descriptors, [Symbol.dispose]: close }
 }
 
 const asked = new Set<number>()

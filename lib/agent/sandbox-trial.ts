@@ -7,6 +7,7 @@ import { delimiter } from 'node:path'
 import { oneLine } from '../one-line.ts'
 import { textIn } from '../stream.ts'
 import { sharedEnvironment } from './context.ts'
+import { openAll } from './opened.ts'
 import { type Mount, type Protected, type Room, sharedFolder } from './room.ts'
 import { bubblewrap, container, type Enclosed, type Sandbox, systemFolders } from './sandbox.ts'
 
@@ -137,11 +138,17 @@ function programFolders(home: string): Mount[] {
 }
 
 /** Runs a command to its end. */
-async function outcome({ command, env, input = '' }: Enclosed): Promise<{ ok: boolean; said: string }> {
+async function outcome({
+  command,
+  env,
+  input = '',
+  opened: paths = [],
+}: Enclosed): Promise<{ ok: boolean; said: string }> {
   try {
+    using opened = openAll(paths)
     const child = Bun.spawn(command, {
       ...{ cwd: '/', env, timeout: TRIAL_MS, killSignal: 'SIGKILL' },
-      ...{ stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' },
+      stdio: [Buffer.from(input), 'pipe', 'pipe', ...opened.descriptors],
     })
     const [code, stdout, stderr] = await Promise.all([
       child.exited,

@@ -121,6 +121,17 @@ describe('what a hub dispatches', () => {
     60_000,
   )
 
+  test.skipIf(!hasBubblewrap)(
+    'runs in bubblewrap also where PATH has folders that are not the system’s',
+    async () => {
+      const PATH = [join(import.meta.dir, '../../node_modules/.bin'), process.env.PATH].join(delimiter)
+      await withDaemon(homeWith({}), { PATH }, async (_, dispatched) => {
+        expect(await dispatched()).toMatchObject({ state: 'completed', saw: 'closed' })
+      })
+    },
+    60_000,
+  )
+
   test('runs without where bubblewrap is missing, with a warning at the start and in a plan', async () => {
     const home = homeWith({})
     const PATH = programs()
