@@ -160,12 +160,12 @@ function rowsOf(table: Table): Rows {
   return made
 }
 
-/** Whether a table counts the commits of the hub, its chores included, so that an older copy is known. */
-const isMemory = (table: Table): boolean => /^memory/.test(getTableName(table))
+/** Whether a table tells an older copy: it counts the commits of the hub, its chores included, and the beats of hubs. */
+const isMemory = (table: Table): boolean => /^(memory|hub_processes$)/.test(getTableName(table))
 
 /**
  * The whole database, but for the times of use of tokens, which is what a refused call may leave, for what the hub
- * itself finds out as time passes, for the count of its commits, and for `besides`.
+ * itself finds out as time passes, for what tells an older copy, and for `besides`.
  */
 export async function contents(hub: TestHub, besides: object = {}): Promise<string> {
   await hub.flush()
