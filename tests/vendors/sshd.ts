@@ -1,13 +1,16 @@
 // A real sshd on this machine with keys of its own, for the user of the tests.
 
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 
 /** sshd refuses to start by another path than its full one. */
 const SSHD = '/usr/sbin/sshd'
-/** Where sshd that is started by root puts its unprivileged part. Debian makes this folder when it boots. */
+/**
+ * Where sshd that is started by root puts its unprivileged part. Debian makes this folder when it boots; on a machine that
+ * booted without sshd the first server of the tests makes it. It stays, because other servers may use it at this moment.
+ */
 const EMPTY = '/run/sshd'
 
 /** Whether sshd is installed. Says so where it is not. */
@@ -67,8 +70,7 @@ export async function startSshd({ sftp = 'internal-sftp', forced = '' } = {}): P
   const known_hosts = join(room, 'known hosts')
   const [type, key] = readFileSync(`${host}.pub`, 'utf8').split(' ')
   writeFileSync(known_hosts, `[127.0.0.1]:${port} ${type} ${key}\n`)
-  const made = process.getuid?.() === 0 && !existsSync(EMPTY)
-  if (made) mkdirSync(EMPTY)
+  if (process.getuid?.() === 0) mkdirSync(EMPTY, { recursive: true })
   const child = Bun.spawn([SSHD, '-D', '-e', '-f', config], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
   let said = ''
   const listens = Promise.withResolvers<void>()
@@ -95,7 +97,6 @@ export async function startSshd({ sftp = 'internal-sftp', forced = '' } = {}): P
     async stop() {
       child.kill()
       await child.exited
-      if (made) rmdirSync(EMPTY)
     },
   }
 }
