@@ -185,6 +185,10 @@ const below = {
 }
 await sync(batch(1, [runChange(tree), runChange(child, { ...below, run_name: '0' })]))
 
+// The memory of this part is that of a hub that did nothing else.
+await hub.stop()
+hub = await startHub()
+
 await during(
   'sync',
   hub,
