@@ -155,7 +155,7 @@ export class Engine {
     try {
       await secrets.keep(id, fields, inputs)
       return await this.#ask(id, () => {
-        const isNew = this.store.runs.attempt(id) === null
+        const isNew = request.runId === undefined || this.store.runs.attempt(id) === null
         beginTop(this.#parts.machine, run, key)
         if (isNew) also?.()
         const live = this.#parts.machine.lives.get(id)
