@@ -58,11 +58,12 @@ const fencesOf = (document: string): Fence[] =>
     text: text!,
   }))
 
-/** A folder that looks like a clone, with a home and a `bun` of its own. */
+/** A folder that looks like a clone, with a home, a `bun` and a `cadre` of its own. */
 function clone() {
   const [work, home, bin] = [folder(), folder(), folder()]
   for (const name of readdirSync(ROOT)) if (!name.startsWith('.')) symlinkSync(join(ROOT, name), join(work, name))
   symlinkSync(process.execPath, join(bin, 'bun'))
+  symlinkSync(join(ROOT, 'deploy/cadre'), join(bin, 'cadre'))
   const cadre = join(home, '.cadre')
   mkdirSync(cadre)
   watchHome(cadre)

@@ -482,7 +482,7 @@ describe('afterwards', () => {
     expect(lines.length).toBeGreaterThan(15)
     const how = { home: folder(), stdin: `${ADMIN_PASSWORD}\n`, cwd: ROOT, env: { CADRE_HUB_URL: hub.url } }
     for (const line of lines) {
-      const args = line.replace(/^\$ bun daemon\.ts /, '')
+      const args = line.replace(/^\$ cadre /, '')
       expect(args).not.toBe(line)
       const { code, stderr } = await command(words(args), how)
       expect([line, code, stderr]).toEqual([line, 0, stderr])

@@ -12,13 +12,13 @@ const REPOSITORY = join(import.meta.dir, '../..')
 
 /** The commands of the document that the test below goes through, in order. */
 const STEPS = [
-  'bun daemon.ts agent new stock',
+  'cadre agent new stock',
   '(cd ~/.cadre && bun test)',
   'node_modules/.bin/tsc --noEmit --project ~/.cadre',
-  'bun daemon.ts settings set agents.stock.base_url https://warehouse.example.com',
-  'bun daemon.ts settings set agents.stock.api_token -',
-  'bun daemon.ts doctor stock',
-  'bun daemon.ts agents stock',
+  'cadre settings set agents.stock.base_url https://warehouse.example.com',
+  'cadre settings set agents.stock.api_token -',
+  'cadre doctor stock',
+  'cadre agents stock',
 ]
 
 /** The blocks of code of the document, by language, in order. */

@@ -130,7 +130,7 @@ test('there are ten and more', () => expect(names.length).toBeGreaterThanOrEqual
 test.each(names)('%s: says what it is and how it is called, and describes its inputs', async name => {
   const source = readFileSync(join(EXAMPLES, name, 'team.yml'), 'utf8')
   expect(source).toStartWith('# yaml-language-server: $schema=http://127.0.0.1:7401/schema/team.json\n# ')
-  expect(source).toContain(`bun daemon.ts run examples/${name}`)
+  expect(source).toContain(`cadre run examples/${name}`)
   for (const file of new Bun.Glob('**/team.yml').scanSync(join(EXAMPLES, name))) {
     const team = parse(readFileSync(join(EXAMPLES, name, file), 'utf8'))
     expect([file, team.description]).toEqual([file, expect.any(String)])

@@ -48,7 +48,7 @@ export function writeTeam(files: Map<string, string>, folder: string, name: stri
       path,
       text
         .replaceAll(`"@local/${original}`, `"@local/${name}`)
-        .replaceAll('bun daemon.ts', calledAs())
+        .replaceAll(/\bcadre (?=run |decide )/g, () => `${calledAs()} `)
         .replaceAll(`examples/${original}`, shown),
     ]),
   )
