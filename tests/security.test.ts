@@ -1,13 +1,12 @@
-// docs/security.md promises nothing that no test shows: every test that it names is there, by file and title.
+// docs/security.md promises nothing that no test shows: its proofs are rows of docs/security-proofs.md, and every test that
+// a row names is there, by file and title.
 
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dir, '..')
-const text = readFileSync(join(ROOT, 'docs/security.md'), 'utf8')
-/** What follows is what cadre does not do. */
-const END = '\n## What is not protected'
+const text = readFileSync(join(ROOT, 'docs/security-proofs.md'), 'utf8')
 const named = [...text.matchAll(/`(tests\/[\w/-]+\.test\.ts)`((?:\s+"[^"]+")+)/g)].map(([, file, titles]) => ({
   file: file!,
   titles: [...titles!.matchAll(/"([^"]+)"/g)].map(([, title]) => title!),
@@ -25,11 +24,16 @@ test.each(named)('$file has what the document says of it', ({ file, titles }) =>
   }
 })
 
-test('each statement of what is protected names one', () => {
-  const statements = text
-    .slice(text.indexOf('\n## '), text.indexOf(END))
-    .split(/\n(?=- |\n)/)
-    .filter(each => each.startsWith('- '))
-  expect(statements.length).toBeGreaterThan(25)
+test('each statement names one', () => {
+  const rows = text.split('\n').filter(line => line.startsWith('| '))
+  const statements = rows.filter(row => !/^\| (---|statement|what leaked) \|/.test(row))
+  expect(statements.length).toBeGreaterThan(100)
   for (const statement of statements) expect(statement).toMatch(/`tests\/[\w/-]+\.test\.ts`\s+"/)
+})
+
+test('each section of what is protected leads to its proofs', () => {
+  const page = readFileSync(join(ROOT, 'docs/security.md'), 'utf8')
+  const sections = Array.from(text.matchAll(/^## (.*)$/gm), ([, title]) => title!.toLowerCase())
+  for (const title of sections.filter(each => each !== 'after a leak'))
+    expect(page).toContain(`security-proofs.md#${title.replaceAll(',', '').replaceAll(' ', '-')}`)
 })
