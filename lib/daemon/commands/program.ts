@@ -40,7 +40,7 @@ program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))
  */
 export async function runCommand(
   serve: (flags: ServeFlags) => Promise<void>,
-  addMore: (program: Command, act: Act) => void,
+  addMore: (program: Command, act: Act) => Promise<void>,
 ): Promise<void> {
   // Errors that no code has handled.
   for (const event of ['uncaughtException', 'unhandledRejection']) {
@@ -58,7 +58,7 @@ export async function runCommand(
   addMachineCommands(program, act)
   serveWith(serve)
   addHelp(program)
-  addMore(program, act)
+  await addMore(program, act)
   addExamples(program)
   try {
     await program.parseAsync()

@@ -13,27 +13,30 @@ import { readAudit } from '../../audit.ts'
 import { homeFolder } from '../../home.ts'
 import { EXIT } from '../exit.ts'
 import { hubOf } from '../hub-client.ts'
-import { orgOf } from './names.ts'
+import { ofOrg } from './names.ts'
 import { list, type PageOptions, pageOf, relative } from './output.ts'
 
-interface AuditFilter {
-  org?: string
-  action?: string
+interface Range {
   /** Epoch milliseconds. */
   since?: number
   until?: number
+  cursor?: number
+}
+
+interface AuditFilter extends Range {
+  org?: string
+  action?: string
 }
 
 export async function listAudit(given: Options): Promise<void> {
   const options = atHub(given)
   const client = await hubOf(homeFolder(options.home), options)
-  const { org, action, since, until } = options
+  const { action } = options
   const found = await client.call(ListAudit, {
     ...pageOf(options),
-    ...(org !== undefined && { org_id: (await orgOf(client, org)).id }),
+    ...rangeOf(options),
+    ...(await ofOrg(client, options)),
     ...(action !== undefined && { action }),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
   })
   list(options, found, found.audit, (entry, paint) => [
     relative(entry.at),
@@ -48,20 +51,14 @@ export async function listAudit(given: Options): Promise<void> {
 async function hubExport(given: Options): Promise<ReadableStream<Uint8Array>> {
   const options = atHub(given)
   const client = await hubOf(homeFolder(options.home), options)
-  const { org, since, until, cursor } = options
-  return client.reading('/v1/audit/export', {
-    ...(org !== undefined && { org_id: (await orgOf(client, org)).id }),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
-    ...(cursor !== undefined && { cursor }),
-  })
+  return client.reading('/v1/audit/export', { ...rangeOf(options), ...(await ofOrg(client, options)) })
 }
 
 /** `hub`: its address, or true for the one where the home is enrolled or signed in. */
-type Options = Omit<PageOptions, 'hub'> & AuditFilter & { hub?: string | true; cursor?: number; from?: string }
+type Options = Omit<PageOptions, 'hub'> & AuditFilter & { hub?: string | true; from?: string }
 
 /** The options without a hub that has no address. */
-function atHub({ hub, ...options }: Options): PageOptions & AuditFilter & { cursor?: number } {
+function atHub({ hub, ...options }: Options): PageOptions & AuditFilter {
   return { ...options, ...(typeof hub === 'string' && { hub }) }
 }
 
@@ -115,12 +112,16 @@ async function* opened(file: string): AsyncGenerator<Uint8Array> {
 async function* ofHome(options: Options): AsyncGenerator<unknown> {
   refuseOrg(options)
   using audit = readAudit(homeFolder(options.home))
-  const { cursor, since, until } = options
-  yield* auditLines(audit.log.source, {
-    ...(cursor !== undefined && { cursor }),
+  yield* auditLines(audit.log.source, rangeOf(options))
+}
+
+/** What was given of it. */
+function rangeOf({ since, until, cursor }: Range): Range {
+  return {
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
-  })
+    ...(cursor !== undefined && { cursor }),
+  }
 }
 
 function refuseOrg({ org }: Options): void {

@@ -11,14 +11,81 @@ import {
   type SeenDaemon,
   UpdateDaemon,
 } from '../../../wire/hub-admin-calls.ts'
-import { homeFolder } from '../../home.ts'
-import { hubOf } from '../hub-client.ts'
-import { daemonOf, every, realmIdOf } from './names.ts'
-import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
+import type { HubClient } from '../../link/link.ts'
+import { doing, type Entry, option } from './entry.ts'
+import { changing, listing, showing } from './forms.ts'
+import { daemonOf, every, ofRealm } from './names.ts'
+import { list, type Options, relative } from './output.ts'
 
-interface InRealm {
-  realm?: string
-}
+export const ENTRIES: readonly Entry[] = [
+  listing('list', 'list daemons with their state and labels', '--realm prod', {
+    options: [option('--realm <realm>', 'only those of this realm')],
+    call: ListDaemons,
+    where: ofRealm,
+    rows: 'daemons',
+    row: (daemon, paint) => [
+      line`${mark(daemon, paint)} ${paint.bold(daemon.name)}`,
+      stateOf(daemon),
+      daemon.capacity === null ? '' : `${daemon.capacity} slots`,
+      labelsText(daemon),
+      sandboxText(daemon),
+      paint.dim(daemon.id),
+    ],
+  }),
+  showing('show <daemon>', 'show a daemon: labels, workspaces, and what its doctor found', 'build-1', {
+    find: async (hub, daemon) => hub.call(GetDaemon, { daemon_id: (await daemonOf(hub, daemon)).id }),
+    title: ({ name }) => name,
+    facts: daemon => [
+      ['state', stateOf(daemon)],
+      ['id', daemon.id],
+      ['realm', daemon.realm_id],
+      ['host', daemon.hostname ?? ''],
+      ['version', daemon.version ?? ''],
+      ['slots', `${daemon.capacity ?? ''}`],
+      ['sandbox', sandboxText(daemon)],
+      ['registered', relative(daemon.registered_at)],
+      ['last seen', relative(daemon.last_seen_at)],
+      ['clock', clockText(daemon).replace('clock ', '')],
+      ['labels', labelsText(daemon)],
+      ['workspaces', daemon.workspaces.join(', ')],
+    ],
+    sections: ({ agents }, paint) => [
+      [
+        'agents',
+        agents.map(({ name, version, doctor }) => [
+          line`${sign(doctor, paint)} ${name}`,
+          version,
+          doctor === undefined ? 'not asked' : (FOUND[doctor] ?? doctor),
+        ]),
+      ],
+    ],
+  }),
+  doing('doctor', 'show which agents are ready on which daemons', '--realm prod', {
+    options: [option('--realm <realm>', 'only daemons of this realm')],
+    run: doctorGrid,
+  }),
+  changing('approve <daemon>', 'let a daemon that a plain member enrolled get jobs', 'build-1', {
+    find: daemonOf,
+    call: (hub, { id }) => hub.call(ApproveDaemon, { daemon_id: id }),
+    says: ({ name }) => `${name} gets jobs now`,
+  }),
+  changing('pause <daemon>', 'let a daemon finish what it has and take no more runs', 'build-1', {
+    find: daemonOf,
+    call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: true }),
+    says: ({ name }) => `${name} finishes what it has and takes no more runs`,
+  }),
+  changing('unpause <daemon>', 'let it take runs again', 'build-1', {
+    find: daemonOf,
+    call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: false }),
+    says: ({ name }) => `${name} takes runs again`,
+  }),
+  changing('remove <daemon>', 'remove a daemon from its realm', 'build-1 --yes', {
+    find: daemonOf,
+    asks: ({ name }) => `Remove daemon ${name}? Its runs that have not ended count as crashed.`,
+    call: (hub, { id }) => hub.call(RemoveDaemon, { daemon_id: id }),
+    says: ({ name }) => `removed daemon ${name}`,
+  }),
+]
 
 /** A clock that is wrong by more is told in lists. */
 const CLOCK_MS = 5_000
@@ -31,20 +98,6 @@ const FOUND: Readonly<Record<string, string>> = {
   settings: 'set up, no system was asked',
   wrong: 'not ready',
   unset: 'not set up',
-}
-
-export async function listDaemons(options: PageOptions & InRealm): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm = options.realm === undefined ? {} : { realm_id: await realmIdOf(client, options.realm) }
-  const found = await client.call(ListDaemons, { ...pageOf(options), ...realm })
-  list(options, found, found.daemons, (daemon, paint) => [
-    line`${mark(daemon, paint)} ${paint.bold(daemon.name)}`,
-    stateOf(daemon),
-    daemon.capacity === null ? '' : `${daemon.capacity} slots`,
-    labelsText(daemon),
-    sandboxText(daemon),
-    paint.dim(daemon.id),
-  ])
 }
 
 function mark({ status, approved, stuck, paused }: SeenDaemon, paint: Paint): Printable {
@@ -76,51 +129,14 @@ const labelsText = ({ labels }: SeenDaemon): string =>
     .map(([name, value]) => (value === 'yes' ? name : `${name}=${value}`))
     .join(' ')
 
-export async function showDaemon(wanted: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const daemon = await client.call(GetDaemon, { daemon_id: (await daemonOf(client, wanted)).id })
-  record(options, daemon, paint => ({
-    title: daemon.name,
-    facts: [
-      ['state', stateOf(daemon)],
-      ['id', daemon.id],
-      ['realm', daemon.realm_id],
-      ['host', daemon.hostname ?? ''],
-      ['version', daemon.version ?? ''],
-      ['slots', `${daemon.capacity ?? ''}`],
-      ['sandbox', sandboxText(daemon)],
-      ['registered', relative(daemon.registered_at)],
-      ['last seen', relative(daemon.last_seen_at)],
-      ['clock', clockText(daemon).replace('clock ', '')],
-      ['labels', labelsText(daemon)],
-      ['workspaces', daemon.workspaces.join(', ')],
-    ],
-    sections: [
-      [
-        'agents',
-        daemon.agents.map(({ name, version, doctor }) => [
-          line`${sign(doctor, paint)} ${name}`,
-          version,
-          doctor === undefined ? 'not asked' : (FOUND[doctor] ?? doctor),
-        ]),
-      ],
-    ],
-  }))
-}
-
 function sign(found: Readiness | undefined, paint: Paint): Printable {
   if (found === 'fine') return paint.green('✓')
   return found === 'wrong' ? paint.red('✗') : paint.dim(found === undefined ? '?' : found === 'settings' ? '·' : '–')
 }
 
 /** A grid of what the doctors found: an agent a row, a daemon a column. Agents that nobody has set up are left out. */
-export async function doctorGrid(options: Options & InRealm): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm = options.realm === undefined ? {} : { realm_id: await realmIdOf(client, options.realm) }
-  const daemons = await every(async page => {
-    const { daemons, total } = await client.call(ListDaemons, { ...realm, ...page })
-    return { items: daemons, total }
-  })
+async function doctorGrid(hub: HubClient, options: Options & { realm?: string }): Promise<void> {
+  const daemons = await every(hub, ListDaemons, 'daemons', await ofRealm(hub, options))
   const names = [...new Set(daemons.flatMap(({ agents }) => agents.map(({ name }) => name)))].sort()
   const found = (daemon: SeenDaemon, agent: string) => daemon.agents.find(({ name }) => name === agent)
   const rows = names.filter(agent => daemons.some(each => !['unset', undefined].includes(found(each, agent)?.doctor)))
@@ -136,25 +152,4 @@ export async function doctorGrid(options: Options & InRealm): Promise<void> {
       return has ? line`${sign(has.doctor, paint)} ${each.name}` : paint.dim(`  ${each.name} has none`)
     }),
   ])
-}
-
-export async function approveDaemon(wanted: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const { id: daemon_id, name } = await daemonOf(client, wanted)
-  done(options, await client.call(ApproveDaemon, { daemon_id }), `${name} gets jobs now`)
-}
-
-/** A paused daemon finishes what it has and takes no more runs. */
-export async function pauseDaemon(wanted: string, paused: boolean, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const { id: daemon_id, name } = await daemonOf(client, wanted)
-  const reply = await client.call(UpdateDaemon, { daemon_id, paused })
-  done(options, reply, `${name} ${paused ? 'finishes what it has and takes no more runs' : 'takes runs again'}`)
-}
-
-export async function removeDaemon(wanted: string, options: Options & { yes?: boolean }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const { id: daemon_id, name } = await daemonOf(client, wanted)
-  await confirmed(`Remove daemon ${name}? Its runs that have not ended count as crashed.`, options)
-  done(options, await client.call(RemoveDaemon, { daemon_id }), `removed daemon ${name}`)
 }

@@ -3,26 +3,25 @@
 import { type Command, Option, type OptionValues } from 'commander'
 import { calledAs } from '../../../called-as.ts'
 import { refuseWord } from '../../../command-words.ts'
+import { homeFolder } from '../../home.ts'
+import type { HubClient } from '../../link/link.ts'
 import type { Act } from '../act.ts'
 import { count, offset } from '../options.ts'
 
-export interface Entry {
-  /** `show <realm>` */
-  usage: string
-  does: string
-  /** Arguments and options of a call that makes sense. */
-  example: string
-  options?: readonly Option[]
-  /** The command that is meant when none is named. */
-  isDefault?: boolean
-  run(options: OptionValues, ...args: string[]): Promise<unknown>
-}
+/** How a command is declared: `show <realm>`, what it does, arguments and options of a call that makes sense, and more. */
+export type Words<More> = [usage: string, does: string, example: string, more: More]
 
-/** Commands below a word. */
-export interface Group {
-  word: string
-  does: string
-  entries: readonly Entry[]
+/** `run` calls the hub as the person who is signed in; `alone` decides itself whom it calls. */
+type Doing = { options?: readonly Option[] } & (
+  | { run(hub: HubClient, options: OptionValues, ...args: string[]): Promise<unknown> }
+  | { alone(options: OptionValues, ...args: string[]): Promise<unknown> }
+)
+
+export type Entry = Doing & { usage: string; does: string; example: string }
+
+/** A command. Most of those that call a hub have one of the forms of forms.ts. */
+export function doing(...[usage, does, example, more]: Words<Doing>): Entry {
+  return { usage, does, example, ...more }
 }
 
 /** Under which `--help` lists them. */
@@ -38,12 +37,10 @@ export const page = [
   option('--offset <number>', 'how many to pass over (0)').argParser(offset),
 ]
 
-export function add(
-  parent: Command,
-  { usage, does, example, options = [], isDefault = false, run }: Entry,
-  act: Act,
-): void {
-  const command = parent.command(usage, { isDefault }).description(does)
+/** Adds a command. `isDefault` is that which is meant when none is named. */
+export function add(parent: Command, entry: Entry, act: Act, isDefault = false): void {
+  const { usage, does, example, options = [] } = entry
+  const command = parent.command(usage, { isDefault }).description(isDefault ? `${does} (default)` : does)
   if (!parent.parent) command.helpGroup(HELP_GROUP)
   for (const each of options) command.addOption(each)
   command.option('--hub <url>', 'the hub (CADRE_HUB_URL)').option('--json', 'print what the hub replied')
@@ -53,8 +50,15 @@ export function add(
   command.action(() => {
     if (isDefault && command.args.length > 0) refuse(parent, command.args)
     const args: string[] = command.processedArgs
-    return act(() => run(command.optsWithGlobals(), ...args), args[0])
+    return act(() => perform(entry, command.optsWithGlobals(), args), args[0])
   })
+}
+
+/** What calls a hub is loaded now, because `--help` and completion need only words. */
+async function perform(entry: Entry, options: OptionValues, args: readonly string[]): Promise<unknown> {
+  if ('alone' in entry) return entry.alone(options, ...args)
+  const { hubOf } = await import('../hub-client.ts')
+  return entry.run(await hubOf(homeFolder(options.home), options), options, ...args)
 }
 
 /** As the command that is meant when none is named, it also receives words that are not commands. */

@@ -1,5 +1,6 @@
 // `members`: who belongs to a realm, an org or a scope, and as what.
 
+import type { Option } from 'commander'
 import { CadreError } from '../../../error.ts'
 import { listed } from '../../../spelling.ts'
 import {
@@ -15,16 +16,72 @@ import {
   RemoveScopeMember,
 } from '../../../wire/hub-admin-calls.ts'
 import type { Member } from '../../../wire/hub-records.ts'
-import { homeFolder } from '../../home.ts'
 import type { HubClient } from '../../link/link.ts'
-import { hubOf } from '../hub-client.ts'
+import { doing, type Entry, inRealm, option, page, type Words } from './entry.ts'
+import { changing } from './forms.ts'
 import { orgOf, realmOf, scopeOf } from './names.ts'
-import { confirmed, done, list, type Options, type PageOptions, pageOf } from './output.ts'
+import { list, pageOf } from './output.ts'
 
-interface Where {
-  realm?: string
-  org?: string
-  scope?: string
+const where = [
+  inRealm,
+  option('--org <org>', 'of an org instead of a realm'),
+  option('--scope <scope>', 'of a scope instead of a realm'),
+]
+
+export const ENTRIES: readonly Entry[] = [
+  doing('list', 'list members with their roles', '--realm prod', {
+    options: [...where, ...page],
+    run: async (hub, options) => {
+      const found = await (await circleOf(hub, options)).members(pageOf(options))
+      list(options, found, found.members, ({ username, role, user_id }, paint) => [
+        paint.bold(username),
+        role,
+        paint.dim(`${user_id}`),
+      ])
+    },
+  }),
+  setting(
+    'add <username>',
+    'add somebody who has an account (`invite` is for those who have none)',
+    'ada --realm prod --role operator',
+    [...where, option('--role <role>', 'the lowest is the default')],
+  ),
+  setting(
+    'role <username> <role>',
+    'change what somebody is: member, operator, admin; of an org owner; of a scope owned',
+    'ada admin --realm prod',
+    where,
+  ),
+  changing(
+    'remove <username>',
+    'remove somebody; from an org, also from its realms and scopes',
+    'ada --realm prod --yes',
+    {
+      options: where,
+      find: async (hub, username, options) => ({ username, circle: await circleOf(hub, options) }),
+      asks: ({ username, circle }) => `Remove ${username} from ${circle.name}?`,
+      call: (_, { username, circle }) => circle.remove(username),
+      says: ({ username, circle }, gone) => [
+        `${username} does not belong to ${circle.name} any more`,
+        ...leftBehind(gone),
+      ],
+    },
+  ),
+]
+
+/** A command that adds somebody with an account, or changes the role. The lowest role is the default. */
+function setting(...[usage, does, example, options]: Words<readonly Option[]>): Entry {
+  return changing(usage, does, example, {
+    options,
+    find: async (hub, username, options, given: string | undefined) => {
+      const circle = await circleOf(hub, options)
+      const role = given ?? options.role ?? circle.roles[0]!
+      if (circle.roles.includes(role)) return { username, role, circle }
+      throw new CadreError('invalid_request', `--role: in ${circle.name} there are the roles ${listed(circle.roles)}`)
+    },
+    call: (_, { username, role, circle }) => circle.set(username, role),
+    says: ({ username, role, circle }) => `${username} is ${role} of ${circle.name}`,
+  })
 }
 
 interface Circle {
@@ -38,31 +95,55 @@ interface Circle {
   remove(username: string): Promise<Removed>
 }
 
-export async function listMembers(options: PageOptions & Where): Promise<void> {
-  const circle = await circleOf(await hubOf(homeFolder(options.home), options), options)
-  const found = await circle.members(pageOf(options))
-  list(options, found, found.members, ({ username, role, user_id }, paint) => [
-    paint.bold(username),
-    role,
-    paint.dim(`${user_id}`),
-  ])
+async function circleOf(
+  hub: HubClient,
+  { realm, org, scope }: { realm?: string; org?: string; scope?: string },
+): Promise<Circle> {
+  const given = [realm, org, scope].filter(each => each !== undefined)
+  if (given.length > 1) throw new CadreError('invalid_request', 'give one of --realm, --org and --scope')
+  if (org !== undefined) return orgCircle(hub, org)
+  return scope !== undefined ? scopeCircle(hub, scope) : realmCircle(hub, realm)
 }
 
-/** Adds somebody with an account, or changes the role. The lowest role is the default. */
-export async function setMember(username: string, options: Options & Where & { role?: string }): Promise<void> {
-  const circle = await circleOf(await hubOf(homeFolder(options.home), options), options)
-  const { role = circle.roles[0]! } = options
-  if (!circle.roles.includes(role)) {
-    throw new CadreError('invalid_request', `--role: in ${circle.name} there are the roles ${listed(circle.roles)}`)
+async function realmCircle(hub: HubClient, wanted: string | undefined): Promise<Circle> {
+  const { id: realm_id, slug } = await realmOf(hub, wanted)
+  return {
+    name: `realm ${slug}`,
+    roles: ['member', 'operator', 'admin'],
+    members: page => hub.call(ListRealmMembers, { realm_id, ...page }),
+    set: (username, role) => hub.call(AddRealmMember, { realm_id, username, role }),
+    remove: username => hub.call(RemoveRealmMember, { realm_id, username }),
   }
-  done(options, await circle.set(username, role), `${username} is ${role} of ${circle.name}`)
 }
 
-export async function removeMember(username: string, options: Options & Where & { yes?: boolean }): Promise<void> {
-  const circle = await circleOf(await hubOf(homeFolder(options.home), options), options)
-  await confirmed(`Remove ${username} from ${circle.name}?`, options)
-  const gone = await circle.remove(username)
-  done(options, gone, `${username} does not belong to ${circle.name} any more`, ...leftBehind(gone))
+async function orgCircle(hub: HubClient, wanted: string): Promise<Circle> {
+  const { id: org_id, slug } = await orgOf(hub, wanted)
+  return {
+    name: `org ${slug}`,
+    roles: ['member', 'admin', 'owner'],
+    members: async page => cut((await hub.call(GetOrg, { org_id })).members, page),
+    set: (username, role) => hub.call(AddOrgMember, { org_id, username, role }),
+    remove: username => hub.call(RemoveOrgMember, { org_id, username }),
+  }
+}
+
+async function scopeCircle(hub: HubClient, wanted: string): Promise<Circle> {
+  const { id: scope_id, slug } = await scopeOf(hub, wanted)
+  return {
+    name: `scope @${slug}`,
+    roles: ['member', 'owned'],
+    members: async page => cut((await hub.call(GetScope, { scope_id })).members, page),
+    set: (username, role) => hub.call(AddScopeMember, { scope_id, username, role }),
+    remove: async username => {
+      await hub.call(RemoveScopeMember, { scope_id, username })
+      return {}
+    },
+  }
+}
+
+/** The hub returns the members of orgs and scopes at once. */
+function cut(members: readonly Member[], { limit, offset }: { limit: number; offset: number }) {
+  return { members: members.slice(offset, offset + limit), total: members.length }
 }
 
 /** What acted for the account, and what becomes of it. */
@@ -78,52 +159,4 @@ function leftBehind({ owns }: Removed): string[] {
   return left.length === 0
     ? []
     : ['These were theirs, and do nothing any more. Take webhooks over on the page of the realm:', ...left]
-}
-
-async function circleOf(client: HubClient, { realm, org, scope }: Where): Promise<Circle> {
-  const given = [realm, org, scope].filter(each => each !== undefined)
-  if (given.length > 1) throw new CadreError('invalid_request', 'give one of --realm, --org and --scope')
-  if (org !== undefined) return orgCircle(client, org)
-  return scope !== undefined ? scopeCircle(client, scope) : realmCircle(client, realm)
-}
-
-async function realmCircle(client: HubClient, wanted: string | undefined): Promise<Circle> {
-  const { id: realm_id, slug } = await realmOf(client, wanted)
-  return {
-    name: `realm ${slug}`,
-    roles: ['member', 'operator', 'admin'],
-    members: page => client.call(ListRealmMembers, { realm_id, ...page }),
-    set: (username, role) => client.call(AddRealmMember, { realm_id, username, role }),
-    remove: username => client.call(RemoveRealmMember, { realm_id, username }),
-  }
-}
-
-async function orgCircle(client: HubClient, wanted: string): Promise<Circle> {
-  const { id: org_id, slug } = await orgOf(client, wanted)
-  return {
-    name: `org ${slug}`,
-    roles: ['member', 'admin', 'owner'],
-    members: async page => cut((await client.call(GetOrg, { org_id })).members, page),
-    set: (username, role) => client.call(AddOrgMember, { org_id, username, role }),
-    remove: username => client.call(RemoveOrgMember, { org_id, username }),
-  }
-}
-
-async function scopeCircle(client: HubClient, wanted: string): Promise<Circle> {
-  const { id: scope_id, slug } = await scopeOf(client, wanted)
-  return {
-    name: `scope @${slug}`,
-    roles: ['member', 'owned'],
-    members: async page => cut((await client.call(GetScope, { scope_id })).members, page),
-    set: (username, role) => client.call(AddScopeMember, { scope_id, username, role }),
-    remove: async username => {
-      await client.call(RemoveScopeMember, { scope_id, username })
-      return {}
-    },
-  }
-}
-
-/** The hub returns the members of orgs and scopes at once. */
-function cut(members: readonly Member[], { limit, offset }: { limit: number; offset: number }) {
-  return { members: members.slice(offset, offset + limit), total: members.length }
 }

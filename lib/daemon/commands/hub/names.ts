@@ -1,7 +1,9 @@
 // Finds orgs, scopes, realms and daemons of a hub by what people call them: a slug, a name, or an id. Where only one can
 // be meant, it need not be named.
 
+import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../../error.ts'
+import type { Call } from '../../../wire/call.ts'
 import { ListDaemons, ListOrgs, ListScopes, type SeenDaemon } from '../../../wire/hub-admin-calls.ts'
 import { GetRealm, ListRealms } from '../../../wire/hub-calls.ts'
 import type { Org, Realm, Scope } from '../../../wire/hub-records.ts'
@@ -22,21 +24,36 @@ interface Kind<T> {
   fits: readonly ((item: T, wanted: string) => boolean)[]
 }
 
+const REALM: Kind<Realm> = {
+  what: 'realm',
+  told: ({ slug, id }) => `${slug} (${id})`,
+  fits: [({ slug }, wanted) => slug === wanted, ({ name }, wanted) => name === wanted],
+}
+/** Orgs and scopes are named by slug or number. */
+const bySlug = [
+  ({ slug }: Org | Scope, wanted: string) => slug === wanted,
+  ({ id }: Org | Scope, wanted: string) => String(id) === wanted,
+]
+const ORG: Kind<Org> = { what: 'org', told: ({ slug }) => slug, fits: bySlug }
+const SCOPE: Kind<Scope> = { what: 'scope', told: ({ slug }) => `@${slug}`, fits: bySlug }
+const DAEMON: Kind<SeenDaemon> = {
+  what: 'daemon',
+  told: ({ name, id }) => `${name} (${id})`,
+  fits: [
+    ({ id }, wanted) => id === wanted,
+    ({ name }, wanted) => name === wanted,
+    ({ id }, wanted) => BEGINNING.test(wanted) && id.startsWith(wanted),
+  ],
+}
+
 /** The realm by its id, slug or name, or by `org/slug`. */
 export async function realmOf(client: HubClient, wanted: string | undefined): Promise<Realm> {
   if (wanted !== undefined && UUID.test(wanted)) return client.call(GetRealm, { realm_id: wanted })
-  const realms = await every(async page => {
-    const { realms, total } = await client.call(ListRealms, page)
-    return { items: realms, total }
-  })
+  const realms = await every(client, ListRealms, 'realms', {})
   const [org, slug] = wanted?.includes('/') ? wanted.split('/', 2) : []
   const inOrg = org === undefined ? null : (await orgOf(client, org)).id
   const among = inOrg === null ? realms : realms.filter(({ org_id }) => org_id === inOrg)
-  return one(client, among, slug ?? wanted, {
-    what: 'realm',
-    told: ({ slug, id }) => `${slug} (${id})`,
-    fits: [(realm, wanted) => realm.slug === wanted, (realm, wanted) => realm.name === wanted],
-  })
+  return one(client, among, slug ?? wanted, REALM)
 }
 
 /** Like `realmOf`. An id is returned as it is, because the credential may not be allowed to read realms. */
@@ -46,56 +63,49 @@ export async function realmIdOf(client: HubClient, wanted: string | undefined): 
 
 /** The org by its slug or its number. */
 export async function orgOf(client: HubClient, wanted: string | undefined): Promise<Org> {
-  const orgs = await every(async page => {
-    const { orgs, total } = await client.call(ListOrgs, page)
-    return { items: orgs, total }
-  })
-  return one(client, orgs, wanted, {
-    what: 'org',
-    told: ({ slug }) => slug,
-    fits: [(org, wanted) => org.slug === wanted, (org, wanted) => String(org.id) === wanted],
-  })
+  return one(client, await every(client, ListOrgs, 'orgs', {}), wanted, ORG)
 }
 
 /** The scope by its slug, with or without `@`, or its number. */
 export async function scopeOf(client: HubClient, wanted: string | undefined): Promise<Scope> {
-  const scopes = await every(async page => {
-    const { scopes, total } = await client.call(ListScopes, page)
-    return { items: scopes, total }
-  })
-  return one(client, scopes, wanted?.replace(/^@/, ''), {
-    what: 'scope',
-    told: ({ slug }) => `@${slug}`,
-    fits: [(scope, wanted) => scope.slug === wanted, (scope, wanted) => String(scope.id) === wanted],
-  })
+  return one(client, await every(client, ListScopes, 'scopes', {}), wanted?.replace(/^@/, ''), SCOPE)
 }
 
 /** The daemon by its name, its id or the beginning of its id. */
 export async function daemonOf(client: HubClient, wanted: string): Promise<SeenDaemon> {
-  const daemons = await every(async page => {
-    const { daemons, total } = await client.call(ListDaemons, page)
-    return { items: daemons, total }
-  })
-  return one(client, daemons, wanted, {
-    what: 'daemon',
-    told: ({ name, id }) => `${name} (${id})`,
-    fits: [
-      ({ id }, wanted) => id === wanted,
-      ({ name }, wanted) => name === wanted,
-      ({ id }, wanted) => BEGINNING.test(wanted) && id.startsWith(wanted),
-    ],
-  })
+  return one(client, await every(client, ListDaemons, 'daemons', {}), wanted, DAEMON)
 }
 
-/** All items of a list. */
-export async function every<T>(
-  read: (page: { limit: number; offset: number }) => Promise<{ items: readonly T[]; total: number }>,
-): Promise<T[]> {
-  const all: T[] = []
+/** What limits a list to a realm, if one was named. */
+export async function ofRealm(client: HubClient, { realm }: { realm?: string }): Promise<{ realm_id?: string }> {
+  return realm === undefined ? {} : { realm_id: await realmIdOf(client, realm) }
+}
+
+/** What limits a list to an org, if one was named. */
+export async function ofOrg(client: HubClient, { org }: { org?: string }): Promise<{ org_id?: number }> {
+  return org === undefined ? {} : { org_id: (await orgOf(client, org)).id }
+}
+
+/** The filters of a list. */
+export type Where<Body extends TSchema> = Omit<Static<Body>, 'limit' | 'offset'>
+/** What a list has under the name `K`. */
+export type Row<Data extends TSchema, K extends keyof Static<Data>> = Static<Data>[K] extends readonly (infer Item)[]
+  ? Item
+  : never
+
+/** All rows of a list, page by page. */
+export async function every<Body extends TSchema, Data extends TSchema, K extends keyof Static<Data>>(
+  client: HubClient,
+  call: Call<Body, Data>,
+  rows: K,
+  where: Where<Body>,
+): Promise<Row<Data, K>[]> {
+  const all: Row<Data, K>[] = []
   for (;;) {
-    const { items, total } = await read({ limit: PAGE, offset: all.length })
+    const found = await client.call(call, { ...where, limit: PAGE, offset: all.length } as Static<Body>)
+    const items = found[rows] as Row<Data, K>[]
     all.push(...items)
-    if (items.length === 0 || all.length >= total) return all
+    if (items.length === 0 || all.length >= (found as { total: number }).total) return all
   }
 }
 

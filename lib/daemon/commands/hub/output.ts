@@ -53,18 +53,22 @@ export function list<T>(
 /** A part of what is shown of one record: its facts by name, or a list below its title. */
 export type Section = [title: string, rows: readonly (readonly Shown[])[]]
 
-/** Prints a record: a title, its facts, and then its sections, of which empty ones are left out. */
+/** The facts of a record by name. */
+export type Facts = readonly (readonly [name: string, value: Shown])[]
+
+/** Prints a record: a title, its facts, and then its sections. Empty facts and sections are left out. */
 export function record(
   options: Options,
   data: unknown,
-  draw: (paint: Paint) => { title: string; facts: readonly (readonly [string, Shown])[]; sections?: Section[] },
+  title: string,
+  facts: Facts,
+  sections: (paint: Paint) => Section[],
 ): void {
   if (options.json) return printJson(data)
   const paint = createPaint(process.stdout)
-  const { title, facts, sections = [] } = draw(paint)
   print(paint.bold(title))
   print(fitted(facts.filter(([, value]) => value !== '').map(([name, value]) => [`  ${name}`, value])))
-  for (const [name, rows] of sections) {
+  for (const [name, rows] of sections(paint)) {
     if (rows.length === 0) continue
     print(nothing, paint.bold(name))
     print(fitted(rows.map(([first = '', ...rest]) => [`  ${first}`, ...rest])))
@@ -75,6 +79,13 @@ export function record(
 export function done({ json }: Options, data: unknown, ...said: readonly string[]): void {
   if (json) return printJson(data)
   tell(said.map(each => line`${each}`))
+}
+
+/** Prints a secret on stdout, which the hub never shows again, and says on stderr what it is. */
+export function secret({ json }: Options, made: { token: string }, what: string, ...more: readonly string[]): void {
+  if (json) return printJson(made)
+  print(line`${made.token}`)
+  tell(line`this is shown once: ${what}`, ...more.map(each => line`${each}`))
 }
 
 /** A table. Where the terminal is too narrow for it, each row is a line with the rest of its cells below. */

@@ -11,7 +11,6 @@ import { DispatchRun } from '../../../wire/hub-run-calls.ts'
 import { homeFolder } from '../../home.ts'
 import type { HubClient } from '../../link/link.ts'
 import { EXIT } from '../exit.ts'
-import { hubOf } from '../hub-client.ts'
 import { type InputOptions, readInputs } from '../inputs.ts'
 import { inputsOf, readPackage, signed } from '../package.ts'
 import { placeOf } from '../place-of.ts'
@@ -27,23 +26,21 @@ export interface PublishOptions extends Options {
   realm?: string
 }
 
-export async function publish(path: string, options: PublishOptions): Promise<void> {
-  const home = homeFolder(options.home)
-  const client = await hubOf(home, options)
+export async function publish(hub: HubClient, path: string, options: PublishOptions): Promise<void> {
   const { scope, realm, sign, json } = options
   const files = await readPackage(path, scope)
   // Whoever reviews the files does not see these.
   const unseen = files.flatMap(file => unseenNotes(file.path, Buffer.from(file.content_base64, 'base64')))
   const paint = createPaint(process.stderr)
   tell(unseen.map(note => line`${paint.yellow('note')}  ${note}`))
-  const signature = sign === false ? null : signed(home, files)
-  const realm_id = realm === undefined ? null : await realmIdOf(client, realm)
-  const published = await client.call(
+  const signature = sign === false ? null : signed(homeFolder(options.home), files)
+  const realm_id = realm === undefined ? null : await realmIdOf(hub, realm)
+  const published = await hub.call(
     PublishTeam,
     { files, ...(scope !== undefined && { scope }), ...(signature && { signature }) },
     { timeout: 120_000 },
   )
-  if (realm_id) await client.call(AddTeam, { realm_id, team: published.name })
+  if (realm_id) await hub.call(AddTeam, { realm_id, team: published.name })
   if (json) return void printJsonLine({ ...published, notes: unseen })
   print(line`${published.name}@${published.version}  ${published.sha256}`)
   if (signature) tell(line`signed with ${signature.key}`)
@@ -64,25 +61,24 @@ export interface DispatchOptions extends Options, InputOptions {
 }
 
 /** With `wait`, returns the exit code of the run. */
-export async function dispatch(team: string, options: DispatchOptions): Promise<number> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm_id = await realmIdOf(client, options.realm)
+export async function dispatch(hub: HubClient, team: string, options: DispatchOptions): Promise<number> {
+  const realm_id = await realmIdOf(hub, options.realm)
   const { name, workspace, json = false } = options
   const order = {
     realm_id,
     team,
-    inputs: await givenInputs(client, team, options),
+    inputs: await givenInputs(hub, team, options),
     ...(name !== undefined && { run_name: name }),
     ...(workspace !== undefined && { workspace }),
   }
-  const job = await client.call(DispatchRun, order).catch(error => {
+  const job = await hub.call(DispatchRun, order).catch(error => {
     throw withCommand(error, options.realm ?? realm_id, team)
   })
   const told = line`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}`
   if (options.wait) {
     tell(told)
-    const { home, hub } = options
-    const place = await placeOf({ ...(home !== undefined && { home }), hub: hub ?? true })
+    const { home, hub: url = true } = options
+    const place = await placeOf({ ...(home !== undefined && { home }), hub: url })
     const runner = (await place.served())!
     return watch(runner, job.run_id, { place, json, untilEnd: true, unasked: 'cancel' })
   }
@@ -101,8 +97,8 @@ function withCommand(error: unknown, realm: string, team: string): unknown {
 }
 
 /** The inputs of `-i`. They are text until the team's declaration says what type they have. */
-async function givenInputs(client: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
+async function givenInputs(hub: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
   if (!options.input) return readInputs([], options)
-  const { files } = await client.call(DownloadTeam, { team })
+  const { files } = await hub.call(DownloadTeam, { team })
   return readInputs(inputsOf(files), options)
 }

@@ -11,93 +11,79 @@ import {
   RemoveTeam,
 } from '../../../wire/hub-admin-calls.ts'
 import { AddTeam, ListRealms } from '../../../wire/hub-calls.ts'
-import { homeFolder } from '../../home.ts'
-import { hubOf } from '../hub-client.ts'
-import { every, orgOf, realmIdOf, realmOf } from './names.ts'
-import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
+import type { HubClient } from '../../link/link.ts'
+import { doing, type Entry, inOrg, named, option } from './entry.ts'
+import { changing, listing } from './forms.ts'
+import { every, ofOrg, orgOf, realmIdOf, realmOf } from './names.ts'
+import { type Facts, record, relative } from './output.ts'
 
-interface InOrg {
-  org?: string
-}
+export const ENTRIES: readonly Entry[] = [
+  listing('list', 'list your realms', '--org acme', {
+    options: [option('--org <org>', 'only those of this org')],
+    call: ListRealms,
+    where: ofOrg,
+    rows: 'realms',
+    row: ({ slug, name, my_role, id }, paint) => [paint.bold(slug), name, `you: ${my_role}`, paint.dim(id)],
+  }),
+  doing('show <realm>', 'show a realm with its members, teams, daemons and dispatch key', 'prod', {
+    run: async (hub, options, wanted) => {
+      const realm = await realmOf(hub, wanted)
+      const of = { realm_id: realm.id }
+      const [members, teams, daemons, keys] = await Promise.all([
+        every(hub, ListRealmMembers, 'members', of),
+        every(hub, ListRealmTeams, 'teams', of),
+        every(hub, ListDaemons, 'daemons', of),
+        hub.call(GetKeys, { org_id: realm.org_id }),
+      ])
+      const all = { ...realm, members, teams, daemons, dispatch_keys: keys.dispatch_keys.map(({ kid }) => kid) }
+      const facts: Facts = [
+        ['name', realm.name],
+        ['id', realm.id],
+        ['org', `${realm.org_id}`],
+        ['your role', realm.my_role],
+        ['created', relative(realm.created_at)],
+        ['dispatch key', `${keys.kid}, since ${relative(keys.rotated_at)}`],
+      ]
+      record(options, all, realm.slug, facts, () => [
+        ['members', members.map(({ username, role }) => [username, role])],
+        ['teams', teams.map(({ team, added_at }) => [team, `added ${relative(added_at)}`])],
+        ['daemons', daemons.map(({ name, status, id }) => [name, status, id])],
+      ])
+    },
+  }),
+  changing('create <slug>', 'create a realm, of which you become an admin', 'prod --org acme --name Production', {
+    options: [inOrg, named],
+    find: async (hub, slug, { org, name = slug }) => ({ org_id: (await orgOf(hub, org)).id, slug, name }),
+    call: (hub, realm) => hub.call(CreateRealm, realm),
+    says: ({ slug }) => {
+      const token = commandLine('realm-token', slug)
+      return `created realm ${slug}; to enrol a daemon: ${token} | ${commandLine('enrol')}`
+    },
+  }),
+  changing('delete <realm>', 'delete a realm with its daemons and what the hub has of its runs', 'staging --yes', {
+    find: realmOf,
+    asks: ({ slug }) => `Delete realm ${slug} with its daemons and what the hub has of its runs?`,
+    call: (hub, { id }) => hub.call(DeleteRealm, { realm_id: id }).then(() => ({ id })),
+    says: ({ slug }) => `deleted realm ${slug}`,
+  }),
+  changing(
+    'add-team <realm> <team>',
+    'put a team on the list of what the daemons of a realm run',
+    'prod @acme/repo-report',
+    {
+      find: teamOfRealm,
+      call: (hub, { entry }) => hub.call(AddTeam, entry).then(() => entry),
+      says: ({ realm, entry: { team } }) =>
+        `the daemons of ${realm} run ${team} now: ${commandLine('dispatch', team, '--realm', realm)}`,
+    },
+  ),
+  changing('remove-team <realm> <team>', 'take a team off that list', 'prod @acme/repo-report', {
+    find: teamOfRealm,
+    call: (hub, { entry }) => hub.call(RemoveTeam, entry).then(() => entry),
+    says: ({ realm, entry }) => `the daemons of ${realm} do not run ${entry.team} any more`,
+  }),
+]
 
-export async function listRealms(options: PageOptions & InOrg): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const org = options.org === undefined ? {} : { org_id: (await orgOf(client, options.org)).id }
-  const found = await client.call(ListRealms, { ...pageOf(options), ...org })
-  list(options, found, found.realms, ({ slug, name, my_role, id }, paint) => [
-    paint.bold(slug),
-    name,
-    `you: ${my_role}`,
-    paint.dim(id),
-  ])
-}
-
-/** A realm with its members, its teams, its daemons and the keys with which they verify dispatch tokens. */
-export async function showRealm(wanted: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm = await realmOf(client, wanted)
-  const of = { realm_id: realm.id }
-  const [members, teams, daemons, keys] = await Promise.all([
-    every(async page => {
-      const { members, total } = await client.call(ListRealmMembers, { ...of, ...page })
-      return { items: members, total }
-    }),
-    every(async page => {
-      const { teams, total } = await client.call(ListRealmTeams, { ...of, ...page })
-      return { items: teams, total }
-    }),
-    every(async page => {
-      const { daemons, total } = await client.call(ListDaemons, { ...of, ...page })
-      return { items: daemons, total }
-    }),
-    client.call(GetKeys, { org_id: realm.org_id }),
-  ])
-  const dispatch_keys = keys.dispatch_keys.map(({ kid }) => kid)
-  record(options, { ...realm, members, teams, daemons, dispatch_keys }, () => ({
-    title: realm.slug,
-    facts: [
-      ['name', realm.name],
-      ['id', realm.id],
-      ['org', `${realm.org_id}`],
-      ['your role', realm.my_role],
-      ['created', relative(realm.created_at)],
-      ['dispatch key', `${keys.kid}, since ${relative(keys.rotated_at)}`],
-    ],
-    sections: [
-      ['members', members.map(({ username, role }) => [username, role])],
-      ['teams', teams.map(({ team, added_at }) => [team, `added ${relative(added_at)}`])],
-      ['daemons', daemons.map(({ name, status, id }) => [name, status, id])],
-    ],
-  }))
-}
-
-export async function createRealm(slug: string, options: Options & InOrg & { name?: string }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const { id: org_id } = await orgOf(client, options.org)
-  const realm = await client.call(CreateRealm, { org_id, slug, name: options.name ?? slug })
-  const token = commandLine('realm-token', slug)
-  done(options, realm, `created realm ${slug}; to enrol a daemon: ${token} | ${commandLine('enrol')}`)
-}
-
-export async function deleteRealm(wanted: string, options: Options & { yes?: boolean }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm = await realmOf(client, wanted)
-  await confirmed(`Delete realm ${realm.slug} with its daemons and what the hub has of its runs?`, options)
-  await client.call(DeleteRealm, { realm_id: realm.id })
-  done(options, { id: realm.id }, `deleted realm ${realm.slug}`)
-}
-
-export async function addTeam(wanted: string, team: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm_id = await realmIdOf(client, wanted)
-  await client.call(AddTeam, { realm_id, team })
-  const next = commandLine('dispatch', team, '--realm', wanted)
-  done(options, { realm_id, team }, `the daemons of ${wanted} run ${team} now: ${next}`)
-}
-
-export async function removeTeam(wanted: string, team: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm_id = await realmIdOf(client, wanted)
-  await client.call(RemoveTeam, { realm_id, team })
-  done(options, { realm_id, team }, `the daemons of ${wanted} do not run ${team} any more`)
+async function teamOfRealm(hub: HubClient, realm: string, _: unknown, team: string) {
+  return { realm, entry: { realm_id: await realmIdOf(hub, realm), team } }
 }

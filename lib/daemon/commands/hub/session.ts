@@ -8,7 +8,7 @@ import { print, printJsonLine, tell } from '../../../terminal.ts'
 import { CreateSession, DeleteSession, GenerateToken } from '../../../wire/hub-calls.ts'
 import { homeFolder } from '../../home.ts'
 import { HubClient } from '../../link/link.ts'
-import { forgetSession, type HubOptions, hubOf, keepSession, readSession } from '../hub-client.ts'
+import { forgetSession, type HubOptions, keepSession, readSession } from '../hub-client.ts'
 import { typedSecret } from '../typed-secret.ts'
 import { realmIdOf } from './names.ts'
 import type { Options } from './output.ts'
@@ -42,16 +42,19 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
 }
 
 /** Prints a new realm token, with which a daemon enrols (CADRE_REALM_TOKEN). The hub never shows it again. */
-export async function realmToken(realm: string | undefined, options: Options & { name?: string }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const minted = await client.call(GenerateToken, {
+export async function realmToken(
+  hub: HubClient,
+  realm: string | undefined,
+  options: Options & { name?: string },
+): Promise<void> {
+  const minted = await hub.call(GenerateToken, {
     type: 'realm',
     name: options.name ?? `daemon on ${hostname()}`,
-    realm_ids: [await realmIdOf(client, realm)],
+    realm_ids: [await realmIdOf(hub, realm)],
   })
   if (options.json) printJsonLine(minted)
   else print(line`${minted.token}`)
   if (process.stdout.isTTY) {
-    tell(line`to enrol a daemon with it: ${commandLine('enrol', '--hub', client.url)}`)
+    tell(line`to enrol a daemon with it: ${commandLine('enrol', '--hub', hub.url)}`)
   }
 }

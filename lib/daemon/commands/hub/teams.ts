@@ -4,66 +4,64 @@ import { commandLine } from '../../../called-as.ts'
 import { isObject } from '../../../json.ts'
 import { sizeText } from '../../../size.ts'
 import { GetPackage, ListPackages, ListVersions, YankPackage } from '../../../wire/hub-admin-calls.ts'
-import { homeFolder } from '../../home.ts'
-import { hubOf } from '../hub-client.ts'
-import { confirmed, done, list, type Options, type PageOptions, pageOf, record, relative } from './output.ts'
+import { type Entry, option } from './entry.ts'
+import { changing, listing, showing } from './forms.ts'
+import { relative } from './output.ts'
 
-interface Filter {
-  scope?: string
-  search?: string
-}
-
-/** Each team with its newest version. */
-export async function listTeams(options: PageOptions & Filter): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const { scope, search } = options
-  const found = await client.call(ListPackages, {
-    ...pageOf(options),
-    ...(scope !== undefined && { scope: scope.replace(/^@/, '') }),
-    ...(search !== undefined && { query: search }),
-  })
-  list(options, found, found.teams, ({ name, version, description, published_at }, paint) => [
-    paint.bold(name),
-    version,
-    description,
-    paint.dim(relative(published_at)),
-  ])
-}
-
-/** The versions that are not yanked, newest first. */
-export async function listVersions(team: string, options: PageOptions): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const found = await client.call(ListVersions, { team, ...pageOf(options) })
-  list(options, found, found.versions, ({ version, bytes, signature, published_at, sha256 }, paint) => [
-    paint.bold(version),
-    relative(published_at),
-    sizeText(bytes),
-    signature ? `signed with ${signature.key}` : 'not signed',
-    paint.dim(sha256.slice(0, 12)),
-  ])
-}
-
-/** `team` is a name, or a name with a version or a range of versions. */
-export async function showTeam(team: string, options: Options): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const found = await client.call(GetPackage, { team })
-  const { name, version, description, published_at, yanked_at, bytes, sha256, signature } = found
-  record(options, found, () => ({
-    title: `${name}@${version}`,
-    facts: [
+export const ENTRIES: readonly Entry[] = [
+  listing('list', 'list teams, each with its newest version', '--scope acme --search report', {
+    options: [
+      option('--scope <scope>', 'only those of this scope'),
+      option('--search <text>', 'part of the name or the description'),
+    ],
+    call: ListPackages,
+    where: async (_, { scope, search }) => ({
+      ...(scope !== undefined && { scope: scope.replace(/^@/, '') }),
+      ...(search !== undefined && { query: search }),
+    }),
+    rows: 'teams',
+    row: ({ name, version, description, published_at }, paint) => [
+      paint.bold(name),
+      version,
+      description,
+      paint.dim(relative(published_at)),
+    ],
+  }),
+  listing('versions <team>', 'list the versions of a team, newest first', '@acme/repo-report', {
+    call: ListVersions,
+    where: async (_hub, _options, team) => ({ team }),
+    rows: 'versions',
+    row: ({ version, bytes, signature, published_at, sha256 }, paint) => [
+      paint.bold(version),
+      relative(published_at),
+      sizeText(bytes),
+      signature ? `signed with ${signature.key}` : 'not signed',
+      paint.dim(sha256.slice(0, 12)),
+    ],
+  }),
+  showing('show <team>', 'show a version: inputs, signature, what it uses', '@acme/repo-report@^1.2', {
+    find: (hub, team) => hub.call(GetPackage, { team }),
+    title: ({ name, version }) => `${name}@${version}`,
+    facts: ({ description, published_at, yanked_at, bytes, sha256, signature }) => [
       ['about', description],
       ['published', relative(published_at)],
-      ...(yanked_at === null ? [] : [['yanked', relative(yanked_at)] as const]),
+      ['yanked', yanked_at === null ? '' : relative(yanked_at)],
       ['size', sizeText(bytes)],
       ['sha256', sha256],
       ['signed', signature ? `with ${signature.key}` : 'no'],
     ],
-    sections: [
-      ['inputs', found.inputs.map(inputRow)],
-      ['uses', found.dependencies.map(each => [each])],
+    sections: ({ inputs, dependencies }) => [
+      ['inputs', inputs.map(inputRow)],
+      ['uses', dependencies.map(each => [each])],
     ],
-  }))
-}
+  }),
+  changing('yank <team>', 'hide a version; what is pinned to it still works', '@acme/repo-report@1.2.0 --yes', {
+    find: async (_, team) => team,
+    asks: team => `Hide ${team}? New runs do not find it then, and its version cannot be published again.`,
+    call: (hub, team) => hub.call(YankPackage, { team }),
+    says: (_, { name, version }) => `hid ${name}@${version}; what is left: ${commandLine('teams', 'versions', name)}`,
+  }),
+]
 
 function inputRow(input: unknown): string[] {
   if (!isObject(input)) return []
@@ -73,13 +71,4 @@ function inputRow(input: unknown): string[] {
     `${type}${required === true ? ', required' : ''}`,
     typeof description === 'string' ? description : '',
   ]
-}
-
-/** Hides a version. Runs and teams that are pinned to it still work. */
-export async function yankTeam(team: string, options: Options & { yes?: boolean }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  await confirmed(`Hide ${team}? New runs do not find it then, and its version cannot be published again.`, options)
-  const gone = await client.call(YankPackage, { team })
-  const name = gone.name
-  done(options, gone, `hid ${name}@${gone.version}; what is left: ${commandLine('teams', 'versions', name)}`)
 }

@@ -4,33 +4,69 @@ import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import { line } from '../../../printable.ts'
 import { listed } from '../../../spelling.ts'
-import { print, printJson, tell } from '../../../terminal.ts'
 import { ENTITIES, type Entity, type Grant, LEVELS, type Level, type Permissions } from '../../../wire/grants.ts'
 import { ListTokens, RevokeToken, RotateToken } from '../../../wire/hub-admin-calls.ts'
 import { GenerateToken } from '../../../wire/hub-calls.ts'
 import type { Token } from '../../../wire/hub-records.ts'
-import { homeFolder } from '../../home.ts'
 import type { HubClient } from '../../link/link.ts'
-import { hubOf } from '../hub-client.ts'
-import { orgOf, realmIdOf } from './names.ts'
-import { confirmed, done, list, type Options, type PageOptions, pageOf, relative } from './output.ts'
+import { collect, days } from '../options.ts'
+import { doing, type Entry, option, yes } from './entry.ts'
+import { changing, listing } from './forms.ts'
+import { ofRealm, orgOf, realmIdOf } from './names.ts'
+import { confirmed, relative, secret } from './output.ts'
 
-/** These belong to no org and no realm, so a grant of them needs no place. */
-const PLACELESS: readonly Entity[] = ['users', 'tokens', 'scopes', 'teams']
-
-/** Your own tokens, or all tokens that reach a realm. */
-export async function listTokens(options: PageOptions & { realm?: string }): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const realm = options.realm === undefined ? {} : { realm_id: await realmIdOf(client, options.realm) }
-  const found = await client.call(ListTokens, { ...pageOf(options), ...realm })
-  list(options, found, found.tokens, (token, paint) => [
-    line`${token.id}  ${paint.bold(token.name)}`,
-    token.kind === 'session' ? 'session' : `${token.type} token`,
-    stateOf(token),
-    grantText(token),
-    paint.dim(token.last_used_at === null ? 'never used' : `used ${relative(token.last_used_at)}`),
-  ])
-}
+export const ENTRIES: readonly Entry[] = [
+  listing('list', 'list your tokens, or those that reach a realm', '--realm prod', {
+    options: [option('--realm <realm>', 'all tokens that reach this realm')],
+    call: ListTokens,
+    where: ofRealm,
+    rows: 'tokens',
+    row: (token, paint) => [
+      line`${token.id}  ${paint.bold(token.name)}`,
+      token.kind === 'session' ? 'session' : `${token.type} token`,
+      stateOf(token),
+      grantText(token),
+      paint.dim(token.last_used_at === null ? 'never used' : `used ${relative(token.last_used_at)}`),
+    ],
+  }),
+  doing(
+    'create <name>',
+    'print a new token; without --allow it may do what you may',
+    'dashboard --allow runs:read,daemons:read --realm prod --days 90',
+    {
+      options: [
+        option('--allow <what:level>', 'such as runs:read or dispatch:write; repeat it, or use commas').argParser(
+          collect,
+        ),
+        option('--realm <realm>', 'where; repeat it, or `all`').argParser(collect),
+        option('--org <org>', 'where, with all realms of the org; repeat it, or `all`').argParser(collect),
+        option('--days <number>', 'how long it is valid; without it, until it is revoked').argParser(days),
+      ],
+      run: async (hub, options, name: string) => {
+        const permissions = await permissionsOf(hub, options)
+        const limits = { expires_in_days: options.days, ...(permissions && { permissions }) }
+        const made = await hub.call(GenerateToken, { type: 'user', name, ...limits })
+        const end = made.expires_at === null ? 'it does not end' : `it ends ${relative(made.expires_at)}`
+        secret(options, made, `token ${made.id}, ${name}; ${end}`)
+      },
+    },
+  ),
+  doing('rotate <id>', 'give a token a new secret, and print it', '7 --yes', {
+    options: [yes],
+    run: async (hub, options, wanted: string) => {
+      const id = idIn(wanted)
+      await confirmed(`Give token ${id} a new secret? The present one is refused from now on.`, options)
+      const token = await hub.call(RotateToken, { id })
+      secret(options, token, `the new secret of token ${id}, ${token.name}`)
+    },
+  }),
+  changing('revoke <id>', 'revoke a token, which is refused from then on', '7 --yes', {
+    find: async (_, wanted) => idIn(wanted),
+    asks: id => `Revoke token ${id}? What uses it is refused from now on.`,
+    call: (hub, id) => hub.call(RevokeToken, { id }),
+    says: (id, { name }) => `revoked token ${id}, ${name}`,
+  }),
+]
 
 function stateOf({ revoked_at, expires_at }: Token): string {
   if (revoked_at !== null) return `revoked ${relative(revoked_at)}`
@@ -59,34 +95,20 @@ function placesText({ domains: { orgs = [], realms = [] } }: Grant): string {
   return parts.length > 0 ? ` in ${parts.join(' and ')}` : ''
 }
 
-interface CreateOptions extends Options {
+/** These belong to no org and no realm, so a grant of them needs no place. */
+const PLACELESS: readonly Entity[] = ['users', 'tokens', 'scopes', 'teams']
+
+interface Asked {
   /** `runs:read`. */
   allow?: string[]
   realm?: string[]
   org?: string[]
-  days?: number
 }
 
-/** Prints the secret, which the hub never shows again. Without `allow` the token may do what its maker may. */
-export async function createToken(name: string, options: CreateOptions): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const permissions = await permissionsOf(client, options)
-  const { days } = options
-  const minted = await client.call(GenerateToken, {
-    type: 'user',
-    name,
-    ...(permissions && { permissions }),
-    ...(days !== undefined && { expires_in_days: days }),
-  })
-  if (options.json) return printJson(minted)
-  print(line`${minted.token}`)
-  const end = minted.expires_at === null ? 'it does not end' : `it ends ${relative(minted.expires_at)}`
-  tell(line`this is shown once: token ${minted.id}, ${name}; ${end}`)
-}
-
+/** What the token may do and where. Null without `allow`: then it may do what its maker may. */
 async function permissionsOf(
-  client: HubClient,
-  { allow = [], realm = [], org = [] }: CreateOptions,
+  hub: HubClient,
+  { allow = [], realm = [], org = [] }: Asked,
 ): Promise<Static<typeof Permissions> | null> {
   const wrong = (message: string) => new CadreError('invalid_request', message)
   if (allow.length === 0) {
@@ -109,28 +131,9 @@ async function permissionsOf(
   }
   const orgs = org.includes('all')
     ? ('*' as const)
-    : await Promise.all(org.map(async each => (await orgOf(client, each)).id))
-  const realms = realm.includes('all') ? ('*' as const) : await Promise.all(realm.map(each => realmIdOf(client, each)))
+    : await Promise.all(org.map(async each => (await orgOf(hub, each)).id))
+  const realms = realm.includes('all') ? ('*' as const) : await Promise.all(realm.map(each => realmIdOf(hub, each)))
   return { access, domains: { ...(org.length > 0 && { orgs }), ...(realm.length > 0 && { realms }) } }
-}
-
-export async function revokeToken(wanted: string, options: Options & { yes?: boolean }): Promise<void> {
-  const id = idIn(wanted)
-  const client = await hubOf(homeFolder(options.home), options)
-  await confirmed(`Revoke token ${id}? What uses it is refused from now on.`, options)
-  const token = await client.call(RevokeToken, { id })
-  done(options, token, `revoked token ${id}, ${token.name}`)
-}
-
-/** Prints the new secret. The old one is refused from then on. */
-export async function rotateToken(wanted: string, options: Options & { yes?: boolean }): Promise<void> {
-  const id = idIn(wanted)
-  const client = await hubOf(homeFolder(options.home), options)
-  await confirmed(`Give token ${id} a new secret? The present one is refused from now on.`, options)
-  const token = await client.call(RotateToken, { id })
-  if (options.json) return printJson(token)
-  print(line`${token.token}`)
-  tell(line`this is shown once: the new secret of token ${id}, ${token.name}`)
 }
 
 function idIn(text: string): number {

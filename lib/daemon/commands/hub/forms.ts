@@ -1,0 +1,82 @@
+// The forms of most commands about a hub: a list, one record, and a change. The tables say only what differs.
+
+import type { Option } from 'commander'
+import type { Static, TSchema } from 'typebox'
+import type { Paint, Shown } from '../../../printable.ts'
+import type { Call } from '../../../wire/call.ts'
+import type { HubClient } from '../../link/link.ts'
+import { doing, type Entry, page, type Words, yes } from './entry.ts'
+import type { Row, Where } from './names.ts'
+import { confirmed, done, type Facts, list, type PageOptions, pageOf, record, type Section } from './output.ts'
+
+/** The options of commands that have one of these forms. */
+interface Given extends PageOptions {
+  org?: string
+  realm?: string
+  scope?: string
+  name?: string
+  role?: string
+  search?: string
+  yes?: boolean
+}
+
+/** `wanted` is the first argument; most commands have no other. */
+type Find<Found> = (hub: HubClient, wanted: string, options: Given, ...more: string[]) => Promise<Found>
+
+/** A command that prints a page of a list: a row for each of the `rows` of the reply. */
+export function listing<Body extends TSchema, Data extends TSchema, K extends keyof Static<Data>>(
+  ...[usage, does, example, { call, where, rows, row, options = [] }]: Words<{
+    options?: readonly Option[]
+    call: Call<Body, Data>
+    where?(hub: HubClient, options: Given, wanted: string): Promise<Where<Body>>
+    rows: K
+    row(item: Row<Data, K>, paint: Paint): Shown[]
+  }>
+): Entry {
+  return doing(usage, does, example, {
+    options: [...options, ...page],
+    run: async (hub, given, wanted: string) => {
+      const filter = await where?.(hub, given, wanted)
+      const found = await hub.call(call, { ...filter, ...pageOf(given) } as Static<Body>)
+      list(given, found as { total: number }, found[rows] as Row<Data, K>[], row)
+    },
+  })
+}
+
+/** A command that prints one record. */
+export function showing<Found>(
+  ...[usage, does, example, { find, title, facts, sections }]: Words<{
+    find: Find<Found>
+    title(found: Found): string
+    facts(found: Found): Facts
+    sections(found: Found, paint: Paint): Section[]
+  }>
+): Entry {
+  return doing(usage, does, example, {
+    run: async (hub, given, wanted: string) => {
+      const found = await find(hub, wanted, given)
+      record(given, found, title(found), facts(found), paint => sections(found, paint))
+    },
+  })
+}
+
+/** A command that changes something: it asks before something is lost, and says what it did. */
+export function changing<Found, Reply>(
+  ...[usage, does, example, { options = [], find, asks, call, says }]: Words<{
+    options?: readonly Option[]
+    find: Find<Found>
+    asks?(found: Found): string
+    call(hub: HubClient, found: Found): Promise<Reply>
+    says(found: Found, reply: Reply): string | readonly string[]
+  }>
+): Entry {
+  return doing(usage, does, example, {
+    options: asks ? [...options, yes] : options,
+    run: async (hub, given, wanted: string, ...more) => {
+      const found = await find(hub, wanted, given, ...more)
+      if (asks) await confirmed(asks(found), given)
+      const reply = await call(hub, found)
+      done(given, reply, ...[says(found, reply)].flat())
+    },
+  })
+}
