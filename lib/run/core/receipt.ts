@@ -7,7 +7,8 @@
 //           │      ├─→ sent         the rest is sent; what is refused then, or a person clears, is `partial` as before
 //           │      └─→ unknown      this home was copied, and the other one may have sent the rest
 //           └───→ unknown           the reply was lost: it is in doubt, and is not sent again
-//                  ├─→ done         the other system shows the write
+//                  ├─→ done         the other system shows the write, or a person says that it is there, which is asked
+//                  │                for again (`unknown`) when a person repeats the phase
 //                  ├─→ none         the other system, which sees every write at once, does not show it; or a person
 //                  └─→ presumed     the settling time is over, and the other system still does not show it
 //                       ├─→ done    the other system shows it after all
@@ -36,6 +37,8 @@ export type ReceiptEvent =
   | 'doubt'
   /** A person has looked, and wants it sent again. */
   | 'clear'
+  /** The phase of what only a person knows to be there is repeated. */
+  | 'repeat'
 
 const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
   send: ['presumed', 'partial'],
@@ -47,6 +50,7 @@ const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
   presume: ['unknown'],
   doubt: ['sent', 'partial', 'unknown', 'presumed'],
   clear: ['sent', 'unknown', 'presumed'],
+  repeat: ['done'],
 }
 
 /** By event: the states in which it may happen, as an SQL list for the WHERE of a statement. */

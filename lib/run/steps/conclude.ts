@@ -4,7 +4,7 @@ import type { GatePhase } from '../../team/team.ts'
 import { type LiveRun, retryDelay } from '../core/core.ts'
 import type { Outcome } from './effects.ts'
 import { failureOf } from './fault.ts'
-import { ask } from './question.ts'
+import { ask, unsentAfter } from './question.ts'
 import { scopeOf } from './scope.ts'
 import { endPhase, failPhase } from './settle.ts'
 import { postpone } from './transition.ts'
@@ -28,7 +28,9 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
   if (outcome.kind === 'unknown') {
     if (calledOff) return endPhase(work, live, position, 'failed', { error })
     const { entries, sent } = outcome
-    const prompt = [error.message, sent].filter(Boolean).join('\n')
+    const rest = unsentAfter(phase, entries).join(', ')
+    const next = rest && `not sent yet: ${rest}, with which complete and retry go on`
+    const prompt = [error.message, sent, next].filter(Boolean).join('\n')
     return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt, error })
   }
   const { failures } = live.phases[position]!

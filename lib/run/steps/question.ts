@@ -1,6 +1,7 @@
 // Asks a person about a phase. There is one review for each phase and attempt, and its answer decides how the phase
 // continues (review.ts).
 
+import type { Phase } from '../../team/team.ts'
 import type { LiveRun, ReviewRow, RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
 import { enter } from './transition.ts'
@@ -29,6 +30,14 @@ export function ask(work: Work, live: LiveRun, position: number, { change, ...as
   if (question.error) work.store.phases.keepResult(live.id, position, question.error, change ?? {})
   openReview(work, live, position, question)
   tellEscalation(work, live, position)
+}
+
+/** The entries of a phase after those that its attempt came to. They were not sent. */
+export function unsentAfter(phase: Phase, entries: readonly string[]): string[] {
+  if (phase.type !== 'standard') return []
+  const names = [...phase.sources, ...phase.targets].map(({ name }) => name)
+  const last = names.findLastIndex(name => entries.includes(name))
+  return last < 0 ? [] : names.slice(last + 1)
 }
 
 /** Raises `on_escalate` once for a review: in its run, and in each run above. */

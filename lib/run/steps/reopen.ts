@@ -34,5 +34,6 @@ export function openWhole({ notes, store }: Work, runId: string): void {
   store.attempts.keepWhole(runId)
   const phases = store.phases.openWhole(runId)
   store.items.deleteWhole(runId)
+  store.receipts.doubtVouchedWhole(runId)
   notes.changedRows(store.runs.requeueWhole(runId), phases)
 }

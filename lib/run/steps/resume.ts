@@ -122,6 +122,7 @@ function openPhase(work: Work, row: RunRow, phase: Phase): void {
   work.store.attempts.keepOpened(row.id, phase.index)
   work.store.phases.open(row.id, phase.index)
   work.store.items.delete(row.id, phase.index)
+  work.store.receipts.doubtVouched(row.id, phase.index)
   work.notes.changedRows([], [{ run_id: row.id, position: phase.index }])
   const below = phase.type === 'team' && work.store.runs.child(row.id, phase.index, 0)
   if (below) openWhole(work, below.id)

@@ -1,12 +1,13 @@
 // The answer to a review, which decides how its phase continues. It comes from a person, or from the time-out of a
 // gate.
 
+import type { AgentResult } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { CHOICES, type Choice } from '../../wire/choices.ts'
 import { JsonText, type LiveRun, parse, type ReviewRow } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
-import { noteReview, openReview } from './question.ts'
+import { noteReview, openReview, unsentAfter } from './question.ts'
 import { consider, endPhase } from './settle.ts'
 import { follow } from './step.ts'
 import { postpone } from './transition.ts'
@@ -65,8 +66,13 @@ function apply(work: Work, live: LiveRun, review: ReviewRow, { decision, by, com
   const said = (verb: string) => `${verb} by ${by}${comment ? `: ${comment}` : ''}`
   switch (decision) {
     case 'approve':
-    case 'complete':
-      return endPhase(work, live, position, 'completed', { text: `${decision} by ${by}`, data, files: [] })
+    case 'complete': {
+      const entries: string[] = JSON.parse(review.entries)
+      const result = { text: `${decision} by ${by}`, data }
+      for (const entry of entries) vouch(work, live, position, entry, result)
+      if (unsentAfter(live.phase(position), entries).length > 0) return repeat(work, live, position)
+      return endPhase(work, live, position, 'completed', { ...result, files: [] })
+    }
     case 'reject': {
       const error = { code: 'rejected', message: said('rejected') }
       return endPhase(work, live, position, 'failed', { reason: 'rejected', error })
@@ -102,8 +108,26 @@ function kept({ store }: Work, live: LiveRun, position: number): PhaseChange {
 function retry(work: Work, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
     work.store.receipts.clear({ runId: live.id, position, entry })
-    work.notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
+    noteReceipt(work, live, position, entry)
   }
+  repeat(work, live, position)
+}
+
+/** A person has seen that an entry in doubt is there. */
+function vouch(work: Work, live: LiveRun, position: number, entry: string, result: AgentResult): void {
+  const { looks, receipts } = work.store
+  const place = { runId: live.id, position, entry }
+  receipts.vouch(place, result, work.world.now())
+  // What was sent once only exists once. Otherwise what was sent before may still arrive.
+  if (receipts.get(place)?.presumed_at === null) looks.drop(place)
+  noteReceipt(work, live, position, entry)
+}
+
+function noteReceipt({ notes }: Work, live: LiveRun, position: number, entry: string): void {
+  notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
+}
+
+function repeat(work: Work, live: LiveRun, position: number): void {
   postpone(work, live, position, work.world.now(), 0, null)
   // The phase never started because its `when` could not be evaluated, so `when` is evaluated again.
   if (live.phases[position]!.attempt === 0) consider(work, live, position)

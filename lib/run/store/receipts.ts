@@ -3,6 +3,7 @@
 import type { Database } from 'bun:sqlite'
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { json, RECEIPT_FENCE, type ReceiptRow } from '../core/core.ts'
+import { WHOLE } from './runs.ts'
 
 /** Which receipt: that of an entry of a phase. */
 export interface ReceiptPlace {
@@ -11,11 +12,20 @@ export interface ReceiptPlace {
   entry: string
 }
 
+/** What another system could not be asked about, and why. */
+export type Unasked = ReceiptPlace & { reason: string }
+
 /** A moment of a boot: see core/lived.ts. */
 interface Instant {
   boot: string
   at: number
 }
+
+/** Receipts that are `done` by the word of a person. */
+const VOUCHED = "json_extract(result, '$.vouched')"
+
+const DOUBT_VOUCHED = `UPDATE receipts SET state = 'unknown', result = NULL
+  WHERE state IN (${RECEIPT_FENCE.repeat}) AND ${VOUCHED}`
 
 const PLACE = 'run_id = ?1 AND position = ?2 AND entry = ?3'
 
@@ -86,6 +96,32 @@ export class Receipts {
          WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.confirm})`,
       )
       .run(runId, position, entry, json(done.result), done.id, done.url, done.at, done.copies)
+  }
+
+  /** A person says that the write is there. What is known of a part of it stays. */
+  vouch({ runId, position, entry }: ReceiptPlace, result: AgentResult, at: number): void {
+    this.#db
+      .query(
+        `UPDATE receipts SET state = 'done', result = coalesce(result, ?4), done_at = ?5
+         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.confirm})`,
+      )
+      .run(runId, position, entry, json({ ...result, vouched: true }), at)
+  }
+
+  /** The phase is repeated: what only a person knows to be there is asked for again, and so is its data. */
+  doubtVouched(runId: string, position: number): void {
+    this.#db.query(`${DOUBT_VOUCHED} AND run_id = ? AND position = ?`).run(runId, position)
+  }
+
+  /** The same for all phases of a sub-run and of what is below it. */
+  doubtVouchedWhole(runId: string): void {
+    this.#db.query(`${WHOLE} ${DOUBT_VOUCHED} AND run_id IN (SELECT id FROM whole)`).run(runId)
+  }
+
+  /** Whether only a person knows of something that a phase wrote. */
+  hasVouched(runId: string, position: number): boolean {
+    const some = this.#db.query(`SELECT 1 FROM receipts WHERE run_id = ? AND position = ? AND ${VOUCHED} LIMIT 1`)
+    return some.get(runId, position) !== null
   }
 
   /** Of what attempt `sentBy` sent, `result` was written, and the rest was not. */

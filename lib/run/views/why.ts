@@ -126,7 +126,10 @@ function unfilledIn(store: Store, run: RunRow, team: Team): string | null {
     const isRead = cause ? phases.includes(team.phases[cause.position]!.name) : outputs.length > 0
     const asked = () => store.reviews.of(run.id, position)
     return (
-      state === 'completed' && isRead && asked().some(each => each.attempt === attempt && each.decision === 'complete')
+      state === 'completed' &&
+      isRead &&
+      (asked().some(each => each.attempt === attempt && each.decision === 'complete') ||
+        store.receipts.hasVouched(run.id, position))
     )
   })
   return unfilled ? team.phases[unfilled.position]!.name : null
