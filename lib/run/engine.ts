@@ -41,7 +41,7 @@ import {
   stopRun,
   textOf,
 } from './steps/steps.ts'
-import type { Commit, Store } from './store/store.ts'
+import type { Commit, Store, Unasked } from './store/store.ts'
 import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, turnOfRun, waitOf } from './views/views.ts'
 
 export type { EngineOptions }
@@ -317,9 +317,12 @@ export class Engine {
     await this.#parts.looks.idle()
   }
 
-  /** Asks other systems about everything that a run and those below it wrote, and that is not certain. */
-  async askAgain(runId: string): Promise<void> {
-    await this.#parts.looks.ask(this.#row(runId))
+  /**
+   * Asks other systems about everything that a run and those below it wrote, and that is not certain. Returns what could
+   * not be asked.
+   */
+  askAgain(runId: string): Promise<Unasked[]> {
+    return this.#parts.looks.ask(this.#row(runId))
   }
 
   /** Resolves when nothing is being sent for the runs of a tree at or below a place; null when nothing is. */

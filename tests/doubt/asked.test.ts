@@ -90,6 +90,16 @@ test('why says that a write is not yet confirmed, and why --ask names both, with
   expect(server.tickets).toHaveLength(2)
 }, 60_000)
 
+test('why names the command that asks, and that says what could not be asked', async () => {
+  const server = lateServer()
+  const { path, home, say } = await begin(server.url, ', retry: { attempts: 2, backoff: 1ms }')
+  expect((await command(['run', path], { home })).code).toBe(0)
+  const { run_id } = JSON.parse(await say('show', 'last', '--json'))
+  expect(await say('why', 'last')).toContain(`why ${run_id} --ask`)
+  await server[Symbol.asyncDispose]()
+  expect(await say('why', 'last', '--ask')).toMatch(/Not asked: make\/one \([^)]*(refused|connect)/i)
+}, 60_000)
+
 test('a write that is presumed absent is found by why --ask, and a resume does not send it again', async () => {
   await using server = lateServer()
   const { path, home, say } = await begin(server.url, '')

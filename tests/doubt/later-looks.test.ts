@@ -20,14 +20,14 @@ async function begin(list = true) {
   const home = folder()
   const clock = drivenClock()
   const vendor = lateVendor(clock, { list })
-  const open = async () => {
-    const t = await testEngine({ home, lived: clock, settle: null, agents: { vendor: vendor.agent } })
+  const open = async (lived = clock) => {
+    const t = await testEngine({ home, lived, settle: null, agents: { vendor: vendor.agent } })
     engines.push(t)
     return t
   }
-  const again = async () => {
+  const again = async (lived = clock) => {
     await engines.pop()!.close()
-    return open()
+    return open(lived)
   }
   return { t: await open(), clock, vendor, again }
 }
@@ -134,6 +134,86 @@ test('a look that fails for now is repeated', async () => {
   await clock.advance(600_000)
   await t.engine.told()
   expect(writtenOf(t, run_id).copies).toEqual([{ id: 'T-1', url: 'http://tickets/T-1' }])
+})
+
+test('a look that failed for now and then succeeded is followed by the next one, and not before its time', async () => {
+  const { t, clock, vendor } = await begin()
+  vendor.fates = [{ reply: 'lost', lands: null }]
+  const { run_id } = await t.start(team([make()]))
+  await clock.until(t.engine.ended(run_id))
+  await t.engine.told()
+  await clock.advance(61_000)
+  vendor.faults = [new AgentError('HTTP 503', { retryable: true })]
+  await clock.advance(121_000)
+  const before = vendor.looks
+  await Promise.race([clock.advance(180_000), Bun.sleep(3_000)])
+  expect(vendor.looks - before).toBe(1)
+}, 30_000)
+
+test('after another boot what was sent again is looked for as before', async () => {
+  const { t, clock, vendor, again } = await begin()
+  vendor.fates = [{ reply: 'lost', lands: null }]
+  const { run_id } = await t.start(team([make()]))
+  await clock.until(t.engine.ended(run_id))
+  await t.engine.told()
+  const booted = drivenClock()
+  const next = await again(booted)
+  vendor.tickets.push({ ...vendor.tickets[0]!, id: 'T-1' })
+  await booted.advance(61_000)
+  await next.engine.told()
+  expect(writtenOf(next, run_id).copies).toEqual([{ id: 'T-1', url: 'http://tickets/T-1' }])
+})
+
+test('a person who asks confirms what no look could', async () => {
+  const { t, clock, vendor } = await begin()
+  vendor.fates = [{ reply: 'lost', lands: null }]
+  const { run_id } = await t.start(team([make()]))
+  await clock.until(t.engine.ended(run_id))
+  await t.engine.told()
+  vendor.faults = [1, 2].map(() => new AgentError('HTTP 401'))
+  await clock.advance(3_600_000)
+  await t.engine.told()
+  expect(vendor.faults).toHaveLength(1)
+  const [unasked] = await t.engine.askAgain(run_id)
+  expect(unasked).toMatchObject({ runId: run_id, entry: 'one', reason: 'HTTP 401' })
+  expect(saidOf(t, run_id)).toContain('not yet confirmed')
+  expect(await t.engine.askAgain(run_id)).toEqual([])
+  expect(saidOf(t, run_id)).not.toContain('confirmed')
+})
+
+test('a person who asks in vain spends none of the looks, and brings none forward', async () => {
+  const { t, clock, vendor } = await begin()
+  vendor.fates = [{ reply: 'lost', lands: null }]
+  const { run_id } = await t.start(team([make()]))
+  await clock.until(t.engine.ended(run_id))
+  await t.engine.told()
+  await clock.advance(30_000)
+  vendor.faults = [new AgentError('HTTP 401')]
+  await t.engine.askAgain(run_id)
+  await t.engine.askAgain(run_id)
+  expect(writtenOf(t, run_id).unconfirmed).toBe(true)
+  await clock.advance(31_000)
+  await t.engine.told()
+  expect(writtenOf(t, run_id)).toEqual(expect.not.objectContaining({ unconfirmed: true }))
+})
+
+test('what a process that was killed had sent can be asked for after a cancel', async () => {
+  const { t, clock, vendor, again } = await begin()
+  const { run_id } = await t.start(team([make()]))
+  await t.engine.ended(run_id)
+  // What a kill -9 between the request and its reply leaves.
+  t.db.run("UPDATE runs SET state = 'running', completed_at = NULL")
+  t.db.run("UPDATE phases SET state = 'running', completed_at = NULL, data = NULL")
+  t.db.run("UPDATE receipts SET state = 'sent', result = NULL, external_id = NULL, external_url = NULL")
+  vendor.tickets[0]!.hidden = 1
+  const next = await again()
+  while (vendor.looks === 0) await Bun.sleep(2)
+  await next.engine.cancel(run_id)
+  await next.engine.ended(run_id)
+  expect(writtenOf(next, run_id).state).toBe('unknown')
+  await clock.advance(100_000)
+  await next.engine.askAgain(run_id)
+  expect(writtenOf(next, run_id)).toMatchObject({ state: 'done', id: 'T-1' })
 })
 
 test('the message of the end says what exists twice by then', async () => {

@@ -40,6 +40,8 @@ export async function whyAtHub(client: HubClient, runId: string): Promise<Why> {
     root_state: entries[0]?.state ?? run.state,
     chain,
     written: null,
+    unasked: [],
+    mayAsk: false,
     review: run.state === 'awaiting_input' ? await reviewOf(client, chain.at(-1)!.run_id) : null,
     holder: null,
     unfilled: null,

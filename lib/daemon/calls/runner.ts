@@ -8,7 +8,7 @@ import type { Decision } from '../../run/engine.ts'
 import type { RunId } from '../../run-id.ts'
 import type { AskedReview, ResumeRun, Which } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
-import type { RunEvent } from '../../wire/run-records.ts'
+import type { RunEvent, Why } from '../../wire/run-records.ts'
 import { holderOf } from '../lock.ts'
 import type { RunRequest } from '../start-run.ts'
 import { type Client, withHome } from './client.ts'
@@ -61,7 +61,7 @@ export interface Runner extends Follower {
   prepare(which: Which): Promise<Prepared>
   resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
   /** Asks other systems about everything that a run wrote, and that is in doubt or not yet confirmed. */
-  askAgain(runId: string): Promise<unknown>
+  askAgain(runId: string): Promise<Why>
   /** Deletes an ended run and all below it, with their files. */
   remove(runId: string): Promise<{ run_id: string }>
 }

@@ -6,6 +6,7 @@ import { createPaint, line, nothing, type Printable } from '../../printable.ts'
 import { sizeText } from '../../size.ts'
 import { print, printJson, tell } from '../../terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
+import type { Why } from '../../wire/run-records.ts'
 import { doubtfulFirst, fateOf, nameOfWrite, waitText } from '../../wire/words.ts'
 import { openRunner, type Runner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
@@ -23,19 +24,23 @@ interface Options extends PlaceOptions {
 export async function why(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
   const place = await placeOf(where)
   const run_id = await place.runId(typed)
-  if (ask) {
-    if (place.hub) throw new CadreError('invalid_request', '--ask works on the machine of the run, not with --hub')
-    const asking = (runner: Runner) => runner.askAgain(run_id)
-    const { runner } = await openRunner(homeFolder(where.home), 'why', createLog({ level: 'warn' }), asking)
-    await runner.host?.close()
+  if (ask && place.hub) {
+    throw new CadreError('invalid_request', '--ask works on the machine of the run, not with --hub')
   }
-  const found = await place.ask(runs => runs.call(GetWhy, { run_id }))
+  const found = await (ask ? askOthers(where.home, run_id) : place.ask(runs => runs.call(GetWhy, { run_id })))
   if (json) return void printJson(found)
   const paint = createPaint(process.stdout)
   print(
     found.lines.map(each => line`${each}`),
     found.next.map(args => paint.dim(`  ${place.command(...args)}`)),
   )
+}
+
+async function askOthers(home: string | undefined, run_id: string): Promise<Why> {
+  const asking = (runner: Runner) => runner.askAgain(run_id)
+  const { runner, result } = await openRunner(homeFolder(home), 'why', createLog({ level: 'warn' }), asking)
+  await runner.host?.close()
+  return result
 }
 
 export async function phases(typed: string, { json, ...where }: Options): Promise<void> {

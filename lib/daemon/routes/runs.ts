@@ -154,11 +154,11 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/why',
       async ({ body, caller }) => {
         const runId = target(daemon, caller, body.run_id)
-        if (body.ask) await askAgain(daemon, caller, runId)
+        const unasked = body.ask ? await askAgain(daemon, caller, runId) : null
         engine.logs.flush()
         const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
         const found = await withoutSilent(
-          why(store, runId, id => engine.bundle(id), waitsOf),
+          why(store, runId, id => engine.bundle(id), waitsOf, unasked),
           ({ run_id, ...query }) => readLines(engine.stateDir(engine.idOf(run_id)), query),
         )
         const root = rootOf(daemon.db, runId)
@@ -265,7 +265,7 @@ function sameTree(daemon: Daemon, one: string, other: string): boolean {
 }
 
 /** People of a realm who may only read runs send nothing to other systems. */
-async function askAgain({ engine }: Daemon, caller: Caller, runId: string): Promise<void> {
+function askAgain({ engine }: Daemon, caller: Caller, runId: string): ReturnType<typeof engine.askAgain> {
   if (!caller.local) throw new CadreError('forbidden', '`ask` needs a caller on the machine of the run')
-  await engine.askAgain(runId)
+  return engine.askAgain(runId)
 }

@@ -145,6 +145,8 @@ export class Ledger {
   async #beforeAgain(write: Write, receipt: ReceiptRow): Promise<Found | null> {
     const doubt = `an earlier attempt may have written ${write.label}, and its reply was lost`
     if (receipt.state !== 'presumed') {
+      // A process that was killed while it sent has left nothing to look by.
+      if (receipt.state === 'unknown') await this.#record(write, () => this.#keepLook(write))
       const found = await this.#settle(write, await this.#endOf(write, receipt), doubt)
       if (found) return found
       await write.hold.goOn()

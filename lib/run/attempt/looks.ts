@@ -12,7 +12,7 @@ import type { RunId } from '../../run-id.ts'
 import { startPause, unlessAborted } from '../../wait.ts'
 import { type EngineHost, type Lived, type ReceiptRow, type RunPlace, type RunRow, sinceThen } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
-import type { LookRow, ReceiptPlace, Store } from '../store/store.ts'
+import type { LookRow, ReceiptPlace, Store, Unasked } from '../store/store.ts'
 import { ASK_MS, type Call, foundBy, handlerOf, idempotencyKey } from './execute.ts'
 import { withGrace } from './grace.ts'
 import { holdFiles } from './held-files.ts'
@@ -104,11 +104,19 @@ export class LaterLooks {
     this.wake()
   }
 
-  /** Asks at once about everything of a tree that is not certain, because a person wants to know. */
-  async ask(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
-    for (const row of this.#parts.store.looks.below(run.root_id, run.tree_key)) await this.#look(row)
+  /**
+   * Asks at once about everything of a tree that is not certain, because a person wants to know. Returns what could not
+   * be asked, each with the reason.
+   */
+  async ask(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<Unasked[]> {
+    const unasked: Unasked[] = []
+    for (const row of this.#parts.store.looks.below(run.root_id, run.tree_key)) {
+      const failed = await this.#look(row)
+      if (failed !== null) unasked.push({ ...placeOf(row), reason: failed })
+    }
     this.#any = true
     this.wake()
+    return unasked
   }
 
   async #rounds(): Promise<void> {
@@ -140,25 +148,32 @@ export class LaterLooks {
     const { lived, settle } = this.#parts
     const settling = looked === 0 ? 0 : (settle() ?? settles) * 2 ** (looked - 1)
     const wait = failures > 0 ? RETRY_MS * 2 ** (failures - 1) : settling
-    return wait - (sinceThen({ boot, at: since }, lived) ?? 0)
+    // Since a moment of an earlier boot at least the time of this one has passed.
+    return wait - (sinceThen({ boot, at: since }, lived) ?? lived.now())
   }
 
-  async #look(row: LookRow): Promise<void> {
-    const { store, lived, stopping } = this.#parts
-    const place: ReceiptPlace = { runId: row.run_id, position: row.position, entry: row.entry }
+  /** Returns why the other system could not be asked, or null. */
+  async #look(row: LookRow): Promise<string | null> {
+    const { store, lived, stopping, mask } = this.#parts
+    const place = placeOf(row)
     const asked = lived.now()
     const at = { boot: lived.boot, since: asked }
+    // A look that a person asks for is none of those that come by themselves, unless one is due.
+    const isDue = row.looked < LOOKS && this.#leftOf(row) <= 0
     let found: Found | null
     try {
       found = await this.#find(row)
     } catch (thrown) {
-      if (stopping.aborted) return
+      const root = store.runs.get(row.run_id)?.root_id
+      const reason = root === undefined ? textOf(thrown) : mask(root, textOf(thrown))
+      if (stopping.aborted || !isDue) return reason
       const failures = row.failures + 1
       const mayPass = thrown instanceof AgentError && thrown.retryable && failures < MOST_FAILURES
       // A look at the end of a run that fails is followed by the next one in any case.
       const looked = row.looked === 0 ? 1 : mayPass ? row.looked : LOOKS
       const next = { looked, failures: row.looked === 0 ? 0 : failures, confirmed: row.confirmed }
-      return this.#record(place, () => store.looks.set(place, { ...next, ...at }))
+      await this.#record(place, () => store.looks.set(place, { ...next, ...at }))
+      return reason
     }
     await this.#record(place, () => {
       const receipt = store.receipts.get(place)
@@ -167,12 +182,16 @@ export class LaterLooks {
       if (found) this.#note(place, receipt, found, run)
       else this.#absent(place, receipt, row, asked)
       // Looks of an open run are those of a person who asks; its own begin when it ends.
-      if (run.completed_at === null || receipt.presumed_at === null || this.#leftOf({ ...row, failures: 0 }) > 0) return
-      const looked = row.looked + 1
-      const confirmed = row.looked > 0 && found ? 1 : row.confirmed
+      if (run.completed_at === null || receipt.presumed_at === null) return
+      const looked = isDue ? row.looked + 1 : row.looked
+      // Whether one settling time has passed since the end: then the second look was due, now or before.
+      const isSettled = row.looked > 1 || row.failures > 0 || (isDue && row.looked === 1)
+      const confirmed = found && isSettled ? 1 : row.confirmed
       if (looked === LOOKS && confirmed === 1) store.looks.drop(place)
-      else if (row.looked < LOOKS) store.looks.set(place, { looked, failures: 0, confirmed, ...at })
+      else if (isDue) store.looks.set(place, { looked, failures: 0, confirmed, ...at })
+      else if (confirmed !== row.confirmed) store.looks.setConfirmed(place)
     })
+    return null
   }
 
   /** What the other system shows: the write itself, and whatever else carries its mark. */
@@ -243,6 +262,8 @@ export class LaterLooks {
 /** What a call is sealed for. */
 export const sealPlace = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
   `${run_id}/looks/${position}/${entry}`
+
+const placeOf = ({ run_id, position, entry }: LookRow): ReceiptPlace => ({ runId: run_id, position, entry })
 
 const placeKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
 

@@ -33,6 +33,11 @@ export class Looks {
     return this.#db.query('SELECT 1 FROM looks LIMIT 1').get() !== null
   }
 
+  /** Whether the other system can be asked about a write. */
+  has({ runId, position, entry }: ReceiptPlace): boolean {
+    return this.#db.query(`SELECT 1 FROM looks WHERE ${PLACE}`).get(runId, position, entry) !== null
+  }
+
   /** Whether a write is still to be confirmed. */
   isOpen({ runId, position, entry }: ReceiptPlace): boolean {
     return this.#db.query(`SELECT 1 FROM looks WHERE ${PLACE} AND confirmed = 0`).get(runId, position, entry) !== null
@@ -75,6 +80,11 @@ export class Looks {
     this.#db
       .query(`UPDATE looks SET looked = ?4, failures = ?5, confirmed = ?6, boot = ?7, since = ?8 WHERE ${PLACE}`)
       .run(runId, position, entry, next.looked, next.failures, next.confirmed, next.boot, next.since)
+  }
+
+  /** A look by a person has shown the write. */
+  setConfirmed({ runId, position, entry }: ReceiptPlace): void {
+    this.#db.query(`UPDATE looks SET confirmed = 1 WHERE ${PLACE}`).run(runId, position, entry)
   }
 
   drop({ runId, position, entry }: ReceiptPlace): void {

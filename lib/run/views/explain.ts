@@ -57,6 +57,10 @@ export interface WhyFacts {
   chain: readonly [RunFacts, ...RunFacts[]]
   /** Of the run and of all runs below it; null when it is not known here. */
   written: readonly Written[] | null
+  /** What other systems were asked about in vain. */
+  unasked: readonly string[]
+  /** Whether `why --ask` can find out more. */
+  mayAsk: boolean
   /** The review that the last run of the chain waits for. */
   review: string | null
   /** The run that holds the key for which the run waits. */
@@ -91,12 +95,13 @@ export function explain(facts: WhyFacts): Omit<Why, 'text'> {
     listText('Failed and passed over:', tolerated),
     listText('Could not be told, or may not have been:', undelivered),
     writtenText(written),
+    listText('Not asked:', facts.unasked),
     cancelledText(cancelled),
   ]
   return {
     run_id: run.run_id,
     lines: parts.filter(Boolean).map(oneLine),
-    next: nextCommands(facts),
+    next: [...nextCommands(facts), ...(facts.mayAsk ? [['why', run.run_id, '--ask']] : [])],
     chain: chain.map(({ run_id, run_name, team, state, cause, error }) => {
       return { run_id, run_name, team, state, phase: cause?.name ?? null, error: cause?.error ?? error }
     }),

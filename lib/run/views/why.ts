@@ -1,12 +1,21 @@
 // Why a run ended as it did, from the rows of this machine. explain.ts puts it into words.
 
 import { CadreError } from '../../error.ts'
+import { oneLine } from '../../one-line.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import type { Waiting, Why } from '../../wire/run-records.ts'
-import { waitText } from '../../wire/words.ts'
-import { type PhaseRow, parse, phaseEnded, type RunError, type RunRow, runEnded } from '../core/core.ts'
+import { isCertain, nameOfWrite, waitText } from '../../wire/words.ts'
+import {
+  type PhaseRow,
+  parse,
+  phaseEnded,
+  type ReceiptRow,
+  type RunError,
+  type RunRow,
+  runEnded,
+} from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
-import type { Store } from '../store/store.ts'
+import type { ReceiptPlace, Store, Unasked } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
 import { turnOfRun } from './waits.ts'
 
@@ -17,13 +26,14 @@ type Waits = readonly (Waiting | null)[]
 
 /**
  * `text` is missing, because it has the commands in the form in which the caller can paste them. `waitsOf` returns
- * nothing where no process executes the run.
+ * nothing where no process executes the run. `unasked` is what other systems were just asked about in vain.
  */
 export function why(
   store: Store,
   runId: string,
   bundleOf: (id: string) => Bundle,
   waitsOf: (runId: string) => Waits = () => [],
+  unasked: readonly Unasked[] | null = null,
 ): Omit<Why, 'text'> {
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
@@ -42,11 +52,16 @@ export function why(
     const phase = cause && phases[cause.position]!
     row = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
   }
+  const receipts = store.receipts.below(run.root_id, run.tree_key)
+  const writes = written(store, receipts, phasesOf)
   return explain({
     root_run_id: run.root_id,
     root_state: store.runs.get(run.root_id)!.state,
     chain: chain as [RunFacts, ...RunFacts[]],
-    written: writtenBelow(store, run, phasesOf),
+    written: writes,
+    unasked: unasked === null ? [] : unaskedOf(store, receipts, writes, unasked),
+    mayAsk:
+      runEnded(run.state) && receipts.some((each, at) => !isCertain(writes[at]!) && store.looks.has(placeOf(each))),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
     unfilled: unfilledIn(store, leaf, teamOf(leaf)),
@@ -110,9 +125,22 @@ function holderOf(store: Store, run: RunRow): string | null {
   return holders[0]?.run_id ?? null
 }
 
-/** The outside writes that must not happen twice, of a run and of all runs below it. */
-function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
-  return written(store, store.receipts.below(run.root_id, run.tree_key), phasesOf)
+const placeOf = ({ run_id, position, entry }: ReceiptRow): ReceiptPlace => ({ runId: run_id, position, entry })
+
+/** What is not certain, and was not asked for although a person wanted to know, each with the reason. */
+function unaskedOf(
+  store: Store,
+  receipts: readonly ReceiptRow[],
+  writes: readonly Written[],
+  unasked: readonly Unasked[],
+): string[] {
+  return receipts.flatMap((receipt, at) => {
+    const place = placeOf(receipt)
+    const failed = unasked.find(each => Bun.deepEquals(each, { ...place, reason: each.reason }))
+    const known = failed || isCertain(writes[at]!) || receipt.state === 'done' || store.looks.has(place)
+    const reason = failed?.reason ?? (known ? null : 'only a resume asks, before it sends anything again')
+    return reason === null ? [] : [`${nameOfWrite(writes[at]!)} (${oneLine(reason)})`]
+  })
 }
 
 /** A phase that a person completed, and whose result is read where the run failed: by a phase, or by an output. */
