@@ -82,12 +82,12 @@ export async function serve(flags: HubFlags): Promise<void> {
   logConsole(log)
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
-  const stopChores = keepChores(hub, config)
+  const chores = keepChores(hub, config)
   stopOnSignal(
     listening,
     log,
     async () => {
-      await stopChores()
+      await chores.stop()
       await hub.close()
     },
     config.drainMs,

@@ -45,12 +45,12 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
 
 /**
  * Ends overdue runs and looks for silent daemons every two seconds, seals the audit log, deletes what is old every hour, and sends webhooks,
- * until the returned function is called.
+ * until `stop` is called. `look` does at once what is done every two seconds.
  */
 export function keepChores(
   hub: Hub,
   { keepRunsDays, keepAuditDays = KEEP_AUDIT_DAYS }: Pick<HubConfig, 'keepRunsDays'> & Partial<HubConfig>,
-): () => Promise<void> {
+): { look(): Promise<void>; stop(): Promise<void> } {
   let busy = false
   let next = 0
   // While this hub was away, no daemon could call it.
@@ -83,10 +83,11 @@ export function keepChores(
   chores.unref()
   hub.sealing.start(() => sealAudit(hub))
   const stopSending = sendWebhooks(hub)
-  return async () => {
+  const stop = async () => {
     clearInterval(chores)
     await Promise.all([hub.sealing.stop(), stopSending()])
   }
+  return { look: work, stop }
 }
 
 async function chore(hub: Hub, failed: string, work: () => Promise<void>): Promise<void> {

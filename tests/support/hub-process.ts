@@ -37,14 +37,19 @@ const hub = createHub({
 await hub.memory.open()
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
-const stopChores = keepChores(hub, hubConfig({}))
+const chores = keepChores(hub, hubConfig({}))
 stopOnSignal(listening, hub.log, async () => {
-  await stopChores()
+  await chores.stop()
   await hub.close()
 })
 
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {
-  if (ask === 'skew') skew = ms
+  if (ask === 'skew') {
+    skew = ms
+    // What is due by now is not waited for.
+    void chores.look()
+    hub.bell.ring(WEBHOOK_BELL)
+  }
   if (ask === 'flush') await hub.lastSeen.flush()
   if (ask === 'webhooks') hub.bell.ring(WEBHOOK_BELL)
   process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)

@@ -98,11 +98,19 @@ export async function freshPostgres(server: string): Promise<AsyncDisposable & {
   }
 }
 
-/** Empties a database, which is faster than creating one. Remaining connections are closed first. */
+/**
+ * Empties a database. Its tables stay: to create and migrate them takes a hundred times as long. Remaining connections
+ * are closed first.
+ */
 async function empty(database: string): Promise<void> {
   const sql = new Bun.SQL(database, { max: 1 })
   await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
-  await sql.unsafe('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+  const tables = await sql<{ name: string }[]>`
+    SELECT format('%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '__drizzle_migrations'`
+  const deletions = tables.map(({ name }) => `DELETE FROM ${name};`).join('')
+  // Foreign keys are not looked at.
+  await sql.unsafe(`SET session_replication_role = replica; ${deletions}`)
+  await sql`SELECT setval(seqrelid, seqstart, false) FROM pg_sequence WHERE seqrelid::regclass::text !~ '^__drizzle'`
   await sql.close()
 }
 

@@ -29,13 +29,17 @@ async function suite(): Promise<string[]> {
   return files.filter((_, index) => /^import .*\bstartTestHub\b/m.test(texts[index]!)).sort()
 }
 
-/** Declares the test that they pass, where `hubs` hubs serve the database and calls go to them in turn. */
-export function testOnPostgres(hubs: 1 | 2): void {
+/**
+ * Declares the test that they pass, where `hubs` hubs serve the database and calls go to them in turn. Of the files every
+ * `of`th is taken, from `part` on, so that the parts can run at the same time.
+ */
+export function testOnPostgres(hubs: 1 | 2, part = 0, of = 1): void {
   test.skipIf(!server)(
-    `the suite passes on PostgreSQL, asked of ${hubs} at a time (skipped without TEST_POSTGRES_URL)`,
+    `part ${part + 1} of ${of} of the suite passes on PostgreSQL, asked of ${hubs} at a time (skipped without TEST_POSTGRES_URL)`,
     async () => {
-      const files = (await suite()).filter(file => OF_ONE_HUB.test(file) === (hubs === 1))
-      expect(files.length).toBeGreaterThan(hubs === 1 ? 4 : 15)
+      const all = (await suite()).filter(file => OF_ONE_HUB.test(file) === (hubs === 1))
+      expect(all.length).toBeGreaterThan(hubs === 1 ? 4 : 15)
+      const files = all.filter((_, at) => at % of === part)
       await using database = await freshPostgres(server!)
       const hub = await bundled('hub-process.ts', 'tests')
       const env = { TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs), TEST_HUB_PROGRAM: hub.program }

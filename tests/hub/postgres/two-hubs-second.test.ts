@@ -1,0 +1,6 @@
+// The hub's other tests on PostgreSQL, asked of two hubs in turn: the second third. They are files beside one-hub.test.ts,
+// so that all can run at the same time.
+
+import { testOnPostgres } from './suite.ts'
+
+testOnPostgres(2, 1, 3)
