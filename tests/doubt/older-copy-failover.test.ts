@@ -36,8 +36,7 @@ promoted(
 async function lossy(way: 'goes on' | 'is killed'): Promise<void> {
   await using pair = await StandbyPair.start()
   await using hub = await CopiedHub.start(pair.location)
-  for (const name of ['ada', 'bob']) await hub.daemon(name)
-  for (const name of ['ada', 'bob']) await hub.leave(name)
+  await hub.enrol('ada', 'bob')
   const runs = [await hub.dispatch('one'), await hub.dispatch('two')]
   await pair.catchUp()
   await pair.cut()

@@ -12,8 +12,7 @@ test('a run that waited for its key in the copy is not executed again', async ()
   await using hub = await CopiedHub.start(place.database)
   const key = 'name: "@admin/keyed"\nversion: 1.0.0\nconcurrency: { key: one }\n'
   await hub.publish('@admin/keyed', key + writes(hub.linesFile, 'true'))
-  for (const name of ['ada', 'bob']) await hub.daemon(name)
-  for (const name of ['ada', 'bob']) await hub.leave(name)
+  await hub.enrol('ada', 'bob')
   const dispatch = async () => (await hub.ok('dispatch/run', { realm_id: hub.realm, team: '@admin/keyed' })).run_id
   const runs = [await dispatch(), await dispatch(), await dispatch()]
   await place.copy()

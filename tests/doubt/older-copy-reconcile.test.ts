@@ -10,8 +10,7 @@ let runs: string[]
 
 beforeAll(async () => {
   hub = await CopiedHub.start(place.database)
-  for (const name of ['ada', 'bob']) await hub.daemon(name)
-  for (const name of ['ada', 'bob']) await hub.leave(name)
+  await hub.enrol('ada', 'bob')
   runs = [await hub.dispatch('one'), await hub.dispatch('two')]
   await place.copy()
   // Enrolled after the copy, with a token that the copy does not know.

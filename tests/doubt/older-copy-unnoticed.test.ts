@@ -9,8 +9,7 @@ const server = process.env.TEST_POSTGRES_URL
 
 async function noticed(place: Place): Promise<void> {
   await using hub = await CopiedHub.start(place.database)
-  for (const name of ['ada', 'bob']) await hub.daemon(name)
-  for (const name of ['ada', 'bob']) await hub.leave(name)
+  await hub.enrol('ada', 'bob')
   const runs = [await hub.dispatch('one'), await hub.dispatch('two')]
   await place.copy()
   await hub.daemon('ada')

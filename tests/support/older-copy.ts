@@ -10,7 +10,7 @@ import { freePort } from './free-port.ts'
 import { environmentAt } from './program.ts'
 import { openHome } from './sandbox.ts'
 
-const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
+const PROGRAM = ['--preload', resolve(import.meta.dir, 'cheap-passwords.ts'), resolve(import.meta.dir, '../../hub.ts')]
 export const PASSWORD = 'correct horse battery'
 const TEAM = '@admin/writes'
 
@@ -121,7 +121,7 @@ export async function postgresPlace(
 }
 
 export async function hubCommand(...args: string[]): Promise<void> {
-  const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
+  const child = Bun.spawn([process.execPath, ...PROGRAM, ...args], {
     env: environmentAt(folder()),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -169,7 +169,7 @@ export class CopiedHub implements AsyncDisposable {
   /** Starts the hub, and signs in. */
   async serve(signsIn = true): Promise<void> {
     const args = ['serve', '--port', String(this.#port), '--database', this.#database]
-    const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
+    const child = Bun.spawn([process.execPath, ...PROGRAM, ...args], {
       env: {
         ...environmentAt(this.#home),
         CADRE_HOME: this.#home,
@@ -234,6 +234,12 @@ export class CopiedHub implements AsyncDisposable {
     const daemon = await spawnDaemon(place)
     this.#daemons.set(name, daemon)
     return daemon
+  }
+
+  /** Makes these daemons known to the hub, and leaves them stopped. */
+  async enrol(...names: string[]): Promise<void> {
+    await Promise.all(names.map(name => this.daemon(name)))
+    await Promise.all(names.map(name => this.leave(name)))
   }
 
   async leave(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
