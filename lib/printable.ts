@@ -2,7 +2,7 @@
 // one line without controls, marks of direction and unseen characters, whose only escape sequences are our own colours.
 // What writes to a terminal (lib/terminal.ts) takes nothing else, so that a name from outside cannot command it.
 
-import pc from 'picocolors'
+import { styleText } from 'node:util'
 import { oneLine } from './one-line.ts'
 import { seen } from './unseen.ts'
 
@@ -95,24 +95,16 @@ export function trimmed(cell: Printable, side: 'start' | 'end'): Printable {
   return printable(side === 'start' ? cell.text.trimStart() : cell.text.trimEnd())
 }
 
-type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan'
+const COLOURS = ['bold', 'dim', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan'] as const
+type Colour = (typeof COLOURS)[number]
 export type Paint = Readonly<Record<Colour, (text: Shown) => Printable>>
 
-/** Colours for what is written to `stream`; none where it is no terminal or does not want them. */
+/** Colours for what is written to `stream`; none where it is no terminal or does not want them (https://no-color.org). */
 export function createPaint(
   stream: { isTTY?: boolean },
-  isColoured: boolean = pc.isColorSupported && stream.isTTY === true,
+  isColoured: boolean = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb',
 ): Paint {
-  const colours = pc.createColors(isColoured)
-  const of = (colour: Colour) => (text: Shown) => printable(colours[colour](textOf(text)))
-  return {
-    bold: of('bold'),
-    dim: of('dim'),
-    red: of('red'),
-    green: of('green'),
-    yellow: of('yellow'),
-    blue: of('blue'),
-    magenta: of('magenta'),
-    cyan: of('cyan'),
-  }
+  const of = (colour: Colour) => (text: Shown) =>
+    printable(isColoured ? styleText(colour, textOf(text), { validateStream: false }) : textOf(text))
+  return Object.fromEntries(COLOURS.map(colour => [colour, of(colour)])) as Record<Colour, ReturnType<typeof of>>
 }

@@ -2,7 +2,6 @@
 
 import { availableParallelism } from 'node:os'
 import { and, eq, inArray, isNull, ne, or } from 'drizzle-orm'
-import pLimit from 'p-limit'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { rotateKeys } from './dispatch-keys.ts'
@@ -10,7 +9,20 @@ import type { Hub } from './hub.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 
 /** Hashes at the same time leave one processor to everything else, and hold little memory. The others wait. */
-const hashing = pLimit(Math.max(1, availableParallelism() - 1))
+let free = Math.max(1, availableParallelism() - 1)
+const waiting: (() => void)[] = []
+
+async function hashing<T>(hash: () => Promise<T>): Promise<T> {
+  if (free > 0) free--
+  else await new Promise<void>(go => waiting.push(go))
+  try {
+    return await hash()
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else free++
+  }
+}
 
 export function hashPassword({ passwordCost }: Hub, password: string): Promise<string> {
   return hashing(() => Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost }))
