@@ -1,8 +1,8 @@
 // The daemon: executes teams and serves an API for them over HTTP. The API is assembled in lib/daemon/routes/app.ts,
 // the command line is in lib/daemon/commands, and the run executor is in lib/run.
 
-import { keepBytecode } from './lib/bytecode.ts'
 import type { ServeFlags } from './lib/daemon/serve.ts'
+import { keepBytecode } from './lib/program/bytecode.ts'
 
 /**
  * Serves until SIGTERM or SIGINT. Elysia and the routes are loaded here, because `run` and other commands need neither.

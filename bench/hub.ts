@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { HubClient } from '../lib/daemon/link/link.ts'
-import { CreateSession, GenerateToken, ListRealms } from '../lib/wire/hub-calls.ts'
+import { CreateSession, GenerateToken, ListRealms } from '../lib/wire/calls/hub-calls.ts'
 import { Heartbeat, Register } from '../lib/wire/protocol.ts'
 import { type Server, serve } from './server.ts'
 

@@ -1,6 +1,6 @@
 // Masking, against a regular expression of the raw values alone: what a log line costs with the secrets of a large home.
 
-import { createRedactor } from '../lib/redact.ts'
+import { createRedactor } from '../lib/secrets/redact.ts'
 
 const SECRETS = Array.from({ length: 50 }, (_, n) => `secret-${n}-${Bun.hash(`${n}`).toString(36)}`)
 const BYTES = Number(process.argv[2] ?? 10_000_000)

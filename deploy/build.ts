@@ -5,8 +5,8 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { MODULES } from '../lib/agent/imports.ts'
-import type { Dashboard } from '../lib/carried.ts'
-import { ROOT } from '../lib/place.ts'
+import type { Dashboard } from '../lib/program/carried.ts'
+import { ROOT } from '../lib/program/install-root.ts'
 import { build as buildDashboard } from '../lib/web/web.ts'
 import manifest from '../package.json'
 
@@ -29,7 +29,7 @@ const ASSETS = ['agents', 'db', 'deploy', 'examples']
 
 /**
  * Compiles cadre for `target` into the file `outfile`, whose name becomes a part of it. `releaseKey` takes the place of the
- * key that signs releases (lib/release-key.ts), for tests.
+ * key that signs releases (lib/program/release-key.ts), for tests.
  */
 export async function compile(outfile: string, target?: Target, releaseKey?: string): Promise<void> {
   const carried = carriedSource(await buildDashboard('cadre'), await buildDashboard('cadre', 'hub'))
@@ -48,10 +48,10 @@ export async function compile(outfile: string, target?: Target, releaseKey?: str
       {
         name: 'carried',
         setup(build) {
-          build.onLoad({ filter: /\/lib\/carried\.ts$/ }, () => ({ contents: carried, loader: 'ts' }))
+          build.onLoad({ filter: /\/lib\/program\/carried\.ts$/ }, () => ({ contents: carried, loader: 'ts' }))
           if (releaseKey === undefined) return
           const contents = `export const releaseKey = ${JSON.stringify(releaseKey)}`
-          build.onLoad({ filter: /\/lib\/release-key\.ts$/ }, () => ({ contents, loader: 'ts' }))
+          build.onLoad({ filter: /\/lib\/program\/release-key\.ts$/ }, () => ({ contents, loader: 'ts' }))
         },
       },
     ],
@@ -73,18 +73,18 @@ function lockedBun(target: Target): { executablePath?: string } {
   return existsSync(executablePath) ? { executablePath } : {}
 }
 
-/** The module that takes the place of lib/carried.ts. Its imports are static, so that Bun finds what they name. */
+/** The module that takes the place of lib/program/carried.ts. Its imports are static, so that Bun finds what they name. */
 function carriedSource(dashboard: Dashboard, hubPages: Dashboard): string {
   const agents = readdirSync(join(ROOT, 'agents'))
     .sort()
     .map(file => `agents/${file}`)
   const files = (paths: readonly string[], keyOf: (path: string) => string) =>
-    loaders(paths.map(path => [keyOf(path), `../${path}`]))
+    loaders(paths.map(path => [keyOf(path), `../../${path}`]))
   return `
 export const carried = {
   agents: ${files(agents, path => `/$bunfs/root/${path}`)},
   modules: {
-    ...${loaders(Object.entries(MODULES).map(([name, path]) => [name, `../${relative(ROOT, path)}`]))},
+    ...${loaders(Object.entries(MODULES).map(([name, path]) => [name, `../../${relative(ROOT, path)}`]))},
     ...${loaders(
       Object.keys(manifest.dependencies)
         .filter(isCode)

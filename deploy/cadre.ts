@@ -1,9 +1,9 @@
 // `cadre …` starts here, from the launcher beside this file and in the compiled program: `cadre hub …` is the command line
 // of the hub, and everything else that of the daemon.
 
-import { keepBytecode } from '../lib/bytecode.ts'
-import { carried } from '../lib/carried.ts'
-import { PROGRAM_FLAG } from '../lib/place.ts'
+import { keepBytecode } from '../lib/program/bytecode.ts'
+import { carried } from '../lib/program/carried.ts'
+import { PROGRAM_FLAG } from '../lib/program/install-root.ts'
 
 const [word, name] = process.argv.slice(2)
 const part = word === PROGRAM_FLAG ? carried?.programs[name!] : undefined

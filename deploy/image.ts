@@ -4,7 +4,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { imageName } from '../lib/release.ts'
+import { imageName } from '../lib/program/release.ts'
 import type { Target } from './build.ts'
 
 const PINNED = /^ARG \w+_IMAGE=\S+@sha256:[0-9a-f]{64}$/

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { ROOT } from '../lib/place.ts'
+import { ROOT } from '../lib/program/install-root.ts'
 import {
   bomName,
   isReleaseVersion,
@@ -28,9 +28,9 @@ import {
   SUMS,
   signRelease,
   sumsText,
-} from '../lib/release.ts'
-import { releaseKey } from '../lib/release-key.ts'
-import { type SigningKey, signingKeyFrom } from '../lib/signing-key.ts'
+} from '../lib/program/release.ts'
+import { releaseKey } from '../lib/program/release-key.ts'
+import { type SigningKey, signingKeyFrom } from '../lib/program/signing-key.ts'
 import { billOfMaterials } from './bill-of-materials.ts'
 import { TARGETS, type Target } from './build.ts'
 import { buildImages } from './image.ts'
@@ -88,7 +88,7 @@ export function npmFile(repository: string): Uint8Array {
 export async function signFolder(out: string, version: string, key: SigningKey, carried: string): Promise<void> {
   if (key.key !== carried) {
     throw new Error(
-      `the private key is that of ${key.key}, but lib/release-key.ts has ${carried}: no cadre would take it`,
+      `the private key is that of ${key.key}, but lib/program/release-key.ts has ${carried}: no cadre would take it`,
     )
   }
   const text = readFileSync(join(out, SUMS), 'utf8')

@@ -5,8 +5,8 @@ import fc from 'fast-check'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import exec from '../agents/exec.ts'
-import { fits } from '../lib/fits.ts'
-import { Type } from '../lib/type.ts'
+import { fits } from '../lib/schema/fits.ts'
+import { Type } from '../lib/schema/type.ts'
 
 /** Few names and values, so that schemas and values often meet. */
 const name = fc.constantFrom('a', 'b', 'ab', 'toString', '__proto__')

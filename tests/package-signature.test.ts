@@ -1,8 +1,8 @@
 // The signature of a package, as docs/hub.md describes it: whoever follows that text signs what hubs and daemons take.
 
 import { expect, test } from 'bun:test'
-import { isPublicKey, newSigningKey } from '../lib/signing-key.ts'
-import { signPackage, verifyPackage } from '../lib/wire/package-signature.ts'
+import { isPublicKey, newSigningKey } from '../lib/program/signing-key.ts'
+import { signPackage, verifyPackage } from '../lib/wire/records/package-signature.ts'
 
 const files = [
   { path: 'notes.txt', content_base64: 'aGVsbG8K' },

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Type as TypeBox } from 'typebox'
-import { Type } from '../lib/type.ts'
+import { Type } from '../lib/schema/type.ts'
 import { folder } from './support/folder.ts'
 
 type Builders = typeof TypeBox
@@ -75,8 +75,8 @@ test("a hub starts without TypeBox's type engine", () => {
   const home = folder()
   const program = `
     const { openStore } = await import('./db/hub/store.ts')
-    const { createLog } = await import('./lib/log.ts')
-    const { createHub } = await import('./lib/hub/hub.ts')
+    const { createLog } = await import('./lib/log/log.ts')
+    const { createHub } = await import('./lib/hub/core/hub.ts')
     const { hubApp } = await import('./hub.ts')
     const hub = createHub({ store: await openStore(${JSON.stringify(join(home, 'hub.db'))}), log: createLog({ write: () => {} }), home: '' })
     hubApp(hub)

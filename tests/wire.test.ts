@@ -3,11 +3,11 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { createClient } from '../lib/daemon/calls/client.ts'
-import { makeHome } from '../lib/daemon/home.ts'
+import { makeHome } from '../lib/daemon/home/home.ts'
 import { HubClient } from '../lib/daemon/link/link.ts'
 import { CadreError } from '../lib/error.ts'
-import { GetRun, ListSettings, ListWorkspaces } from '../lib/wire/daemon-calls.ts'
-import { ListRealms, Whoami } from '../lib/wire/hub-calls.ts'
+import { GetRun, ListSettings, ListWorkspaces } from '../lib/wire/calls/daemon-calls.ts'
+import { ListRealms, Whoami } from '../lib/wire/calls/hub-calls.ts'
 import { ackedOf, gap, Heartbeat, Poll } from '../lib/wire/protocol.ts'
 import { folder } from './support/folder.ts'
 

@@ -1,7 +1,7 @@
 // The hub's tables of accounts, tenancy and credentials.
 
 import type { Grant } from '../../lib/wire/grants.ts'
-import type { Quotas } from '../../lib/wire/quotas.ts'
+import type { Quotas } from '../../lib/wire/records/quotas.ts'
 import type { Columns } from './columns.ts'
 
 export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns) {

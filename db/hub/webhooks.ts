@@ -1,6 +1,6 @@
 // The hub's tables of webhooks and of their deliveries.
 
-import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
+import type { DeliveryState, HookEvent } from '../../lib/wire/records/hooks.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 

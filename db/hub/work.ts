@@ -2,12 +2,12 @@
 
 import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
+import type { Field } from '../../lib/wire/calls/forms.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
-import type { Field } from '../../lib/wire/forms.ts'
-import type { LineRange } from '../../lib/wire/hub-records.ts'
-import type { JobKind } from '../../lib/wire/jobs.ts'
 import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
-import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
+import type { LineRange } from '../../lib/wire/records/hub-records.ts'
+import type { JobKind } from '../../lib/wire/records/jobs.ts'
+import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 
@@ -345,7 +345,7 @@ export function workTables(
     row => [
       // Each has the jobs of some statements only, so that none serves in place of another: as long as PostgreSQL has not
       // analysed the table, it takes any of several indexes that begin alike. A statement uses such an index only when the
-      // states stand in its text (`inState` in lib/hub/queue.ts).
+      // states stand in its text (`inState` in lib/hub/core/queue.ts).
       index('jobs_queue')
         .on(row.realm_id, row.kind, row.daemon_id, row.needs_key, descending(row.priority), row.created_at, row.id)
         .where(sql`${row.state} = 'waiting'`),

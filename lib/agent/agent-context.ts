@@ -1,12 +1,12 @@
 // What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
 
 import type { Json, JsonObject } from '../json.ts'
-import type { AgentResult } from './agent-result.ts'
+import type { LogRoom } from './commands/output.ts'
+import type { Group } from './commands/processes.ts'
+import type { Sandbox } from './commands/sandbox.ts'
+import type { AgentResult } from './core/agent-result.ts'
 import type { Identity } from './identity.ts'
-import type { LogRoom } from './output.ts'
-import type { Group } from './processes.ts'
-import type { Api, ApiOptions, FetchOptions, VettedHost } from './requests.ts'
-import type { Sandbox } from './sandbox.ts'
+import type { Api, ApiOptions, FetchOptions, VettedHost } from './net/requests.ts'
 
 export type { AgentResult }
 

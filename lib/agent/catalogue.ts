@@ -5,10 +5,10 @@
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
-import { ROOT } from '../place.ts'
+import { carried } from '../program/carried.ts'
+import { ROOT } from '../program/install-root.ts'
 import { forgetChanged, haveChanged, isBuiltIn, listingOf } from './changes.ts'
 import { AGENT, type Agent, type Handler } from './define.ts'
 import { problemsOf } from './definition.ts'

@@ -5,7 +5,7 @@
 
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { ROOT } from '../place.ts'
+import { ROOT } from '../program/install-root.ts'
 
 const BUILT_IN = ['agents', 'lib', 'node_modules'].map(folder => join(ROOT, folder))
 

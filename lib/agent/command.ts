@@ -1,14 +1,14 @@
 // Runs programs whose output people read, such as those of exec and ssh.
 
 import { parseDuration } from '../duration.ts'
+import { Type } from '../schema/type.ts'
 import { sizeText } from '../size.ts'
-import { Type } from '../type.ts'
 import { LONGEST_TIMER_MS } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
-import { AgentError } from './agent-error.ts'
-import { readLines } from './output.ts'
-import type { Group } from './processes.ts'
-import type { Sandbox } from './sandbox.ts'
+import { readLines } from './commands/output.ts'
+import type { Group } from './commands/processes.ts'
+import type { Sandbox } from './commands/sandbox.ts'
+import { AgentError } from './core/agent-error.ts'
 
 /** How long the last output is read after the end of a command, and after that of one that was stopped. */
 const DRAIN_MS = 5_000

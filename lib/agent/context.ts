@@ -4,19 +4,19 @@
 import { mkdirSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { JsonObject } from '../json.ts'
-import type { Redactor } from '../redact.ts'
-import type { CallTrace } from '../trace.ts'
+import type { CallTrace } from '../log/trace.ts'
+import type { Redactor } from '../secrets/redact.ts'
 import { unlessAborted } from '../wait.ts'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
-import { AgentError, withSent } from './agent-error.ts'
-import { type Effect, onlyReads } from './effect.ts'
+import type { LogRoom } from './commands/output.ts'
+import { startGroup } from './commands/processes.ts'
+import { AgentError, withSent } from './core/agent-error.ts'
+import { type Effect, onlyReads } from './core/effect.ts'
 import type { guardedFetch, NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
-import type { Lookup } from './guard.ts'
 import { type Identity, identityAmong } from './identity.ts'
 import { jsonApi } from './json-api.ts'
-import type { LogRoom } from './output.ts'
-import { startGroup } from './processes.ts'
+import type { Lookup } from './net/guard.ts'
 
 export interface ContextOptions {
   /** The agent as the team refers to it: `issues` or `issues@eu`. */
@@ -164,7 +164,7 @@ export function createContext(options: ContextOptions): AgentContext {
     async vet(target) {
       sends(true)
       try {
-        const [{ guardOf }, { vetHost }] = await Promise.all([import('./fetch.ts'), import('./guard.ts')])
+        const [{ guardOf }, { vetHost }] = await Promise.all([import('./fetch.ts'), import('./net/guard.ts')])
         const guard = { ...guardOf({ settings, network, addresses }), ...(lookup && { lookup }) }
         return await unlessAborted(vetHost(target, settings, guard), signal)
       } catch (cause) {

@@ -3,9 +3,9 @@
 // agent-context.ts, what it may ask of the network in requests.ts.
 
 import type { Static, TObject, TSchema } from 'typebox'
-import { Type } from '../type.ts'
+import { Type } from '../schema/type.ts'
 import type { AgentContext, AgentResult } from './agent-context.ts'
-import type { Effect } from './effect.ts'
+import type { Effect } from './core/effect.ts'
 
 /**
  * What `doctor` reports about the credential in the settings.

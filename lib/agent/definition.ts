@@ -2,7 +2,7 @@
 
 import { A_DURATION, parseDuration } from '../duration.ts'
 import { isObject } from '../json.ts'
-import { Type } from '../type.ts'
+import { Type } from '../schema/type.ts'
 
 const SEMVER = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 const ACTION_NAME = /^[a-z][a-z0-9_]*$/

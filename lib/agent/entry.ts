@@ -1,9 +1,9 @@
 // Shared by the entries of most agents: their schema, and reading the texts and short values that they name.
 
 import type { TProperties } from 'typebox'
-import { Type } from '../type.ts'
+import { Type } from '../schema/type.ts'
 import type { AgentContext, AgentResult } from './agent-context.ts'
-import { AgentError, withSent } from './agent-error.ts'
+import { AgentError, withSent } from './core/agent-error.ts'
 
 export const EntryName = Type.String({
   minLength: 1,

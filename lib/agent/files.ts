@@ -6,14 +6,14 @@ import { type FileHandle, lstat, readdir, realpath, rm, stat, statfs } from 'nod
 import { join } from 'node:path'
 import { messageOf } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
-import { isSafeName, isSafeSegment, SEGMENT_BYTES } from '../file-name.ts'
+import { isSafeName, isSafeSegment, SEGMENT_BYTES } from '../files/file-name.ts'
 import { sizeText } from '../size.ts'
 import { chunksIn } from '../stream.ts'
 import type { FileContent, FileRecord } from './agent-context.ts'
-import { AgentError } from './agent-error.ts'
-import { locate, type Places } from './file-rule.ts'
-import { foldersOn, forgetDurable, makeDurable, makeFolders, moveInto, type Obstacle } from './folders.ts'
-import { type Digest, digestNow, digestOf, headOf, openReal, pathOf, writeWhole } from './hashed-file.ts'
+import { AgentError } from './core/agent-error.ts'
+import { locate, type Places } from './files/file-rule.ts'
+import { foldersOn, forgetDurable, makeDurable, makeFolders, moveInto, type Obstacle } from './files/folders.ts'
+import { type Digest, digestNow, digestOf, headOf, openReal, pathOf, writeWhole } from './files/hashed-file.ts'
 
 /**
  * A safe file name for a vendor's name `original`. A safe name is returned unchanged. In any other name unsafe

@@ -1,7 +1,7 @@
 // What an entry is called at its vendor before it is there: an id that the vendor gave out beforehand, for example. It is
 // kept over all attempts, so that a repetition is recognised by the vendor itself.
 
-import { AgentError } from './agent-error.ts'
+import { AgentError } from './core/agent-error.ts'
 
 /** See `identity` of AgentContext. */
 export interface Identity {

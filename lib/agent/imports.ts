@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, extname, isAbsolute, join } from 'node:path'
-import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
-import { packagesWith, ROOT } from '../place.ts'
+import { carried } from '../program/carried.ts'
+import { packagesWith, ROOT } from '../program/install-root.ts'
 import { lockFileOf, ownPackage } from './own-packages.ts'
 
 /**

@@ -4,12 +4,12 @@
 import type { Static, TSchema } from 'typebox'
 import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
-import { problems } from '../schema.ts'
+import { problems } from '../schema/schema.ts'
 import type { AgentContext } from './agent-context.ts'
-import { AgentError, withMessage } from './agent-error.ts'
-import { FileForm } from './file-form.ts'
-import { quoted, replyError } from './reply.ts'
-import type { ApiCall, ApiOptions } from './requests.ts'
+import { AgentError, withMessage } from './core/agent-error.ts'
+import { FileForm } from './core/file-form.ts'
+import { quoted, replyError } from './net/reply.ts'
+import type { ApiCall, ApiOptions } from './net/requests.ts'
 
 /**
  * The value of an `Authorization` header for HTTP Basic (RFC 7617), in UTF-8.

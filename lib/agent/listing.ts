@@ -2,10 +2,10 @@
 
 import type { TProperties } from 'typebox'
 import type { Json } from '../json.ts'
+import { Type } from '../schema/type.ts'
 import { streamOf } from '../stream.ts'
-import { Type } from '../type.ts'
 import type { AgentContext } from './agent-context.ts'
-import { AgentError } from './agent-error.ts'
+import { AgentError } from './core/agent-error.ts'
 import { ADDRESS } from './json-api.ts'
 
 /**

@@ -3,8 +3,8 @@
 
 import { pause, unlessAborted } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
-import { AgentError } from './agent-error.ts'
-import { backoff } from './backoff.ts'
+import { AgentError } from './core/agent-error.ts'
+import { backoff } from './net/backoff.ts'
 
 const ATTEMPTS = 4
 

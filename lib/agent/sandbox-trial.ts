@@ -4,12 +4,12 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter } from 'node:path'
-import { oneLine } from '../one-line.ts'
 import { textIn } from '../stream.ts'
+import { oneLine } from '../text/one-line.ts'
+import { openAll } from './commands/opened.ts'
+import { bubblewrap, container, type Enclosed, type Sandbox, systemFolders } from './commands/sandbox.ts'
+import { type Mount, type Protected, type Room, sharedFolder } from './commands/sandbox-view.ts'
 import { sharedEnvironment } from './context.ts'
-import { openAll } from './opened.ts'
-import { type Mount, type Protected, type Room, sharedFolder } from './room.ts'
-import { bubblewrap, container, type Enclosed, type Sandbox, systemFolders } from './sandbox.ts'
 
 /** How long a trial may take on a machine that is busy: one that is given up too soon would look like no bubblewrap. */
 const TRIAL_MS = 60_000

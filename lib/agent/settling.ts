@@ -1,7 +1,7 @@
 // How the other system is asked about a write whose reply was lost: at once, at growing distances, and when the settling
 // time is over. The engine and the suite for agents ask in the same way.
 
-import { AgentError } from './agent-error.ts'
+import { AgentError } from './core/agent-error.ts'
 
 /** How long a write may be on its way, unless the action says otherwise. */
 export const SETTLE_MS = 60_000

@@ -2,18 +2,18 @@
 // also reports keys of settings.yml that nothing reads, named secrets that cannot be read, and whether the hub gives
 // jobs. Writes nothing.
 
-import { AgentError } from '../agent/agent-error.ts'
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
-import type { Log } from '../log.ts'
-import { createRedactor, type Redactor } from '../redact.ts'
+import type { Log } from '../log/log.ts'
+import { createRedactor, type Redactor } from '../secrets/redact.ts'
 import { noAgent, type Settings } from '../settings/settings.ts'
-import type { Finding } from '../wire/daemon-calls.ts'
-import { whyNoJobs } from './approval.ts'
-import type { Sandboxes } from './sandboxes.ts'
+import type { Finding } from '../wire/calls/daemon-calls.ts'
+import { whyNoJobs } from './access/approval.ts'
+import type { Sandboxes } from './packages/sandboxes.ts'
 
 export type { Finding }
 

@@ -1,8 +1,8 @@
 // Whether the daemon has a hub, and with which token: from the environment, or from the settings.
 
-import type { Daemon } from './daemon.ts'
-import { enrolmentOf, HubCredentials } from './hub-credentials.ts'
+import { enrolmentOf, HubCredentials } from './access/hub-credentials.ts'
 import type { Link } from './link/link.ts'
+import type { Daemon } from './runs/daemon.ts'
 
 type Environment = Record<string, string | undefined>
 

@@ -5,9 +5,9 @@ import { messageOf } from '../error.ts'
 import { pause, unlessAborted } from '../wait.ts'
 import type { OfferedAgent } from '../wire/needs.ts'
 import { examine, type Patient } from './doctor.ts'
+import { version } from './home/version.ts'
 import type { Offer } from './link/link.ts'
-import { version } from './version.ts'
-import type { Workspaces } from './workspaces.ts'
+import type { Workspaces } from './runs/workspaces.ts'
 
 /** How often doctors are asked again; more often while one of them finds something wrong. */
 const LOOK_MS = 600_000

@@ -3,9 +3,9 @@
 // the hub or the proxy. Only Linux shows what a process was given, so there is no check elsewhere.
 
 import { readFileSync, realpathSync } from 'node:fs'
-import { carried } from '../carried.ts'
 import { CadreError } from '../error.ts'
-import { ROOT } from '../place.ts'
+import { carried } from '../program/carried.ts'
+import { ROOT } from '../program/install-root.ts'
 
 type Environment = Record<string, string | undefined>
 

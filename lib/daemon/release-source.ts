@@ -5,7 +5,7 @@
 import { constants } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { slicesFrom } from '../agent/hashed-file.ts'
+import { slicesFrom } from '../agent/files/hashed-file.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { sizeText } from '../size.ts'
 import { chunksIn } from '../stream.ts'

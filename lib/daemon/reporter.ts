@@ -4,10 +4,10 @@
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
 import { Heartbeat, isMoved, PROTOCOL } from '../wire/protocol.ts'
-import type { Daemon } from './daemon.ts'
-import { enrolmentOf } from './hub-credentials.ts'
+import { enrolmentOf } from './access/hub-credentials.ts'
+import { version } from './home/version.ts'
 import { Courier, HubClient, keepTeams, knownTeams, register, startOf } from './link/link.ts'
-import { version } from './version.ts'
+import type { Daemon } from './runs/daemon.ts'
 
 /** How long a command waits for the hub. */
 const PATIENCE_MS = 2_000

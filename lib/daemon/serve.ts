@@ -2,14 +2,14 @@
 
 import { CadreError, messageOf } from '../error.ts'
 import { type Listening, stopOnSignal } from '../http/listen.ts'
-import { type Log, logFromEnvironment } from '../log.ts'
-import { line } from '../printable.ts'
-import { print } from '../terminal.ts'
-import { strictFrom } from './access.ts'
-import { Daemon } from './daemon.ts'
-import { homeFolder } from './home.ts'
+import { type Log, logFromEnvironment } from '../log/log.ts'
+import { line } from '../text/printable.ts'
+import { print } from '../text/terminal.ts'
+import { strictFrom } from './access/access.ts'
+import { homeFolder } from './home/home.ts'
 import { linkHub } from './link-hub.ts'
-import { bytesToKeep, daysIn, keepRuns } from './retention.ts'
+import { Daemon } from './runs/daemon.ts'
+import { bytesToKeep, daysIn, keepRuns } from './runs/retention.ts'
 
 export interface ServeFlags {
   home?: string

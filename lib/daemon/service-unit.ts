@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { carried } from '../carried.ts'
 import { CadreError } from '../error.ts'
-import { installation, ROOT } from '../place.ts'
+import { carried } from '../program/carried.ts'
+import { installation, ROOT } from '../program/install-root.ts'
 
 export const SERVED = ['daemon', 'hub'] as const
 export type Served = (typeof SERVED)[number]

@@ -6,11 +6,11 @@
 import { constants, existsSync } from 'node:fs'
 import { chmod, link, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { digestOf, openPlain, writeWhole } from '../agent/hashed-file.ts'
+import { digestOf, openPlain, writeWhole } from '../agent/files/hashed-file.ts'
 import { CadreError } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
-import { npmFileName, openRelease, programName, type Release, SIGNATURE, SUMS } from '../release.ts'
-import { releaseKey } from '../release-key.ts'
+import { npmFileName, openRelease, programName, type Release, SIGNATURE, SUMS } from '../program/release.ts'
+import { releaseKey } from '../program/release-key.ts'
 import { type ReleaseSource, releaseAt } from './release-source.ts'
 
 const SUMS_BYTES = 64 * 1024

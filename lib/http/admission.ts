@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox'
 import { CadreError } from '../error.ts'
-import { matches } from '../schema.ts'
+import { matches } from '../schema/schema.ts'
 import { checkHead, MIB, readJson } from './body.ts'
 import { type Frame, notInForm, plainFrame } from './reply.ts'
 

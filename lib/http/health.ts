@@ -3,7 +3,7 @@
 
 import { Elysia } from 'elysia'
 import { CadreError } from '../error.ts'
-import { Type } from '../type.ts'
+import { Type } from '../schema/type.ts'
 import { httpKit } from './kit.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: true })

@@ -2,7 +2,7 @@
 
 import type { Server } from 'bun'
 import { CadreError } from '../error.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { startPause } from '../wait.ts'
 import { routesOf } from './routes.ts'
 import { type App, watched } from './watch.ts'

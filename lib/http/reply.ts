@@ -5,7 +5,7 @@ import { ValidationError } from 'elysia'
 import type { TSchema } from 'typebox'
 import { CadreError, type ErrorBody } from '../error.ts'
 import { isObject } from '../json.ts'
-import { problems } from '../schema.ts'
+import { problems } from '../schema/schema.ts'
 
 /** How data and errors are written. `body` is the body of the request, as far as it could be read. */
 export interface Frame {

@@ -2,7 +2,7 @@
 
 import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { httpKit } from './kit.ts'
 import { arrivedAs } from './nested.ts'
 import { asFailure } from './reply.ts'

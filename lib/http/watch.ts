@@ -1,7 +1,7 @@
 // Every request of a server is watched: while it is answered, lines of the log have its id, and its duration is counted.
 
 import type { AnyElysia } from 'elysia'
-import { logged, scopeFields } from '../log.ts'
+import { logged, scopeFields } from '../log/log.ts'
 import type { Histogram, Series } from './metrics.ts'
 
 /** An app that has the HTTP kit. */

@@ -3,11 +3,11 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isPostgres } from '../../db/hub/store.ts'
-import { isAllowEntry } from '../agent/address.ts'
+import { isAllowEntry } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
-import type { QuotaValues } from '../wire/quotas.ts'
+import type { QuotaValues } from '../wire/records/quotas.ts'
 import { type ArtifactStore, artifactStore } from './artifacts/artifacts.ts'
-import { siteQuotas } from './site-quotas.ts'
+import { siteQuotas } from './core/site-quotas.ts'
 
 export interface HubFlags {
   host?: string

@@ -3,8 +3,8 @@
 
 import { and, count, eq, gte, isNotNull, isNull, min, sql } from 'drizzle-orm'
 import { gauge, type Sample } from '../http/metrics.ts'
-import { ONLINE_MS, STALE_MS } from './daemons.ts'
-import type { Hub } from './hub.ts'
+import { ONLINE_MS, STALE_MS } from './access/daemons.ts'
+import type { Hub } from './core/hub.ts'
 
 /** The state of a run in the words of the conventions. */
 const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', running: 'executing' }

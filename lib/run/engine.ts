@@ -9,9 +9,9 @@
 // in docs/architecture.md.
 
 import { CadreError } from '../error.ts'
+import { isRunId, newRunId, type RunId, removeRunFolder } from '../files/run-id.ts'
 import type { JsonObject } from '../json.ts'
-import { bootId } from '../process.ts'
-import { isRunId, newRunId, type RunId, removeRunFolder } from '../run-id.ts'
+import { bootId } from '../program/process.ts'
 import type { Bundle } from '../team/team.ts'
 import type { RunLogs } from './attempt/attempt.ts'
 import type { RunRow } from './core/core.ts'

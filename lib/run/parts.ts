@@ -6,9 +6,9 @@ import { isDiskError } from '../../db/open.ts'
 import type { SmallFile } from '../agent/files.ts'
 import { type Identity, identityIn } from '../agent/identity.ts'
 import { CadreError } from '../error.ts'
-import type { Log } from '../log.ts'
+import type { RunId } from '../files/run-id.ts'
+import type { Log } from '../log/log.ts'
 import { Recent } from '../recent.ts'
-import type { RunId } from '../run-id.ts'
 import type { Bundle } from '../team/team.ts'
 import {
   Attempts,

@@ -2,8 +2,8 @@
 // environment is PATH, HOME and LANG. It leads its own process group, which is ended with it or at the time-out. Errors
 // never contain what it printed on stdout.
 
+import { startGroup } from '../agent/commands/processes.ts'
 import { sharedEnvironment } from '../agent/context.ts'
-import { startGroup } from '../agent/processes.ts'
 import { formatDuration } from '../duration.ts'
 import { textIn } from '../stream.ts'
 

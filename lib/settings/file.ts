@@ -5,7 +5,7 @@ import { chmod, readFile, stat } from 'node:fs/promises'
 import { type Document, isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { CadreError } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 
 /** Reads the document. If other users can read the file, its permissions are restricted first. */
 export async function readDocument(file: string, log: Pick<Log, 'warn'>): Promise<Document> {

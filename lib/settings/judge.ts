@@ -1,12 +1,12 @@
 // What is wrong with an agent's settings although each has the form of its schema: what the agent itself finds, and
 // credentials that would travel unencrypted. Pure, except that an agent's `check` may look at local files.
 
-import { isLoopback } from '../agent/address.ts'
 import type { AgentDefinition } from '../agent/define.ts'
+import { isLoopback } from '../agent/net/address.ts'
 import type { Detail } from '../error.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
-import { createRedactor } from '../redact.ts'
+import { createRedactor } from '../secrets/redact.ts'
 import { isReference } from './references.ts'
 import { leavesOf, secretKind } from './tree.ts'
 

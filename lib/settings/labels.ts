@@ -2,7 +2,7 @@
 // value `yes`. A run that requires a label goes only to a daemon that has it. Pure.
 
 import type { Json } from '../json.ts'
-import { matches } from '../schema.ts'
+import { matches } from '../schema/schema.ts'
 import { labelsOf, OWN_LABELS, WrittenLabels } from '../wire/needs.ts'
 
 /** What is wrong with a value of `labels`; null: nothing. */

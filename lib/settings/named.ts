@@ -1,8 +1,8 @@
 // Named secrets, `secrets.<name>` in settings.yml: a value, or `{value, teams}` if packages may read it too. A team
 // that was started from a path may read all secrets, a package only those whose `teams` match its name. Pure.
 
-import { commandLine } from '../called-as.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
+import { commandLine } from '../program/called-as.ts'
 import { valueAt } from './tree.ts'
 
 /** What determines which secrets a team may read. */

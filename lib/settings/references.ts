@@ -6,7 +6,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../error.ts'
-import { fromHome } from '../home-path.ts'
+import { fromHome } from '../files/home-path.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
 const REFERENCE = /^\$\{(?:(env|file|keychain):([^{}]+)|(cmd):(.+))\}$/s

@@ -2,7 +2,7 @@
 // `exec.sandbox_network` and `packages.sandbox`. What cannot be read never counts as a choice of no sandbox. Pure.
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import { listed } from '../spelling.ts'
+import { listed } from '../text/spelling.ts'
 import { fits, teamsProblem } from './named.ts'
 
 const KINDS = ['none', 'bubblewrap', 'container'] as const

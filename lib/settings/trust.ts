@@ -2,12 +2,12 @@
 // (`ed25519:…`). A package passes when its scope is listed, or when a listed key signed its name, version and files.
 // Without the setting every package passes that the hub gives; one that cannot be read lets nothing pass. Pure.
 
-import { commandLine } from '../called-as.ts'
 import type { Json } from '../json.ts'
-import { isPublicKey } from '../signing-key.ts'
-import { listed } from '../spelling.ts'
-import { type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
-import type { PackageSignature } from '../wire/packages.ts'
+import { commandLine } from '../program/called-as.ts'
+import { isPublicKey } from '../program/signing-key.ts'
+import { listed } from '../text/spelling.ts'
+import { type SignedPackage, verifyPackage } from '../wire/records/package-signature.ts'
+import type { PackageSignature } from '../wire/records/packages.ts'
 
 const SCOPE = /^@[a-z0-9][a-z0-9-]{0,62}$/
 /** Entries that a message names. */

@@ -2,7 +2,7 @@
 // service, and no reply at all.
 
 import { describe, expect } from 'bun:test'
-import type { AgentError } from '../agent/agent-error.ts'
+import type { AgentError } from '../agent/core/agent-error.ts'
 import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './check.ts'
 import type { AgentTest } from './example.ts'
 import { endless, type FakeVendor, halfReply, refusal, silence, type Vendor } from './fake-vendor.ts'

@@ -2,9 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import type { AgentResult } from '../agent/agent-context.ts'
-import { AgentError } from '../agent/agent-error.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
+import type { Effect } from '../agent/core/effect.ts'
 import type { Handler } from '../agent/define.ts'
-import type { Effect } from '../agent/effect.ts'
 import type { JsonObject } from '../json.ts'
 import { leavesOf } from '../settings/settings.ts'
 import type { AgentTest, Example } from './example.ts'

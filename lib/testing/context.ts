@@ -3,7 +3,7 @@
 
 import type { AgentContext } from '../agent/agent-context.ts'
 import { type ContextOptions, createContext } from '../agent/context.ts'
-import { createRedactor } from '../redact.ts'
+import { createRedactor } from '../secrets/redact.ts'
 
 export interface CallContext {
   context: AgentContext

@@ -3,7 +3,7 @@
 import type { TSchema } from 'typebox'
 import type { AgentResult } from '../agent/agent-context.ts'
 import type { Handler } from '../agent/define.ts'
-import { problems } from '../schema.ts'
+import { problems } from '../schema/schema.ts'
 
 /** The result, if its `data` is what the handler declares, if it declares any. Throws otherwise. */
 export function asDeclared<R extends AgentResult | null>({ data: declared }: Pick<Handler, 'data'>, result: R): R {

@@ -3,7 +3,7 @@
 
 import { expect } from 'bun:test'
 import type { AgentResult } from '../agent/agent-context.ts'
-import { AgentError } from '../agent/agent-error.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import { SETTLE_MS, settle } from '../agent/settling.ts'
 import { parseDuration } from '../duration.ts'
 import { attempt, callOf, check, failureOf, type Trial, timesSent } from './check.ts'

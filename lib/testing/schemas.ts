@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import type { TSchema } from 'typebox'
-import { problems } from '../schema.ts'
+import { problems } from '../schema/schema.ts'
 import { teamJsonSchema } from '../team/team.ts'
 import { check, type Trial } from './check.ts'
 import type { Vendor } from './fake-vendor.ts'

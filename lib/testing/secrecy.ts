@@ -1,8 +1,8 @@
 // Credentials are sent only to the vendor: no other server gets them, and they are never shown.
 
 import { expect } from 'bun:test'
-import { AgentError } from '../agent/agent-error.ts'
-import { createRedactor, type KnownSecret } from '../redact.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
+import { createRedactor, type KnownSecret } from '../secrets/redact.ts'
 import { leavesOf } from '../settings/settings.ts'
 import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
 import { echo, type FakeVendor, fakeVendor, isFake, refusal, type Vendor } from './fake-vendor.ts'

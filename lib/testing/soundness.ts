@@ -2,7 +2,7 @@
 // credential is.
 
 import { expect } from 'bun:test'
-import { AgentError } from '../agent/agent-error.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import { check, withOtherSecrets } from './check.ts'
 import { isFake, refusal, type Vendor } from './fake-vendor.ts'
 import { shownIn } from './secrecy.ts'

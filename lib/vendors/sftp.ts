@@ -7,7 +7,7 @@
 
 import { stat } from 'node:fs/promises'
 import type { AgentContext } from '../agent/agent-context.ts'
-import { AgentError } from '../agent/agent-error.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import { chunksIn, streamOf } from '../stream.ts'
 import { takeTurns } from '../turns.ts'
 import { remoteOf, type SshSettings, startSsh } from './ssh.ts'

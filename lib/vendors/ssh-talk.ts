@@ -3,8 +3,8 @@
 // ended. Of a command that did not get that last line, nothing was run. The words stand in the stdout of ssh and are
 // taken out of it.
 
-import { AgentError } from '../agent/agent-error.ts'
 import type { Talk } from '../agent/command.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import { chunksIn, streamOf } from '../stream.ts'
 import { explainSsh, type SshContext, scriptOf } from './ssh.ts'
 

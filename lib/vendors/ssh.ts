@@ -2,11 +2,11 @@
 // jump host, whose parts are quoted here.
 
 import type { AgentContext } from '../agent/agent-context.ts'
-import { AgentError } from '../agent/agent-error.ts'
-import { fromHome, whyNoFile } from '../home-path.ts'
-import { linesOf } from '../one-line.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
+import { fromHome, whyNoFile } from '../files/home-path.ts'
+import { Type } from '../schema/type.ts'
 import { textIn } from '../stream.ts'
-import { Type } from '../type.ts'
+import { linesOf } from '../text/one-line.ts'
 
 /** A host name or an address, and a user. Neither can be taken for an option, or has a meaning for a shell. */
 const HOST = '[A-Za-z0-9_]([A-Za-z0-9._-]*)|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*'

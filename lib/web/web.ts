@@ -3,11 +3,11 @@
 
 import { basename, join } from 'node:path'
 import { Elysia } from 'elysia'
-import { calledAs, isCadre } from '../called-as.ts'
-import { carried, type Dashboard } from '../carried.ts'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
-import { ROOT } from '../place.ts'
+import { calledAs, isCadre } from '../program/called-as.ts'
+import { carried, type Dashboard } from '../program/carried.ts'
+import { ROOT } from '../program/install-root.ts'
 
 const PAGE = join(ROOT, 'lib/web/page')
 

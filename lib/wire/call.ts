@@ -4,8 +4,8 @@
 import type { Static, TSchema } from 'typebox'
 import { CadreError, type Detail, type ErrorCode, STATUS } from '../error.ts'
 import { isObject } from '../json.ts'
-import { matches, problems } from '../schema.ts'
-import { Type } from '../type.ts'
+import { matches, problems } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 import { rowsIn } from './page.ts'
 
 export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> {

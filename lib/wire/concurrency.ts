@@ -1,8 +1,8 @@
 // The key that runs of a team hold, as team.yml declares it and as a hub stores it with a package.
 
 import type { Static } from 'typebox'
-import { listed } from '../spelling.ts'
-import { Type } from '../type.ts'
+import { Type } from '../schema/type.ts'
+import { listed } from '../text/spelling.ts'
 
 /** What becomes of a run that finds no place: it waits, ends at once, or has the oldest run of the key cancelled. */
 export const WHEN_FULL = ['queue', 'skip', 'cancel_oldest'] as const

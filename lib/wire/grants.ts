@@ -2,8 +2,8 @@
 // absent is denied; admin implies write, and write implies read. Users, tokens, scopes and teams need no domain.
 
 import type { Static } from 'typebox'
-import { closed, named } from '../schema.ts'
-import { Type } from '../type.ts'
+import { closed, named } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 import { ENTITIES, type Entity, LEVELS, type Level } from './entities.ts'
 import { Id, Uuid } from './parts.ts'
 

@@ -4,8 +4,8 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
-import { matches } from '../schema.ts'
-import { Type } from '../type.ts'
+import { matches } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 import { AgentName, Title, Version, Word } from './names.ts'
 
 const LABEL = '[A-Za-z0-9][A-Za-z0-9_/-]{0,62}'

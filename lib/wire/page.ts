@@ -1,8 +1,8 @@
 // How lists are requested and returned, by hub and daemon alike.
 
 import type { TProperties, TSchema } from 'typebox'
-import { closed } from '../schema.ts'
-import { Type } from '../type.ts'
+import { closed } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 
 /** The properties of every list request. `page` has the defaults. */
 export const PAGE = {

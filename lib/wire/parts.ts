@@ -1,9 +1,9 @@
 // Parts of bodies and records that hub and daemon share.
 
+import type { RunId } from '../files/run-id.ts'
 import type { Json, JsonObject } from '../json.ts'
-import type { RunId } from '../run-id.ts'
-import { nullable } from '../schema.ts'
-import { Type } from '../type.ts'
+import { nullable } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 
 /** The maximum of PostgreSQL's `integer`. */
 export const MOST_ID = 2 ** 31 - 1

@@ -3,8 +3,8 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
-import { named, nullable } from '../schema.ts'
-import { Type } from '../type.ts'
+import { named, nullable } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
 import { call, ErrorReply } from './call.ts'
 import { Title, Version } from './names.ts'
 import type { OfferedAgent } from './needs.ts'

@@ -7,7 +7,7 @@ import {
   isLoopbackAddress,
   isMetadataName,
   judge,
-} from '../../lib/agent/address.ts'
+} from '../../lib/agent/net/address.ts'
 
 const PUBLIC = `
   1.1.1.1 8.8.8.8 93.184.215.14 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.1

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { AgentError } from '../../lib/agent/agent-error.ts'
-import type { Effect } from '../../lib/agent/effect.ts'
+import { AgentError } from '../../lib/agent/core/agent-error.ts'
+import type { Effect } from '../../lib/agent/core/effect.ts'
 import { guardedFetch } from '../../lib/agent/fetch.ts'
-import type { FetchOptions } from '../../lib/agent/requests.ts'
+import type { FetchOptions } from '../../lib/agent/net/requests.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
 import { fetcher, NOW } from '../support/fetcher.ts'
 

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { FileForm } from '../../lib/agent/file-form.ts'
+import { FileForm } from '../../lib/agent/core/file-form.ts'
 import { testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { FileContent } from '../../lib/agent/agent-context.ts'
-import { AgentError } from '../../lib/agent/agent-error.ts'
+import { AgentError } from '../../lib/agent/core/agent-error.ts'
 import {
   folderAt,
   readable,
@@ -22,7 +22,7 @@ import {
   safeName,
   writeArtifact,
 } from '../../lib/agent/files.ts'
-import { isSafeName } from '../../lib/file-name.ts'
+import { isSafeName } from '../../lib/files/file-name.ts'
 import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 

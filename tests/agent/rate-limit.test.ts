@@ -1,8 +1,8 @@
 // How rate limits of vendors are waited out, by the headers that each of them sends.
 
 import { describe, expect, test } from 'bun:test'
-import { askedWait } from '../../lib/agent/rate-limit.ts'
-import { replyError } from '../../lib/agent/reply.ts'
+import { askedWait } from '../../lib/agent/net/rate-limit.ts'
+import { replyError } from '../../lib/agent/net/reply.ts'
 import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { fetcher } from '../support/fetcher.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createRedactor } from '../../lib/redact.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import { variantsOf } from '../support/variants.ts'
 
 const PEM = `-----BEGIN PRIVATE KEY-----

@@ -1,8 +1,8 @@
 // What an error quotes of a reply, and what is refused before a request is made.
 
 import { afterAll, expect, test } from 'bun:test'
-import { replyError } from '../../lib/agent/reply.ts'
-import { createRedactor } from '../../lib/redact.ts'
+import { replyError } from '../../lib/agent/net/reply.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import { testContext } from '../support/context.ts'
 
 const SECRET = 'tok-3f9a7c51e0d24b68'

@@ -2,9 +2,15 @@
 // the daemon's home.
 
 import { describe, expect, test } from 'bun:test'
-import type { AgentError } from '../../lib/agent/agent-error.ts'
-import { furnish, type Protected, type Room, type RoomNeeds, sharedFolder } from '../../lib/agent/room.ts'
-import { bubblewrap, container, HOME_INSIDE } from '../../lib/agent/sandbox.ts'
+import { bubblewrap, container, HOME_INSIDE } from '../../lib/agent/commands/sandbox.ts'
+import {
+  furnish,
+  type Protected,
+  type Room,
+  type RoomNeeds,
+  sharedFolder,
+} from '../../lib/agent/commands/sandbox-view.ts'
+import type { AgentError } from '../../lib/agent/core/agent-error.ts'
 
 const HOME = '/home/ada/.cadre'
 const KEPT: Protected = { home: HOME, persons: ['/home/ada'] }

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
-import { ROOT } from '../../lib/place.ts'
+import { ROOT } from '../../lib/program/install-root.ts'
 import { folder } from '../support/folder.ts'
 
 interface Fault {

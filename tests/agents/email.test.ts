@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import email from '../../agents/email.ts'
 import type { AgentResult, NotifyEvent } from '../../lib/agent/agent-context.ts'
-import type { AgentError } from '../../lib/agent/agent-error.ts'
+import type { AgentError } from '../../lib/agent/core/agent-error.ts'
 
 import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { testAgent } from '../../lib/testing/testing.ts'

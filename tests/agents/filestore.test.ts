@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { basename, dirname, join } from 'node:path'
 import filestore from '../../agents/filestore.ts'
 import type { AgentContext } from '../../lib/agent/agent-context.ts'
-import type { Effect } from '../../lib/agent/effect.ts'
+import type { Effect } from '../../lib/agent/core/effect.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testAgent } from '../../lib/testing/testing.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'

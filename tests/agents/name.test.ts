@@ -4,7 +4,7 @@
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROOT } from '../../lib/place.ts'
+import { ROOT } from '../../lib/program/install-root.ts'
 import { spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { fakeWiki } from '../vendors/wiki.ts'

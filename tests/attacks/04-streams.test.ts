@@ -1,4 +1,4 @@
-// Streams that always have data: every loop over one is in `lib/stream.ts` or `lib/agent/output.ts`, which let the event
+// Streams that always have data: every loop over one is in `lib/stream.ts` or `lib/agent/commands/output.ts`, which let the event
 // loop turn, so that no other file can hold it.
 
 import { expect, test } from 'bun:test'
@@ -12,9 +12,9 @@ const ROOT = join(import.meta.dir, '../..')
 /** Files that read streams themselves, and why they may. */
 const READERS: Readonly<Record<string, string>> = {
   'lib/stream.ts': 'the loop of all',
-  'lib/agent/output.ts': 'the loop of what processes print',
-  'lib/agent/body.ts': 'passes one chunk on when it is asked for one',
-  'lib/agent/outgoing.ts': 'passes one chunk on when it is asked for one',
+  'lib/agent/commands/output.ts': 'the loop of what processes print',
+  'lib/agent/net/body.ts': 'passes one chunk on when it is asked for one',
+  'lib/agent/net/outgoing.ts': 'passes one chunk on when it is asked for one',
   'lib/vendors/s3/transfer.ts': 'passes one chunk on when it is asked for one',
 }
 /** Loops over the stdin of a command, which a person types. */
@@ -65,7 +65,7 @@ test('the search finds what it is for', () => {
 test('two files start processes with pipes: one the groups of all agents, one the trial of a sandbox', () => {
   const spawning = sources.filter(({ text }) => /Bun\.spawn\(|child_process/.test(text)).map(({ path }) => path)
   expect(spawning.sort()).toEqual([
-    'lib/agent/processes.ts',
+    'lib/agent/commands/processes.ts',
     'lib/agent/sandbox-trial.ts',
     // Without pipes.
     'lib/daemon/commands/dashboard.ts',

@@ -1,11 +1,11 @@
 // The way to a terminal, to JSON and to the log: whatever text comes from outside, nothing in it is a command there,
-// nothing begins a line, and nothing is unseen. Only lib/printable.ts makes what lib/terminal.ts writes.
+// nothing begins a line, and nothing is unseen. Only lib/text/printable.ts makes what lib/text/terminal.ts writes.
 
 import { expect, test } from 'bun:test'
-import { createLog } from '../../lib/log.ts'
-import { clip, createPaint, joined, line, lines, pad, wrap } from '../../lib/printable.ts'
-import { print } from '../../lib/terminal.ts'
-import { seenJson } from '../../lib/unseen.ts'
+import { createLog } from '../../lib/log/log.ts'
+import { clip, createPaint, joined, line, lines, pad, wrap } from '../../lib/text/printable.ts'
+import { print } from '../../lib/text/terminal.ts'
+import { seenJson } from '../../lib/text/unseen.ts'
 import { hostileJson, hostileTexts } from '../support/hostile.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
 import { obeyed, unseen } from '../support/terminal-bytes.ts'
@@ -61,7 +61,7 @@ test('a line of the log is one line in both formats, and nothing in it is obeyed
 })
 
 test('no other file writes to a terminal', async () => {
-  const WRITERS = ['lib/terminal.ts', 'lib/log.ts']
+  const WRITERS = ['lib/text/terminal.ts', 'lib/log/log.ts']
   const WRITES =
     /std(out|err)\s*\.\s*write|console\s*\.\s*(log|info|debug|error|warn|table|dir)\s*\(|Bun\.(stdout|stderr)|\b(stream|stdout|stderr)\.(write|end)\(|\/dev\/tty/
   // A file of a run, which is written as it is where no terminal reads it.

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { named, unseenNotes } from '../../lib/unseen.ts'
+import { named, unseenNotes } from '../../lib/text/unseen.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { INVISIBLE } from '../support/hostile.ts'

@@ -8,12 +8,12 @@ import fc from 'fast-check'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { discover } from '../../lib/agent/catalogue.ts'
-import { schemaProblems, valueProblems } from '../../lib/foreign-schema.ts'
 import type { Json } from '../../lib/json.ts'
+import { schemaProblems, valueProblems } from '../../lib/schema/foreign-schema.ts'
+import { Refusal, Work } from '../../lib/schema/work-budget.ts'
 import { loadBundle } from '../../lib/team/compile/bundle.ts'
 import { problemsOf } from '../../lib/team/model/problem.ts'
 import { readJson, whyNoSchema } from '../../lib/vendors/llm/llm.ts'
-import { Refusal, Work } from '../../lib/work.ts'
 import { folder } from '../support/folder.ts'
 import { hostileJson, hostileTexts } from '../support/hostile.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
@@ -297,10 +297,15 @@ test('verdicts are those of TypeBox, for whatever both know', () => {
 test('no other expression is made of a text that is not ours', () => {
   // Of names of ours, of settings, of what a person looks for, and of schemas that stand in our files and in agents.
   const known = [
-    ...['lib/daemon/commands/standing.ts', 'lib/duration.ts', 'lib/fits.ts', 'lib/secret-form.ts'],
+    ...['lib/daemon/commands/standing.ts', 'lib/duration.ts', 'lib/schema/fits.ts', 'lib/secrets/secret-form.ts'],
     ...['lib/settings/named.ts', 'lib/settings/tree.ts', 'lib/team/compile/bundle.ts', 'lib/team/compile/check.ts'],
-    ...['lib/vendors/chat/webhook.ts', 'lib/vendors/s3/place.ts', 'lib/agent/guard.ts', 'lib/hub/artifacts/store.ts'],
-    ...['lib/unseen.ts', 'lib/web/page/lines.ts', 'lib/daemon/upgrade.ts'],
+    ...[
+      'lib/vendors/chat/webhook.ts',
+      'lib/vendors/s3/place.ts',
+      'lib/agent/net/guard.ts',
+      'lib/hub/artifacts/store.ts',
+    ],
+    ...['lib/text/unseen.ts', 'lib/web/page/kit/lines.ts', 'lib/daemon/upgrade.ts'],
   ]
   const root = join(import.meta.dir, '../..')
   const found = [...new Glob('{agents,lib}/**/*.{ts,tsx}').scanSync(root)].filter(path =>

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { oneLine } from '../../lib/one-line.ts'
+import { oneLine } from '../../lib/text/one-line.ts'
 import { parseMarkdown, printMarkdown } from '../../lib/vendors/markdown/markdown.ts'
 import { markdownToChat, markdownToHtml } from '../../lib/vendors/markdown/render.ts'
 import { parseXml } from '../../lib/vendors/s3/xml.ts'

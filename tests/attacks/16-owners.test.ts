@@ -3,8 +3,8 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { ROLES, roleIn } from '../../lib/hub/decision.ts'
-import { hasRole } from '../../lib/hub/owners.ts'
+import { ROLES, roleIn } from '../../lib/hub/access/decision.ts'
+import { hasRole } from '../../lib/hub/access/owners.ts'
 import { until } from '../support/bounded.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { runChange } from '../support/sync.ts'

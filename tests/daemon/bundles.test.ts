@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Bundles } from '../../lib/daemon/bundle-cache.ts'
+import { Bundles } from '../../lib/daemon/packages/bundle-cache.ts'
 import type { TeamPackage } from '../../lib/team/team.ts'
 import { folder } from '../support/folder.ts'
 import { lookup } from '../team/agents.ts'

@@ -9,7 +9,8 @@ import { folder } from '../support/folder.ts'
 const REPOSITORY = join(import.meta.dir, '../..')
 
 /** What no start needs: code of vendors, of the hub and of requests, and the checks of TypeBox. */
-const UNUSED = /^lib\/(vendors\/|daemon\/(link\/|enrol\.)|agent\/(fetch|guard)\.|wire\/hub-)|\/typebox\/build\/schema\//
+const UNUSED =
+  /^lib\/(vendors\/|daemon\/(link\/|enrol\.)|agent\/(fetch|net\/guard)\.|wire\/(calls|records)\/hub-)|\/typebox\/build\/schema\//
 
 const TEAM = `name: "@local/small"
 version: 1.0.0
@@ -19,8 +20,8 @@ phases:
 
 test('a run of one command loads the agent exec alone', () => {
   const program = `
-    const { Daemon } = await import('./lib/daemon/daemon.ts')
-    const { startRun } = await import('./lib/daemon/start-run.ts')
+    const { Daemon } = await import('./lib/daemon/runs/daemon.ts')
+    const { startRun } = await import('./lib/daemon/runs/start-run.ts')
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const daemon = await Daemon.open({ home: ${JSON.stringify(folder())}, log, command: 'run', env: {} })
     await daemon.recover({ none: true })

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LogLine, TreeLines } from '../../lib/wire/run-records.ts'
+import type { LogLine, TreeLines } from '../../lib/wire/records/run-records.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
 const TREE = {

@@ -4,9 +4,9 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { HubClient } from '../../lib/daemon/link/link.ts'
-import { Packages } from '../../lib/daemon/packages.ts'
-import { createLog } from '../../lib/log.ts'
-import { packageDigest } from '../../lib/wire/package-files.ts'
+import { Packages } from '../../lib/daemon/packages/packages.ts'
+import { createLog } from '../../lib/log/log.ts'
+import { packageDigest } from '../../lib/wire/records/package-files.ts'
 import { folder } from '../support/folder.ts'
 
 let reply: object = {}

@@ -3,12 +3,12 @@
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bootId, groupMembers, startOf } from '../../lib/process.ts'
+import { bootId, groupMembers, startOf } from '../../lib/program/process.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants } from '../support/invariants.ts'
 
-const PROCESSES = join(import.meta.dir, '../../lib/agent/processes.ts')
+const PROCESSES = join(import.meta.dir, '../../lib/agent/commands/processes.ts')
 
 /** Ignores SIGTERM, as do a child and a grandchild in the background; all say who they are. Passes once `done` exists. */
 const stubborn = (dir: string) => `

@@ -12,8 +12,8 @@ import { listen } from '../../lib/http/listen.ts'
 import { envelopeFrame, ReadySuccess } from '../../lib/http/reply.ts'
 import { root, STRICT } from '../../lib/http/root.ts'
 import { eventStream, jsonStream } from '../../lib/http/stream.ts'
-import { createLog } from '../../lib/log.ts'
-import { closed, standard } from '../../lib/schema.ts'
+import { createLog } from '../../lib/log/log.ts'
+import { closed, standard } from '../../lib/schema/schema.ts'
 
 type Payload = NonNullable<RequestInit['body']>
 

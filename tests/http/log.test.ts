@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { messageOf } from '../../lib/error.ts'
-import { createLog, logConsole, logFromEnvironment } from '../../lib/log.ts'
+import { createLog, logConsole, logFromEnvironment } from '../../lib/log/log.ts'
 
 function written(options: Parameters<typeof createLog>[0], act: (log: ReturnType<typeof createLog>) => void): string[] {
   const lines: string[] = []

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import { Type } from 'typebox'
-import { OrgId } from '../../lib/hub/bodies.ts'
-import { problems, standard } from '../../lib/schema.ts'
+import { OrgId } from '../../lib/hub/core/bodies.ts'
+import { problems, standard } from '../../lib/schema/schema.ts'
 import { Permissions } from '../../lib/wire/grants.ts'
 
 describe('a value that fits no branch of a union', () => {

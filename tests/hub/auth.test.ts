@@ -1,8 +1,8 @@
 // Sessions, tokens, and what realm tokens reach, over real HTTP.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { decoyHash, hashPassword } from '../../lib/hub/accounts.ts'
-import type { Hub } from '../../lib/hub/hub.ts'
+import { decoyHash, hashPassword } from '../../lib/hub/access/accounts.ts'
+import type { Hub } from '../../lib/hub/core/hub.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 import { tablesOf } from '../support/tables.ts'
 

@@ -1,8 +1,8 @@
 // Which daemon gets a job: labels, agents and pauses decide, and a job that nobody may take says what is missing.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { claim, hasWork, type Taker } from '../../lib/hub/claims.ts'
-import { enqueue } from '../../lib/hub/queue.ts'
+import { enqueue } from '../../lib/hub/core/queue.ts'
+import { claim, hasWork, type Taker } from '../../lib/hub/queue/claims.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decide, type Kind, ROLES, roleIn } from '../../lib/hub/decision.ts'
-import { hashSecret, isSecretForm, mintSecret } from '../../lib/hub/token-secrets.ts'
+import { decide, type Kind, ROLES, roleIn } from '../../lib/hub/access/decision.ts'
+import { hashSecret, isSecretForm, mintSecret } from '../../lib/hub/access/token-secrets.ts'
 import {
   allows,
   ENTITIES,

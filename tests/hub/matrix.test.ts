@@ -3,7 +3,7 @@
 // refused in the words of a missing one.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mintSecret } from '../../lib/hub/token-secrets.ts'
+import { mintSecret } from '../../lib/hub/access/token-secrets.ts'
 import { ENTITIES } from '../../lib/wire/grants.ts'
 import { folder } from '../support/folder.ts'
 import { AGAIN, startTestHub, type TestHub } from '../support/hub.ts'

@@ -1,7 +1,7 @@
 // The cache of values from the database: what it keeps, for how long, and what it never keeps.
 
 import { expect, test } from 'bun:test'
-import { createMemo } from '../../lib/hub/memo.ts'
+import { createMemo } from '../../lib/hub/core/memo.ts'
 
 test('a value that is there is no promise, and is loaded once', async () => {
   const memo = createMemo(() => 1)

@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CadreError } from '../../lib/error.ts'
-import { claim } from '../../lib/hub/claims.ts'
-import { MOST_DELIVERIES, sweep } from '../../lib/hub/overdue.ts'
-import { answer, enqueue, LEASE_MS } from '../../lib/hub/queue.ts'
+import { answer, enqueue, LEASE_MS } from '../../lib/hub/core/queue.ts'
+import { claim } from '../../lib/hub/queue/claims.ts'
+import { MOST_DELIVERIES, sweep } from '../../lib/hub/runs/overdue.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { hubApp } from '../../hub.ts'
-import { createHub } from '../../lib/hub/hub.ts'
-import { createLog } from '../../lib/log.ts'
+import { createHub } from '../../lib/hub/core/hub.ts'
+import { createLog } from '../../lib/log/log.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Store } from '../../db/hub/store.ts'
-import { createThrottle, placeOf } from '../../lib/hub/throttle.ts'
+import { createThrottle, placeOf } from '../../lib/hub/core/throttle.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { count, eq, inArray } from 'drizzle-orm'
-import { Together } from '../../lib/hub/together.ts'
+import { Together } from '../../lib/hub/reports/together.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

@@ -166,14 +166,14 @@ test('a run on the command line exports its trace before it ends', async () => {
 
 test.each([
   ['', []],
-  ['http://127.0.0.1:9', ['lib/daemon/run-tracing.ts', 'lib/otlp.ts']],
+  ['http://127.0.0.1:9', ['lib/daemon/runs/run-tracing.ts', 'lib/log/otlp.ts']],
 ])(
   'with the endpoint %p a daemon loads %p',
   async (endpoint, loaded) => {
     const root = resolve(import.meta.dir, '../..')
     const program = `
-    const { Daemon } = await import('${root}/lib/daemon/daemon.ts')
-    const { createLog } = await import('${root}/lib/log.ts')
+    const { Daemon } = await import('${root}/lib/daemon/runs/daemon.ts')
+    const { createLog } = await import('${root}/lib/log/log.ts')
     const daemon = await Daemon.open({ home: process.env.HOME, log: createLog({ write() {} }) })
     console.log(JSON.stringify(Object.keys(require.cache)))
     await daemon.close()`

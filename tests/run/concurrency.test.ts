@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { agent, Type } from '../../lib/agent/cadre.ts'
+import type { RunId } from '../../lib/files/run-id.ts'
 import { why } from '../../lib/run/engine.ts'
 import { brokenInvariants } from '../../lib/run/store/invariants.ts'
-import type { RunId } from '../../lib/run-id.ts'
 import { until } from '../support/bounded.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'

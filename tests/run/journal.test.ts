@@ -5,7 +5,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase, openRunDatabase } from '../../db/open.ts'
 import { CadreError } from '../../lib/error.ts'
-import { createLog } from '../../lib/log.ts'
+import { createLog } from '../../lib/log/log.ts'
 import { Journal, type Unit } from '../../lib/run/store/journal.ts'
 import { folder } from '../support/folder.ts'
 

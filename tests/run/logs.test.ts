@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { newRunId } from '../../lib/files/run-id.ts'
 import { readLines } from '../../lib/run/attempt/log-pages.ts'
 import { RunLogs } from '../../lib/run/attempt/logs.ts'
-import { newRunId } from '../../lib/run-id.ts'
 import { folder } from '../support/folder.ts'
 
 const RUN = newRunId()

@@ -4,8 +4,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { RunId } from '../../lib/files/run-id.ts'
 import { type Batch, SyncOutbox } from '../../lib/run/engine.ts'
-import type { RunId } from '../../lib/run-id.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 let t: TestEngine

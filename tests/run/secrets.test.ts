@@ -3,8 +3,8 @@
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { newRunId } from '../../lib/files/run-id.ts'
 import { RootSecrets } from '../../lib/run/engine.ts'
-import { newRunId } from '../../lib/run-id.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 

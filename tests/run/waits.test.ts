@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { AgentContext } from '../../lib/agent/agent-context.ts'
-import type { Waiting } from '../../lib/wire/run-records.ts'
+import type { Waiting } from '../../lib/wire/records/run-records.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { faultServer } from '../support/faults.ts'
 import { type Act, scripted, shell, team } from '../support/scripted.ts'

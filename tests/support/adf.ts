@@ -3,8 +3,8 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 // https://developer.atlassian.com/platform/framework/adf-builder/reference/nodes/
 
-import { problems } from '../../lib/schema.ts'
-import { Type } from '../../lib/type.ts'
+import { problems } from '../../lib/schema/schema.ts'
+import { Type } from '../../lib/schema/type.ts'
 
 interface Rule {
   /** Names of nodes and groups that may be children; without it the node has no content at all. */

@@ -3,11 +3,11 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import type { AgentResult } from '../../lib/agent/agent-context.ts'
-import { AgentError } from '../../lib/agent/agent-error.ts'
 import { createContext } from '../../lib/agent/context.ts'
+import { AgentError } from '../../lib/agent/core/agent-error.ts'
+import type { Effect } from '../../lib/agent/core/effect.ts'
 import type { Agent, Handler } from '../../lib/agent/define.ts'
-import type { Effect } from '../../lib/agent/effect.ts'
-import { createRedactor } from '../../lib/redact.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 
 export interface AgentCall {
   agent: string

@@ -5,7 +5,7 @@
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { readRunId } from '../../lib/run-id.ts'
+import { readRunId } from '../../lib/files/run-id.ts'
 import { testEngine } from './engine.ts'
 import { openHome, pendingReviews } from './home-rows.ts'
 

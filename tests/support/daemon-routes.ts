@@ -1,9 +1,9 @@
 // The routes of the daemon, as it declares them.
 
-import { Daemon } from '../../lib/daemon/daemon.ts'
 import { daemonApp } from '../../lib/daemon/routes/app.ts'
+import { Daemon } from '../../lib/daemon/runs/daemon.ts'
 import { routesOf } from '../../lib/http/routes.ts'
-import { createLog } from '../../lib/log.ts'
+import { createLog } from '../../lib/log/log.ts'
 import { folder } from './folder.ts'
 
 /**

@@ -1,7 +1,7 @@
 // The AgentError with which a call fails.
 
 import { expect } from 'bun:test'
-import { AgentError } from '../../lib/agent/agent-error.ts'
+import { AgentError } from '../../lib/agent/core/agent-error.ts'
 
 export async function failureOf(work: Promise<unknown>): Promise<AgentError> {
   const error = await work.then(

@@ -1,6 +1,6 @@
 // A guarded fetch with a clock that only sleeping moves.
 
-import type { Effect } from '../../lib/agent/effect.ts'
+import type { Effect } from '../../lib/agent/core/effect.ts'
 import { type FetchWorld, guardedFetch, type NetworkPolicy } from '../../lib/agent/fetch.ts'
 
 export const NOW = Date.parse('2026-01-01T00:00:00Z')

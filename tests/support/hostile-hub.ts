@@ -1,8 +1,8 @@
 // A hub that says whatever a test wants, over real HTTP: it enrols a daemon, gives it jobs of any form, and keeps what
 // the daemon answers.
 
-import { inOrder, packageDigest } from '../../lib/wire/package-files.ts'
-import type { PackageFile } from '../../lib/wire/packages.ts'
+import { inOrder, packageDigest } from '../../lib/wire/records/package-files.ts'
+import type { PackageFile } from '../../lib/wire/records/packages.ts'
 import { until } from './bounded.ts'
 
 /** An answer about a job: `accepted`, `done` or `failed`. */

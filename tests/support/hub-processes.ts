@@ -2,7 +2,7 @@
 // them.
 
 import { resolve } from 'node:path'
-import type { PasswordCost } from '../../lib/hub/hub.ts'
+import type { PasswordCost } from '../../lib/hub/core/hub.ts'
 import { environmentAt } from './program.ts'
 
 /** `CADRE_METRICS_TOKEN` of the hubs. */

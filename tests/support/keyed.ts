@@ -6,7 +6,7 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { type RunId, readRunId } from '../../lib/run-id.ts'
+import { type RunId, readRunId } from '../../lib/files/run-id.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_IDS = [1, 2, 3].map(nr => readRunId(`01900000-0000-7000-8000-00000000001${nr}`))

@@ -1,9 +1,9 @@
 // Ends processes that agents started under a daemon or an engine that was killed. The next start on the same home would
 // end them; this does the same for tests without a next start.
 
-import { endLeftGroups } from '../../lib/agent/processes.ts'
-import { processesFolder } from '../../lib/daemon/home.ts'
-import { createLog } from '../../lib/log.ts'
+import { endLeftGroups } from '../../lib/agent/commands/processes.ts'
+import { processesFolder } from '../../lib/daemon/home/home.ts'
+import { createLog } from '../../lib/log/log.ts'
 
 const homes = new Set<string>()
 const log = createLog({ level: 'error' })

@@ -4,7 +4,7 @@
 //   bun tests/support/renewed.ts HOME VENDOR_URL list|each
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { readRunId } from '../../lib/run-id.ts'
+import { readRunId } from '../../lib/files/run-id.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_ID = readRunId('01900000-0000-7000-8000-000000000002')

@@ -4,7 +4,7 @@
 import type { TSchema } from 'typebox'
 import type { Route } from '../../lib/http/routes.ts'
 import { isObject } from '../../lib/json.ts'
-import { problems } from '../../lib/schema.ts'
+import { problems } from '../../lib/schema/schema.ts'
 
 /** Throws when the reply of the route at `path`, with this `status` and `data`, does not match the route's declaration. */
 export function checkReply(routes: readonly Route[], path: string, status: number, data: unknown): void {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
+import { Work } from '../../lib/schema/work-budget.ts'
 import { Evaluation } from '../../lib/team/cel/evaluation.ts'
 import { parseExpression } from '../../lib/team/cel/expression.ts'
 import type { PhaseValue, Scope } from '../../lib/team/model/compiled-team.ts'
-import { Work } from '../../lib/work.ts'
 import { scope } from './load.ts'
 
 const names = {

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { createPaint } from '../../lib/printable.ts'
 import {
   inOrder,
   type Problem,
@@ -8,6 +7,7 @@ import {
   renderProblem,
   toDetail,
 } from '../../lib/team/model/problem.ts'
+import { createPaint } from '../../lib/text/printable.ts'
 
 const problem = (more: Partial<Problem> = {}): Problem => ({
   file: 'team.yml',

@@ -1,8 +1,8 @@
 // The lines that the page holds of a log: each once and in order, over the borders of its blocks, and found by a search.
 
 import { expect, test } from 'bun:test'
-import { Lines, Search } from '../../lib/web/page/lines.ts'
-import type { LogLine } from '../../lib/wire/run-records.ts'
+import { Lines, Search } from '../../lib/web/page/kit/lines.ts'
+import type { LogLine } from '../../lib/wire/records/run-records.ts'
 import { until } from '../support/bounded.ts'
 
 const line = (seq: number, text: string, phase: string | null = 'say'): LogLine => ({

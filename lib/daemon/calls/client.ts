@@ -7,9 +7,9 @@ import { CadreError } from '../../error.ts'
 import { sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
 import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../wire/call.ts'
-import { EVENTS, type RunEvent } from '../../wire/run-records.ts'
-import { readToken } from '../home.ts'
-import { type Holder, holderOf } from '../lock.ts'
+import { EVENTS, type RunEvent } from '../../wire/records/run-records.ts'
+import { readToken } from '../home/home.ts'
+import { type Holder, holderOf } from '../home/lock.ts'
 import { Vigil } from './vigil.ts'
 
 /** Who answers calls of the daemon's API: another process, or this one. */

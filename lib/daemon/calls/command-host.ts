@@ -4,9 +4,9 @@
 
 import { messageOf } from '../../error.ts'
 import type { Listening } from '../../http/listen.ts'
-import type { Log } from '../../log.ts'
-import { Daemon } from '../daemon.ts'
-import { homeIsFull } from '../full-disk.ts'
+import type { Log } from '../../log/log.ts'
+import { homeIsFull } from '../home/full-disk.ts'
+import { Daemon } from '../runs/daemon.ts'
 import { type Client, createClient } from './client.ts'
 
 /** A run that ends sooner needs no server. Until then other commands wait for the address. */
@@ -91,7 +91,7 @@ export class CommandHost {
   }
 
   async *#events(runId: string, signal: AbortSignal) {
-    const { runEvents } = await import('../events.ts')
+    const { runEvents } = await import('../runs/events.ts')
     yield* runEvents(this.daemon.engine, runId, signal)
   }
 
@@ -106,7 +106,7 @@ export class CommandHost {
 
   async #listen(): Promise<Serving> {
     const [{ strictFrom }, { daemonApp }, { listen }] = await Promise.all([
-      import('../access.ts'),
+      import('../access/access.ts'),
       import('../routes/app.ts'),
       import('../../http/listen.ts'),
     ])

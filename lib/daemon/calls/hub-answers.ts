@@ -2,7 +2,7 @@
 // prints the same for a run here and there, and need not know who answers.
 
 import type { Static } from 'typebox'
-import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
 import {
   GetHubLogs,
   GetHubPhases,
@@ -11,9 +11,9 @@ import {
   type HubRun,
   ListHubReviews,
   ListHubRuns,
-} from '../../wire/hub-run-calls.ts'
+} from '../../wire/calls/hub-run-calls.ts'
 import { page } from '../../wire/page.ts'
-import type { LogLine } from '../../wire/run-records.ts'
+import type { LogLine } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'
 import { answer, answering } from './answers.ts'
 import type { Callee } from './client.ts'

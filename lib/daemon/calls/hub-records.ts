@@ -2,12 +2,12 @@
 
 import type { Static } from 'typebox'
 import { isObject, type Json } from '../../json.ts'
-import { matches } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import type { GetRun } from '../../wire/daemon-calls.ts'
-import { Field } from '../../wire/forms.ts'
-import type { HubPhase, HubReview, HubRun } from '../../wire/hub-run-calls.ts'
-import { DeliveryRecord, FileRecord, RunError, type ToldRun } from '../../wire/run-records.ts'
+import { matches } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import type { GetRun } from '../../wire/calls/daemon-calls.ts'
+import { Field } from '../../wire/calls/forms.ts'
+import type { HubPhase, HubReview, HubRun } from '../../wire/calls/hub-run-calls.ts'
+import { DeliveryRecord, FileRecord, RunError, type ToldRun } from '../../wire/records/run-records.ts'
 
 export function toldRun({ version, error, outputs, ...run }: HubRun): ToldRun {
   const { realm_id: _, daemon_id: __, job_id: ___, created_at: ____, ...told } = run

@@ -3,15 +3,15 @@
 
 import { pause } from '../../wait.ts'
 import { checkedData } from '../../wire/call.ts'
-import { ListReviews } from '../../wire/daemon-calls.ts'
+import { ListReviews } from '../../wire/calls/daemon-calls.ts'
 import {
   CancelDispatched,
   DecideHubReview,
   HUB_EVENTS,
   HUB_STREAM,
   ResumeDispatched,
-} from '../../wire/hub-run-calls.ts'
-import type { RunEvent } from '../../wire/run-records.ts'
+} from '../../wire/calls/hub-run-calls.ts'
+import type { RunEvent } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'
 import { HubAbsence } from './hub-absence.ts'
 import { hubCallee } from './hub-answers.ts'

@@ -2,8 +2,8 @@
 // the daemon would use.
 
 import type { Settings } from '../../settings/settings.ts'
-import { enrolmentOf } from '../hub-credentials.ts'
-import type { PackageSource } from '../packages.ts'
+import { enrolmentOf } from '../access/hub-credentials.ts'
+import type { PackageSource } from '../packages/packages.ts'
 
 /** Null when the home is not enrolled. Throws `invalid_request` for a session token as api key. */
 export async function hubSource(

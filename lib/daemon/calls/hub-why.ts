@@ -3,7 +3,6 @@
 
 import { isObject, type Json } from '../../json.ts'
 import { explain, type PhaseFacts, type RunFacts, withoutSilent } from '../../run/engine.ts'
-import type { TreeEntry } from '../../wire/hub-records.ts'
 import {
   GetHubLogs,
   GetHubPhases,
@@ -13,8 +12,9 @@ import {
   type HubRun,
   ListHubReviews,
   ListQueue,
-} from '../../wire/hub-run-calls.ts'
-import type { Why } from '../../wire/run-records.ts'
+} from '../../wire/calls/hub-run-calls.ts'
+import type { TreeEntry } from '../../wire/records/hub-records.ts'
+import type { Why } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'
 import { deliveriesOf, errorOf } from './hub-records.ts'
 

@@ -1,7 +1,7 @@
 // Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`.
 
 import { CadreError } from '../../error.ts'
-import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
+import { ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
 import type { Callee } from './client.ts'
 import { askAboutRuns } from './run-answers.ts'
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { openForReading } from '../../../db/open.ts'
 import { CadreError } from '../../error.ts'
+import { readRunId, runFolder } from '../../files/run-id.ts'
 import {
   listRuns,
   readLines,
@@ -14,7 +15,6 @@ import {
   why,
   withoutSilent,
 } from '../../run/engine.ts'
-import { readRunId, runFolder } from '../../run-id.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
 import {
@@ -26,12 +26,12 @@ import {
   ListReviews,
   ListRuns,
   ListWorkspaces,
-} from '../../wire/daemon-calls.ts'
+} from '../../wire/calls/daemon-calls.ts'
 import { page } from '../../wire/page.ts'
-import { databaseFile } from '../home.ts'
-import { shown, shownPhases, shownWhy, toldFilter } from '../interrupted.ts'
-import { listReviewRecords } from '../reviews.ts'
-import { Workspaces } from '../workspaces.ts'
+import { databaseFile } from '../home/home.ts'
+import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'
+import { listReviewRecords } from '../runs/reviews.ts'
+import { Workspaces } from '../runs/workspaces.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
 

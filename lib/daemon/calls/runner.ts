@@ -2,15 +2,15 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { Decision } from '../../run/engine.ts'
-import type { RunId } from '../../run-id.ts'
-import type { AskedReview, ResumeRun, Which } from '../../wire/daemon-calls.ts'
-import type { Field } from '../../wire/forms.ts'
-import type { RunEvent, Why } from '../../wire/run-records.ts'
-import { holderOf } from '../lock.ts'
-import type { RunRequest } from '../start-run.ts'
+import type { AskedReview, ResumeRun, Which } from '../../wire/calls/daemon-calls.ts'
+import type { Field } from '../../wire/calls/forms.ts'
+import type { RunEvent, Why } from '../../wire/records/run-records.ts'
+import { holderOf } from '../home/lock.ts'
+import type { RunRequest } from '../runs/start-run.ts'
 import { type Client, withHome } from './client.ts'
 import type { CommandHost } from './command-host.ts'
 
@@ -111,7 +111,7 @@ export function servedRunner(home: string): Promise<Runner | null> {
 
 /** The calls are loaded with the first of them: a run in this process needs none. */
 function through(client: Client): Runner {
-  const calls = () => import('../../wire/daemon-calls.ts')
+  const calls = () => import('../../wire/calls/daemon-calls.ts')
   return {
     host: null,
     async prepare(which) {
@@ -135,8 +135,8 @@ function through(client: Client): Runner {
 /** Starts a new run at once. Everything else, and the calls of others, wait for the server. */
 async function inProcess(host: CommandHost): Promise<Runner> {
   const [{ loadTeam, startBundle }, { localName }] = await Promise.all([
-    import('../start-run.ts'),
-    import('../local-name.ts'),
+    import('../runs/start-run.ts'),
+    import('../home/local-name.ts'),
   ])
   const { daemon } = host
   return {

@@ -2,14 +2,14 @@
 // the lock of the home is not needed.
 
 import { findAgents } from '../../agent/catalogue.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { openSettings } from '../../settings/settings.ts'
-import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
-import { Bundles } from '../bundle-cache.ts'
-import { Packages } from '../packages.ts'
-import { namesOf, notesOf, planRun } from '../plan.ts'
-import { sandboxesOf } from '../sandboxes.ts'
-import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/calls/daemon-calls.ts'
+import { Bundles } from '../packages/bundle-cache.ts'
+import { Packages } from '../packages/packages.ts'
+import { sandboxesOf } from '../packages/sandboxes.ts'
+import { namesOf, notesOf, planRun } from '../runs/plan.ts'
+import { loadTeam, type Stock, secretUsers } from '../runs/start-run.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
 

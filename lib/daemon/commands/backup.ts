@@ -1,12 +1,12 @@
 // `backup` and `restore` of a home, and what they say about it.
 
 import { resolve } from 'node:path'
-import { commandLine } from '../../called-as.ts'
-import { line } from '../../printable.ts'
+import { commandLine } from '../../program/called-as.ts'
 import { sizeText } from '../../size.ts'
-import { print } from '../../terminal.ts'
-import { backupHome, restoreHome } from '../backup.ts'
-import { existingHome, homeFolder } from '../home.ts'
+import { line } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
+import { backupHome, restoreHome } from '../home/backup.ts'
+import { existingHome, homeFolder } from '../home/home.ts'
 
 export function backup(file: string, options: { home?: string }): void {
   const home = existingHome(options.home)

@@ -1,13 +1,13 @@
 // Commands that change a run: cancel, resume.
 
 import { CadreError } from '../../error.ts'
-import { line, type Shown } from '../../printable.ts'
-import { tell } from '../../terminal.ts'
-import { GetRun } from '../../wire/daemon-calls.ts'
+import { line, type Shown } from '../../text/printable.ts'
+import { tell } from '../../text/terminal.ts'
+import { GetRun } from '../../wire/calls/daemon-calls.ts'
+import { nameOfWrite } from '../../wire/records/words.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
-import { nameOfWrite } from '../../wire/words.ts'
 import { inputsOfRun } from '../calls/run-answers.ts'
-import { homeFolder } from '../home.ts'
+import { homeFolder } from '../home/home.ts'
 import { EXIT } from './exit.ts'
 import { readInputs } from './inputs.ts'
 import { placeOf } from './place-of.ts'

@@ -1,10 +1,10 @@
 // `completion SHELL`: the script by which a shell completes the words of `cadre`. It asks `cadre complete`, which prints a
 // word and its description a line, divided by a tab.
 
-import { calledAnywhere } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
-import { lines } from '../../printable.ts'
-import { print } from '../../terminal.ts'
+import { calledAnywhere } from '../../program/called-as.ts'
+import { lines } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
 
 const SHELLS = { bash, zsh, fish } as const
 

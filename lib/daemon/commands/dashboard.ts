@@ -3,12 +3,12 @@
 
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
-import { line } from '../../printable.ts'
-import { print } from '../../terminal.ts'
+import { commandLine } from '../../program/called-as.ts'
+import { line } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
 import { addressOf } from '../calls/client.ts'
-import { homeFolder, readToken } from '../home.ts'
+import { homeFolder, readToken } from '../home/home.ts'
 
 /** An opener that has not failed by then has handed the page to a browser. */
 const PATIENCE_MS = 2_000

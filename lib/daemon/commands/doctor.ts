@@ -2,13 +2,13 @@
 // environment.
 
 import { discover } from '../../agent/catalogue.ts'
-import { createLog } from '../../log.ts'
-import { createPaint, line, type Paint, type Printable } from '../../printable.ts'
+import { createLog } from '../../log/log.ts'
 import { openSettings } from '../../settings/settings.ts'
-import { print, printJson } from '../../terminal.ts'
+import { createPaint, line, type Paint, type Printable } from '../../text/printable.ts'
+import { print, printJson } from '../../text/terminal.ts'
 import { examine, type Finding } from '../doctor.ts'
-import { homeFolder, makeHome } from '../home.ts'
-import { sandboxesOf } from '../sandboxes.ts'
+import { homeFolder, makeHome } from '../home/home.ts'
+import { sandboxesOf } from '../packages/sandboxes.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 

@@ -1,11 +1,11 @@
 // `enrol`: stores the hub and a realm token that it accepts, so that `serve` needs no environment.
 
 import { CadreError } from '../../error.ts'
-import { line } from '../../printable.ts'
-import { print } from '../../terminal.ts'
-import { Whoami } from '../../wire/hub-calls.ts'
-import { homeFolder } from '../home.ts'
-import { refuseOtherToken, storeEnrolment } from '../hub-credentials.ts'
+import { line } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
+import { Whoami } from '../../wire/calls/hub-calls.ts'
+import { refuseOtherToken, storeEnrolment } from '../access/hub-credentials.ts'
+import { homeFolder } from '../home/home.ts'
 import { HubClient } from '../link/link.ts'
 import { type HubOptions, hubAddress, hubCredentials } from './hub-client.ts'
 import { whyRestart } from './hub-standing.ts'

@@ -1,15 +1,15 @@
 // `files RUN` lists the files that the phases of a run wrote; `files RUN get PATH` copies one to stdout.
 
 import { CadreError } from '../../error.ts'
-import { lines } from '../../printable.ts'
-import { readRunId, runFolder } from '../../run-id.ts'
+import { readRunId, runFolder } from '../../files/run-id.ts'
 import { sizeText } from '../../size.ts'
-import { print } from '../../terminal.ts'
-import { GetPhases } from '../../wire/daemon-calls.ts'
-import { openArtifact } from '../artifact-file.ts'
+import { lines } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
+import { GetPhases } from '../../wire/calls/daemon-calls.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
-import { homeFolder } from '../home.ts'
+import { homeFolder } from '../home/home.ts'
+import { openArtifact } from '../runs/artifact-file.ts'
 import { show } from './print.ts'
 
 interface Options {

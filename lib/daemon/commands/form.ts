@@ -3,10 +3,10 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import { line, type Printable } from '../../printable.ts'
 import { inputsFromArguments, problemWith } from '../../team/team.ts'
-import { tell } from '../../terminal.ts'
-import type { Field } from '../../wire/forms.ts'
+import { line, type Printable } from '../../text/printable.ts'
+import { tell } from '../../text/terminal.ts'
+import type { Field } from '../../wire/calls/forms.ts'
 import { EXIT } from './exit.ts'
 
 export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr.isTTY

@@ -1,7 +1,7 @@
 // What `--help` shows after the options: calls that make sense, as they can be typed. Commands about a hub have their own.
 
 import type { Command } from 'commander'
-import { calledAs } from '../../called-as.ts'
+import { calledAs } from '../../program/called-as.ts'
 
 /** By the words of a command: arguments and options, and what they do where that is not plain. */
 const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?: string])[]>> = {

@@ -1,15 +1,15 @@
 // `home moved`: a person says that this home was moved, and is not a copy beside the one that it was made from.
 
 import { openRunDatabase, readMigrations } from '../../../db/open.ts'
-import { commandLine } from '../../called-as.ts'
-import { line } from '../../printable.ts'
+import { commandLine } from '../../program/called-as.ts'
 import { Store } from '../../run/engine.ts'
-import { print } from '../../terminal.ts'
-import { Audit, MIGRATIONS } from '../audit.ts'
-import { databaseFile, existingHome } from '../home.ts'
-import { localName } from '../local-name.ts'
-import { takeLock } from '../lock.ts'
-import { settlePlace, takePlace } from '../place.ts'
+import { line } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
+import { Audit, MIGRATIONS } from '../home/audit.ts'
+import { settlePlace, takePlace } from '../home/copied-home.ts'
+import { databaseFile, existingHome } from '../home/home.ts'
+import { localName } from '../home/local-name.ts'
+import { takeLock } from '../home/lock.ts'
 
 export async function moved(options: { home?: string }): Promise<void> {
   const home = existingHome(options.home)

@@ -4,13 +4,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Static, TSchema } from 'typebox'
-import { commandLine } from '../../called-as.ts'
-import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
-import { createLog } from '../../log.ts'
+import { writeDurable } from '../../files/durable-file.ts'
+import { createLog } from '../../log/log.ts'
+import { commandLine } from '../../program/called-as.ts'
 import type { Call } from '../../wire/call.ts'
-import { makeHome } from '../home.ts'
-import { HubCredentials, sameHub } from '../hub-credentials.ts'
+import { HubCredentials, sameHub } from '../access/hub-credentials.ts'
+import { makeHome } from '../home/home.ts'
 import { type CallOptions, HubClient } from '../link/link.ts'
 
 export interface HubOptions {

@@ -1,8 +1,8 @@
 // What `logs RUN --hub` says at the end: whether the hub has all lines.
 
 import type { Static } from 'typebox'
-import type { LineRange } from '../../wire/hub-records.ts'
-import { GetHubLogs } from '../../wire/hub-run-calls.ts'
+import { GetHubLogs } from '../../wire/calls/hub-run-calls.ts'
+import type { LineRange } from '../../wire/records/hub-records.ts'
 import type { HubClient } from '../link/link.ts'
 
 /** Runs with incomplete logs that are named. */

@@ -1,7 +1,7 @@
 // Runs of a hub, for the commands that take `--hub`.
 
-import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
+import { commandLine } from '../../program/called-as.ts'
 import { hubCallee, SEARCHED } from '../calls/hub-answers.ts'
 import { hubRunner } from '../calls/hub-runner.ts'
 import { type Ask, reviewIdAt, runIdAt } from '../calls/ids.ts'

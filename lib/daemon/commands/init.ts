@@ -1,9 +1,9 @@
 // `init`: writes a new team, from a small start or from a finished example. At a terminal it asks for what was not given.
 
 import { CadreError } from '../../error.ts'
-import { line } from '../../printable.ts'
-import { didYouMean } from '../../spelling.ts'
-import { tell } from '../../terminal.ts'
+import { line } from '../../text/printable.ts'
+import { didYouMean } from '../../text/spelling.ts'
+import { tell } from '../../text/terminal.ts'
 import { exampleFiles, listExamples } from './examples.ts'
 import { askForm, isAtTerminal } from './form.ts'
 import { teamName, tellNext, writeTeam } from './new-team.ts'

@@ -1,11 +1,11 @@
 // `keys`: the keys with which `publish` signs. Only their public halves are shown.
 
-import { commandLine } from '../../called-as.ts'
-import { line } from '../../printable.ts'
-import { print, printJson, tell } from '../../terminal.ts'
-import { recordInHome } from '../audit.ts'
-import { homeFolder } from '../home.ts'
-import { addPublishKey, publishKeys, usePublishKey } from '../publish-keys.ts'
+import { commandLine } from '../../program/called-as.ts'
+import { line } from '../../text/printable.ts'
+import { print, printJson, tell } from '../../text/terminal.ts'
+import { recordInHome } from '../home/audit.ts'
+import { homeFolder } from '../home/home.ts'
+import { addPublishKey, publishKeys, usePublishKey } from '../home/publish-keys.ts'
 import { table } from '../terminal/table.ts'
 
 interface Options {

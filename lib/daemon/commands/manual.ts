@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox'
 import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
-import { commandLine } from '../../called-as.ts'
+import { commandLine } from '../../program/called-as.ts'
 import { fieldsOf, type JsonSchema } from '../../settings/settings.ts'
 
 const WIDTH = 80

@@ -3,10 +3,10 @@
 import { lstatSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parse } from 'yaml'
-import { calledAs, commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
-import { line } from '../../printable.ts'
-import { print, tell } from '../../terminal.ts'
+import { calledAs, commandLine } from '../../program/called-as.ts'
+import { line } from '../../text/printable.ts'
+import { print, tell } from '../../text/terminal.ts'
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
 

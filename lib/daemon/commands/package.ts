@@ -5,11 +5,11 @@ import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
 import type { Field, Team } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
-import { unseenNotes } from '../../unseen.ts'
-import { inOrder, inScope, packageDigest, TEAM_FILE } from '../../wire/package-files.ts'
-import { signPackage } from '../../wire/package-signature.ts'
-import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
-import { publishKeys } from '../publish-keys.ts'
+import { unseenNotes } from '../../text/unseen.ts'
+import { inOrder, inScope, packageDigest, TEAM_FILE } from '../../wire/records/package-files.ts'
+import { signPackage } from '../../wire/records/package-signature.ts'
+import type { PackageFile, PackageSignature } from '../../wire/records/packages.ts'
+import { publishKeys } from '../home/publish-keys.ts'
 
 /** The hub refuses a package with more bytes than this. */
 const MOST_BYTES = 10 * 1024 * 1024

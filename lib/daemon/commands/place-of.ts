@@ -1,6 +1,6 @@
 // Chooses where a command looks at runs.
 
-import { homeFolder } from '../home.ts'
+import { homeFolder } from '../home/home.ts'
 import { homePlace, type PlaceOptions, type RunPlace } from './run-place.ts'
 
 /** What a hub needs is loaded for `--hub` only, so that `run` starts fast. */

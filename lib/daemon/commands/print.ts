@@ -1,10 +1,10 @@
 // What the commands that show something share: a table or JSON on stdout, pages, and durations.
 
-import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
 import { isObject } from '../../json.ts'
-import { createPaint, line, type Paint, type Shown } from '../../printable.ts'
-import { print, printJson, tell } from '../../terminal.ts'
+import { commandLine } from '../../program/called-as.ts'
+import { createPaint, line, type Paint, type Shown } from '../../text/printable.ts'
+import { print, printJson, tell } from '../../text/terminal.ts'
 import { unreadableIn } from '../../wire/call.ts'
 import { table } from '../terminal/table.ts'
 

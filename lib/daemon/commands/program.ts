@@ -1,13 +1,13 @@
 // The command line of the daemon: what all commands have in common, and `serve`. The others stand in tables by topic.
 
 import { Command, CommanderError } from 'commander'
-import { calledAs, isCadre } from '../../called-as.ts'
-import { addHelp, refuseWords } from '../../command-words.ts'
-import { commanderOutput } from '../../terminal.ts'
-import { refuseSessionForm } from '../api-key.ts'
+import { calledAs, isCadre } from '../../program/called-as.ts'
+import { addHelp, refuseWords } from '../../text/command-words.ts'
+import { commanderOutput } from '../../text/terminal.ts'
+import { refuseSessionForm } from '../access/api-key.ts'
+import { version } from '../home/version.ts'
 import { refuseForeignEnvironment } from '../own-environment.ts'
 import type { ServeFlags } from '../serve.ts'
-import { version } from '../version.ts'
 import type { Act } from './act.ts'
 import { tellFailure } from './failure.ts'
 import { addExamples } from './help.ts'

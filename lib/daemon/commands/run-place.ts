@@ -1,8 +1,8 @@
 // Where a command looks at runs and changes them: in the home, or with `--hub` at a hub (hub-place.ts).
 
-import { commandLine } from '../../called-as.ts'
-import { createLog } from '../../log.ts'
-import { readRunId, runFolder } from '../../run-id.ts'
+import { readRunId, runFolder } from '../../files/run-id.ts'
+import { createLog } from '../../log/log.ts'
+import { commandLine } from '../../program/called-as.ts'
 import type { Ask } from '../calls/ids.ts'
 import { type Follower, openRunner, servedRunner } from '../calls/runner.ts'
 import type { HubClient } from '../link/link.ts'

@@ -1,13 +1,13 @@
 // `runs`: lists runs a page at a time, newest first. `runs delete` removes an ended one.
 
 import { CadreError } from '../../error.ts'
-import { createLog } from '../../log.ts'
-import { line } from '../../printable.ts'
-import { tell } from '../../terminal.ts'
-import { ListRuns } from '../../wire/daemon-calls.ts'
+import { createLog } from '../../log/log.ts'
+import { line } from '../../text/printable.ts'
+import { tell } from '../../text/terminal.ts'
+import { ListRuns } from '../../wire/calls/daemon-calls.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { openRunner } from '../calls/runner.ts'
-import { homeFolder } from '../home.ts'
+import { homeFolder } from '../home/home.ts'
 import { stateWord, symbol } from '../terminal/paint.ts'
 import { clock } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'

@@ -2,11 +2,11 @@
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { commandLine } from '../../called-as.ts'
 import { CadreError, messageOf } from '../../error.ts'
-import { line, lines } from '../../printable.ts'
-import { didYouMean } from '../../spelling.ts'
-import { print, tell } from '../../terminal.ts'
+import { commandLine } from '../../program/called-as.ts'
+import { line, lines } from '../../text/printable.ts'
+import { didYouMean } from '../../text/spelling.ts'
+import { print, tell } from '../../text/terminal.ts'
 import { SERVED, type Served, type Unit, unitOf } from '../service-unit.ts'
 
 interface Flags {

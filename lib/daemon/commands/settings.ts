@@ -3,15 +3,15 @@
 import { discover } from '../../agent/catalogue.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
-import { createLog } from '../../log.ts'
-import { line, lines } from '../../printable.ts'
+import { createLog } from '../../log/log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
-import { print, printJson, tell } from '../../terminal.ts'
-import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
-import { refuseSessionForm } from '../api-key.ts'
+import { line, lines } from '../../text/printable.ts'
+import { print, printJson, tell } from '../../text/terminal.ts'
+import { GetSetting, ListSettings, SetSetting } from '../../wire/calls/daemon-calls.ts'
+import { refuseSessionForm } from '../access/api-key.ts'
 import { answer, answering } from '../calls/answers.ts'
 import { type Callee, withHome } from '../calls/client.ts'
-import { homeFolder, makeHome } from '../home.ts'
+import { homeFolder, makeHome } from '../home/home.ts'
 import { table } from '../terminal/table.ts'
 
 interface Options {
@@ -85,7 +85,7 @@ function access<T>(given: string | undefined, work: (daemon: Callee) => Promise<
         answer(SetSetting, async ({ key, value }) => {
           if (key === 'hub.api_key' && value !== null) refuseSessionForm(await settings.lookUp(value))
           makeHome(home)
-          const { recordInHome } = await import('../audit.ts')
+          const { recordInHome } = await import('../home/audit.ts')
           const deed = { action: 'settings/set', target: value === null ? `${key}, removed` : key }
           await settings.set(key, value, catalogue, () => recordInHome(home, deed))
           return { key, value }

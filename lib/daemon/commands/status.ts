@@ -1,12 +1,12 @@
 // `status`: how this home is, with a running daemon and without: the process, its slots and runs, the hub and the realm,
 // the disk, and what needs somebody's attention.
 
-import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
-import { createPaint, joined, line, type Paint, type Printable, type Shown, wrap } from '../../printable.ts'
+import { commandLine } from '../../program/called-as.ts'
 import { sizeText } from '../../size.ts'
-import { print, printJson } from '../../terminal.ts'
-import { homeFolder } from '../home.ts'
+import { createPaint, joined, line, type Paint, type Printable, type Shown, wrap } from '../../text/printable.ts'
+import { print, printJson } from '../../text/terminal.ts'
+import { homeFolder } from '../home/home.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import type { HubOptions } from './hub-client.ts'

@@ -1,8 +1,8 @@
 // Reads secrets that a person types.
 
 import { CadreError } from '../../error.ts'
-import { line, nothing } from '../../printable.ts'
-import { ask, tell } from '../../terminal.ts'
+import { line, nothing } from '../../text/printable.ts'
+import { ask, tell } from '../../text/terminal.ts'
 
 /** Reads what is typed up to Enter, without showing it. Without a terminal, reads a line of stdin. */
 export async function typedSecret(prompt: string): Promise<string> {

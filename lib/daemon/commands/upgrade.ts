@@ -2,13 +2,13 @@
 // Without a release it says how this cadre is upgraded, by the way it was installed, and fetches nothing.
 
 import { realpathSync } from 'node:fs'
-import { calledAs, quoted } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
-import { installation, ROOT } from '../../place.ts'
-import { line } from '../../printable.ts'
-import { print } from '../../terminal.ts'
+import { calledAs, quoted } from '../../program/called-as.ts'
+import { installation, ROOT } from '../../program/install-root.ts'
+import { line } from '../../text/printable.ts'
+import { print } from '../../text/terminal.ts'
+import { version } from '../home/version.ts'
 import { replaceProgram, verifiedNpmFile } from '../upgrade.ts'
-import { version } from '../version.ts'
 
 type Way = ReturnType<typeof installation>
 

@@ -3,14 +3,14 @@
 import { join } from 'node:path'
 import { formatDuration } from '../../duration.ts'
 import type { JsonObject } from '../../json.ts'
-import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../printable.ts'
 import { runDetail } from '../../run/engine.ts'
-import { print, printJson, tell } from '../../terminal.ts'
+import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../text/printable.ts'
+import { print, printJson, tell } from '../../text/terminal.ts'
 import { pause } from '../../wait.ts'
-import type { ToldRun } from '../../wire/run-records.ts'
+import type { ToldRun } from '../../wire/records/run-records.ts'
 import type { CommandHost } from '../calls/command-host.ts'
 import type { Follower } from '../calls/runner.ts'
-import { shown } from '../interrupted.ts'
+import { shown } from '../runs/interrupted.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
 import { stateWord } from '../terminal/paint.ts'
@@ -186,7 +186,7 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
 
 /** The record of a run as its place tells it. Most runs of a command are told by their events alone. */
 async function recordOf({ ask }: RunPlace, run_id: string) {
-  const { GetRun } = await import('../../wire/daemon-calls.ts')
+  const { GetRun } = await import('../../wire/calls/daemon-calls.ts')
   return ask(runs => runs.call(GetRun, { run_id }))
 }
 

@@ -1,14 +1,14 @@
 // `workspaces`: the folders that runs work in, and which of them runs that the hub dispatches may use.
 
 import { resolve } from 'node:path'
-import { createLog } from '../../log.ts'
-import { AddWorkspace, ListWorkspaces, RemoveWorkspace, type WorkspaceRecord } from '../../wire/daemon-calls.ts'
+import { createLog } from '../../log/log.ts'
+import { AddWorkspace, ListWorkspaces, RemoveWorkspace, type WorkspaceRecord } from '../../wire/calls/daemon-calls.ts'
 import { withHome } from '../calls/client.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
-import { Daemon } from '../daemon.ts'
-import { homeFolder } from '../home.ts'
-import { localName } from '../local-name.ts'
-import { inAudit, type Workspaces } from '../workspaces.ts'
+import { homeFolder } from '../home/home.ts'
+import { localName } from '../home/local-name.ts'
+import { Daemon } from '../runs/daemon.ts'
+import { inAudit, type Workspaces } from '../runs/workspaces.ts'
 import { show } from './print.ts'
 
 interface Options {

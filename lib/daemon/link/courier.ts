@@ -2,7 +2,7 @@
 // within a fraction of a second, because on SQLite all other writes of the hub wait for it.
 
 import { CadreError } from '../../error.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { ackedOf, PROTOCOL, Sync } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'

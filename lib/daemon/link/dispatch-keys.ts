@@ -1,6 +1,6 @@
 // The keys that dispatch tokens may be signed with: the one that was configured here, or those of the hub.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { pause } from '../../wait.ts'
 import type { PublicKey } from '../../wire/protocol.ts'
 

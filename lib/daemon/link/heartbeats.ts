@@ -1,7 +1,7 @@
 // The heartbeats of this daemon, which a thread of its own sends (heartbeat.ts). A thread that dies is replaced.
 
-import type { Log } from '../../log.ts'
-import { thread } from '../../place.ts'
+import type { Log } from '../../log/log.ts'
+import { thread } from '../../program/install-root.ts'
 import { pause } from '../../wait.ts'
 import type { Bulletin, Start } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'

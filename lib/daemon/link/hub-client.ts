@@ -2,11 +2,11 @@
 // CadreError that the hub sent.
 
 import type { Static, TSchema } from 'typebox'
-import { outgoing } from '../../agent/outgoing.ts'
+import { outgoing } from '../../agent/net/outgoing.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { type SentEvent, sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 import { type Answerer, type Call, failureOf, plainData } from '../../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */

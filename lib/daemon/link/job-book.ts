@@ -2,10 +2,10 @@
 // one twice, or gives it two answers. docs/architecture.md has the states beside those of the hub.
 
 import type { Database } from 'bun:sqlite'
+import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Commit } from '../../run/engine.ts'
-import type { RunId } from '../../run-id.ts'
-import type { AnyLeasedJob } from '../../wire/jobs.ts'
+import type { AnyLeasedJob } from '../../wire/records/jobs.ts'
 
 /**
  * `held`: taken, and nothing of it was done. `begun`: the hub has confirmed the run and it was started. `done` and

@@ -4,13 +4,14 @@
 
 import type { Static } from 'typebox'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
+import type { RunId } from '../../files/run-id.ts'
 import { isObject, type JsonObject } from '../../json.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { Decision } from '../../run/engine.ts'
-import type { RunId } from '../../run-id.ts'
-import { matches, problems } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { matches, problems } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { type startPause, unlessAborted } from '../../wait.ts'
+import { type Answer, OUTCOME } from '../../wire/protocol.ts'
 import {
   AnyLeasedJob,
   type CancelOrder,
@@ -18,8 +19,7 @@ import {
   ORDERS,
   type ResumeOrder,
   type RunOrder,
-} from '../../wire/jobs.ts'
-import { type Answer, OUTCOME } from '../../wire/protocol.ts'
+} from '../../wire/records/jobs.ts'
 import { isOver } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import type { JobBook, JobState, JobToTake, TakenJob } from './job-book.ts'

@@ -4,11 +4,11 @@
 
 import type { NetworkPolicy } from '../../agent/fetch.ts'
 import { CadreError, messageOf } from '../../error.ts'
-import type { Log } from '../../log.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { Log } from '../../log/log.ts'
 import { type Commit, HOME_FACTS, type Store, type SyncOutbox } from '../../run/engine.ts'
-import type { RunId } from '../../run-id.ts'
 import { pause, startPause } from '../../wait.ts'
-import { type Identity, Whoami } from '../../wire/hub-calls.ts'
+import { type Identity, Whoami } from '../../wire/calls/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
 import {
   Ack,

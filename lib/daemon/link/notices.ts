@@ -1,7 +1,7 @@
 // What the hub tells this daemon with its replies to register and heartbeat: whether it is approved, the teams whose runs
 // are reported, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { KEEPS_FILES, type Store } from '../../run/engine.ts'
 import type { Bulletin } from '../../wire/protocol.ts'
 import { keepTeams, knownTeams } from './register.ts'

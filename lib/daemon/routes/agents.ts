@@ -2,11 +2,11 @@
 // systems with the credentials of the settings, so that it needs the local token, as settings do.
 
 import { Elysia } from 'elysia'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { ExamineAgents, ListAgents } from '../../wire/daemon-calls.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { ExamineAgents, ListAgents } from '../../wire/calls/daemon-calls.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
 import { Name } from './bodies.ts'
 
 export const agents = (daemon: Daemon, kit: DaemonKit) =>

@@ -1,12 +1,12 @@
 // audit/*: what was done on this home. Only its owner reads it, by the local token, and never from another machine.
 
 import { Elysia } from 'elysia'
-import { auditLines } from '../../audit-export.ts'
+import { auditLines } from '../../audit/audit-export.ts'
 import { lineStream } from '../../http/stream.ts'
-import { HOME_AUDIT } from '../../wire/audit.ts'
 import { page } from '../../wire/page.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
+import { HOME_AUDIT } from '../../wire/records/audit.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
 
 const OWNER = { local: 'token', remote: null } as const
 

@@ -1,8 +1,8 @@
 // Parts that the bodies of several routes share.
 
 import type { TSchema } from 'typebox'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 
 export { PAGE, page } from '../../wire/page.ts'
 

@@ -3,10 +3,10 @@
 import { Elysia } from 'elysia'
 import { eventLoopDelay, gauge, METRICS_TYPE, metricsReply, type Sample } from '../../http/metrics.ts'
 import { RUN_STATES } from '../../run/engine.ts'
-import { closed } from '../../schema.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
-import { version } from '../version.ts'
+import { closed } from '../../schema/schema.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import { version } from '../home/version.ts'
+import type { Daemon } from '../runs/daemon.ts'
 
 export function metrics(daemon: Daemon, kit: DaemonKit) {
   return new Elysia({ name: 'metrics' })

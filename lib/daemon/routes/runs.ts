@@ -3,6 +3,7 @@
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
+import type { RunId as KnownRunId } from '../../files/run-id.ts'
 import { envelopeFrame } from '../../http/reply.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
@@ -16,9 +17,8 @@ import {
   why,
   withoutSilent,
 } from '../../run/engine.ts'
-import type { RunId as KnownRunId } from '../../run-id.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import {
   CancelRun,
   DeleteRun,
@@ -32,16 +32,16 @@ import {
   ListRuns,
   ResumeRun,
   StartRun,
-} from '../../wire/daemon-calls.ts'
+} from '../../wire/calls/daemon-calls.ts'
 import { TOLD_RUN_STATES } from '../../wire/states.ts'
-import type { Caller } from '../access.ts'
-import { cancelRun, resumeRun } from '../cancel-resume.ts'
-import type { Daemon } from '../daemon.ts'
-import { shown, shownPhases, shownWhy, toldFilter } from '../interrupted.ts'
-import type { DaemonKit } from '../kit.ts'
-import { teamAsRead } from '../plan.ts'
-import { deleteTree } from '../retention.ts'
-import { startRun } from '../start-run.ts'
+import type { Caller } from '../access/access.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import { cancelRun, resumeRun } from '../runs/cancel-resume.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'
+import { teamAsRead } from '../runs/plan.ts'
+import { deleteTree } from '../runs/retention.ts'
+import { startRun } from '../runs/start-run.ts'
 import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
 
 const UUID = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'

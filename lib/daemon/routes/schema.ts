@@ -2,10 +2,10 @@
 // Callers from elsewhere and pages of other sites are refused, because it tells which agents these are.
 
 import { Elysia } from 'elysia'
-import { closed } from '../../schema.ts'
+import { closed } from '../../schema/schema.ts'
 import { teamJsonSchema } from '../../team/team.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
 
 const MEDIA = 'application/schema+json'
 

@@ -2,11 +2,11 @@
 
 import { Elysia } from 'elysia'
 import type { Json } from '../../json.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { GetSetting, ListSettings, SetSetting } from '../../wire/calls/daemon-calls.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
 
 const Key = Type.String({ minLength: 1, maxLength: 200 })
 

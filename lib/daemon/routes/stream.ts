@@ -4,10 +4,10 @@
 
 import { Elysia } from 'elysia'
 import { eventStream } from '../../http/stream.ts'
-import { closed } from '../../schema.ts'
-import type { Daemon } from '../daemon.ts'
-import { runEvents } from '../events.ts'
-import type { DaemonKit } from '../kit.ts'
+import { closed } from '../../schema/schema.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { runEvents } from '../runs/events.ts'
 import { RunId } from './bodies.ts'
 import { target } from './runs.ts'
 

@@ -2,13 +2,13 @@
 
 import { Elysia } from 'elysia'
 import type { JsonObject } from '../../json.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
-import { namesOf, notesOf, planRun } from '../plan.ts'
-import { loadTeam, missingSettings, secretUsers } from '../start-run.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/calls/daemon-calls.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { namesOf, notesOf, planRun } from '../runs/plan.ts'
+import { loadTeam, missingSettings, secretUsers } from '../runs/start-run.ts'
 import { Name } from './bodies.ts'
 
 const Validate = closed({

@@ -2,12 +2,12 @@
 
 import { Elysia } from 'elysia'
 import { envelopeFrame } from '../../http/reply.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../wire/daemon-calls.ts'
-import type { Daemon } from '../daemon.ts'
-import type { DaemonKit } from '../kit.ts'
-import { inAudit } from '../workspaces.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../wire/calls/daemon-calls.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { inAudit } from '../runs/workspaces.ts'
 import { envelope, Name } from './bodies.ts'
 
 const Path = Type.String({ minLength: 1, maxLength: 4_096 })

@@ -2,9 +2,9 @@
 // Everything goes to stderr, because stdout is for the result.
 
 import { formatDuration } from '../../duration.ts'
-import { createPaint, line, nothing, type Printable, pad, type Shown, wrap } from '../../printable.ts'
-import { Picture, tell as print } from '../../terminal.ts'
-import type { RunEvent } from '../../wire/run-records.ts'
+import { createPaint, line, nothing, type Printable, pad, type Shown, wrap } from '../../text/printable.ts'
+import { Picture, tell as print } from '../../text/terminal.ts'
+import type { RunEvent } from '../../wire/records/run-records.ts'
 import { RunModel, triedText } from './model.ts'
 import { stateWord } from './paint.ts'
 import { drawRun } from './tree.ts'

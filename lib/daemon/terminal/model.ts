@@ -1,6 +1,6 @@
 // A run with all runs below it, built from its events.
 
-import type { PhaseEvent, RunEvent, ToldRun } from '../../wire/run-records.ts'
+import type { PhaseEvent, RunEvent, ToldRun } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 
 export interface RunNode {

@@ -1,6 +1,6 @@
 // How states look: each has one symbol and one colour. Colour is used only for states; everything else is plain or dim.
 
-import type { Paint, Printable } from '../../printable.ts'
+import type { Paint, Printable } from '../../text/printable.ts'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80

@@ -1,6 +1,6 @@
 // Columns for lists, aligned by visible width and two spaces apart. The last column is not padded.
 
-import { joined, line, type Printable, pad, type Shown, trimmed } from '../../printable.ts'
+import { joined, line, type Printable, pad, type Shown, trimmed } from '../../text/printable.ts'
 
 /** One line a row. */
 export function table(rows: readonly (readonly Shown[])[]): Printable[] {

@@ -3,9 +3,20 @@
 // most urgent lines stay, each with the lines above it in the tree, and the last line counts the rest.
 
 import { formatDuration } from '../../duration.ts'
-import { clip, joined, line, lines, nothing, type Paint, type Printable, pad, trimmed, wrap } from '../../printable.ts'
 import type { RunError } from '../../run/engine.ts'
-import type { PhaseEvent } from '../../wire/run-records.ts'
+import {
+  clip,
+  joined,
+  line,
+  lines,
+  nothing,
+  type Paint,
+  type Printable,
+  pad,
+  trimmed,
+  wrap,
+} from '../../text/printable.ts'
+import type { PhaseEvent } from '../../wire/records/run-records.ts'
 import { hasEnded, type RunNode } from './model.ts'
 import { symbol } from './paint.ts'
 

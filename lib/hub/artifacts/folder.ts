@@ -3,8 +3,8 @@
 
 import { lstat, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { makeDurable, makeFolders } from '../../agent/folders.ts'
-import { writeWhole } from '../../agent/hashed-file.ts'
+import { makeDurable, makeFolders } from '../../agent/files/folders.ts'
+import { writeWhole } from '../../agent/files/hashed-file.ts'
 import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { downloadHeaders } from '../../http/download.ts'

@@ -2,11 +2,11 @@
 
 import { eq, or, sql } from 'drizzle-orm'
 import { CadreError } from '../../error.ts'
-import { line, lines, type Printable } from '../../printable.ts'
-import type { Reconciliation } from '../../wire/older-copies.ts'
-import { record } from '../audit.ts'
-import type { Hub } from '../hub.ts'
-import { goWithout, reconciliationOf } from '../reconcile.ts'
+import { line, lines, type Printable } from '../../text/printable.ts'
+import type { Reconciliation } from '../../wire/records/older-copies.ts'
+import { record } from '../access/audit.ts'
+import type { Hub } from '../core/hub.ts'
+import { goWithout, reconciliationOf } from '../queue/reconcile.ts'
 
 export interface ReconcileFlags {
   realm?: string

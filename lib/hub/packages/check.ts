@@ -2,11 +2,11 @@
 // package that takes too long is refused, and a user with too many waiting packages is asked to try again later.
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
-import { thread } from '../../place.ts'
+import { thread } from '../../program/install-root.ts'
 import type { Field } from '../../team/team.ts'
 import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
-import type { PackageFile, Reach } from '../../wire/packages.ts'
+import type { PackageFile, Reach } from '../../wire/records/packages.ts'
 
 /** The facts about a package that passed the check. */
 export interface Checked {

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import type { PackageFile } from '../../wire/packages.ts'
+import type { PackageFile } from '../../wire/records/packages.ts'
 import { splitReference } from './reference.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']

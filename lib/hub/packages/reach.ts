@@ -14,7 +14,7 @@ import {
   teamsOf,
   type Write,
 } from '../../team/team.ts'
-import type { Reach } from '../../wire/packages.ts'
+import type { Reach } from '../../wire/records/packages.ts'
 
 /** A longer command is cut: its file is shown beside it. */
 const LONGEST_COMMAND = 500

@@ -3,9 +3,16 @@
 
 import { CadreError } from '../../error.ts'
 import { type AgentLookup, loadBundle, needsOfBundle, type ResolvePackage } from '../../team/team.ts'
-import { unseenNotes } from '../../unseen.ts'
-import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
-import type { PackageFile } from '../../wire/packages.ts'
+import { unseenNotes } from '../../text/unseen.ts'
+import {
+  inOrder,
+  inScope,
+  PackagePaths,
+  packageDigest,
+  problemWithPath,
+  TEAM_FILE,
+} from '../../wire/records/package-files.ts'
+import type { PackageFile } from '../../wire/records/packages.ts'
 import type { Candidate, Checked } from './check.ts'
 import { reachOf } from './reach.ts'
 import { splitReference } from './reference.ts'

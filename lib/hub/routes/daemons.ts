@@ -5,16 +5,14 @@ import { eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
-import { standard } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { LeasedJob } from '../../wire/jobs.ts'
+import { standard } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { offerOf } from '../../wire/needs.ts'
 import { Ack, Deregister, Heartbeat, MEMORY, Poll, Register } from '../../wire/protocol.ts'
-import { accessList, realmFacts } from '../access-list.ts'
-import { takeAnswers } from '../answers.ts'
-import { record } from '../audit.ts'
-import { orgOf, type RealmCaller } from '../callers.ts'
-import { claim, hasWork } from '../claims.ts'
+import { LeasedJob } from '../../wire/records/jobs.ts'
+import { accessList, realmFacts } from '../access/access-list.ts'
+import { record } from '../access/audit.ts'
+import { orgOf, type RealmCaller } from '../access/callers.ts'
 import {
   BEAT_MS,
   bulletin,
@@ -25,14 +23,16 @@ import {
   isLater,
   onlyRealm,
   refuseMoved,
-} from '../daemons.ts'
-import { atLeast } from '../decision.ts'
-import type { Hub } from '../hub.ts'
-import { hubKit } from '../kit.ts'
-import { Lobby } from '../lobby.ts'
-import { hasOverdue } from '../overdue.ts'
-import { type Given, holdsLeases, type JobRow, renew } from '../queue.ts'
-import { loseRuns } from '../runs.ts'
+} from '../access/daemons.ts'
+import { atLeast } from '../access/decision.ts'
+import { hubKit } from '../access/kit.ts'
+import type { Hub } from '../core/hub.ts'
+import { type Given, holdsLeases, type JobRow, renew } from '../core/queue.ts'
+import { claim, hasWork } from '../queue/claims.ts'
+import { Lobby } from '../queue/lobby.ts'
+import { takeAnswers } from '../reports/answers.ts'
+import { hasOverdue } from '../runs/overdue.ts'
+import { loseRuns } from '../runs/runs.ts'
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.

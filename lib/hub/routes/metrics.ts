@@ -2,9 +2,9 @@
 
 import { Elysia } from 'elysia'
 import { eventLoopDelay, gauge, METRICS_TYPE, metricsReply } from '../../http/metrics.ts'
-import { closed } from '../../schema.ts'
-import type { Hub } from '../hub.ts'
-import { hubKit } from '../kit.ts'
+import { closed } from '../../schema/schema.ts'
+import { hubKit } from '../access/kit.ts'
+import type { Hub } from '../core/hub.ts'
 import { stored } from '../metrics.ts'
 
 export function metrics(hub: Hub, version: string) {

@@ -4,28 +4,37 @@ import { type AnyColumn, and, eq, inArray, or, type SQL, sql } from 'drizzle-orm
 import { Elysia } from 'elysia'
 import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
-import { closed, standard } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { closed, standard } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { within } from '../../wire/budget.ts'
-import { Artifact, Line, LOG_STATE, Phase, Run, TreeEntry, WholeRun, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
+import { Artifact, Line, LOG_STATE, Phase, Run, TreeEntry, WholeRun, withMore } from '../../wire/records/hub-records.ts'
 import { ENDED_RUN_STATES, HUB_RUN_STATES } from '../../wire/states.ts'
-import type { UserCaller } from '../callers.ts'
-import { callingDaemon, checkProtocol } from '../daemons.ts'
-import type { Hub } from '../hub.ts'
-import { reportedFiles, storedOf } from '../kept-files.ts'
-import { hubKit } from '../kit.ts'
-import { linesAfter } from '../log-lines.ts'
-import { logState } from '../log-state.ts'
-import { runPhases } from '../phases.ts'
-import { countedStream } from '../quotas.ts'
-import { inState, newestFirst, READ, readableRun, runRecord, stateColumn, treeEntries, wholeRecord } from '../runs.ts'
-import { runEvents } from '../stream.ts'
-import { applyBatch } from '../sync.ts'
-import { realmsReached } from '../token-reach.ts'
-import { treeLog } from '../tree-log.ts'
+import type { UserCaller } from '../access/callers.ts'
+import { callingDaemon, checkProtocol } from '../access/daemons.ts'
+import { hubKit } from '../access/kit.ts'
+import { realmsReached } from '../access/token-reach.ts'
+import type { Hub } from '../core/hub.ts'
+import { linesAfter } from '../core/log-lines.ts'
+import { reportedFiles, storedOf } from '../reports/kept-files.ts'
+import { runEvents } from '../reports/stream.ts'
+import { applyBatch } from '../reports/sync.ts'
+import { logState } from '../runs/log-state.ts'
+import { runPhases } from '../runs/phases.ts'
+import { countedStream } from '../runs/quotas.ts'
+import {
+  inState,
+  newestFirst,
+  READ,
+  readableRun,
+  runRecord,
+  stateColumn,
+  treeEntries,
+  wholeRecord,
+} from '../runs/runs.ts'
+import { treeLog } from '../runs/tree-log.ts'
 
 const OneRun = closed({ run_id: Uuid })
 /** Few runs have more files, and all of them fit into a reply. */

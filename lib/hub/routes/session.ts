@@ -3,15 +3,15 @@
 import { and, eq, isNull } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
-import { User } from '../../wire/hub-records.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { Text, Time } from '../../wire/parts.ts'
-import { checkPassword, decoyHash } from '../accounts.ts'
-import { record } from '../audit.ts'
-import type { Hub } from '../hub.ts'
-import { hubKit } from '../kit.ts'
-import { mintSession } from '../tokens.ts'
+import { User } from '../../wire/records/hub-records.ts'
+import { checkPassword, decoyHash } from '../access/accounts.ts'
+import { record } from '../access/audit.ts'
+import { hubKit } from '../access/kit.ts'
+import { mintSession } from '../access/tokens.ts'
+import type { Hub } from '../core/hub.ts'
 
 const Credentials = closed({
   username: Text(100, 1),

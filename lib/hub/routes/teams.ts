@@ -6,19 +6,21 @@ import type { Static } from 'typebox'
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { MIB } from '../../http/body.ts'
-import { closed } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { within } from '../../wire/budget.ts'
-import { withMore } from '../../wire/hub-records.ts'
-import { type SignedPackage, verifyPackage } from '../../wire/package-signature.ts'
-import { Download, Package, Reach } from '../../wire/packages.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Slug, TeamName, TeamRef, Text } from '../../wire/parts.ts'
-import { realmFacts } from '../access-list.ts'
-import { record } from '../audit.ts'
-import type { RealmCaller, UserCaller } from '../callers.ts'
-import type { Hub } from '../hub.ts'
-import { hubKit } from '../kit.ts'
+import { withMore } from '../../wire/records/hub-records.ts'
+import { type SignedPackage, verifyPackage } from '../../wire/records/package-signature.ts'
+import { Download, Package, Reach } from '../../wire/records/packages.ts'
+import { realmFacts } from '../access/access-list.ts'
+import { record } from '../access/audit.ts'
+import type { RealmCaller, UserCaller } from '../access/callers.ts'
+import { hubKit } from '../access/kit.ts'
+import { needs } from '../access/team-list.ts'
+import { scopesReached } from '../access/token-reach.ts'
+import type { Hub } from '../core/hub.ts'
 import {
   type Found,
   filesOf,
@@ -29,8 +31,6 @@ import {
   splitReference,
   versionsOf,
 } from '../packages/packages.ts'
-import { needs } from '../team-list.ts'
-import { scopesReached } from '../token-reach.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const

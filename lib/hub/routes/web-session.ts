@@ -8,9 +8,9 @@ import { CadreError } from '../../error.ts'
 import { type Access, admission } from '../../http/admission.ts'
 import { httpKit } from '../../http/kit.ts'
 import { nested } from '../../http/nested.ts'
-import { isSessionForm } from '../../secret-form.ts'
-import type { Hub } from '../hub.ts'
-import { SESSION_MS } from '../last-seen.ts'
+import { isSessionForm } from '../../secrets/secret-form.ts'
+import type { Hub } from '../core/hub.ts'
+import { SESSION_MS } from '../core/last-seen.ts'
 
 const COOKIE = 'cadre_session'
 /** Browsers take a cookie of such a name with TLS only, for every path, and from no other host of the domain. */

@@ -3,8 +3,8 @@
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
-import type { KnownSecret } from '../../redact.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import { beginSettling, CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'

@@ -3,7 +3,7 @@
 // look-up for each outside write.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Store } from '../store/store.ts'
 import { type Found, type Ledger, UnknownWrite, type Write } from './ledger.ts'
 

@@ -2,7 +2,7 @@
 // what already runs can still be recorded. The space is measured every second.
 
 import { statfs } from 'node:fs/promises'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { sizeText } from '../../size.ts'
 
 const FLOOR_BYTES = 64 * 1_048_576

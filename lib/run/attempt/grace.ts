@@ -1,6 +1,6 @@
 // Ends attempts without waiting for agents that ignore their signal.
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 
 /**
  * How long an agent has to stop after its signal has fired. A cancel promises to reach everything within five seconds.

@@ -3,7 +3,7 @@
 // not show the write yet; where that cannot tell, a person is asked. Nothing is sent again silently.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { settle } from '../../agent/settling.ts'
 import { type Lived, parse, type ReceiptRow, sinceThen } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'

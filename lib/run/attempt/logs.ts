@@ -4,7 +4,7 @@
 
 import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import { sizeText } from '../../size.ts'
 import type { LogLine } from '../core/core.ts'
 import { Missing, Overflow, type SaidLine } from './overflow.ts'

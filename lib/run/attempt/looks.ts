@@ -4,11 +4,11 @@
 // is due is in the table `looks`, and the next process goes on with it.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Identity } from '../../agent/identity.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
-import type { Log } from '../../log.ts'
-import type { RunId } from '../../run-id.ts'
+import type { Log } from '../../log/log.ts'
 import { startPause, unlessAborted } from '../../wait.ts'
 import { type EngineHost, type Lived, type ReceiptRow, type RunPlace, type RunRow, sinceThen } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'

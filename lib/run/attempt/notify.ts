@@ -3,11 +3,11 @@
 // not change the state of a run.
 
 import type { NotifyEvent } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import { oneLine } from '../../one-line.ts'
-import { problems } from '../../schema.ts'
+import { problems } from '../../schema/schema.ts'
 import type { EventName, Listener } from '../../team/team.ts'
+import { oneLine } from '../../text/one-line.ts'
 import { type DeliveryRow, type EngineHost, type LiveRun, parse, type RunError, type RunPlace } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'

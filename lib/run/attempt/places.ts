@@ -2,9 +2,9 @@
 
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { wholePath } from '../../agent/file-rule.ts'
+import { wholePath } from '../../agent/files/file-rule.ts'
+import { type RunId, runFolder } from '../../files/run-id.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
-import { type RunId, runFolder } from '../../run-id.ts'
 import { type Bundle, secretReader } from '../../team/team.ts'
 import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
 import { fileInputs, filesFrom } from '../steps/steps.ts'

@@ -2,16 +2,16 @@
 
 import type { FileHandle } from 'node:fs/promises'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
+import type { LogRoom } from '../../agent/commands/output.ts'
+import type { Effect } from '../../agent/core/effect.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
-import type { Effect } from '../../agent/effect.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
-import type { LogRoom } from '../../agent/output.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
-import type { KnownSecret } from '../../redact.ts'
-import type { RunId } from '../../run-id.ts'
+import type { KnownSecret } from '../../secrets/redact.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
-import type { LogLine } from '../../wire/run-records.ts'
+import type { LogLine } from '../../wire/records/run-records.ts'
 
 export type { LogLine }
 

@@ -1,8 +1,8 @@
 // A run that has not ended, in memory: its states and counters, never its results (those are read when an expression
 // names them). Everything in it can be read from the rows again at any time. Pure: it changes only itself.
 
+import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { RunId } from '../../run-id.ts'
 import type { Bundle, Phase, Team } from '../../team/team.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
 import type { RunRow } from './rows.ts'

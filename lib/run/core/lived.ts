@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { bootId } from '../../process.ts'
+import { bootId } from '../../program/process.ts'
 import { LONGEST_TIMER_MS, pause } from '../../wait.ts'
 
 export interface Lived {

@@ -1,7 +1,7 @@
 // The rows of the run database as they are read, and how JSON is stored in a column.
 
-import type { RunId } from '../../run-id.ts'
-import type { RunError } from '../../wire/run-records.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { RunError } from '../../wire/records/run-records.ts'
 import type { ReceiptState } from './receipt.ts'
 import type { PhaseState, RunState } from './states.ts'
 

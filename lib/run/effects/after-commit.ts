@@ -1,7 +1,7 @@
 // Carries out what the units of a group noted, after the group is durable: their effects, in the order in which they
 // were noted, and the notices for followers. An effect that throws is logged and does not prevent the others.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { Attempts, Messenger } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers, Outbox } from '../views/views.ts'

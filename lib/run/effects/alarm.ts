@@ -1,7 +1,7 @@
 // The single timer for all clocks. It sleeps until something is due according to the rows, reads the rows, and queues
 // the resulting units. It keeps no state that a restart or a rollback could invalidate.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { dueUnits, type Machine, nextDue, textOf } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
 

@@ -2,8 +2,8 @@
 // hub gets the end of its log, and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
 // callers continue to wait.
 
-import type { Log } from '../../log.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { Log } from '../../log/log.ts'
 import type { LaterLooks, Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'

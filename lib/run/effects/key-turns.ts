@@ -1,7 +1,7 @@
 // Lets the runs of a concurrency key begin one after the other, and cancels those that must make room. It is told of a
 // key when a run of it has come, begun or ended. Everything follows from the rows, so a restart only has to ask again.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import { admit, type Machine, nextOf, supersede, superseded, textOf } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
 

@@ -1,6 +1,6 @@
 // Executes an attempt after its beginning is durable, and records its outcome.
 
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { Attempts, RunLogs } from '../attempt/attempt.ts'
 import type { LiveRun } from '../core/core.ts'
 import { attemptEnded, type Effect, type Machine, type Outcome, textOf } from '../steps/steps.ts'

@@ -1,7 +1,7 @@
 // Passes the log lines of runs on: to followers at once, and to the hub's outbox once a second while a phase runs. The
 // ends of attempts and of runs put their last lines into the outbox themselves.
 
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { LogLine } from '../core/core.ts'
 import type { Machine } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'

@@ -1,8 +1,8 @@
 // Work on the folders of team and map phases: errands that hand files over, and removal of files that earlier attempts
 // left. Work on the same folder is done in sequence, and each piece has its own error handling.
 
-import type { Log } from '../../log.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { Log } from '../../log/log.ts'
 import type { Errands, Places } from '../attempt/attempt.ts'
 import { dropStale } from '../files/files.ts'
 import { type Effect, type Errand, type Machine, textOf } from '../steps/steps.ts'

@@ -5,8 +5,7 @@ import { constants } from 'node:fs'
 import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve, sep } from 'node:path'
 import type { FileRecord } from '../../agent/agent-context.ts'
-import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
-import { kindOf, makeDurable, makeFolders, moveInto, type Obstacle, openFolder } from '../../agent/folders.ts'
+import { kindOf, makeDurable, makeFolders, moveInto, type Obstacle, openFolder } from '../../agent/files/folders.ts'
 import {
   type Digest,
   digestNow,
@@ -18,7 +17,8 @@ import {
   slicesFrom,
   writeUnsynced,
   writeWhole,
-} from '../../agent/hashed-file.ts'
+} from '../../agent/files/hashed-file.ts'
+import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
 import { CadreError, type ErrorCode, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 

@@ -9,7 +9,7 @@ import type { Database } from 'bun:sqlite'
 import { damageOf, isDiskError } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 
 /** One change of one tree. */
 export interface Unit<T = unknown> {

@@ -2,7 +2,7 @@
 // are not in it: a run with `log_due` has lines that the hub has not acknowledged.
 
 import type { Database } from 'bun:sqlite'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 
 export interface OutboxRow {
   id: number

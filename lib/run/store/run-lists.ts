@@ -1,7 +1,7 @@
 // Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. Nothing here changes a row.
 
 import type { Database } from 'bun:sqlite'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import { ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
 import type { RunRow, RunState } from '../core/core.ts'
 

@@ -2,7 +2,7 @@
 // returns whether a row was changed. Statements that change rows are called only inside units of the journal.
 
 import type { Database } from 'bun:sqlite'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
 /** The part of a run that is needed to report a change of it. */

@@ -5,8 +5,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWhole } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
+import { createWhole } from '../../files/durable-file.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const KEY_BYTES = 32

@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { SmallFile } from '../../agent/files.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 
 /** `seq` is never reused, so a row that was read cannot be mistaken for the row that replaced it. */
 export interface UnsettledRow {

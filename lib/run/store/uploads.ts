@@ -2,7 +2,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 
 /** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
 export const KEEPS_FILES = 'keeps_files'

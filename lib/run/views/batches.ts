@@ -2,7 +2,7 @@
 // that a number means the same change however often it is sent, and after a restart too. What runs did comes before
 // what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
 
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import { readLines } from '../attempt/attempt.ts'
 import type { Commit, DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
 

@@ -3,9 +3,9 @@
 // errors contain. Pure: why.ts has the facts of this machine, and lib/daemon/calls those of a hub.
 
 import { formatDuration } from '../../duration.ts'
-import { oneLine } from '../../one-line.ts'
-import type { RunError, Why, Written } from '../../wire/run-records.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from '../../wire/words.ts'
+import { oneLine } from '../../text/one-line.ts'
+import type { RunError, Why, Written } from '../../wire/records/run-records.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from '../../wire/records/words.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3

@@ -1,7 +1,7 @@
 // Notifies followers of changes in runs, and wakes callers that wait for the end of a run.
 
 import { messageOf } from '../../error.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { LogLine } from '../core/core.ts'
 
 /** A notice that followers receive after a commit. */

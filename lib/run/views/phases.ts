@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
-import type { History, RunPhases, RunRecord, SubRun, Waiting } from '../../wire/run-records.ts'
+import type { History, RunPhases, RunRecord, SubRun, Waiting } from '../../wire/records/run-records.ts'
 import { written } from '../steps/steps.ts'
 import type { RunFilter, Store } from '../store/store.ts'
 import { attemptRecord, phaseRecord, runHead } from './records.ts'

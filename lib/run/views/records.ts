@@ -2,7 +2,7 @@
 
 import type { FileRecord } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { Phase } from '../../team/team.ts'
 import { briefError, VALUE_BYTES } from '../../wire/budget.ts'
 import type {
@@ -12,7 +12,7 @@ import type {
   RunDetail,
   SubRun,
   RunRecord as ToldRun,
-} from '../../wire/run-records.ts'
+} from '../../wire/records/run-records.ts'
 import { type PhaseRow, parse, type ReviewRow, type RunRow } from '../core/core.ts'
 import type { AttemptRow, RunHead, Store } from '../store/store.ts'
 

@@ -1,11 +1,11 @@
 // The changes of synced runs that the hub must receive. A change is queued in the transaction that makes it, so neither
 // exists without the other; it is deleted once the hub has acknowledged it. batches.ts sends them.
 
-import type { Log } from '../../log.ts'
-import type { RunId } from '../../run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
+import type { Log } from '../../log/log.ts'
 import type { Phase } from '../../team/team.ts'
-import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
-import type { PhaseRecord } from '../../wire/run-records.ts'
+import type { ChangeKind, SyncChange } from '../../wire/records/changes.ts'
+import type { PhaseRecord } from '../../wire/records/run-records.ts'
 import type { RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
 import type { Commit, Store } from '../store/store.ts'

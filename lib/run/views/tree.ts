@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { CadreError } from '../../error.ts'
-import type { TreeEntry } from '../../wire/run-records.ts'
+import type { TreeEntry } from '../../wire/records/run-records.ts'
 
 interface Row extends Omit<TreeEntry, 'call_path'> {
   call_path: string

@@ -1,7 +1,7 @@
 // Says in words what a phase that has not ended waits for, and a run that has not begun, for people who wonder why nothing happens.
 
 import { turnOf } from '../../wire/concurrency.ts'
-import type { Waiting } from '../../wire/run-records.ts'
+import type { Waiting } from '../../wire/records/run-records.ts'
 import { type LiveRun, phaseEnded } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 

@@ -1,10 +1,10 @@
 // Why a run ended as it did, from the rows of this machine. explain.ts puts it into words.
 
 import { CadreError } from '../../error.ts'
-import { oneLine } from '../../one-line.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
-import type { Waiting, Why } from '../../wire/run-records.ts'
-import { isCertain, nameOfWrite, waitText } from '../../wire/words.ts'
+import { oneLine } from '../../text/one-line.ts'
+import type { Waiting, Why } from '../../wire/records/run-records.ts'
+import { isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
 import {
   type PhaseRow,
   parse,

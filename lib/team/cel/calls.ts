@@ -2,8 +2,8 @@
 // math, optional values), and toJson, fromJson and file. A function that is not listed here does not exist. The README
 // lists all of them, and a test compares the lists. https://github.com/google/cel-go/tree/master/ext
 
-import { didYouMean } from '../../spelling.ts'
-import type { Work } from '../../work.ts'
+import type { Work } from '../../schema/work-budget.ts'
+import { didYouMean } from '../../text/spelling.ts'
 
 /** Charges a call before it is made. `values` begin with the receiver or the namespace. */
 type Cost = (values: readonly unknown[], work: Work) => void

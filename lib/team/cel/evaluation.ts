@@ -2,7 +2,7 @@
 // it.
 
 import type { Json } from '../../json.ts'
-import { Work } from '../../work.ts'
+import { Work } from '../../schema/work-budget.ts'
 import type { Scope } from '../model/model.ts'
 import { type CelValue, toCel } from './values.ts'
 

@@ -2,8 +2,8 @@
 // that can never be true is reported when a team is read, because the run would not fail: it would do the other thing.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { didYouMean, type OtherNames } from '../../spelling.ts'
-import type { FieldType } from '../../wire/forms.ts'
+import { didYouMean, type OtherNames } from '../../text/spelling.ts'
+import type { FieldType } from '../../wire/calls/forms.ts'
 import { PHASE_STATES } from '../../wire/states.ts'
 import type { Mistake } from './hints.ts'
 import { type Path, pathOf } from './path.ts'

@@ -2,8 +2,8 @@
 // what it said, which has the reason where an agent knows one.
 
 import { isObject, type Json } from '../../json.ts'
-import { oneLine } from '../../one-line.ts'
-import { didYouMean } from '../../spelling.ts'
+import { oneLine } from '../../text/one-line.ts'
+import { didYouMean } from '../../text/spelling.ts'
 import type { Scope } from '../model/model.ts'
 import type { Mistake } from './hints.ts'
 import { lengthHint } from './known.ts'

@@ -2,8 +2,8 @@
 // but not the work of nested loops, growing lists or long texts.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
-import { matches } from '../../linear-regex.ts'
-import { Refusal } from '../../work.ts'
+import { matches } from '../../schema/linear-regex.ts'
+import { Refusal } from '../../schema/work-budget.ts'
 import { costOf } from './calls.ts'
 import { currentEvaluation } from './evaluation.ts'
 import { equals } from './values.ts'

@@ -2,9 +2,9 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
-import { checkPattern } from '../../linear-regex.ts'
-import { didYouMean, type OtherNames } from '../../spelling.ts'
-import type { Work } from '../../work.ts'
+import { checkPattern } from '../../schema/linear-regex.ts'
+import type { Work } from '../../schema/work-budget.ts'
+import { didYouMean, type OtherNames } from '../../text/spelling.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
 import { type InputTypes, neverTrue } from './known.ts'

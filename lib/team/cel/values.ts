@@ -2,7 +2,7 @@
 // `__proto__`) cannot be named.
 
 import type { Json, JsonObject } from '../../json.ts'
-import type { Work } from '../../work.ts'
+import type { Work } from '../../schema/work-budget.ts'
 
 export type CelValue = null | boolean | number | bigint | string | CelValue[] | Map<string, CelValue>
 

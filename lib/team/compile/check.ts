@@ -4,7 +4,7 @@
 import type { TSchema } from 'typebox'
 import { A_DURATION, DURATION_PATTERN } from '../../duration.ts'
 import type { Json } from '../../json.ts'
-import { didYouMean, listed } from '../../spelling.ts'
+import { didYouMean, listed } from '../../text/spelling.ts'
 import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
 import { OTHER_FIELDS } from './other-fields.ts'

@@ -3,7 +3,7 @@
 import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { parseDuration } from '../../duration.ts'
-import type { Work } from '../../work.ts'
+import type { Work } from '../../schema/work-budget.ts'
 import type { InputTypes, Names, Site, Use } from '../cel/cel.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'

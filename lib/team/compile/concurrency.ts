@@ -3,7 +3,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import { matches } from '../../schema.ts'
+import { matches } from '../../schema/schema.ts'
 import { type ConcurrencyKey, KEY_DEFAULTS, MAX_KEY } from '../../wire/concurrency.ts'
 import { compileTemplate, type Site } from '../cel/cel.ts'
 import type { HeldKey } from '../model/model.ts'

@@ -2,7 +2,7 @@
 // its place before the team runs.
 
 import type { TSchema } from 'typebox'
-import { schemaProblems } from '../../foreign-schema.ts'
+import { schemaProblems } from '../../schema/foreign-schema.ts'
 import { hasTemplate } from '../cel/cel.ts'
 import { field, itemsOf, type Node, type Place, toJson } from '../yaml/yaml.ts'
 import type { Compilation } from './compilation.ts'

@@ -1,6 +1,6 @@
 // The graph of phases. Finds cycles, and checks that expressions name only phases that have ended before.
 
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean } from '../../text/spelling.ts'
 import { field, itemsOf, type Mapping, textOf } from '../yaml/yaml.ts'
 import type { Compilation } from './compilation.ts'
 

@@ -1,8 +1,8 @@
 // A phase with `notify`. It runs on events, outside the order of the other phases.
 
 import type { Handler } from '../../agent/define.ts'
-import { listed } from '../../spelling.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
+import { listed } from '../../text/spelling.ts'
 import { compileEntry, compileExpression } from '../cel/cel.ts'
 import type { EventName, Listener } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'

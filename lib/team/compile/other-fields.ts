@@ -1,6 +1,6 @@
 // The names that fields of team.yml have in other pipelines, so that a mistake can name the field that was meant.
 
-import type { OtherNames } from '../../spelling.ts'
+import type { OtherNames } from '../../text/spelling.ts'
 
 export const OTHER_FIELDS: OtherNames = {
   phases: ['steps', 'jobs', 'tasks', 'stages', 'nodes'],

@@ -1,9 +1,9 @@
 // The schema of team.yml: the fields of a team and of each type of phase. An agent's fields come from its own schemas.
 
 import type { TObject, TSchema } from 'typebox'
-import { CommandNeeds } from '../../agent/sandbox.ts'
+import { CommandNeeds } from '../../agent/commands/sandbox.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
 

@@ -1,6 +1,6 @@
 // Compares what a phase passes to its sub-team with the inputs that the sub-team declares.
 
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean } from '../../text/spelling.ts'
 import { hasTemplate } from '../cel/cel.ts'
 import { problemWith, type Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'

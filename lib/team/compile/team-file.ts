@@ -1,9 +1,9 @@
 // Compiles a team.yml. Schema and meaning are checked in one pass, and every mistake is reported to the source. The
 // team may be used only when there is none.
 
-import { matches } from '../../schema.ts'
+import { matches } from '../../schema/schema.ts'
+import { Work } from '../../schema/work-budget.ts'
 import { Requires } from '../../wire/needs.ts'
-import { Work } from '../../work.ts'
 import { compileTemplate } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'

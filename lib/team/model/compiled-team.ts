@@ -2,8 +2,8 @@
 // runs of the team share it.
 
 import type { Json, JsonObject } from '../../json.ts'
+import type { Field, FieldType } from '../../wire/calls/forms.ts'
 import type { WhenFull } from '../../wire/concurrency.ts'
-import type { Field, FieldType } from '../../wire/forms.ts'
 import type { Requires } from '../../wire/needs.ts'
 
 export type { Field, FieldType }

@@ -3,7 +3,7 @@
 
 import { CadreError, type Detail } from '../../error.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean } from '../../text/spelling.ts'
 import type { Field, FieldType } from './compiled-team.ts'
 
 const NAMES: Record<FieldType, string> = {

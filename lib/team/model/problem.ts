@@ -2,7 +2,7 @@
 // once.
 
 import { CadreError, type Detail } from '../../error.ts'
-import { line, lines, type Paint, type Printable } from '../../printable.ts'
+import { line, lines, type Paint, type Printable } from '../../text/printable.ts'
 
 export interface Problem {
   file: string

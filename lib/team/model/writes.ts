@@ -1,7 +1,7 @@
 // What the phases and listeners of a team write to other systems: by which agent, how often, and with whose credential.
 
+import type { Effect } from '../../agent/core/effect.ts'
 import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
-import type { Effect } from '../../agent/effect.ts'
 import type { Json } from '../../json.ts'
 import type { StandardPhase, Team } from './compiled-team.ts'
 

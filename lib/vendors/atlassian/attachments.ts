@@ -1,14 +1,14 @@
 // Attachments of issues and pages: they are streamed to disk and from it, and a file is recognised by its content.
 
 import type { FileRecord } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { safeName } from '../../agent/files.ts'
 import { explain } from '../../agent/json-api.ts'
 import { DATA_BYTES, LIMIT } from '../../agent/listing.ts'
 import type { JsonObject } from '../../json.ts'
-import { nullable } from '../../schema.ts'
+import { nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { chunksIn } from '../../stream.ts'
-import { Type } from '../../type.ts'
 import type { Product } from './settings.ts'
 import { type AtlassianContext, refusedToken, signed, siteOf } from './site.ts'
 

@@ -3,7 +3,7 @@
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-attachment/
 // https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-content---attachments/
 
-import { FileForm } from '../../agent/file-form.ts'
+import { FileForm } from '../../agent/core/file-form.ts'
 import { pagesOf } from '../../agent/listing.ts'
 import { type Attachment, digestOf, downloadAll } from './attachments.ts'
 import { confluence, type Links, versionMark } from './confluence-pages.ts'

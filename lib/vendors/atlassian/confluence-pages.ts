@@ -4,7 +4,7 @@
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-page/
 // https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-search/
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Diagnosis } from '../../agent/define.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { lacking } from '../../agent/json-api.ts'

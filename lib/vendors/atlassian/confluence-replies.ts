@@ -1,7 +1,7 @@
 // What Confluence answers at least, as far as the wiki agent reads it. Anything else comes from another service.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 
 const Text = Type.String({ minLength: 1 })
 const OptionalText = Type.Optional(Type.String())

@@ -1,7 +1,7 @@
 // The names of the people whom a page mentions. Storage format has only the ids of their accounts.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-user/
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { confluence } from './confluence-pages.ts'
 import { Reply } from './confluence-replies.ts'
 import type { AtlassianContext } from './site.ts'

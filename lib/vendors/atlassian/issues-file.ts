@@ -8,11 +8,11 @@
 
 import type { Static } from 'typebox'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { readText } from '../../agent/entry.ts'
 import { isObject, type JsonObject } from '../../json.ts'
-import { problems } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { problems } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 
 const MOST_BYTES = 16 * 1024 * 1024
 const Text = Type.String({ minLength: 1 })

@@ -3,8 +3,8 @@
 // had before.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-attachments/
 
+import { FileForm } from '../../agent/core/file-form.ts'
 import { beforehand } from '../../agent/entry.ts'
-import { FileForm } from '../../agent/file-form.ts'
 import { type Attachment, digestOf, downloadAll, hasContent } from './attachments.ts'
 import { BROWSE, getIssue, type Issue, issuePath, type JiraAttachment, jira } from './jira-read.ts'
 import { Reply } from './jira-replies.ts'

@@ -3,7 +3,7 @@
 // as well, which needs no index. The engine asks again until what was sent can no longer be on its way.
 // https://developer.atlassian.com/cloud/jira/platform/search-and-reconcile/
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { pagesOf } from '../../agent/listing.ts'
 import type { IssueDraft } from './issues-file.ts'
 import { BROWSE, jira } from './jira-read.ts'

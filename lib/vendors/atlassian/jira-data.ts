@@ -2,8 +2,8 @@
 
 import type { TProperties } from 'typebox'
 import { listingOf } from '../../agent/listing.ts'
-import { nullable } from '../../schema.ts'
-import { Type } from '../../type.ts'
+import { nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
 import { attachmentFields } from './attachments.ts'
 
 const text = (description: string) => Type.String({ description })

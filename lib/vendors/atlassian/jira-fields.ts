@@ -3,7 +3,7 @@
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { markdownToAdf } from './adf-write.ts'
 

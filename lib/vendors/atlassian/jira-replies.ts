@@ -1,7 +1,7 @@
 // What Jira answers at least, as far as the issues agent reads it. Anything else comes from another service.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 
 const Text = Type.String({ minLength: 1 })
 const Named = Type.Object({ name: Text })

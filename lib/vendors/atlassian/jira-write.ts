@@ -2,7 +2,7 @@
 // readers do not see it: in a property of a comment or of a created issue, and in the history metadata of a transition.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { pagesOf } from '../../agent/listing.ts'
 import { messageOf } from '../../error.ts'

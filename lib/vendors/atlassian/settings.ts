@@ -6,7 +6,7 @@
 // https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/
 
 import { secret } from '../../agent/define.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 
 export const AtlassianSettings = Type.Object({
   base_url: Type.String({

@@ -40,7 +40,7 @@ export async function storageToMarkdown(
   storage: string,
   names: ReadonlyMap<string, string> = new Map(),
 ): Promise<string> {
-  const { BoundedParser } = await import('../../bounded-parser.ts')
+  const { BoundedParser } = await import('../../schema/bounded-parser.ts')
   const root = made('')
   const open = [root]
   const parser = new BoundedParser(

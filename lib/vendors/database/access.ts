@@ -2,9 +2,9 @@
 // Bun's client would otherwise take what is missing from the environment of the daemon.
 
 import { isAbsolute } from 'node:path'
-import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { fromHome, whyNoFile } from '../../home-path.ts'
+import { isLoopback } from '../../agent/net/address.ts'
+import { fromHome, whyNoFile } from '../../files/home-path.ts'
 
 export interface DatabaseSettings {
   url?: string

@@ -1,9 +1,9 @@
 // How a server is reached: at addresses that the guard has judged, and with TLS unless it is on this machine.
 
 import { isIP } from 'node:net'
-import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import { isLoopback } from '../../agent/net/address.ts'
 import type { Access } from './access.ts'
 
 export type Server = Exclude<Access, { provider: 'sqlite' }>

@@ -1,7 +1,7 @@
 // Writes the rows of a query to a file, as JSON or CSV, while they are read.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { type ListingForm, writeListing } from '../../agent/listing.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { Batch } from './model.ts'

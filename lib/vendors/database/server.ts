@@ -11,9 +11,9 @@
 //
 // A lost connection leaves nothing behind unless it was lost at the commit.
 
-import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import { isLoopback } from '../../agent/net/address.ts'
 import { messageOf } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { pause, unlessAborted } from '../../wait.ts'

@@ -4,9 +4,9 @@
 // read, so memory is limited whatever the number of rows.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json } from '../../json.ts'
-import { ownProgram } from '../../place.ts'
+import { ownProgram } from '../../program/install-root.ts'
 import { chunksIn, textIn } from '../../stream.ts'
 import type { Access } from './access.ts'
 import type { Column } from './lists.ts'

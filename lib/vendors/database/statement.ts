@@ -1,6 +1,6 @@
 // A statement of SQL with its parameters, in the form that a database takes. Values never become part of the text.
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json } from '../../json.ts'
 import { type Column, type Use, useOf, whyNoValues } from './lists.ts'
 import { type Dialect, type Token, tokensOf } from './tokens.ts'

@@ -3,10 +3,10 @@
 
 import type { Static } from 'typebox'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { basicAuth, jsonApi, lacking, pathSegment } from '../../agent/json-api.ts'
 import { pagesOf } from '../../agent/listing.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 import { apiRoot, type CodeHost, type PullRequest, type Roots, repositoriesOf, type Wishes } from './code-host.ts'
 
 export interface BitbucketAccount {

@@ -3,10 +3,10 @@
 // sent in a header that is passed through the environment; it never appears in an argument, a URL or .git/config.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { messageOf } from '../../error.ts'
-import { linesOf } from '../../one-line.ts'
 import { chunksIn } from '../../stream.ts'
+import { linesOf } from '../../text/one-line.ts'
 
 /** Number of characters of git's output that an error quotes. */
 const QUOTED = 500

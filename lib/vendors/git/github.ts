@@ -1,11 +1,11 @@
 // Pull requests on GitHub, with Octokit and the guarded fetch.
 // https://docs.github.com/en/rest/pulls/pulls
 
-import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { checkReply, explain, jsonOf } from '../../agent/json-api.ts'
-import { Type } from '../../type.ts'
+import { isLoopback } from '../../agent/net/address.ts'
+import { Type } from '../../schema/type.ts'
 import { apiRoot, type CodeHost, type PullRequest, type Roots, repositoriesOf, type Wishes } from './code-host.ts'
 
 export interface GitHubAccount {

@@ -5,10 +5,10 @@
 import { realpath, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
-import { openPlain } from '../../agent/hashed-file.ts'
-import { fromHome } from '../../home-path.ts'
-import { oneLine } from '../../one-line.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import { openPlain } from '../../agent/files/hashed-file.ts'
+import { fromHome } from '../../files/home-path.ts'
+import { oneLine } from '../../text/one-line.ts'
 import { gitIn } from './command.ts'
 
 export interface Trust {

@@ -5,8 +5,8 @@
 import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
-import { fromHome, whyNoFile } from '../../home-path.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import { fromHome, whyNoFile } from '../../files/home-path.ts'
 import { isObject } from '../../json.ts'
 import { accessToken, refreshForm } from '../oauth/oauth.ts'
 

@@ -2,7 +2,7 @@
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 
 import { type FileHandle, open } from 'node:fs/promises'
-import { AgentError, withSent } from '../../agent/agent-error.ts'
+import { AgentError, withSent } from '../../agent/core/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { waitToRetry } from '../../agent/retries.ts'
 import type { JsonObject } from '../../json.ts'

@@ -3,10 +3,10 @@
 
 import type { Static, TSchema } from 'typebox'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { checkedJson, explain } from '../../agent/json-api.ts'
-import type { FetchOptions } from '../../agent/requests.ts'
+import type { FetchOptions } from '../../agent/net/requests.ts'
 import { googleSignIn } from './access-token.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/drive'

@@ -2,7 +2,7 @@
 // https://docs.claude.com/en/api/messages  https://docs.claude.com/en/docs/build-with-claude/structured-outputs
 
 import type { JsonObject } from '../../json.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 import { type Answer, type Input, promptOf, type Question, repairOf } from './question.ts'
 import { withoutLimits } from './structured.ts'
 

@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Input } from './question.ts'
 
 /** Maximum number of bytes of all files together. Vendors accept requests of about 32 MB, and base64 adds a third. */

@@ -2,7 +2,7 @@
 // https://platform.openai.com/docs/api-reference/chat
 
 import type { JsonObject } from '../../json.ts'
-import { Type } from '../../type.ts'
+import { Type } from '../../schema/type.ts'
 import { type Answer, type Input, promptOf, type Question, repairOf } from './question.ts'
 import { isStrict } from './structured.ts'
 

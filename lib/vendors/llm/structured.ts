@@ -1,9 +1,9 @@
 // JSON replies: the form of a schema that a vendor accepts, and the check of what the model wrote.
 
 import type { Detail } from '../../error.ts'
-import { schemaProblems, valueProblems } from '../../foreign-schema.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
-import { Refusal, Work } from '../../work.ts'
+import { schemaProblems, valueProblems } from '../../schema/foreign-schema.ts'
+import { Refusal, Work } from '../../schema/work-budget.ts'
 
 /** Keywords that Anthropic's structured outputs refuse. They are checked here when the reply has come. */
 const REFUSED = [

@@ -2,10 +2,10 @@
 // until shortly before it expires.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError, withSent } from '../../agent/agent-error.ts'
+import { AgentError, withSent } from '../../agent/core/agent-error.ts'
 import { checkedJson } from '../../agent/json-api.ts'
-import { replyError } from '../../agent/reply.ts'
-import { Type } from '../../type.ts'
+import { replyError } from '../../agent/net/reply.ts'
+import { Type } from '../../schema/type.ts'
 
 export interface TokenRequest {
   /** The beginning of error messages: `sign in to Google`. */

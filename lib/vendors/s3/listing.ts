@@ -1,6 +1,6 @@
 // The objects below a prefix, a page at a time.
 
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { ADDRESS } from '../../agent/json-api.ts'
 import type { Page } from '../../agent/listing.ts'
 import { type Place, type StoreContext, storeRequest, urlOf } from './request.ts'

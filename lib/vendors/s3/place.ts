@@ -1,7 +1,7 @@
 // Where a bucket is reached: the address, and the region that its signature names. Pure.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 
 export interface StoreSettings {
   access_key_id: string

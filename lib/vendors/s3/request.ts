@@ -5,9 +5,9 @@
 
 import { AwsV4Signer } from 'aws4fetch'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
-import { replyError } from '../../agent/reply.ts'
-import type { FetchOptions } from '../../agent/requests.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import { replyError } from '../../agent/net/reply.ts'
+import type { FetchOptions } from '../../agent/net/requests.ts'
 import { bucketAt, regionIn, type StoreSettings } from './place.ts'
 import { parseXml, textOf } from './xml.ts'
 

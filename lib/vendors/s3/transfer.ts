@@ -3,7 +3,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises'
 import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
 import { withRetries } from '../../agent/retries.ts'
 import { explain, type Place, type StoreContext, storeRequest, urlOf } from './request.ts'
 import { escapeXml, parseXml, textOf } from './xml.ts'

@@ -1,6 +1,6 @@
 // The XML of S3: elements with texts, without attributes that matter.
 
-import { BoundedParser } from '../../bounded-parser.ts'
+import { BoundedParser } from '../../schema/bounded-parser.ts'
 
 export interface Element {
   name: string

@@ -1,19 +1,19 @@
 // The dashboard: its frame, and which page an address shows.
 
 import './style.css'
-import './texts.ts'
+import './kit/texts.ts'
 import { render } from 'preact'
-import { Agents } from './agents.tsx'
-import { Bar, NoPage } from './frame.tsx'
-import { Help, listen } from './keys.tsx'
-import { PlanPage } from './plan.tsx'
-import { Reviews } from './reviews.tsx'
-import { follow, route } from './route.ts'
-import { Run } from './run.tsx'
-import { Runs } from './runs.tsx'
-import { Settings } from './settings.tsx'
-import { Start } from './start.tsx'
-import { Workspaces } from './workspaces.tsx'
+import { Agents } from './daemon/agents.tsx'
+import { Run } from './daemon/run.tsx'
+import { Settings } from './daemon/settings.tsx'
+import { Start } from './daemon/start.tsx'
+import { Workspaces } from './daemon/workspaces.tsx'
+import { Help, listen } from './kit/keys.tsx'
+import { follow, route } from './kit/route.ts'
+import { Bar, NoPage } from './run/frame.tsx'
+import { PlanPage } from './run/plan.tsx'
+import { Reviews } from './run/reviews.tsx'
+import { Runs } from './run/runs.tsx'
 
 const LINKS = {
   runs: 'Runs',

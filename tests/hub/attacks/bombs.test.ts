@@ -2,8 +2,8 @@
 // as it is, soon, and the hub goes on.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { packageDigest } from '../../../lib/wire/package-files.ts'
-import type { PackageFile } from '../../../lib/wire/packages.ts'
+import { packageDigest } from '../../../lib/wire/records/package-files.ts'
+import type { PackageFile } from '../../../lib/wire/records/packages.ts'
 import { startTestHub, type TestHub } from '../../support/hub.ts'
 
 let hub: TestHub

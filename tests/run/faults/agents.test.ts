@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import type { AgentContext, AgentResult } from '../../../lib/agent/agent-context.ts'
 import { AgentError, agent, Type } from '../../../lib/agent/cadre.ts'
-import type { RunId } from '../../../lib/run-id.ts'
+import type { RunId } from '../../../lib/files/run-id.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import { migrate, openDatabase, readMigrations } from '../../../db/open.ts'
 import { recordFiles, type SmallFile, writeArtifact } from '../../../lib/agent/files.ts'
-import { createLog } from '../../../lib/log.ts'
+import { createLog } from '../../../lib/log/log.ts'
 import { restoreSmall, Settler, stillNamed } from '../../../lib/run/files/small.ts'
 import {
   allSmall,

@@ -2,8 +2,8 @@
 // says otherwise.
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { calledAs } from '../../../called-as.ts'
-import { refuseWord } from '../../../command-words.ts'
+import { calledAs } from '../../../program/called-as.ts'
+import { refuseWord } from '../../../text/command-words.ts'
 import type { Act } from '../act.ts'
 import { hubAddressIn } from '../options.ts'
 import { sinceOf as since } from '../since.ts'

@@ -1,8 +1,8 @@
 // `daemons`: the machines of a realm as the hub sees them.
 
 import { formatDuration } from '../../../duration.ts'
-import { line, type Paint, type Printable } from '../../../printable.ts'
-import { printJson } from '../../../terminal.ts'
+import { line, type Paint, type Printable } from '../../../text/printable.ts'
+import { printJson } from '../../../text/terminal.ts'
 import {
   ApproveDaemon,
   GetDaemon,
@@ -10,7 +10,7 @@ import {
   RemoveDaemon,
   type SeenDaemon,
   UpdateDaemon,
-} from '../../../wire/hub-admin-calls.ts'
+} from '../../../wire/calls/hub-admin-calls.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, option } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'

@@ -1,9 +1,9 @@
 // What a command about a hub is in the tables of this folder, and how it becomes one of the command line.
 
 import { type Command, Option, type OptionValues } from 'commander'
-import { calledAs } from '../../../called-as.ts'
-import { refuseWord } from '../../../command-words.ts'
-import { homeFolder } from '../../home.ts'
+import { calledAs } from '../../../program/called-as.ts'
+import { refuseWord } from '../../../text/command-words.ts'
+import { homeFolder } from '../../home/home.ts'
 import type { HubClient } from '../../link/link.ts'
 import type { Act } from '../act.ts'
 import { count, offset } from '../options.ts'

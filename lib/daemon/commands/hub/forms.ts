@@ -2,7 +2,7 @@
 
 import type { Option } from 'commander'
 import type { Static, TSchema } from 'typebox'
-import type { Paint, Shown } from '../../../printable.ts'
+import type { Paint, Shown } from '../../../text/printable.ts'
 import type { Call } from '../../../wire/call.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, page, type Words, yes } from './entry.ts'

@@ -1,9 +1,9 @@
 // `invite`: people join a realm by an invitation, which works once and for 14 days.
 
-import { commandLine } from '../../../called-as.ts'
 import { CadreError } from '../../../error.ts'
-import { AcceptInvitation, Invite, ListInvitations, RevokeInvitation } from '../../../wire/hub-admin-calls.ts'
-import { homeFolder } from '../../home.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { AcceptInvitation, Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/hub-admin-calls.ts'
+import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/link.ts'
 import { hubAddress, hubOf } from '../hub-client.ts'
 import { typedSecrets } from '../typed-secret.ts'

@@ -2,7 +2,7 @@
 
 import type { Option } from 'commander'
 import { CadreError } from '../../../error.ts'
-import { listed } from '../../../spelling.ts'
+import { listed } from '../../../text/spelling.ts'
 import {
   AddOrgMember,
   AddRealmMember,
@@ -14,8 +14,8 @@ import {
   RemoveOrgMember,
   RemoveRealmMember,
   RemoveScopeMember,
-} from '../../../wire/hub-admin-calls.ts'
-import type { Member } from '../../../wire/hub-records.ts'
+} from '../../../wire/calls/hub-admin-calls.ts'
+import type { Member } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, inRealm, option, page, type Words } from './entry.ts'
 import { changing } from './forms.ts'

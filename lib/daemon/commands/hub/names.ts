@@ -4,9 +4,9 @@
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import type { Call } from '../../../wire/call.ts'
-import { ListDaemons, ListOrgs, ListScopes, type SeenDaemon } from '../../../wire/hub-admin-calls.ts'
-import { GetRealm, ListRealms } from '../../../wire/hub-calls.ts'
-import type { Org, Realm, Scope } from '../../../wire/hub-records.ts'
+import { ListDaemons, ListOrgs, ListScopes, type SeenDaemon } from '../../../wire/calls/hub-admin-calls.ts'
+import { GetRealm, ListRealms } from '../../../wire/calls/hub-calls.ts'
+import type { Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -1,8 +1,8 @@
 // `orgs`: the tenants of a hub.
 
 import type { Static } from 'typebox'
-import { commandLine } from '../../../called-as.ts'
-import { CreateOrg, DeleteOrg, GetKeys, GetOrg, ListOrgs, RotateKeys } from '../../../wire/hub-admin-calls.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { CreateOrg, DeleteOrg, GetKeys, GetOrg, ListOrgs, RotateKeys } from '../../../wire/calls/hub-admin-calls.ts'
 import { doing, type Entry, named, option, yes } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
 import { orgOf } from './names.ts'

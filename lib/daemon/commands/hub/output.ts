@@ -13,8 +13,8 @@ import {
   type Shown,
   trimmed,
   wrap,
-} from '../../../printable.ts'
-import { print, printJson, tell } from '../../../terminal.ts'
+} from '../../../text/printable.ts'
+import { print, printJson, tell } from '../../../text/terminal.ts'
 import { table } from '../../terminal/table.ts'
 import { askChoice, isAtTerminal } from '../form.ts'
 import type { HubOptions } from '../hub-client.ts'

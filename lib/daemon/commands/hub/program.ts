@@ -1,7 +1,7 @@
 // The commands about a hub, as tables: each with its words and an example.
 
 import type { Command } from 'commander'
-import { calledAs } from '../../../called-as.ts'
+import { calledAs } from '../../../program/called-as.ts'
 import type { Act } from '../act.ts'
 import { collect, runName } from '../options.ts'
 import { addAuditCommands } from './audit-table.ts'

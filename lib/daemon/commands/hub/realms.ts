@@ -1,6 +1,6 @@
 // `realms`: where daemons enrol and runs are dispatched.
 
-import { commandLine } from '../../../called-as.ts'
+import { commandLine } from '../../../program/called-as.ts'
 import {
   CreateRealm,
   DeleteRealm,
@@ -9,8 +9,8 @@ import {
   ListRealmMembers,
   ListRealmTeams,
   RemoveTeam,
-} from '../../../wire/hub-admin-calls.ts'
-import { AddTeam, ListRealms } from '../../../wire/hub-calls.ts'
+} from '../../../wire/calls/hub-admin-calls.ts'
+import { AddTeam, ListRealms } from '../../../wire/calls/hub-calls.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, inOrg, named, option } from './entry.ts'
 import { changing, listing } from './forms.ts'

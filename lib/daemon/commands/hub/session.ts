@@ -1,12 +1,12 @@
 // `login` and `logout`, and `realm-token`, with which a daemon enrols.
 
 import { hostname } from 'node:os'
-import { commandLine } from '../../../called-as.ts'
 import { CadreError } from '../../../error.ts'
-import { line } from '../../../printable.ts'
-import { print, printJsonLine, tell } from '../../../terminal.ts'
-import { CreateSession, DeleteSession, GenerateToken } from '../../../wire/hub-calls.ts'
-import { homeFolder } from '../../home.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { line } from '../../../text/printable.ts'
+import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import { CreateSession, DeleteSession, GenerateToken } from '../../../wire/calls/hub-calls.ts'
+import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/link.ts'
 import { forgetSession, type HubOptions, keepSession, readSession } from '../hub-client.ts'
 import { typedSecret } from '../typed-secret.ts'

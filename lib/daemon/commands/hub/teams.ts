@@ -1,9 +1,9 @@
 // `teams`: the packages that are published at a hub.
 
-import { commandLine } from '../../../called-as.ts'
 import { isObject } from '../../../json.ts'
+import { commandLine } from '../../../program/called-as.ts'
 import { sizeText } from '../../../size.ts'
-import { GetPackage, ListPackages, ListVersions, YankPackage } from '../../../wire/hub-admin-calls.ts'
+import { GetPackage, ListPackages, ListVersions, YankPackage } from '../../../wire/calls/hub-admin-calls.ts'
 import { type Entry, option } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
 import { relative } from './output.ts'

@@ -2,10 +2,10 @@
 // are answered from the API of the hub.
 
 import type { JsonObject } from '../../../json.ts'
-import { askInstead, type BodyOf, type CallName, type DataOf, Refusal } from '../api.ts'
-import { ask, hub } from './api.ts'
-import type { HubReview } from './calls.ts'
-import { explain } from './explain.ts'
+import { askInstead, type BodyOf, type CallName, type DataOf, Refusal } from '../kit/api.ts'
+import { ask, hub } from './kit/api.ts'
+import type { HubReview } from './kit/calls.ts'
+import { explain } from './kit/explain.ts'
 
 /** What takes the body of a call of the daemon, and returns its data as far as the hub has it. */
 type Answers = { [N in CallName]?: (body: BodyOf<N>) => Promise<unknown> }

@@ -1,12 +1,12 @@
 // Who did what: the audit log, with filters.
 
-import { Field, Select } from '../fields.tsx'
-import { filters, to } from '../route.ts'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { List, Table, useList } from './lists.tsx'
-import { useLedOrgs } from './orgs.ts'
-import { realmName } from './realm-choice.tsx'
+import { Field, Select } from '../kit/fields.tsx'
+import { filters, to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { List, Table, useList } from './kit/lists.tsx'
+import { useLedOrgs } from './kit/orgs.ts'
+import { realmName } from './kit/realm-choice.tsx'
 
 const DAY_MS = 86_400_000
 /** What people look for most. Any other action can be typed. */

@@ -2,11 +2,11 @@
 // credentials that it newly uses; then its files.
 
 import type { ComponentChildren } from 'preact'
-import { Failure, useLoaded } from '../parts.tsx'
-import { hub } from './api.ts'
-import type { Reach } from './calls.ts'
-import { diffLines, excerpt } from './diff.ts'
-import { Table } from './lists.tsx'
+import { Failure, useLoaded } from '../kit/parts.tsx'
+import { hub } from './kit/api.ts'
+import type { Reach } from './kit/calls.ts'
+import { diffLines, excerpt } from './kit/diff.ts'
+import { Table } from './kit/lists.tsx'
 
 /** Larger texts are not compared line by line. */
 const MOST_TEXT = 400_000

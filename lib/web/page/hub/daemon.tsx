@@ -1,15 +1,15 @@
 // One daemon: what it tells of itself, and what operators do with it.
 
-import { Failure, useLoaded, useWork } from '../parts.tsx'
-import { to } from '../route.ts'
-import { When } from '../time.tsx'
-import { MEANINGS, Ready } from './agent-state.tsx'
-import { hub } from './api.ts'
-import { Sure } from './asking.tsx'
-import type { Daemon } from './calls.ts'
-import { Labels, Status } from './daemon-state.tsx'
-import { LOOK_MS, Table } from './lists.tsx'
-import { may, realmName, realms } from './realm-choice.tsx'
+import { Failure, useLoaded, useWork } from '../kit/parts.tsx'
+import { to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { MEANINGS, Ready } from './kit/agent-state.tsx'
+import { hub } from './kit/api.ts'
+import { Sure } from './kit/asking.tsx'
+import type { Daemon } from './kit/calls.ts'
+import { Labels, Status } from './kit/daemon-state.tsx'
+import { LOOK_MS, Table } from './kit/lists.tsx'
+import { may, realmName, realms } from './kit/realm-choice.tsx'
 
 export function OneDaemon({ id }: { id: string }) {
   const { data: daemon, error, again } = useLoaded(id, () => hub('daemons/get', { daemon_id: id }), LOOK_MS)

@@ -1,15 +1,15 @@
 // The daemons of a realm: whether they answer, what they offer, and which of their agents are ready.
 
-import { command } from '../command.ts'
-import { route, to } from '../route.ts'
-import { When } from '../time.tsx'
-import { Grid } from './agent-state.tsx'
-import { hub } from './api.ts'
-import type { Daemon } from './calls.ts'
-import { Labels, Status } from './daemon-state.tsx'
-import { Cards, List, useList } from './lists.tsx'
+import { command } from '../kit/command.ts'
+import { route, to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { Grid } from './kit/agent-state.tsx'
+import { hub } from './kit/api.ts'
+import type { Daemon } from './kit/calls.ts'
+import { Labels, Status } from './kit/daemon-state.tsx'
+import { Cards, List, useList } from './kit/lists.tsx'
+import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
-import { RealmChoice, useRealm } from './realm-choice.tsx'
 
 export function Daemons() {
   const realm = useRealm()

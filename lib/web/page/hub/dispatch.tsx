@@ -3,13 +3,13 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
 import type { JsonObject } from '../../../json.ts'
-import { command } from '../command.ts'
-import { bound, boundTo, choicesOf, Field, Select } from '../fields.tsx'
-import { Fields, type Typed, typedOf, valuesOf } from '../forms.tsx'
-import { Empty, Failure, handle, useLoaded, useWork } from '../parts.tsx'
-import { go, route, to } from '../route.ts'
-import { hub } from './api.ts'
-import { may, NoRealm, RealmSelect, realms, useRealm } from './realm-choice.tsx'
+import { command } from '../kit/command.ts'
+import { bound, boundTo, choicesOf, Field, Select } from '../kit/fields.tsx'
+import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
+import { Empty, Failure, handle, useLoaded, useWork } from '../kit/parts.tsx'
+import { go, route, to } from '../kit/route.ts'
+import { hub } from './kit/api.ts'
+import { may, NoRealm, RealmSelect, realms, useRealm } from './kit/realm-choice.tsx'
 
 export function Dispatch() {
   const realm = useRealm()

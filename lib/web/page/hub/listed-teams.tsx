@@ -1,14 +1,14 @@
 // The teams that a realm may run.
 
 import { useSignal } from '@preact/signals'
-import { bound, Field } from '../fields.tsx'
-import { to } from '../route.ts'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Ask } from './asking.tsx'
-import type { Realm } from './calls.ts'
-import { Ending, List, Table, useList } from './lists.tsx'
-import { may } from './realm-choice.tsx'
+import { bound, Field } from '../kit/fields.tsx'
+import { to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { Ask } from './kit/asking.tsx'
+import type { Realm } from './kit/calls.ts'
+import { Ending, List, Table, useList } from './kit/lists.tsx'
+import { may } from './kit/realm-choice.tsx'
 
 export function ListedTeams({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm

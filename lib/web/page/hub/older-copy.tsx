@@ -1,11 +1,11 @@
 // That the hub is on an older copy of its database, what it waits for, and the decision to go on without a daemon.
 
-import { useLoaded } from '../parts.tsx'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Sure } from './asking.tsx'
-import type { Realm, Reconciliation } from './calls.ts'
-import { may } from './realm-choice.tsx'
+import { useLoaded } from '../kit/parts.tsx'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { Sure } from './kit/asking.tsx'
+import type { Realm, Reconciliation } from './kit/calls.ts'
+import { may } from './kit/realm-choice.tsx'
 
 const LOOK_MS = 5_000
 

@@ -1,17 +1,17 @@
 // Published teams, the versions of one, and what changed between two versions.
 
 import { useSignal } from '@preact/signals'
-import { command } from '../command.ts'
-import { Field, Select } from '../fields.tsx'
-import { Failure, useLoaded } from '../parts.tsx'
-import { filters, route, setQuery, to } from '../route.ts'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Sure } from './asking.tsx'
-import type { Package } from './calls.ts'
+import { command } from '../kit/command.ts'
+import { Field, Select } from '../kit/fields.tsx'
+import { Failure, useLoaded } from '../kit/parts.tsx'
+import { filters, route, setQuery, to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
 import { Comparison } from './comparison.tsx'
-import { Cards, List, Table, useList } from './lists.tsx'
-import { may, realms, useRealm } from './realm-choice.tsx'
+import { hub } from './kit/api.ts'
+import { Sure } from './kit/asking.tsx'
+import type { Package } from './kit/calls.ts'
+import { Cards, List, Table, useList } from './kit/lists.tsx'
+import { may, realms, useRealm } from './kit/realm-choice.tsx'
 
 export function Packages() {
   const { chosen, filter } = filters('search')

@@ -1,15 +1,15 @@
 // The jobs that wait for a daemon, and what each waits for.
 
-import { command } from '../command.ts'
-import { to } from '../route.ts'
-import { State } from '../state.tsx'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Sure } from './asking.tsx'
-import { List, Table, useList } from './lists.tsx'
+import { command } from '../kit/command.ts'
+import { to } from '../kit/route.ts'
+import { State } from '../kit/state.tsx'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { Sure } from './kit/asking.tsx'
+import { List, Table, useList } from './kit/lists.tsx'
+import { may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
+import { Until } from './kit/until.tsx'
 import { OlderCopy } from './older-copy.tsx'
-import { may, NoRealm, RealmChoice, realms, useRealm } from './realm-choice.tsx'
-import { Until } from './until.tsx'
 
 const LOOK_MS = 2_000
 // A newer hub may have others, which are shown as they are.

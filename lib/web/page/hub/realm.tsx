@@ -1,15 +1,15 @@
 // One realm: its members, invitations, teams and webhooks.
 
 import { sizeText } from '../../../size.ts'
-import { useLoaded } from '../parts.tsx'
-import { route, to } from '../route.ts'
-import { hub } from './api.ts'
-import type { Role } from './calls.ts'
-import { Invitations } from './invitations.tsx'
+import { useLoaded } from '../kit/parts.tsx'
+import { route, to } from '../kit/route.ts'
+import { hub } from './kit/api.ts'
+import type { Role } from './kit/calls.ts'
+import { LOOK_MS } from './kit/lists.tsx'
+import { may, realms } from './kit/realm-choice.tsx'
 import { ListedTeams } from './listed-teams.tsx'
-import { LOOK_MS } from './lists.tsx'
-import { Members } from './members.tsx'
-import { may, realms } from './realm-choice.tsx'
+import { Invitations } from './people/invitations.tsx'
+import { Members } from './people/members.tsx'
 import { Webhooks } from './webhooks.tsx'
 
 const TABS = { members: 'Members', invitations: 'Invitations', teams: 'Teams', webhooks: 'Webhooks' } as const

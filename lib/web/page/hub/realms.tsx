@@ -1,14 +1,14 @@
 // The realms of the user.
 
 import { useSignal } from '@preact/signals'
-import { bound, Field, Select } from '../fields.tsx'
-import { go, to } from '../route.ts'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Ask } from './asking.tsx'
-import { Cards } from './lists.tsx'
-import { useLedOrgs } from './orgs.ts'
-import { loadRealms, realms } from './realm-choice.tsx'
+import { bound, Field, Select } from '../kit/fields.tsx'
+import { go, to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { Ask } from './kit/asking.tsx'
+import { Cards } from './kit/lists.tsx'
+import { useLedOrgs } from './kit/orgs.ts'
+import { loadRealms, realms } from './kit/realm-choice.tsx'
 
 export function Realms() {
   const all = realms.value ?? []

@@ -1,12 +1,12 @@
 // One run: the parts of the daemon's own page, with the daemon and the realm that it runs in.
 
-import type { Detail } from '../live.ts'
-import { Act, useLoaded } from '../parts.tsx'
-import { to } from '../route.ts'
-import { PARTS, RunHead, RunPage, type Shown } from '../run-page.tsx'
-import { hub } from './api.ts'
-import { Sure } from './asking.tsx'
-import { may, realmName, realms } from './realm-choice.tsx'
+import type { Detail } from '../kit/live.ts'
+import { Act, useLoaded } from '../kit/parts.tsx'
+import { to } from '../kit/route.ts'
+import { PARTS, RunHead, RunPage, type Shown } from '../run/run-page.tsx'
+import { hub } from './kit/api.ts'
+import { Sure } from './kit/asking.tsx'
+import { may, realmName, realms } from './kit/realm-choice.tsx'
 
 const TABS = {
   ...PARTS,

@@ -1,10 +1,10 @@
 // The runs of all daemons, with filters.
 
 import { HUB_RUN_STATES } from '../../../wire/states.ts'
-import { command } from '../command.ts'
-import { filters, to } from '../route.ts'
-import { RunFilters, RunList } from '../runs.tsx'
-import { RealmSelect, realms } from './realm-choice.tsx'
+import { command } from '../kit/command.ts'
+import { filters, to } from '../kit/route.ts'
+import { RunFilters, RunList } from '../run/runs.tsx'
+import { RealmSelect, realms } from './kit/realm-choice.tsx'
 
 export function Runs() {
   const { chosen, filter } = filters('state', 'team', 'search', 'realm')

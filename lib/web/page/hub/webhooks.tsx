@@ -1,16 +1,16 @@
 // The webhooks of a realm, and what happened to their messages.
 
 import { useSignal } from '@preact/signals'
-import { HOOK_EVENTS } from '../../../wire/hook-events.ts'
-import { bound, Check, Field } from '../fields.tsx'
-import { State } from '../state.tsx'
-import { When } from '../time.tsx'
-import { hub } from './api.ts'
-import { Ask, Once, Sure } from './asking.tsx'
-import type { Delivery, Realm } from './calls.ts'
-import { Ending, List, Table, useList } from './lists.tsx'
-import { may } from './realm-choice.tsx'
-import { Until } from './until.tsx'
+import { HOOK_EVENTS } from '../../../wire/records/hook-events.ts'
+import { bound, Check, Field } from '../kit/fields.tsx'
+import { State } from '../kit/state.tsx'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { Ask, Once, Sure } from './kit/asking.tsx'
+import type { Delivery, Realm } from './kit/calls.ts'
+import { Ending, List, Table, useList } from './kit/lists.tsx'
+import { may } from './kit/realm-choice.tsx'
+import { Until } from './kit/until.tsx'
 
 const SHOWN: Record<Delivery['state'], string> = {
   waiting: 'queued',

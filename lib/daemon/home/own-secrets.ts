@@ -1,0 +1,66 @@
+// The daemon's own secrets that a command of a run could read: its environment (`/proc/$PPID/environ`), the local
+// token, the session, and the keys of publishers in its home. They are masked like the secrets of the settings.
+
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { isObject } from '../../json.ts'
+import { tracingHeaders } from '../../log/tracing.ts'
+import type { KnownSecret } from '../../secrets/redact.ts'
+import { credentialsIn } from '../../secrets/secret-forms.ts'
+import { looksSecret, soundsSecret } from '../../settings/settings.ts'
+import { localToken } from './home.ts'
+import { publishKeys } from './publish-keys.ts'
+
+/** Shorter values cannot be masked. No credential of cadre is that short. */
+const SHORTEST = 6
+
+export function ownSecrets(home: string, env: Record<string, string | undefined>): KnownSecret[] {
+  return [
+    { name: 'the local token', value: localToken(home) },
+    ...sessionOf(home),
+    ...signingKeysOf(home),
+    ...Object.entries(env).flatMap(([name, value]) => (value ? inVariable(name, value) : [])),
+  ]
+}
+
+/** Changes when `login`, `logout` or `keys` have changed what the home holds. */
+export function ownSecretsStamp(home: string): string {
+  return ['session', 'publish-keys.json'].map(name => stampOf(join(home, name))).join(' ')
+}
+
+function stampOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false })
+  return found ? `${found.ino} ${found.mtimeNs}` : 'none'
+}
+
+/**
+ * Cadre's own credentials are always secrets. Other variables belong to the machine and may hold ordinary words, so
+ * only those count that are named like a credential and look like one, and the passwords in addresses.
+ */
+function inVariable(name: string, value: string): KnownSecret[] {
+  if (name === 'OTEL_EXPORTER_OTLP_HEADERS') {
+    const values = Object.values(tracingHeaders(value)).filter(text => text.length >= SHORTEST)
+    return values.map(text => ({ name, value: text }))
+  }
+  const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
+  if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
+  return credentialsIn(value).length > 0 ? [{ name, value }] : []
+}
+
+/** The token of the session that `login` stored. */
+function sessionOf(home: string): KnownSecret[] {
+  try {
+    const session: unknown = JSON.parse(readFileSync(join(home, 'session'), 'utf8'))
+    return isObject(session) && typeof session.token === 'string' ? [{ name: 'the session', value: session.token }] : []
+  } catch {
+    return []
+  }
+}
+
+function signingKeysOf(home: string): KnownSecret[] {
+  try {
+    return publishKeys(home).map(({ key, secret }) => ({ name: `the secret half of ${key}`, value: secret }))
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,103 @@
+// Cancels and resumes runs. An interrupted run, which no process executes any more, is first taken up by this process.
+
+import { CadreError, type Detail } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { ResumePlan, RunRecord } from '../../run/engine.ts'
+import { problemWith } from '../../team/team.ts'
+import { didYouMean } from '../../text/spelling.ts'
+import type { Daemon } from './daemon.ts'
+
+/** Cancels a run. `cleanup` has the names of the `always` phases that continue. */
+export async function cancelRun(
+  daemon: Daemon,
+  runId: string,
+  actor: string,
+): Promise<RunRecord & { cleanup: string[] }> {
+  const also = () => daemon.audit.write({ actor, action: 'runs/cancel', target: runId })
+  // Both changes go into one commit, so that no phase of an interrupted run is started again before the cancel.
+  const [, record] = await Promise.all([
+    daemon.takeUp(runId, { isAsked: true }),
+    daemon.engine.cancel(runId, undefined, also),
+  ])
+  return { ...record, cleanup: cleanupOf(daemon, runId) }
+}
+
+/**
+ * The phases of a run and of all runs below it that run to their end after a cancel. A second cancel stops these too.
+ */
+function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
+  const open = db
+    .query<{ position: number; bundle_id: string; team_key: string }, [string]>(
+      `SELECT phases.position, runs.bundle_id, runs.team_key
+       FROM runs AS top JOIN runs ON runs.root_id = top.root_id AND runs.tree_key >= top.tree_key
+         AND runs.tree_key < top.tree_key || '~' AND runs.completed_at IS NULL
+       JOIN phases ON phases.run_id = runs.id AND phases.completed_at IS NULL
+       WHERE top.id = ? AND coalesce(json_extract(top.ending, '$.hard'), 0) = 0`,
+    )
+    .all(runId)
+  const names = open.flatMap(({ position, bundle_id, team_key }) => {
+    const phase = engine.bundle(bundle_id).team(team_key).phases[position]!
+    return phase.always ? [phase.name] : []
+  })
+  return [...new Set(names)]
+}
+
+interface Request {
+  /** Who resumes it, for the audit log. */
+  actor: string
+  from: string | null
+  failed: boolean
+  /** Secret inputs, given again because they are deleted when a run ends. */
+  inputs?: JsonObject
+}
+
+type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }
+
+/**
+ * Resumes a run. `continued` means that it had been interrupted and continues unchanged. Throws `not_found`,
+ * `invalid_state`, `invalid_request`, and `forbidden` when a package of the run is not trusted any more.
+ */
+export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
+  const { engine, left } = daemon
+  const row = engine.store.runs.get(runId)!
+  const { actor, from, failed, inputs } = request
+  const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
+  const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
+  if (inputs) checkSecrets(daemon, row, inputs)
+  await daemon.packages.judge(engine.bundle(row.bundle_id))
+  if (left.has(row.root_id)) {
+    const reason =
+      row.parent_id !== null
+        ? `run ${runId} is a sub-run: resume its top run ${row.root_id}`
+        : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
+    if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
+    await daemon.takeUp(runId, { isAsked: true })
+    await engine.commit(also)
+    return { ...engine.record(runId), repeats: [], written: [], continued: true }
+  }
+  const { repeats, written } = engine.planResume(runId, { from, failed })
+  return { ...(await engine.resume(runId, request, also)), repeats, written, continued: false }
+}
+
+function checkSecrets({ engine }: Daemon, row: { bundle_id: string; team_key: string }, given: JsonObject): void {
+  const fields = engine.bundle(row.bundle_id).team(row.team_key).inputs
+  const secrets = fields.filter(({ secret }) => secret)
+  const details = Object.entries(given).flatMap(([name, value]): Detail[] => {
+    const path = `/inputs/${name}`
+    const field = secrets.find(each => each.name === name)
+    if (field) {
+      const problem = problemWith(value, field)
+      return problem ? [{ path, message: `input ${name}: ${problem}` }] : []
+    }
+    if (fields.some(each => each.name === name)) {
+      return [{ path, message: `input ${name} is not secret: it keeps the value that the run began with` }]
+    }
+    const near = didYouMean(
+      name,
+      secrets.map(each => each.name),
+    )
+    return [{ path, message: `no input ${name} is declared${near}` }]
+  })
+  if (details.length === 0) return
+  throw new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
+}

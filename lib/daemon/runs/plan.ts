@@ -1,0 +1,245 @@
+// Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
+// settings and secrets that are missing, and each write to another system with its phase and credential.
+
+import { readFileSync } from 'node:fs'
+import type { Handler } from '../../agent/define.ts'
+import { messageOf } from '../../error.ts'
+import type { Json, JsonObject } from '../../json.ts'
+import { maskInputs } from '../../run/engine.ts'
+import { createRedactor } from '../../secrets/redact.ts'
+import type { SecretUser } from '../../settings/settings.ts'
+import {
+  agentRefs,
+  type Bundle,
+  inputsFor,
+  listenerWrites,
+  needsOfBundle,
+  type Phase,
+  phaseWrites,
+  retriesNoWrite,
+  type StandardPhase,
+  secretReader,
+  teamsOf,
+  type Write,
+} from '../../team/team.ts'
+import { unseenNotes } from '../../text/unseen.ts'
+import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../../wire/records/plans.ts'
+import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
+
+/** Throws `invalid_request` with every problem of the team. */
+export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> {
+  const bundle = await loadTeam(stock, request)
+  const fields = bundle.team(bundle.root).inputs
+  const { values, problems } = inputsFor(fields, request.inputs ?? {})
+  const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
+  const writes: PlannedWrite[] = []
+  const found = await sandboxesOf(stock, bundle)
+  const team = planTeam({ ...stock, found }, bundle, bundle.root, [], [], writes)
+  const users = secretUsers(bundle)
+  const { labels, agents } = needsOfBundle(bundle)
+  // A secret that somebody wrote into the file itself is not shown either.
+  return createRedactor(stock.settings.secrets(stock.catalogue)).json<Plan>({
+    inputs: maskInputs(fields, values),
+    secrets: namesOf(users),
+    concurrency,
+    requires: { labels, agents },
+    warnings: found.warnings,
+    missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
+    team,
+    writes,
+  })
+}
+
+/** Where the commands of each team run, and what to know about it. */
+interface FoundSandboxes {
+  of(key: string): string
+  warnings: string[]
+}
+
+async function sandboxesOf({ sandboxes }: Stock, bundle: Bundle): Promise<FoundSandboxes> {
+  const kinds = new Map<string, string>()
+  const warnings = new Set<string>()
+  for (const [key, { phases }] of teamsOf(bundle)) {
+    const { name, fromPath } = secretReader(bundle, key)
+    const commanding = phases.filter(hasCommands)
+    if (commanding.length === 0) continue
+    const { kind, fails, warning } = await sandboxes.standing(!fromPath)
+    kinds.set(key, kind)
+    const network = kind !== 'none' && commanding.some(needsNetwork) ? sandboxes.whyNoNetwork(name) : null
+    for (const text of [fails, warning, network]) if (text !== null) warnings.add(text)
+  }
+  return { of: key => kinds.get(key) ?? 'none', warnings: [...warnings] }
+}
+
+const hasCommands = (phase: Phase): boolean =>
+  phase.type === 'gate'
+    ? phase.commands.length > 0
+    : phase.type === 'standard' && phase.agent.split('@', 1)[0] === 'exec'
+
+function needsNetwork(phase: Phase): boolean {
+  if (phase.type === 'gate') return phase.needs.includes('network')
+  const { needs } = (phase.type === 'standard' ? phase.fields.source : {}) as { needs?: Json }
+  return Array.isArray(needs) && needs.includes('network')
+}
+
+function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
+  const held = bundle.team(bundle.root).key
+  if (!held) return { concurrency: null, problem: [] }
+  const { limit, whenFull: when_full } = held
+  try {
+    return { concurrency: { key: complete ? held.of(inputs) : null, limit, when_full }, problem: [] }
+  } catch (error) {
+    return {
+      concurrency: { key: null, limit, when_full },
+      problem: [{ path: '/inputs', message: messageOf(error) }],
+    }
+  }
+}
+
+/** What a person may not expect of a valid team. */
+export function notesOf({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle): string[] {
+  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle), ...unseenIn(catalogue, bundle)]
+}
+
+/** Says where the teams, and agents that somebody added, have characters that are not what they look like. */
+function unseenIn(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+  const agents = new Set(teamsOf(bundle).flatMap(([, team]) => agentRefs(team)))
+  const files = new Set([...agents].flatMap(agent => catalogue.ownFile(agent) ?? []))
+  return [
+    ...Object.values(bundle.json().teams).flatMap(({ file, text }) => unseenNotes(file, text)),
+    ...[...files].flatMap(file => unseenNotes(file, readFileSync(file))),
+  ]
+}
+
+/** Says of each phase with `retry` whose writes are never repeated that a person is asked instead. */
+function idleRetries(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+  return teamsOf(bundle).flatMap(([, { phases }]) =>
+    phases
+      .filter(phase => phase.type === 'standard' && retriesNoWrite(catalogue, phase))
+      .map(
+        ({ name, place }) =>
+          `${place}: phase ${name} writes \`once\`, so \`retry\` repeats nothing after a lost reply, a 408 or a 5xx, and a ` +
+          'person is asked (an entry of http that may be repeated says `effect: idempotent`)',
+      ),
+  )
+}
+
+/** Says of each sub-team with a key that its sub-runs do not hold it. */
+function unheldKeys(bundle: Bundle): string[] {
+  return teamsOf(bundle).flatMap(([key, { name, key: held }]) =>
+    key === bundle.root || !held
+      ? []
+      : [
+          `the key ${held.source} of ${name} is held only by runs that are started by themselves, and not by its sub-runs`,
+        ],
+  )
+}
+
+/** The secrets that teams use, each once, in order. */
+export function namesOf(users: readonly SecretUser[]): string[] {
+  return [...new Set(users.flatMap(({ secrets }) => secrets))].sort()
+}
+
+function planTeam(
+  stock: Stock & { found: FoundSandboxes },
+  bundle: Bundle,
+  key: string,
+  above: readonly string[],
+  path: readonly string[],
+  writes: PlannedWrite[],
+): PlannedTeam {
+  const found = bundle.team(key)
+  const { name, version, phases, listeners, key: held } = found
+  const toWrite = plannedWrite(stock)
+  if (above.includes(key)) return { name, version, recursive: true, phases: [] }
+  writes.push(...listenerWrites(stock.catalogue, found, path).map(toWrite))
+  return {
+    name,
+    version,
+    ...(held && above.length > 0 && { unheld: held.source }),
+    ...(listeners.length > 0 && {
+      listeners: listeners.map(({ name, agent, on }) => ({ name, agent, events: Object.keys(on) })),
+    }),
+    phases: phases.map(phase => {
+      const planned = {
+        ...plannedPhase(phase, phases),
+        ...(hasCommands(phase) && { sandbox: stock.found.of(key) }),
+        ...(needsNetwork(phase) && { network: true }),
+      }
+      const place = [...path, phase.name]
+      if (phase.type === 'gate') return planned
+      if (phase.type === 'standard') {
+        writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
+        const requests = requestsOf(stock, phase)
+        return {
+          ...planned,
+          ...(retriesNoWrite(stock.catalogue, phase) && { asks_instead: true }),
+          ...(requests.length > 0 && { requests }),
+        }
+      }
+      return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key], place, writes) }
+    }),
+  }
+}
+
+/** The team of a run as it was read when the run began, without the teams below it. */
+export function teamAsRead(bundle: Bundle, key: string): PlannedTeam {
+  const { name, version, phases } = bundle.team(key)
+  return { name, version, phases: phases.map(phase => plannedPhase(phase, phases)) }
+}
+
+function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
+  const planned: PlannedPhase = {
+    name: phase.name,
+    type: phase.type,
+    depends_on: phase.dependsOn.map(position => phases[position]!.name),
+    ...(phase.when && { when: phase.when.source }),
+    ...(phase.retry.attempts > 1 && { max_attempts: phase.retry.attempts }),
+    ...(phase.timeout !== undefined && { timeout: phase.timeout }),
+    ...(phase.always && { always: true }),
+    ...(phase.onFailure !== 'fail' && { on_failure: phase.onFailure }),
+    ...(phase.type === 'gate' && phase.review && { reviewers: phase.review.reviewers }),
+  }
+  if (phase.type === 'gate') return planned
+  if (phase.type !== 'standard') {
+    return { ...planned, inputs: phase.inputs.source, ...(phase.type === 'map' && { items: phase.items.source }) }
+  }
+  const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
+  return {
+    ...planned,
+    agent: phase.agent,
+    ...(phase.action !== undefined && { action: phase.action }),
+    entries: entries.length > 0 ? entries : [phase.fields.source],
+  }
+}
+
+/** The requests of entries that say their address and method themselves, as those of http do. */
+function requestsOf({ catalogue }: Stock, { agent, sources, targets }: StandardPhase): Request[] {
+  const definition = catalogue.get(agent)
+  const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
+    entries.flatMap(({ name, entry }) => {
+      const { url, method = methodIn(handler) } = entry.source as JsonObject
+      return typeof url === 'string' && typeof method === 'string' ? [{ name, method, url }] : []
+    })
+  return [...of(definition?.source, sources), ...of(definition?.target, targets)]
+}
+type Request = NonNullable<PlannedPhase['requests']>[number]
+
+/** The method of an entry that names none. */
+function methodIn(handler: Handler | undefined): Json | undefined {
+  return (handler?.entry.properties.method as { default?: Json } | undefined)?.default
+}
+
+const plannedWrite =
+  (stock: Stock) =>
+  ({ entry, ...write }: Write): PlannedWrite => ({ ...write, to: target(stock, write.agent, entry) })
+
+function target(stock: Stock, agent: string, entry: Json | undefined): string {
+  const url = (entry as JsonObject | undefined)?.url
+  if (typeof url === 'string') return url
+  for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
+    const value = stock.settings.value(`agents.${agent}.${name}`)
+    if (typeof value === 'string') return value
+  }
+  return agent
+}

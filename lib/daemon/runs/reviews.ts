@@ -1,0 +1,95 @@
+// Reviews as they are shown to people: with the name of their phase. Only those whom the team names may answer.
+
+import { CadreError } from '../../error.ts'
+import type { ListedReview, Store } from '../../run/engine.ts'
+import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../../run/engine.ts'
+import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, type Team } from '../../team/team.ts'
+import { within } from '../../wire/budget.ts'
+import type { AskedReview } from '../../wire/calls/daemon-calls.ts'
+import type { Daemon } from './daemon.ts'
+
+/** What a review needs from an engine, or from a database without one. */
+export interface ReviewSource {
+  readonly store: Store
+  bundle(id: string): Bundle
+}
+
+type Filter = Parameters<Store['reviews']['list']>[0]
+
+export function listReviewRecords(source: ReviewSource, filter: Filter): { reviews: AskedReview[]; total: number } {
+  const { rows, total } = source.store.reviews.list(filter)
+  const asked = (row: (typeof rows)[number]): AskedReview => {
+    const phase = phaseOf(source, row)
+    const form = row.kind === 'gate' && phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
+    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase.name, row.run_name)
+    const isCompletable = row.kind === 'escalation' && row.state === 'pending'
+    return {
+      ...record,
+      ...bytesOf(row),
+      form: [...form],
+      ...(isCompletable && { readers: readersOf(teamOf(source, row), phase.name) }),
+    }
+  }
+  return { reviews: within(rows.map(asked)), total }
+}
+
+/** The bytes of what a list has no room for. */
+function bytesOf(row: ListedReview) {
+  return Object.fromEntries(
+    (['prompt', 'entries', 'comment'] as const).flatMap(name =>
+      row[name] === null && row[`${name}_bytes`] !== null ? [[`${name}_bytes`, row[`${name}_bytes`]]] : [],
+    ),
+  )
+}
+
+/** The review with this id. Throws `not_found`. */
+export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): ReviewRow {
+  const row = store.reviews.get(id)
+  if (!row) throw new CadreError('not_found', `there is no review ${id}`)
+  return row
+}
+
+/**
+ * Applies an answer after its run has been taken up, and returns the review as it is then. Throws `forbidden` for a
+ * gate that asks other people, `invalid_request` when the answer does not fit the form of the gate, and whatever the
+ * engine throws.
+ */
+export async function answerReview(
+  daemon: Pick<Daemon, 'engine' | 'takeUp' | 'audit'>,
+  review: ReviewRow,
+  decision: Decision,
+  actor: string,
+): Promise<ReviewRecord> {
+  const { engine } = daemon
+  const phase = phaseOf(engine, review)
+  const form = review.kind === 'gate' && phase.type === 'gate' ? phase.review : undefined
+  if (form && !mayAnswer(form.reviewers, decision.by)) {
+    throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
+  }
+  const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
+  await daemon.takeUp(review.run_id)
+  const target = `${review.id}: ${decision.decision}, run ${review.run_id}`
+  await engine.decide(review.id, answer, () => daemon.audit.write({ actor, action: 'reviews/decide', target }))
+  return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)
+}
+
+function mayAnswer(reviewers: readonly string[], by: string): boolean {
+  return reviewers.some(name => name === 'any' || name === by)
+}
+
+function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given = {} }: Decision) {
+  const { values, problems } = inputsFor(inputs, given)
+  if (problems.length === 0) return values
+  const details = problems.map(({ path, message }) => ({ path: path.replace('/inputs/', '/values/'), message }))
+  const list = details.map(({ message }) => message).join('; ')
+  throw new CadreError('invalid_request', `the answer does not fit the form: ${list}`, { details })
+}
+
+function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase {
+  return teamOf(source, { run_id }).phases[position]!
+}
+
+function teamOf(source: ReviewSource, { run_id }: Pick<ReviewRow, 'run_id'>): Team {
+  const row = source.store.runs.get(run_id)!
+  return source.bundle(row.bundle_id).team(row.team_key)
+}

@@ -1,0 +1,197 @@
+// Starts a run: the team is read and checked with everything that it reaches. Everything that is missing (inputs,
+// settings of every agent at any depth, the workspace) is reported at once, before anything starts.
+
+import { isAbsolute } from 'node:path'
+import { CadreError, type Detail } from '../../error.ts'
+import { newRunId, type RunId } from '../../files/run-id.ts'
+import type { JsonObject } from '../../json.ts'
+import type { RunRecord } from '../../run/engine.ts'
+import type { SecretUser } from '../../settings/settings.ts'
+import {
+  agentRefs,
+  type Bundle,
+  inputsFor,
+  type LoadOptions,
+  secretReader,
+  type Team,
+  teamsOf,
+} from '../../team/team.ts'
+import type { Daemon } from './daemon.ts'
+import type { Namer } from './workspaces.ts'
+
+export interface RunRequest {
+  /** `@scope/name[@range]`. */
+  team?: string
+  /** Absolute path of a folder with a team.yml, or of the file. */
+  path?: string
+  inputs?: JsonObject
+  run_name?: string | null
+  /** The id, name or absolute path of a workspace. The default is the team's folder. */
+  workspace?: string | null
+}
+
+/** What is needed to read a team and to say what it lacks. */
+export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles' | 'sandboxes'> &
+  Partial<Pick<Daemon, 'renewAgents'>>
+
+export interface Origin {
+  /** Started on this machine, so paths are allowed. */
+  local: boolean
+  /** Who starts it, for the audit log. */
+  actor: string
+  /** The hub asks, which may name what is offered to it. */
+  dispatched?: boolean
+  /** The id from dispatch, or from the command that starts the run, so that the same run is started only once. */
+  runId?: RunId
+  /** Whether the run is reported to the hub. By default it is if the realm lists the team. */
+  synced?: boolean
+}
+
+/** Starts a run. Throws `invalid_request` with everything that is wrong. */
+export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
+  const besides = (teams: readonly Team[]) => lacking(daemon, request, teams)
+  return startBundle(daemon, await loadTeam(daemon, request, besides), request, origin)
+}
+
+/** Starts a run of a team that has already been loaded. */
+export async function startBundle(
+  daemon: Daemon,
+  bundle: Bundle,
+  request: RunRequest,
+  origin: Origin,
+): Promise<RunRecord> {
+  if (origin.runId !== undefined && daemon.engine.store.runs.attempt(origin.runId) !== null) {
+    await daemon.takeUp(origin.runId)
+    return daemon.engine.record(origin.runId)
+  }
+  await askCommands(daemon, bundle)
+  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const missing = [
+    ...problems,
+    ...missingSettings(daemon, bundle),
+    ...daemon.settings.missingSecrets(secretUsers(bundle)),
+  ]
+  if (missing.length > 0) {
+    const list = missing.map(({ message }) => message).join('; ')
+    throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
+  }
+  const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
+  const { name, version } = bundle.team(bundle.root)
+  const runId = origin.runId ?? newRunId()
+  const target = `${name}@${version} as ${runId}${namesIn(values)}`
+  const start = {
+    bundle,
+    inputs: values,
+    runName: request.run_name ?? null,
+    workspace,
+    fromPath: origin.local && request.path !== undefined,
+    synced: origin.synced ?? daemon.lists(name),
+    runId,
+  }
+  return daemon.engine.start(start, () => daemon.audit.write({ actor: origin.actor, action: 'runs/start', target }))
+}
+
+/** The names of inputs, never their values. */
+function namesIn(inputs: JsonObject): string {
+  const names = Object.keys(inputs)
+  return names.length === 0 ? '' : `, inputs ${names.join(', ')}`
+}
+
+/** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
+export async function loadTeam(
+  stock: Stock,
+  { team, path }: Pick<RunRequest, 'team' | 'path'>,
+  besides?: LoadOptions['besides'],
+): Promise<Bundle> {
+  await stock.renewAgents?.()
+  const resolve = (ref: string) => stock.packages.resolve(ref)
+  const options = { agents: stock.catalogue, resolve, ...(besides && { besides }) }
+  if ((team === undefined) === (path === undefined)) {
+    throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
+      details: [{ path: '/team', message: 'set this, or `path`' }],
+    })
+  }
+  if (path !== undefined) {
+    if (isAbsolute(path)) return stock.bundles.load(path, options)
+    throw new CadreError('invalid_request', `${path} must be an absolute path`, {
+      details: [{ path: '/path', message: 'must be an absolute path' }],
+    })
+  }
+  const found = await stock.packages.resolve(team!)
+  if (!found) throw new CadreError('not_found', `there is no team ${team} on this daemon or on its hub`)
+  return stock.bundles.load(found, options)
+}
+
+/**
+ * What a run needs besides its team: inputs of the root, which is the first of `teams`, and settings of every agent.
+ */
+function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
+  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, agentsOf(teams))]
+}
+
+/** One line for each setting that an agent of the bundle lacks. */
+export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
+  return missingOf(stock, usesOf(bundle).agents)
+}
+
+/** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
+export function secretUsers(bundle: Bundle): readonly SecretUser[] {
+  return usesOf(bundle).secrets
+}
+
+interface Uses {
+  agents: readonly string[]
+  secrets: readonly SecretUser[]
+}
+
+const known = new WeakMap<Bundle, Uses>()
+
+/** What the teams of a bundle use, found once, because a bundle does not change. */
+function usesOf(bundle: Bundle): Uses {
+  const found = known.get(bundle)
+  if (found) return found
+  const teams = teamsOf(bundle)
+  const uses = {
+    agents: agentsOf(teams.map(([, team]) => team)),
+    secrets: teams.map(([key, team]) => ({ ...secretReader(bundle, key), secrets: secretsOf(team) })),
+  }
+  known.set(bundle, uses)
+  return uses
+}
+
+const agentsOf = (teams: readonly Team[]): string[] => [...new Set(teams.flatMap(agentRefs))].sort()
+
+function secretsOf(team: Team): readonly string[] {
+  return 'secrets' in team ? (team.secrets as readonly string[]) : []
+}
+
+/**
+ * Runs the commands that read secrets, so that a failing one is reported before the run starts, with everything else
+ * that is missing.
+ */
+async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
+  const { agents, secrets } = usesOf(bundle)
+  await Promise.all([
+    stock.settings.prepare(agents.map(reference => `agents.${reference}`)),
+    stock.settings.prepareSecrets(secrets),
+  ])
+}
+
+function missingOf(stock: Stock, agents: readonly string[]): Detail[] {
+  return agents.flatMap(reference => {
+    const definition = stock.catalogue.get(reference)
+    return definition ? stock.settings.problems(reference, definition) : []
+  })
+}
+
+/** The folder to work in, registered as a workspace. Null means that the run gets an empty folder of its own. */
+async function workspaceOf(
+  daemon: Daemon,
+  bundle: Bundle,
+  reference: string | null,
+  { local, dispatched = false }: Origin,
+): Promise<string | null> {
+  const by: Namer = local ? 'here' : dispatched ? 'hub' : 'elsewhere'
+  const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, by)
+  return folder === null ? null : daemon.workspaces.use(folder)
+}

@@ -1,0 +1,56 @@
+// The audit log: who changed what, with which token and from which address. An entry is written in the transaction of
+// the change, and sealed into the chain of its org afterwards (audit-chain.ts). Sign-ins with a wrong password are recorded
+// too.
+
+import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { afterCommit, type Db } from '../../../db/hub/store.ts'
+import type { Hub } from '../core/hub.ts'
+import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
+
+export interface Deed {
+  /**
+   * The route, such as `orgs/add_member`, or a name for an event that a route's name does not describe:
+   * `session/create_failed`, `daemons/takeover`.
+   */
+  action: string
+  target?: string
+  org_id?: number
+  realm_id?: string
+}
+
+/** A caller, or somebody who has just signed in. */
+export type Doer = UserCaller | RealmCaller | Stranger | (Pick<Stranger, 'address'> & { token: SignedIn })
+
+interface SignedIn {
+  id: number
+  user: { id: number; username: string }
+}
+
+/** `by` is null for a command on the hub’s machine. */
+export function record(hub: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Promise<void> {
+  return recordAll(
+    hub,
+    tx,
+    deeds.map(deed => ({ by, deed })),
+  )
+}
+
+/** The same for deeds of several callers. */
+export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly { by: Doer | null; deed: Deed }[]) {
+  const at = now()
+  afterCommit(tx, () => sealing.wake())
+  return putEntries(
+    store,
+    tx,
+    done.map(({ by, deed }) => {
+      const token = by && 'token' in by ? by.token : null
+      const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
+      return { at, address: by?.address() ?? null, ...who, ...deed }
+    }),
+  )
+}
+
+const putEntries = rowWriter({
+  table: ({ audit }) => audit,
+  columns: ['at', 'user_id', 'username', 'token_id', 'address', 'org_id', 'realm_id', 'action', 'target'],
+})

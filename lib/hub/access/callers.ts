@@ -1,0 +1,219 @@
+// Who calls the hub. A handler asks the caller for the role on an object, which is compared with the role that the route
+// declared (accesses.ts).
+
+import { and, eq } from 'drizzle-orm'
+import { prepared, type Slot } from '../../../db/hub/prepared.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import { type Ask, allows, reaches } from '../../wire/grants.ts'
+import type { Hub } from '../core/hub.ts'
+import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './decision.ts'
+import { type TokenFacts, writeWhileLive } from './live-token.ts'
+
+/**
+ * What a route requires of user tokens: the grant and the role on its object. If the grant names entities, any one of
+ * them is enough; if it names none, no grant is required.
+ */
+export interface UserRule {
+  grant?: Ask
+  org?: Role<'org'>
+  scope?: Role<'scope'>
+  realm?: Role<'realm'>
+  /** Only site admins may call. */
+  site?: true
+}
+
+/** A caller without a token. */
+export interface Stranger {
+  readonly kind: 'stranger'
+  /** The write of the store, as callers with a token have it. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /** The address of the caller: the other end of the socket, or the address that the trusted proxy reports. */
+  address(): string
+}
+
+/** How a caller came: where from, and how the same call is admitted anew. */
+export interface Way<Caller> {
+  address(): string
+  again(): Promise<Caller>
+}
+
+export class RealmCaller {
+  readonly kind = 'realm'
+  readonly token: TokenFacts
+  readonly #hub: Hub
+  readonly #way: Way<RealmCaller>
+
+  constructor(hub: Hub, token: TokenFacts, way: Way<RealmCaller>) {
+    this.#hub = hub
+    this.token = token
+    this.#way = way
+  }
+
+  address(): string {
+    return this.#way.address()
+  }
+
+  /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+    return writeWhileLive(this.#hub, this.token, work)
+  }
+
+  /** Throws 403 when the token does not grant the realm, or when its minter has left the realm. */
+  within(realmId: string): void {
+    if (this.token.live.some(each => each.realm_id === realmId)) return
+    throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
+  }
+
+  /**
+   * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
+   */
+  again(): Promise<RealmCaller> {
+    return this.#way.again()
+  }
+}
+
+/** The org of a realm that the token grants. */
+export function orgOf(caller: RealmCaller, realmId: string): number {
+  return caller.token.live.find(each => each.realm_id === realmId)!.org_id
+}
+
+export class UserCaller {
+  readonly kind = 'user'
+  readonly token: TokenFacts
+  readonly address: () => string
+  /**
+   * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
+   */
+  readonly again: () => Promise<UserCaller>
+  readonly #hub: Hub
+  readonly #rule: UserRule
+
+  constructor(hub: Hub, token: TokenFacts, rule: UserRule, from: Pick<UserCaller, 'address' | 'again'>) {
+    this.#hub = hub
+    this.token = token
+    this.#rule = rule
+    this.address = from.address
+    this.again = from.again
+  }
+
+  get user() {
+    return this.token.user
+  }
+
+  /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+    return writeWhileLive(this.#hub, this.token, work)
+  }
+
+  /** The org, if the grant reaches it and the live role is at least the one that the route declared (or `need`). */
+  async org(id: number, need = this.#rule.org, db = this.#hub.store.db) {
+    const { orgs, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ org: orgs, role: orgMembers.role })
+      .from(orgs)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, orgs.id), eq(orgMembers.user_id, this.user.id)))
+      .where(eq(orgs.id, id))
+    const role = this.#settle('org', need, row && { org_id: id }, { org: row?.role ?? null }, `org ${id}`)
+    return { ...row!.org, role }
+  }
+
+  /** The scope, if the live role in it is high enough. Grants do not matter here, because they do not name scopes. */
+  async scope(key: { id: number } | { slug: string }, need = this.#rule.scope, db = this.#hub.store.db) {
+    const { scopes, scopeMembers, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ scope: scopes, org: orgMembers.role, own: scopeMembers.role })
+      .from(scopes)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, this.user.id)))
+      .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, this.user.id)))
+      .where('id' in key ? eq(scopes.id, key.id) : eq(scopes.slug, key.slug))
+    const name = `scope ${'id' in key ? key.id : `@${key.slug}`}`
+    const standing = { org: row?.org ?? null, own: row?.own ?? null }
+    const role = this.#settle('scope', need, row && { org_id: row.scope.org_id }, standing, name)
+    return { ...row!.scope, role }
+  }
+
+  /** The realm, if the grant reaches it and the live role is high enough. */
+  async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
+    const { row, target, standing } = await this.#realmRow(id, db)
+    const role = this.#settle('realm', need, target, standing, `realm ${id}`)
+    return { ...row!.realm, role }
+  }
+
+  /** Like `realm`, but returns null instead of throwing. */
+  async realmRole(id: string): Promise<Role<'realm'> | null> {
+    try {
+      return (await this.realm(id, 'member')).role
+    } catch (error) {
+      if (error instanceof CadreError && error.code === 'not_found') return null
+      throw error
+    }
+  }
+
+  /** The role in a realm that comes from memberships alone. A site admin gets no additional rights on daemons. */
+  async membership(id: string): Promise<Role<'realm'> | null> {
+    const { target, standing } = await this.#realmRow(id, this.#hub.store.db)
+    return target && this.reaches(target) ? roleIn('realm', { ...standing, siteAdmin: false }) : null
+  }
+
+  async #realmRow(id: string, db: Db) {
+    const { store, memo } = this.#hub
+    const userId = this.user.id
+    const find = () => realmFor(store, db, { id, userId })
+    // A transaction looks for itself.
+    const [row] = await (db === store.db ? memo.get(`realm ${id} for user ${userId}`, find) : find())
+    const target = row && { org_id: row.realm.org_id, realm_id: id }
+    return { row, target, standing: { org: row?.org ?? null, own: row?.own ?? null } }
+  }
+
+  /** The role that the given memberships give the caller. For lists, which have already read the memberships. */
+  roleIn<K extends Kind>(kind: K, known: Omit<Standing, 'siteAdmin'>): Role<K> | null {
+    return roleIn(kind, { ...known, siteAdmin: this.user.siteAdmin })
+  }
+
+  /** For permissions that depend on the body: throws the same error as a route that declares the grant `ask`. */
+  mustAllow(ask: Ask): void {
+    if (!allows(this.token.grant, ask)) throw lacksGrant(ask)
+  }
+
+  reaches(target: { org_id: number; realm_id?: string }): boolean {
+    return reaches(this.token.grant, target)
+  }
+
+  #settle<K extends Kind>(
+    kind: K,
+    need: Role<K> | undefined,
+    target: { org_id: number; realm_id?: string } | undefined,
+    known: Omit<Standing, 'siteAdmin'>,
+    name: string,
+  ): Role<K> {
+    if (need === undefined) throw new Error(`the route declares no role for a ${kind}`)
+    const standing = { ...known, siteAdmin: this.user.siteAdmin }
+    const verdict = target ? decide(kind, need, this.token.grant, target, standing) : 'hidden'
+    if (verdict === 'hidden') throw new CadreError('not_found', `no ${name} that you may see`)
+    if (verdict === 'too_low') {
+      const enough = ROLES[kind].filter(role => atLeast(kind, role as Role<K>, need)).join(' or ')
+      throw new CadreError('forbidden', `your role in ${name} is too low: this call takes ${enough}`)
+    }
+    return roleIn(kind, standing)!
+  }
+}
+
+export const lacksGrant = (ask: Ask) => new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`)
+
+export const asked = (ask: Ask) =>
+  Object.entries(ask)
+    .map(([entity, level]) => `${entity}:${level}`)
+    .join(' or ')
+
+const realmFor = prepared((store, db, slot: Slot<'id' | 'userId'>) => {
+  const { realms, realmMembers, orgMembers } = store
+  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
+  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
+  return db
+    .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
+    .from(realms)
+    .leftJoin(orgMembers, ofOrg)
+    .leftJoin(realmMembers, ofRealm)
+    .where(eq(realms.id, slot('id')))
+})

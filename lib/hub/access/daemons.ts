@@ -1,0 +1,188 @@
+// Daemons as the hub sees them. A daemon is bound to the token that registered it, and counts as alive while it calls.
+
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Static } from 'typebox'
+import { prepared, type Slot } from '../../../db/hub/prepared.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import {
+  type Bulletin,
+  movedDaemon,
+  PROTOCOL,
+  type Remembered,
+  removedDaemon,
+  type Start,
+  unknownDaemon,
+} from '../../wire/protocol.ts'
+import type { Daemon } from '../../wire/records/hub-records.ts'
+import type { JobKind } from '../../wire/records/jobs.ts'
+import type { Hub } from '../core/hub.ts'
+import type { RealmFacts } from './access-list.ts'
+import type { RealmCaller } from './callers.ts'
+
+export type DaemonRow = Tables['daemons']['$inferSelect']
+
+export const ONLINE_MS = 45_000
+export const STALE_MS = 86_400_000
+/** The runs of a daemon that is silent for this long are shown as `crashed` until it calls again. */
+export const CRASHED_MS = 300_000
+/** The interval between heartbeats that the hub asks of daemons. */
+export const BEAT_MS = 15_000
+
+export type DaemonStatus = Static<typeof Daemon>['status']
+
+export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatus {
+  if (daemon.removed_at !== null) return 'removed'
+  const silent = now() - lastSeen.heard(daemon.id, daemon.last_seen_at)
+  return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
+}
+
+export function daemonRecord(hub: Hub, daemon: DaemonRow) {
+  const { id, token_id: _, epoch: __, acked_seq: ___, stale_at: ____, start: _____, approved_at, ...row } = daemon
+  return {
+    id,
+    daemon_id: id,
+    ...row,
+    labels: row.labels ?? {},
+    status: statusOf(hub, daemon),
+    approved: approved_at !== null,
+    clock_offset: hub.clocks.get(id) ?? null,
+    last_seen_at: hub.lastSeen.heard(id, daemon.last_seen_at),
+  }
+}
+
+/** Refuses a protocol version that this hub does not speak. The error says which side to upgrade. */
+export function checkProtocol(protocol: number | undefined): void {
+  if (protocol === undefined || protocol === PROTOCOL) return
+  const side = protocol > PROTOCOL ? 'hub' : 'daemon'
+  throw new CadreError(
+    'conflict',
+    `the daemon speaks protocol ${protocol}, but this hub speaks ${PROTOCOL}: upgrade the ${side}`,
+  )
+}
+
+/** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
+export async function callingDaemon(
+  hub: Hub,
+  caller: RealmCaller,
+  { daemon_id: id, memory, ...start }: { daemon_id: string; memory?: Remembered | undefined } & Start,
+): Promise<DaemonRow> {
+  const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
+  refuseAbsent(id, row)
+  if (row.token_id !== caller.token.id) {
+    throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
+  }
+  caller.within(row.realm_id)
+  refuseMoved(hub, row, start)
+  const wasSilent = statusOf(hub, row) !== 'online'
+  hub.lastSeen.daemon(id)
+  // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
+  // seconds.
+  if (wasSilent) await hub.lastSeen.flush()
+  const heard = hub.memory.hear(row, memory)
+  if (heard) await heard
+  return row
+}
+
+/**
+ * Throws 409 for a start of the home that is not the latest. Of two with one number, the one that called first goes on. A
+ * daemon that does not say which start it is is never refused.
+ */
+export function refuseMoved({ log }: Hub, { id, name, hostname, ...known }: DaemonRow, given: Start): void {
+  if (known.starts === null || given.starts === undefined || given.starts > known.starts) return
+  const isOther = known.start !== null && given.start !== undefined && given.start !== known.start
+  if (given.starts >= known.starts && !isOther) return
+  log.warn('a daemon is refused, because its home was started at another place since', {
+    ...{ daemon: id, name, host: hostname, starts: known.starts, refused: given.starts },
+  })
+  throw movedDaemon(id, hostname)
+}
+
+/** Whether this start of the home is later than the one that the hub knows. */
+export const isLater = ({ starts: known }: DaemonRow, { starts }: Start): boolean =>
+  starts !== undefined && (known === null || starts > known)
+
+/** Throws 404 when a daemon is unknown or was removed. */
+export function refuseAbsent(id: string, row: DaemonRow | undefined): asserts row is DaemonRow {
+  if (!row) throw unknownDaemon(id)
+  if (row.removed_at !== null) throw removedDaemon(id)
+}
+
+export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<DaemonRow | undefined> {
+  const [row] = await daemonOf(store, db, { id })
+  return row
+}
+
+const daemonOf = prepared(({ daemons }, db, slot: Slot<'id'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(eq(daemons.id, slot('id'))),
+)
+
+/** The name of a daemon for people, with the beginning of its id where another one of its realm has the same name. */
+export function nameAmong(daemon: DaemonRow, realm: readonly Pick<DaemonRow, 'id' | 'name'>[]): string {
+  const { id, name } = daemon
+  return realm.some(other => other.name === name && other.id !== id) ? `${name} (${id.slice(0, 8)})` : name
+}
+
+/** Like `nameAmong`, for one daemon. */
+export async function toldName({ store: { daemons } }: Hub, db: Db, daemon: DaemonRow): Promise<string> {
+  const { realm_id, name } = daemon
+  const same = and(eq(daemons.realm_id, realm_id), eq(daemons.name, name), isNull(daemons.removed_at))
+  return nameAmong(daemon, await db.select({ id: daemons.id, name: daemons.name }).from(daemons).where(same))
+}
+
+/**
+ * What register and heartbeat both return: the keys, whether the daemon gets jobs, and the team list if it has changed.
+ */
+export function bulletin(
+  hub: Hub,
+  facts: RealmFacts,
+  { approved_at }: Pick<DaemonRow, 'approved_at'>,
+  knownTeams: unknown,
+): Bulletin {
+  const told: Bulletin = {
+    approved: approved_at !== null,
+    artifacts: hub.artifacts !== null,
+    dispatch_public_key: facts.keys[0]!.pem,
+    dispatch_keys: facts.keys,
+    acl_version: facts.aclVersion,
+    teams_version: facts.teamsVersion,
+  }
+  if (knownTeams !== facts.teamsVersion) told.teams = facts.teams
+  return told
+}
+
+/** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */
+export const awaitsApproval = (name: string): string =>
+  `daemon ${name} to be approved by an operator of its realm (daemons/approve)`
+
+/** What has to happen before a paused daemon gets runs. It completes a sentence that says what waits. */
+const awaitsEndOfPause = (name: string): string =>
+  `daemon ${name}, which an operator has paused (daemons/update with \`paused: false\`)`
+
+/** A daemon whose disk is full polls at least every second. What this process heard longer ago may be over. */
+const FULL_DISK_MS = 10_000
+
+/**
+ * What keeps an online and approved daemon from taking a job; null when nothing does. It completes a sentence that says
+ * what waits. Orders come to a daemon that takes no runs, too.
+ */
+export function whyIdle(hub: Hub, daemon: DaemonRow, kind: JobKind, name: string): string | null {
+  if (daemon.stuck) return `daemon ${name}, whose process stands still`
+  if (kind === 'cancel' || kind === 'decide') return null
+  if (daemon.paused) return awaitsEndOfPause(name)
+  const told = hub.fullDisks.get(daemon.id) ?? Number.NEGATIVE_INFINITY
+  return hub.now() - told < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
+}
+
+/** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */
+export function onlyRealm(realmIds: string[]): string {
+  if (realmIds.length === 1) return realmIds[0]!
+  if (realmIds.length === 0) throw new CadreError('forbidden', 'the realm of this token was deleted; mint a new one')
+  throw new CadreError('invalid_request', 'set `realm_id`: this token grants several realms', {
+    details: [{ path: '/realm_id', message: 'is required' }],
+  })
+}

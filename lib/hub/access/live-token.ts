@@ -1,0 +1,140 @@
+// The token of a request: who it belongs to and what it grants, and whether that is still so when something is written.
+
+import { and, eq } from 'drizzle-orm'
+import { prepared, type Slot } from '../../../db/hub/prepared.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { Incoming } from '../../http/admission.ts'
+import type { Grant } from '../../wire/grants.ts'
+import { CALLER_HEADER } from '../../wire/protocol.ts'
+import type { Hub } from '../core/hub.ts'
+import { type Role, roleIn } from './decision.ts'
+import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
+
+export interface TokenFacts {
+  id: number
+  /** Of the secret that came with the request, as it is stored. A rotation changes it. */
+  hash: string
+  type: 'user' | 'realm'
+  kind: 'durable' | 'session'
+  grant: Grant
+  expires_at: number | null
+  user: { id: number; username: string; siteAdmin: boolean }
+  /**
+   * The realms of a realm token, and of these the ones where its minter is still a member, with the org and the role
+   * there.
+   */
+  realmIds: string[]
+  live: { realm_id: string; org_id: number; role: Role<'realm'> }[]
+}
+
+/**
+ * Writes for a token. It is looked at again in the transaction, so that nothing is written after its revocation, nor by
+ * a site admin who was demoted: what happens at the same time comes wholly before that, or is refused.
+ */
+export function writeWhileLive<T>(hub: Hub, token: TokenFacts, work: (tx: Db) => Promise<T>): Promise<T> {
+  return hub.store.write(async tx => {
+    await refuseEnded(hub, tx, token)
+    return work(tx)
+  })
+}
+
+/** Throws 401 when the token has ended since the request was admitted, and 403 when its owner was demoted. */
+export async function refuseEnded({ store, now }: Hub, tx: Db, { id, hash, user }: TokenFacts): Promise<void> {
+  const [row] = await tokenNow(store, tx, { id })
+  if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
+  if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
+  if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are not a site admin any more')
+}
+
+const tokenNow = prepared((store, db, slot: Slot<'id'>) => {
+  const { tokens, users } = store
+  const { hash, expires_at, revoked_at } = tokens
+  const { suspended_at, site_admin } = users
+  const found = db
+    .select({ hash, expires_at, revoked_at, suspended_at, site_admin })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, tokens.user_id))
+    .where(eq(tokens.id, slot('id')))
+  // The account is not held, because whoever changes it would wait for every write of its tokens.
+  return store.hold(found, tokens)
+})
+
+/** Returns the function that finds the token of a request. It returns no promise when it need not ask the database. */
+export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Promise<TokenFacts> {
+  const { store, now } = hub
+
+  async function load(secret: string, hash: string): Promise<TokenFacts | null> {
+    if (!isSecretForm(secret) || secret.startsWith(PREFIX.invitation)) throw invalid()
+    const [row] = await tokenWith(store, store.db, { hash })
+    if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
+    const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
+    const reach = row.type === 'realm' ? await liveRealms(row.id, user) : { realmIds: [], live: [] }
+    return {
+      id: row.id,
+      hash,
+      type: row.type,
+      kind: row.kind,
+      grant: row.grant,
+      expires_at: row.expires_at,
+      user,
+      ...reach,
+    }
+  }
+
+  async function liveRealms(tokenId: number, user: TokenFacts['user']) {
+    const rows = await realmsWith(store, store.db, { tokenId, userId: user.id })
+    return {
+      realmIds: rows.map(row => row.realm_id),
+      live: rows.flatMap(({ realm_id, org_id, org, own }) => {
+        const role = roleIn('realm', { siteAdmin: user.siteAdmin, org, own })
+        return role === null ? [] : [{ realm_id, org_id, role }]
+      }),
+    }
+  }
+
+  /**
+   * The token of a request. A missing, malformed, unknown, revoked, expired or suspended token gives the same status.
+   */
+  function authenticate({ bearer, request }: Incoming): TokenFacts | Promise<TokenFacts> {
+    if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
+    // The form of a token that is known has been checked. No other key of the memo looks like a hash.
+    const hash = hashSecret(bearer)
+    const token = hub.memo.get(hash, () => load(bearer, hash))
+    return token instanceof Promise ? token.then(found => live(found, request)) : live(token, request)
+  }
+
+  function live(token: TokenFacts | null, request: Request): TokenFacts {
+    if (!token) hub.memory.refused(request.headers.get(CALLER_HEADER))
+    if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
+    hub.lastSeen.token(token.id)
+    return token
+  }
+
+  return authenticate
+}
+
+const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
+
+const tokenWith = prepared(({ tokens, users }, db, slot: Slot<'hash'>) => {
+  const { id, type, kind, grant, expires_at, revoked_at } = tokens
+  const { username, site_admin, suspended_at } = users
+  return db
+    .select({ id, type, kind, grant, expires_at, revoked_at, user_id: users.id, username, site_admin, suspended_at })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, tokens.user_id))
+    .where(eq(tokens.hash, slot('hash')))
+})
+
+const realmsWith = prepared((store, db, slot: Slot<'tokenId' | 'userId'>) => {
+  const { tokenRealms, realms, orgMembers, realmMembers } = store
+  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
+  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
+  return db
+    .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
+    .from(tokenRealms)
+    .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
+    .leftJoin(orgMembers, ofOrg)
+    .leftJoin(realmMembers, ofRealm)
+    .where(eq(tokenRealms.token_id, slot('tokenId')))
+})

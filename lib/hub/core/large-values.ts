@@ -1,0 +1,128 @@
+// What is large of runs, phases and reviews. It lies in a table of its own, and its row says how many bytes it has, so
+// that a list reads rows that are small whatever daemons report. Whoever asks for one thing gets the whole.
+
+import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
+import { rowWriter } from '../../../db/hub/row-writer.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import type { Beside } from '../../../db/hub/work.ts'
+import { briefError, cut, ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
+
+export type LargeValue = Tables['largeValues']['$inferSelect']
+
+/** How much of a column stands in its row, and what stands there in place of more. */
+export type Limits = Readonly<Record<string, readonly [most: number, instead: (value: unknown) => unknown]>>
+
+const nothing = () => null
+const noText = () => ''
+const noList = () => []
+const begin = (most: number) => (text: unknown) => cut(String(text), most)
+
+/** The form of a gate and its question are read in lists. Few are larger than this. */
+const REVIEW_BYTES = 8 * 1024
+
+export const RUN_LIMITS = {
+  inputs: [VALUE_BYTES, () => ({})],
+  outputs: [VALUE_BYTES, nothing],
+  deliveries: [VALUE_BYTES, nothing],
+  error: [ERROR_BYTES, briefError],
+  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+} satisfies Limits
+
+export const PHASE_LIMITS = {
+  text: [VALUE_BYTES, noText],
+  data: [VALUE_BYTES, nothing],
+  error: [ERROR_BYTES, briefError],
+  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+  depends_on: [ERROR_BYTES, noList],
+} satisfies Limits
+
+export const REVIEW_LIMITS = {
+  entries: [REVIEW_BYTES, noList],
+  prompt: [REVIEW_BYTES, nothing],
+  inputs: [REVIEW_BYTES, noList],
+  reviewers: [REVIEW_BYTES, noList],
+  comment: [REVIEW_BYTES, nothing],
+  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+} satisfies Limits
+
+/** Who has a value: a run, or something of it. */
+export const ownerOf = {
+  run: '',
+  phase: (index: number) => `phase ${index}`,
+  review: (id: string) => `review ${id}`,
+}
+
+/** `row` as its table has it, and what lies beside it. */
+export function setAside<Row extends { run_id: string }>(
+  row: Row,
+  owner: string,
+  limits: Limits,
+): { row: Row & { beside: Beside | null }; large: LargeValue[] } {
+  const kept: Record<string, unknown> = { ...row }
+  const beside: Record<string, number> = {}
+  const large: LargeValue[] = []
+  for (const [name, [most, instead]] of Object.entries(limits)) {
+    const given = kept[name]
+    if (given === null || given === undefined) continue
+    const value = JSON.stringify(given)
+    if (value.length <= most / 3) continue
+    const bytes = Buffer.byteLength(typeof given === 'string' ? given : value)
+    if (bytes <= most) continue
+    kept[name] = instead(given)
+    beside[name] = bytes
+    large.push({ run_id: row.run_id, owner, name, value })
+  }
+  return { row: { ...(kept as Row), beside: large.length === 0 ? null : beside }, large }
+}
+
+export const putLarge = rowWriter({
+  table: ({ largeValues }) => largeValues,
+  columns: ['run_id', 'owner', 'name', 'value'],
+  known: { key: ['run_id', 'owner', 'name'], set: ['value'] },
+})
+
+/** Removes values that a row had beside it and has no more. */
+export async function dropLarge(store: Store, tx: Db, gone: Omit<LargeValue, 'value'>): Promise<void> {
+  const { largeValues: large } = store
+  const one = and(eq(large.run_id, gone.run_id), eq(large.owner, gone.owner), eq(large.name, gone.name))
+  await tx.delete(large).where(one)
+}
+
+interface Kept {
+  run_id: string
+  beside: Beside | null
+}
+
+/** A row with all that lies beside it. */
+export async function whole<Row extends Kept>(store: Store, db: Db, owner: string, row: Row): Promise<Row> {
+  const names = Object.keys(row.beside ?? {})
+  if (names.length === 0) return row
+  const [values] = await valuesOf(store, db, row.run_id, [{ owner, names }])
+  return { ...row, ...values }
+}
+
+/** A run with all that was reported of it. */
+export const wholeRun = <Row extends Kept>(store: Store, db: Db, row: Row): Promise<Row> =>
+  whole(store, db, ownerOf.run, row)
+
+/** The values of these columns of a run, by owner, in the order of `wanted`. */
+export async function valuesOf(
+  { largeValues: large }: Store,
+  db: Db,
+  runId: string,
+  wanted: readonly { owner: string; names: readonly string[] }[],
+): Promise<Record<string, unknown>[]> {
+  const conditions = wanted.flatMap(({ owner, names }): SQL[] =>
+    names.length === 0 ? [] : [and(eq(large.owner, owner), inArray(large.name, [...names]))!],
+  )
+  const found = new Map(wanted.map(({ owner }) => [owner, {} as Record<string, unknown>]))
+  // A statement has a limited number of conditions.
+  for (let at = 0; at < conditions.length; at += 100) {
+    const where = and(eq(large.run_id, runId), or(...conditions.slice(at, at + 100)))
+    for (const { owner, name, value } of await db.select().from(large).where(where)) {
+      found.get(owner)![name] = JSON.parse(value)
+    }
+  }
+  return wanted.map(({ owner }) => found.get(owner)!)
+}

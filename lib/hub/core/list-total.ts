@@ -1,0 +1,26 @@
+// The total number of entries in a list, whichever page is read.
+
+import { count, type SQL, sql } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { Db } from '../../../db/hub/store.ts'
+import { counted, MOST_COUNTED } from '../../wire/page.ts'
+
+export async function countOf(db: Db, table: SQLiteTable, where?: SQL): Promise<number> {
+  const [row] = await db
+    .select({ total: sql<number>`count(*)`.mapWith(Number) })
+    .from(table)
+    .where(where)
+  return row!.total
+}
+
+/** The same for a long list, which is counted only up to a bound. */
+export async function countUpTo(db: Db, table: SQLiteTable, where?: SQL) {
+  const some = db
+    .select({ one: sql`1`.as('one') })
+    .from(table)
+    .where(where)
+    .limit(MOST_COUNTED + 1)
+    .as('some')
+  const [row] = await db.select({ found: count() }).from(some)
+  return counted(Number(row!.found))
+}

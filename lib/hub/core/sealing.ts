@@ -1,0 +1,51 @@
+// When entries of the audit log are sealed: as soon as they are committed, by one chore of each process. Where very many
+// come at once, they gather between its rounds, so that sealing them costs little.
+
+import { messageOf } from '../../error.ts'
+import type { Log } from '../../log/log.ts'
+
+/** A round that sealed more of them is followed by a pause. */
+const MANY = 64
+const GATHER_MS = 100
+
+export class Sealing {
+  readonly #log: Pick<Log, 'warn'>
+  #seal: (() => Promise<number>) | null = null
+  #round: Promise<void> | null = null
+  #due = false
+
+  constructor(log: Pick<Log, 'warn'>) {
+    this.#log = log
+  }
+
+  /** `seal` returns how many entries it sealed. Before this, as in a command, another process seals. */
+  start(seal: () => Promise<number>): void {
+    this.#seal = seal
+    this.wake()
+  }
+
+  /** There may be entries to seal. */
+  wake(): void {
+    this.#due = true
+    this.#round ??= this.#rounds()
+  }
+
+  /** Resolves when nothing is being sealed any more. */
+  async stop(): Promise<void> {
+    this.#seal = null
+    await this.#round
+  }
+
+  async #rounds(): Promise<void> {
+    while (this.#due && this.#seal) {
+      this.#due = false
+      try {
+        if ((await this.#seal()) > MANY) await Bun.sleep(GATHER_MS)
+      } catch (error) {
+        // The next entry, or the clock of the chores, tries again.
+        this.#log.warn('audit entries could not be sealed', { error: messageOf(error).split('\n', 1)[0] })
+      }
+    }
+    this.#round = null
+  }
+}

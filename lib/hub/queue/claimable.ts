@@ -1,0 +1,181 @@
+// The statements that find jobs which can be claimed. Each reads by an index what it returns and no more, so that its cost
+// does not grow with the number of jobs that wait. A waiting job is found by its kind, by the daemon that it is meant for
+// and by what it needs (index `jobs_queue`, in the order in which jobs are delivered), a lapsed lease by its end
+// (`jobs_lease`). What a job needs is decided once for all waiting jobs that need the same.
+
+import { and, asc, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import { inState, type JobRow } from '../core/queue.ts'
+
+type Kind = JobRow['kind']
+
+/** Orders about runs that exist. They take no slot, and need nothing but their daemon. */
+export const ORDERS: Kind[] = ['cancel', 'decide']
+export const WORK: Kind[] = ['run', 'resume']
+
+/** Whether jobs are meant for one daemon, or for any. */
+type Meant = 'one' | 'any'
+
+/** Waiting jobs of one kind that need the same. */
+export interface Alike extends Pick<JobRow, 'kind' | 'needs' | 'needs_key'> {
+  meant: Meant
+}
+
+/** What is made for each of some keys, when it is first asked for. */
+function each<Key, T>(make: (key: Key) => T): (key: Key) => T {
+  const known = new Map<Key, T>()
+  return key => {
+    const found = known.get(key) ?? make(key)
+    known.set(key, found)
+    return found
+  }
+}
+
+/**
+ * An order waits until a daemon has accepted its run. A daemon that had it before could not know the run, and would
+ * refuse the order while the run goes to another. A cancel keeps the run from being accepted meanwhile.
+ */
+function due({ jobs, runs }: Store): SQL {
+  // PostgreSQL might answer an EXISTS by reading all runs.
+  const acceptedBy = sql`(SELECT ${runs.daemon_id} FROM ${runs} WHERE ${runs.run_id} = ${jobs.run_id})`
+  return or(eq(jobs.kind, sql.raw(`'run'`)), isNotNull(acceptedBy))!
+}
+
+/** The waiting jobs of a kind that are meant for one daemon, or for any. */
+function waiting(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Meant, kind: SQL): SQL {
+  const { jobs } = store
+  const daemon = meant === 'any' ? isNull(jobs.daemon_id) : eq(jobs.daemon_id, slot('daemon'))
+  return and(eq(jobs.realm_id, slot('realm')), inState(store, 'waiting'), eq(jobs.kind, kind), daemon, due(store))!
+}
+
+/** Rows `kinds` with the column `column1`. */
+const rowsOf = (kinds: readonly Kind[]): SQL =>
+  sql.raw(`(VALUES ${kinds.map(kind => `('${kind}')`).join(', ')}) AS kinds`)
+
+/**
+ * The different needs of the waiting jobs of some kinds, each once. The index is asked for the next key after the last
+ * one, so that the cost is that of the different needs, however many jobs wait.
+ */
+function differentNeeds(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Meant, kinds: readonly Kind[]): SQL {
+  const { jobs } = store
+  // PostgreSQL takes the index, and not the first rows of the table, only when the order is asked for.
+  const first = (column: typeof jobs.needs | typeof jobs.needs_key, kind: SQL, more: SQL) =>
+    sql`(SELECT ${column} FROM ${jobs} WHERE ${and(waiting(store, slot, meant, kind), more)}
+      ORDER BY ${jobs.daemon_id}, ${jobs.needs_key} LIMIT 1)`
+  const kind = sql`found.kind`
+  return sql`SELECT ${sql.raw(`'${meant}'`)} AS meant, kind, needs_key,
+      ${first(jobs.needs, kind, sql`${jobs.needs_key} = found.needs_key`)} AS needs
+    FROM (
+      WITH RECURSIVE found(kind, needs_key) AS (
+        SELECT column1, ${first(jobs.needs_key, sql`column1`, sql`true`)} FROM ${rowsOf(kinds)}
+        UNION ALL
+        SELECT kind, ${first(jobs.needs_key, kind, sql`${jobs.needs_key} > found.needs_key`)}
+        FROM found WHERE needs_key IS NOT NULL
+      )
+      SELECT kind, needs_key FROM found WHERE needs_key IS NOT NULL
+    ) AS found`
+}
+
+interface AlikeFound extends Omit<Alike, 'needs'> {
+  needs: string | null
+}
+
+const readAlike = ({ needs, ...rest }: AlikeFound): Alike => ({
+  ...rest,
+  needs: needs === null ? null : JSON.parse(needs),
+})
+
+const alikeColumns = {
+  meant: sql<Meant>`meant`,
+  kind: sql<Kind>`kind`,
+  needs_key: sql<string>`needs_key`,
+  needs: sql<string | null>`needs`,
+}
+
+const alikeFor = each((kinds: readonly Kind[]) =>
+  prepared((store, db, slot: Slot<'realm' | 'daemon'>) => {
+    const [one, any] = [differentNeeds(store, slot, 'one', kinds), differentNeeds(store, slot, 'any', kinds)]
+    return db.select(alikeColumns).from(sql`(${one} UNION ALL ${any}) AS alike`)
+  }),
+)
+
+const ORDERS_AND_WORK = [...ORDERS, ...WORK]
+
+/** What waits for a daemon, or for any: orders, and with `work` also runs and resumptions. */
+export async function waitingFor(store: Store, db: Db, realm: string, daemon: string, work: boolean): Promise<Alike[]> {
+  return (await alikeFor(work ? ORDERS_AND_WORK : ORDERS)(store, db, { realm, daemon })).map(readAlike)
+}
+
+const runsForAny = prepared((store, db, slot: Slot<'realm' | 'daemon'>) =>
+  db.select(alikeColumns).from(sql`(${differentNeeds(store, slot, 'any', ['run'])}) AS alike`),
+)
+
+/** The runs that wait for any daemon. */
+export async function waitingForAny(store: Store, realm: string): Promise<Alike[]> {
+  return (await runsForAny(store, store.db, { realm, daemon: '' })).map(readAlike)
+}
+
+/** The waiting jobs of a kind with the same needs, in the order in which they are delivered. */
+export const alikeJobs = each((meant: Meant) =>
+  prepared((store, db, slot: Slot<'realm' | 'daemon' | 'kind' | 'key' | 'limit'>) => {
+    const { jobs } = store
+    return (
+      db
+        .select()
+        .from(jobs)
+        .where(and(waiting(store, slot, meant, sql`${slot('kind')}`), eq(jobs.needs_key, slot('key'))))
+        // PostgreSQL uses the order of the index only when the daemon, the same for all rows, stands here too.
+        .orderBy(asc(jobs.daemon_id), desc(jobs.priority), asc(jobs.created_at), asc(jobs.id))
+        .limit(slot('limit'))
+    )
+  }),
+)
+
+/** The daemons for which jobs wait, each once for a kind. The index is asked for the next one after the last. */
+export const meantDaemons = prepared((store, db, slot: Slot<'realm'>) => {
+  const { jobs } = store
+  const first = (kind: SQL, more: SQL) => {
+    const those = and(
+      eq(jobs.realm_id, slot('realm')),
+      inState(store, 'waiting'),
+      eq(jobs.kind, kind),
+      more,
+      due(store),
+    )
+    return sql`(SELECT ${jobs.daemon_id} FROM ${jobs} WHERE ${those} ORDER BY ${jobs.daemon_id} LIMIT 1)`
+  }
+  const found = sql`(
+    WITH RECURSIVE found(kind, id) AS (
+      SELECT column1, ${first(sql`column1`, isNotNull(jobs.daemon_id))} FROM ${rowsOf(ORDERS_AND_WORK)}
+      UNION ALL
+      SELECT kind, ${first(sql`found.kind`, sql`${jobs.daemon_id} > found.id`)} FROM found WHERE id IS NOT NULL
+    )
+    SELECT kind, id FROM found WHERE id IS NOT NULL
+  ) AS found`
+  return db.select({ kind: sql<Kind>`kind`, id: sql<string>`id` }).from(found)
+})
+
+/** Jobs that were delivered and not accepted in time. */
+const lapsed = (store: Store, slot: Slot<'realm' | 'now'>): SQL =>
+  and(
+    eq(store.jobs.realm_id, slot('realm')),
+    inState(store, 'leased'),
+    lte(store.jobs.lease_until, slot('now')),
+    due(store),
+  )!
+
+export const allLapsed = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
+  db.select().from(store.jobs).where(lapsed(store, slot)).orderBy(store.jobs.lease_until),
+)
+
+/** Those of some kinds that are not meant for another daemon. */
+export const lapsedFor = prepared((store, db, slot: Slot<'realm' | 'now' | 'daemon' | 'kinds'>) => {
+  const { jobs } = store
+  const open = or(isNull(jobs.daemon_id), eq(jobs.daemon_id, slot('daemon')))
+  return db
+    .select()
+    .from(jobs)
+    .where(and(lapsed(store, slot), isAmong(store, jobs.kind, slot('kinds')), open))
+    .orderBy(jobs.lease_until)
+})

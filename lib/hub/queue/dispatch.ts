@@ -1,0 +1,171 @@
+// How a run gets into the queue: what the caller may dispatch, and what the run needs.
+
+import { and, eq } from 'drizzle-orm'
+import { isDuplicate } from '../../../db/hub/store.ts'
+import { formatDuration, parseDuration } from '../../duration.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { inputsFor } from '../../team/team.ts'
+import { allNeeds, needsOf, type Requires } from '../../wire/needs.ts'
+import type { Dispatched } from '../../wire/records/hub-records.ts'
+import type { UserCaller } from '../access/callers.ts'
+import { findDaemon } from '../access/daemons.ts'
+import { listedTeams } from '../access/team-list.ts'
+import type { Hub } from '../core/hub.ts'
+import { jobNeeds } from '../core/needs.ts'
+import type { JobRow } from '../core/queue.ts'
+import { findPackage, type PackageRow, scopeSlugOf, splitReference, versionsOf } from '../packages/packages.ts'
+import { turnOfRun } from '../runs/places.ts'
+import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
+import { keyOf } from './run-keys.ts'
+import { heldFor, waitingReason } from './waiting-reasons.ts'
+
+export interface DispatchRequest {
+  realm_id?: string
+  daemon_id?: string
+  team: string
+  inputs?: Record<string, unknown>
+  run_name?: string
+  workspace?: string
+  queue_timeout?: string
+  priority?: number
+  idempotency_key?: string
+  requires?: Requires
+}
+
+/**
+ * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
+ * caller may know that, and 400 when the inputs do not fit it.
+ */
+export async function dispatchRun(
+  hub: Hub,
+  queue: RunQueue,
+  caller: UserCaller,
+  request: DispatchRequest,
+): Promise<Dispatched> {
+  const { store, memo } = hub
+  const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
+  const realmId = await realmOf(hub, caller, request)
+  const realm = await caller.realm(realmId)
+  const { name } = splitReference(request.team)
+  const [entry] = await memo.get(`team ${name} of realm ${realmId}`, () => listedTeams(store, store.db, realmId, name))
+  if (!entry && (await isKnownMissing(hub, caller, name))) {
+    const next = `publish it, and put it on the team list of realm ${realm.slug}`
+    throw new CadreError('conflict', `there is no published team ${name}: ${next}`)
+  }
+  if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
+  const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))
+  if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
+  const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
+  const key = keyOf(found, inputs)
+  const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
+  const { idempotency_key: idempotencyKey = null } = request
+  const run: NewRun = {
+    ...{ caller, realm, found, inputs, key, idempotencyKey, action: 'dispatch/run' },
+    runName: request.run_name ?? null,
+    workspace: request.workspace ?? null,
+    needs: jobNeeds(needs, request.workspace ?? null),
+    daemonId: request.daemon_id ?? null,
+    priority: request.priority ?? 0,
+    expiresAt: wait === null ? null : hub.now() + wait,
+  }
+  const { job, state } = await (idempotencyKey !== null
+    ? queueOnce(hub, run, idempotencyKey)
+    : key !== null
+      ? caller.write(tx => queueRun(hub, tx, run))
+      : queue.do(run))
+  hub.bell.ring(`realm ${realmId}`)
+  const waiting = await waitOf(hub, job)
+  return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
+}
+
+async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
+  if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
+  if (job.state === 'held') return heldFor(hub, job)
+  return job.state === 'waiting' ? waitingReason(hub, job) : null
+}
+
+/** Whether a team has no versions and the caller may know that, as whoever may read the teams of its scope. */
+async function isKnownMissing({ store }: Hub, caller: UserCaller, name: string): Promise<boolean> {
+  try {
+    caller.mustAllow({ teams: 'read' })
+    await caller.scope({ slug: scopeSlugOf(name) }, 'org')
+  } catch (error) {
+    if (error instanceof CadreError) return false
+    throw error
+  }
+  return (await versionsOf(store, store.db, name)).length === 0
+}
+
+/** `by` is the user who put the team on the list and no longer belongs to its scope. */
+function notListed(name: string, realm: string, by: string | null | undefined): CadreError {
+  const lapsed = by ? ` any more, because ${by}, who put it there, has left its scope` : ''
+  const route = 'realms/add_team, as somebody who belongs to its scope'
+  return new CadreError('conflict', `${name} is not on the team list of realm ${realm}${lapsed}; add it with ${route}`)
+}
+
+async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
+  if (daemon_id === undefined) {
+    if (realm_id !== undefined) return realm_id
+    throw new CadreError('invalid_request', 'set `realm_id` or `daemon_id`', {
+      details: [{ path: '/realm_id', message: 'is required without a daemon_id' }],
+    })
+  }
+  const daemon = await findDaemon(hub, hub.store.db, daemon_id)
+  const missing = new CadreError('not_found', `no daemon ${daemon_id} that you may see`)
+  if (!daemon || daemon.removed_at !== null || (realm_id !== undefined && daemon.realm_id !== realm_id)) throw missing
+  if ((await caller.realmRole(daemon.realm_id)) === null) throw missing
+  return daemon.realm_id
+}
+
+function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
+  const secrets = found.inputs.filter(field => field.secret)
+  const leaked = secrets.filter(field => Object.hasOwn(given, field.name))
+  if (leaked.length > 0) {
+    throw new CadreError(
+      'invalid_request',
+      'secret inputs are never sent through the hub; they belong in the daemon’s settings',
+      {
+        details: leaked.map(({ name }) => ({ path: `/inputs/${name}`, message: 'is secret' })),
+      },
+    )
+  }
+  const open = found.inputs.filter(field => !field.secret)
+  const { problems } = inputsFor(open, given)
+  if (problems.length === 0) return given
+  throw new CadreError('invalid_request', `${found.name}@${found.version} does not take these inputs`, {
+    details: problems,
+  })
+}
+
+/** Queues a run, or returns the one that an earlier call with the same key has queued. */
+async function queueOnce(hub: Hub, run: NewRun, key: string): Promise<QueuedRun> {
+  const { jobs, runs } = hub.store
+  const attempt = () =>
+    run.caller.write(async (tx): Promise<QueuedRun> => {
+      const [known] = await tx
+        .select({ job: jobs, state: runs.state })
+        .from(jobs)
+        .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+        .where(and(eq(jobs.realm_id, run.realm.id), eq(jobs.idempotency_key, key)))
+      return known ?? queueRun(hub, tx, run)
+    })
+  // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the
+  // other.
+  return attempt().catch(error => {
+    if (isDuplicate(error)) return attempt()
+    throw error
+  })
+}
+
+function durationOf(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== null && ms > 0) return ms
+  throw new CadreError(
+    'invalid_request',
+    `queue_timeout: expected a duration such as ${formatDuration(90_000)}, got ${text}`,
+    {
+      details: [{ path: '/queue_timeout', message: 'must be a duration with a unit, such as 30m' }],
+    },
+  )
+}

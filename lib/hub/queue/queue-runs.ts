@@ -1,0 +1,158 @@
+// What dispatched runs become in the database: the run, its job, and the entry in the audit log, many at once.
+
+import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { type Db, isRefusedValue } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { RunOrder } from '../../wire/records/jobs.ts'
+import type { Quotas } from '../../wire/records/quotas.ts'
+import { recordAll } from '../access/audit.ts'
+import type { UserCaller } from '../access/callers.ts'
+import { refuseEnded } from '../access/live-token.ts'
+import type { Hub } from '../core/hub.ts'
+import { ownerOf, putLarge, RUN_LIMITS, setAside } from '../core/large-values.ts'
+import type { JobNeeds } from '../core/needs.ts'
+import { enqueueAll, type JobRow } from '../core/queue.ts'
+import type { PackageRow } from '../packages/packages.ts'
+import { Together } from '../reports/together.ts'
+import type { AskedKey } from '../runs/places.ts'
+import { takeDispatches } from '../runs/quotas.ts'
+import { queueForKey } from './run-keys.ts'
+
+export interface NewRun {
+  caller: UserCaller
+  realm: { id: string; slug: string; org_id: number; quotas: Quotas | null }
+  found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
+  inputs: JsonObject
+  key: AskedKey | null
+  runName: string | null
+  workspace: string | null
+  needs: JobNeeds | null
+  daemonId: string | null
+  priority: number
+  expiresAt: number | null
+  idempotencyKey: string | null
+  /** The route that queues it. */
+  action: string
+}
+
+export interface QueuedRun {
+  job: JobRow
+  /** The state of the run. */
+  state: string
+}
+
+export type RunQueue = Together<NewRun, QueuedRun>
+
+/** Groups that PostgreSQL works on side by side. SQLite has one writer. */
+const LANES = 3
+/** Most runs that one transaction queues. */
+const MOST = 50
+
+/** Queues runs of any callers in shared transactions, each as `UserCaller.write` does it for one. */
+export function createRunQueue(hub: Hub): RunQueue {
+  const { store } = hub
+  const work = (runs: NewRun[]) =>
+    store.write(async tx => {
+      const tokens = new Map(runs.map(({ caller: { token } }) => [`${token.hash} ${token.user.siteAdmin}`, token]))
+      for (const token of tokens.values()) await refuseEnded(hub, tx, token)
+      return queueRuns(hub, tx, runs)
+    })
+  const isOfOne = (error: unknown) =>
+    (error instanceof CadreError && error.code !== 'unavailable') || isRefusedValue(error)
+  return new Together({ most: MOST, lanes: store.dialect === 'postgres' ? LANES : 1, work, isOfOne })
+}
+
+export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun> {
+  const [queued] = await queueRuns(hub, tx, [run])
+  return queued!
+}
+
+async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<QueuedRun[]> {
+  const { store } = hub
+  const now = hub.now()
+  for (const some of Map.groupBy(runs, ({ realm }) => realm.id).values()) {
+    await takeDispatches(hub, tx, some[0]!.realm, some.length)
+  }
+  // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
+  // delivered in the order of their ids, which are made in the order in which the runs were asked for.
+  const all = runs.map(run => ({ ...run, runId: Bun.randomUUIDv7() as string, jobId: Bun.randomUUIDv7() as string }))
+  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace }) => {
+    const row = {
+      run_id: runId,
+      realm_id: realm.id,
+      job_id: jobId,
+      run_name: runName,
+      root_run_id: runId,
+      call_path: [found.name],
+      call_depth: 0,
+      tree_key: '',
+      team: found.name,
+      version: found.version,
+      state: 'queued',
+      inputs,
+      concurrency_key: key?.text ?? null,
+      workspace,
+      attempt: 0,
+      created_at: now,
+    }
+    return setAside(row, ownerOf.run, { inputs: RUN_LIMITS.inputs })
+  })
+  await putRuns(
+    store,
+    tx,
+    rows.map(({ row }) => row),
+  )
+  for (const value of rows.flatMap(({ large }) => large)) await putLarge(store, tx, [value])
+  const jobs = await enqueueAll(
+    store,
+    tx,
+    all.map(({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, ...run }) => ({
+      id: jobId,
+      realm_id: realm.id,
+      run_id: runId,
+      kind: 'run',
+      payload: {
+        team: versionOf(found),
+        sha256: found.sha256,
+        inputs,
+        run_name: runName,
+        workspace,
+      } satisfies RunOrder,
+      created_by: caller.user.id,
+      daemon_id: run.daemonId,
+      workspace,
+      needs: run.needs,
+      priority: run.priority,
+      expires_at: run.expiresAt,
+      idempotency_key: run.idempotencyKey,
+      blocked: key !== null,
+    })),
+    now,
+  )
+  await recordAll(
+    hub,
+    tx,
+    all.map(({ caller, action, found, runId, realm }) => ({
+      by: caller,
+      deed: { action, target: `${versionOf(found)} as ${runId}`, org_id: realm.org_id, realm_id: realm.id },
+    })),
+  )
+  const queued: QueuedRun[] = []
+  for (const [at, job] of jobs.entries()) {
+    const { key } = all[at]!
+    queued.push(key === null ? { job, state: 'queued' } : await queueForKey(hub, tx, job, key))
+  }
+  return queued
+}
+
+const versionOf = ({ name, version }: NewRun['found']) => `${name}@${version}`
+
+const putRuns = rowWriter({
+  table: ({ runs }) => runs,
+  columns: [
+    ...(['run_id', 'realm_id', 'job_id', 'run_name', 'root_run_id', 'call_path', 'call_depth', 'tree_key'] as const),
+    ...(['team', 'version', 'state', 'inputs', 'concurrency_key', 'workspace', 'attempt', 'created_at'] as const),
+    'beside',
+  ],
+})

@@ -1,0 +1,75 @@
+// The concurrency keys of runs that are dispatched or resumed: what a run asks for, and what becomes of it when its key
+// is held.
+
+import { eq } from 'drizzle-orm'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { Recent } from '../../recent.ts'
+import { type HeldKey, inputsFor, keyFrom } from '../../team/team.ts'
+import { skippedFor } from '../../wire/concurrency.ts'
+import type { Hub } from '../core/hub.ts'
+import { wholeRun } from '../core/large-values.ts'
+import type { JobRow } from '../core/queue.ts'
+import type { PackageRow } from '../packages/packages.ts'
+import { type AskedKey, holdersNamed, type PlaceRow, takePlace } from '../runs/places.ts'
+import { type ReportedRun, skipQueued } from '../runs/runs.ts'
+import { makeRoom } from './ending.ts'
+
+const keys = new Recent<string, HeldKey>(1_000)
+
+/** The key of a run with these inputs. Throws `invalid_request` when they give none. */
+export function keyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): AskedKey | null {
+  if (!concurrency) return null
+  const open = fields.filter(field => !field.secret)
+  const names = fields.map(({ name }) => name)
+  const id = JSON.stringify([concurrency, names])
+  const { of, limit, whenFull } = keys.get(id) ?? keys.set(id, keyFrom(concurrency, names))
+  return { text: of(inputsFor(open, given).values), limit, whenFull }
+}
+
+/** Lets the run of a blocked job wait for its key, or what its team says instead. */
+export async function queueForKey(
+  hub: Hub,
+  tx: Db,
+  job: JobRow,
+  key: AskedKey,
+): Promise<{ job: JobRow; state: string }> {
+  const { jobs, runs } = hub.store
+  const place = await takePlace(hub, tx, job, key)
+  if (place.state === 'waits') {
+    if (key.whenFull === 'skip') await skipQueued(hub, tx, job, skippedFor(key.text, await firstOf(hub, tx, place)))
+    if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
+  }
+  const [after] = await tx
+    .select({ job: jobs, state: runs.state })
+    .from(jobs)
+    .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+    .where(eq(jobs.id, job.id))
+  return after!
+}
+
+/** The run that holds the key of a place, or that came first. */
+async function firstOf(hub: Hub, tx: Db, place: PlaceRow): Promise<string> {
+  const [first] = await holdersNamed(hub, tx, place)
+  return first ?? place.run_id
+}
+
+/** A resumed run takes a place again, behind those that wait. */
+export async function resumeForKey(
+  hub: Hub,
+  tx: Db,
+  row: ReportedRun,
+  found: PackageRow | null,
+  job: JobRow,
+): Promise<void> {
+  const key = found && keyOf(found, (await wholeRun(hub.store, tx, row)).inputs)
+  if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
+  const place = await takePlace(hub, tx, row, key)
+  if (place.state !== 'waits') return
+  if (key.whenFull === 'skip') {
+    const { message } = skippedFor(key.text, await firstOf(hub, tx, place)).error
+    throw new CadreError('conflict', `${message}: resume it when that run has ended`)
+  }
+  if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
+}

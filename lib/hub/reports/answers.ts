@@ -1,0 +1,92 @@
+// daemons/ack: what a daemon says about jobs that it holds, and what becomes of their runs. A call brings one answer or
+// many; all of them are recorded in one transaction, and each is taken or refused for itself.
+
+import { sql } from 'drizzle-orm'
+import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
+import { CadreError } from '../../error.ts'
+import { record } from '../access/audit.ts'
+import { orgOf, type RealmCaller } from '../access/callers.ts'
+import { awaitsApproval, type DaemonRow, findDaemon, toldName } from '../access/daemons.ts'
+import type { Hub } from '../core/hub.ts'
+import { answer, type Given, type JobRow, type Verdict } from '../core/queue.ts'
+import { endWaiting } from '../runs/quotas.ts'
+import { traceWait } from '../runs/run-tracing.ts'
+import { cancelQueued, keepEnded, refuseRun } from '../runs/runs.ts'
+
+/** The jobs as the answers have left them, or why an answer is refused, in the order of the answers. */
+export async function takeAnswers(
+  hub: Hub,
+  caller: RealmCaller,
+  daemon: DaemonRow,
+  given: readonly Given[],
+): Promise<(JobRow | CadreError)[]> {
+  const verdicts = await caller.write(async tx => {
+    const approved = !given.some(asksToBegin) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
+    const open = approved ? given : given.filter(each => !asksToBegin(each))
+    const judged = await answer(hub.store, tx, daemon, open, hub.now())
+    await follow(hub, tx, caller, daemon, judged)
+    const inTurn = judged.values()
+    return given.map((each): Verdict => {
+      if (approved || !asksToBegin(each)) return inTurn.next().value!
+      return new CadreError('conflict', `job ${each.jobId} waits for ${awaitsApproval(daemon.name)}`)
+    })
+  })
+  hub.bell.ring(`realm ${daemon.realm_id}`)
+  return verdicts.map(verdict => {
+    if (verdict instanceof CadreError) return verdict
+    const { job, before } = verdict
+    if (job.state === 'cancelled') {
+      return new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
+    }
+    if (job.kind === 'run' && job.state === 'accepted' && before === 'leased') {
+      hub.counts.waits.observe((hub.now() - job.created_at) / 1_000, { cicd_pipeline_run_state: 'pending' })
+      traceWait(hub, job, daemon)
+    }
+    return job
+  })
+}
+
+const asksToBegin = ({ status }: Given): boolean => status === 'accepted'
+
+/** Records who answered, and what the answers mean for the runs. */
+async function follow(
+  hub: Hub,
+  tx: Parameters<typeof record>[1],
+  caller: RealmCaller,
+  daemon: DaemonRow,
+  verdicts: readonly Verdict[],
+): Promise<void> {
+  const { id: daemonId, realm_id } = daemon
+  const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
+  const place = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
+  const deeds = jobs.map(job => ({
+    ...place,
+    target: `${job.state} ${job.kind} job ${job.id}, run ${job.run_id}${reasonOf(job)}`,
+  }))
+  await record(hub, tx, caller, ...deeds)
+  const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
+  if (begun.length > 0) await pinRuns(hub.store, tx, { runs: JSON.stringify(begun), daemonId })
+  const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && leaves(each))
+  await endWaiting(hub, tx, realm_id, begins.length)
+  for (const job of jobs) {
+    if (job.kind === 'resume' && job.state === 'failed') await keepEnded(hub, tx, job.run_id)
+    if (job.kind === 'run' && job.state === 'cancelled') await cancelQueued(hub, tx, job)
+    if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job, await toldName(hub, tx, daemon))
+  }
+}
+
+/** Whether the answer is the one with which a run waits no longer. */
+const leaves = ({ job, before }: Exclude<Verdict, CadreError>) => before === 'leased' && job.state !== 'leased'
+
+/** Why an order was refused, which stands nowhere else for people; why a run was, stands in the run. */
+function reasonOf({ kind, error }: JobRow): string {
+  // A text that is not Unicode would be refused by PostgreSQL.
+  return kind === 'run' || error === null ? '' : `: ${error.toWellFormed()}`
+}
+
+const pinRuns = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) =>
+  db
+    .update(store.runs)
+    .set({ daemon_id: sql`${slot('daemonId')}` })
+    .where(isAmong(store, store.runs.run_id, slot('runs'))),
+)

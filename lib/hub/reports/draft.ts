@@ -1,0 +1,432 @@
+// What a batch of runs/sync makes of the database. The rows that its changes build on are read at once. The changes are
+// then applied here, one after the other, and what has come of them is written at the end, with as many statements for
+// a thousand changes as for a few. Only what is rare takes a statement each: items that move, phases that are done again,
+// receipts that are cleared.
+
+import { and, eq } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import type { Beside } from '../../../db/hub/work.ts'
+import type { takeTurns } from '../../turns.ts'
+import type { DaemonRow } from '../access/daemons.ts'
+import { listedTeams } from '../access/team-list.ts'
+import type { Hub } from '../core/hub.ts'
+import {
+  dropLarge,
+  type LargeValue,
+  type Limits,
+  ownerOf,
+  PHASE_LIMITS,
+  putLarge,
+  REVIEW_LIMITS,
+  RUN_LIMITS,
+  setAside,
+} from '../core/large-values.ts'
+import { type LogColumns, withLines } from '../runs/log-state.ts'
+import { giveUpPlace, rejoin } from '../runs/places.ts'
+import { addBytes, endWaiting, logRoom } from '../runs/quotas.ts'
+import type { ReportedRun } from '../runs/runs.ts'
+import { tellRunStates } from '../webhooks/webhooks.ts'
+import {
+  adoptJobs,
+  endJobs,
+  endResumptions,
+  holders,
+  phaseAttempts,
+  putArtifacts,
+  putEvents,
+  putLogs,
+  putNumbers,
+  putPhases,
+  putReceipts,
+  putReviews,
+  putRuns,
+  reviewStates,
+  revisions,
+  runFacts,
+} from './draft-statements.ts'
+
+/** What changes build on of a run. What it was given and what came of it may be large, and is only written. */
+export type RunFacts = Pick<
+  ReportedRun,
+  | (
+      | 'run_id'
+      | 'realm_id'
+      | 'daemon_id'
+      | 'root_run_id'
+      | 'parent_run_id'
+      | 'parent_phase'
+      | 'call_path'
+      | 'call_depth'
+    )
+  | ('tree_key' | 'team' | 'state' | 'attempt' | 'created_at' | 'completed_at' | 'concurrency_key' | 'beside')
+> &
+  LogColumns &
+  Pick<ReportedRun, 'log_kept' | 'log_bytes' | 'log_cut'>
+
+/** What a daemon tells of a run: its row without what only the hub knows. */
+export type ToldRun = Omit<
+  ReportedRun,
+  | ('job_id' | 'concurrency_key' | 'rev' | 'beside')
+  | ('log_lines' | 'log_last' | 'log_missing' | 'log_ended' | 'log_kept' | 'log_bytes' | 'log_cut')
+>
+
+type PhaseRow = Omit<Tables['phases']['$inferSelect'], 'beside'>
+type ReviewRow = Omit<Tables['reviews']['$inferSelect'], 'beside'>
+type ReceiptRow = Tables['receipts']['$inferSelect']
+type ArtifactRow = Tables['artifacts']['$inferSelect']
+type LogRow = Tables['logs']['$inferSelect']
+type EventRow = Omit<Tables['events']['$inferSelect'], 'id'>
+
+/** The ids that the changes of a batch name. */
+export interface Named {
+  runs: Iterable<string>
+  phases: readonly [runId: string, index: number][]
+  reviews: readonly string[]
+  /** Whether there are lines of logs. */
+  lines: boolean
+}
+
+type EndTurn = ReturnType<typeof takeTurns>
+
+const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
+
+export class Draft {
+  readonly #hub: Hub
+  readonly #tx: Db
+  readonly #daemon: DaemonRow
+  readonly #runs = new Map<string, RunFacts>()
+  readonly #holders = new Map<string, string | null>()
+  /** Runs that waited in an older copy, of which nobody is known to have begun them. */
+  readonly #ownerless = new Set<string>()
+  readonly #adopted = new Set<string>()
+  readonly #resumed = new Set<string>()
+  readonly #attempts = new Map<string, number>()
+  readonly #reviewed = new Map<string, Pick<ReviewRow, 'run_id' | 'state'>>()
+  /** The columns that lay beside phases and reviews, by their keys. */
+  readonly #beside = new Map<string, Beside>()
+  readonly #teams = new Map<string, Promise<boolean>>()
+  readonly #touched = new Set<RunFacts>()
+  readonly #toldRuns = new Map<string, ToldRun>()
+  readonly #states: ToldRun[] = []
+  readonly #moved = new Set<string>()
+  readonly #over = new Set<string>()
+  readonly #turns: (() => Promise<void>)[] = []
+  readonly #phases = new Map<string, PhaseRow>()
+  readonly #logs: LogRow[] = []
+  readonly #events: EventRow[] = []
+  readonly #artifacts = new Map<string, ArtifactRow>()
+  readonly #rewritten: Pick<ArtifactRow, 'run_id' | 'phase'>[] = []
+  readonly #receipts = new Map<string, ReceiptRow>()
+  readonly #cleared = new Map<string, Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>>()
+  readonly #reviews = new Map<string, ReviewRow>()
+  readonly #large: LargeValue[] = []
+  /** How many bytes of lines the realm has room for; null: any number. */
+  #logRoom: number | null = null
+  #logBytes = 0
+  /** How many lines were left out. */
+  cutLines = 0
+  readonly #left: Omit<LargeValue, 'value'>[] = []
+
+  constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
+    this.#hub = hub
+    this.#tx = tx
+    this.#daemon = daemon
+  }
+
+  /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
+  async read({ runs, phases, reviews, lines }: Named, endTurn: EndTurn): Promise<void> {
+    const { store } = this.#hub
+    const tx = this.#tx
+    if (lines) this.#logRoom = await logRoom(this.#hub, tx, this.#daemon.realm_id)
+    for (const ids of inParts([...runs])) {
+      for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
+      await endTurn()
+    }
+    const free = [...this.#runs.values()].filter(({ daemon_id }) => daemon_id === null)
+    for (const ids of inParts(free.map(({ run_id }) => run_id))) {
+      for (const { run_id, leased_to, isOwnerless } of await holders(store, tx, { ids })) {
+        this.#holders.set(run_id, leased_to)
+        if (isOwnerless) this.#ownerless.add(run_id)
+      }
+      await endTurn()
+    }
+    for (const keys of inParts(phases)) {
+      for (const { run_id, index, attempt, beside } of await phaseAttempts(store, tx, { keys })) {
+        this.#attempts.set(keyOf(run_id, index), attempt)
+        if (beside !== null) this.#beside.set(keyOf(run_id, index), beside)
+      }
+      await endTurn()
+    }
+    for (const ids of inParts(reviews)) {
+      for (const { beside, ...row } of await reviewStates(store, tx, { ids })) {
+        this.#reviewed.set(row.id, row)
+        if (beside !== null) this.#beside.set(row.id, beside)
+      }
+      await endTurn()
+    }
+  }
+
+  run(id: string | null): RunFacts | undefined {
+    return id === null ? undefined : this.#runs.get(id)
+  }
+
+  /**
+   * Whether the run belongs to the daemon: it is pinned to it, or is not pinned and the daemon holds its job. A run that
+   * waited in an older copy belongs to the daemon that has executed it.
+   */
+  isOfDaemon({ run_id, realm_id, daemon_id }: RunFacts): boolean {
+    if (realm_id !== this.#daemon.realm_id) return false
+    if (daemon_id === null && this.#ownerless.has(run_id)) return true
+    return (daemon_id ?? this.#holders.get(run_id)) === this.#daemon.id
+  }
+
+  /** Gives the daemon a run that waited in an older copy. Returns false for any other. */
+  adopt(runId: string): boolean {
+    if (!this.#ownerless.delete(runId)) return false
+    this.#adopted.add(runId)
+    return true
+  }
+
+  /** The run is in a later attempt, so what asked for that has been done. */
+  resumed(runId: string): void {
+    this.#resumed.add(runId)
+  }
+
+  /** Whether a team is on the list of the realm, and may be run. */
+  mayRun(team: string): Promise<boolean> {
+    const { store } = this.#hub
+    const find = async () => (await listedTeams(store, this.#tx, this.#daemon.realm_id, team))[0]?.lent === true
+    const known = this.#teams.get(team) ?? find()
+    this.#teams.set(team, known)
+    return known
+  }
+
+  /** The runs that changed, by their root run. */
+  get touched(): Map<string, Set<string>> {
+    const roots = new Map<string, Set<string>>()
+    for (const { root_run_id, run_id } of this.#touched) {
+      roots.set(root_run_id, (roots.get(root_run_id) ?? new Set()).add(run_id))
+    }
+    return roots
+  }
+
+  touch(run: RunFacts): void {
+    this.#touched.add(run)
+  }
+
+  /** What a run has become, or a run that is new. */
+  tell(told: ToldRun, log: Partial<Pick<ReportedRun, 'log_lines' | 'log_ended' | 'log_kept'>>): void {
+    const known = this.#runs.get(told.run_id)
+    if (known && known.tree_key !== told.tree_key) this.#moved.add(told.run_id)
+    const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = told
+    const { tree_key, team, state, attempt, created_at, completed_at } = told
+    const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
+    const facts: RunFacts = Object.assign(known ?? { ...NO_LINES, concurrency_key: null, beside: null }, {
+      ...{ ...place, tree_key, team, state, attempt, created_at, completed_at },
+      ...log,
+    })
+    this.#runs.set(run_id, facts)
+    this.touch(facts)
+    // A report without deliveries leaves those of an earlier one.
+    const deliveries = told.deliveries ?? this.#toldRuns.get(run_id)?.deliveries ?? null
+    this.#toldRuns.set(run_id, { ...told, deliveries })
+  }
+
+  /** Tells the webhooks of the realm that a top run is in another state. */
+  tellState(run: ToldRun): void {
+    this.#states.push(run)
+  }
+
+  /** The run has ended, and so has its job. */
+  end(runId: string): void {
+    this.#over.add(runId)
+  }
+
+  /** The run gives up the place of its key, which it may have `waited` for, or takes it again. */
+  turn(run: RunFacts, over: boolean, waited = false): void {
+    this.#turns.push(() => (over ? giveUpPlace(this.#hub, this.#tx, run, waited) : rejoin(this.#hub, this.#tx, run)))
+  }
+
+  attemptOf(runId: string, index: number): number | undefined {
+    return this.#attempts.get(keyOf(runId, index))
+  }
+
+  phase(row: PhaseRow): void {
+    this.#attempts.set(keyOf(row.run_id, row.index), row.attempt)
+    this.#phases.set(keyOf(row.run_id, row.index), row)
+  }
+
+  lines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
+    const missing = run.log_missing ?? []
+    const isNew = (seq: number) => seq > run.log_last || missing.some(({ from, to }) => seq >= from && seq <= to)
+    const kept = change.lines.filter(({ seq, text }) => !isNew(seq) || this.#hasRoom(run, Buffer.byteLength(text)))
+    for (const { seq, phase, at, stream, text } of kept) {
+      this.#logs.push({ run_id: run.run_id, seq, phase, at, stream, text })
+    }
+    const to = change.to ?? change.lines.reduce((last, { seq }) => Math.max(last, seq), run.log_last)
+    Object.assign(run, withLines(run, { ...change, lines: kept, to }))
+  }
+
+  /** Counts the bytes of a line. One for which the realm has no room is left out, and its run says so. */
+  #hasRoom(run: RunFacts, bytes: number): boolean {
+    if (this.#logRoom !== null && bytes > this.#logRoom - this.#logBytes) {
+      run.log_cut = true
+      this.cutLines++
+      return false
+    }
+    run.log_bytes += bytes
+    this.#logBytes += bytes
+    return true
+  }
+
+  event(row: EventRow): void {
+    this.#events.push(row)
+  }
+
+  artifact(row: ArtifactRow): void {
+    this.#artifacts.set(keyOf(row.run_id, row.path), row)
+  }
+
+  /** A new attempt of a phase writes its files again. */
+  forgetArtifacts(run_id: string, phase: string): void {
+    for (const [key, row] of this.#artifacts) {
+      if (row.run_id === run_id && row.phase === phase) this.#artifacts.delete(key)
+    }
+    this.#rewritten.push({ run_id, phase })
+  }
+
+  receipt(row: ReceiptRow): void {
+    const key = keyOf(row.run_id, row.phase, row.entry)
+    this.#cleared.delete(key)
+    this.#receipts.set(key, row)
+  }
+
+  clearReceipt(row: Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>): void {
+    const key = keyOf(row.run_id, row.phase, row.entry)
+    this.#receipts.delete(key)
+    this.#cleared.set(key, row)
+  }
+
+  reviewOf(id: string): Pick<ReviewRow, 'run_id' | 'state'> | undefined {
+    return this.#reviewed.get(id)
+  }
+
+  review(row: ReviewRow): void {
+    this.#reviewed.set(row.id, row)
+    this.#reviews.set(row.id, row)
+  }
+
+  /** A row without what is large of it, which is noted to be written beside it. `known` is what lay there. */
+  #apart<Row extends { run_id: string }>(
+    given: Row,
+    owner: string,
+    limits: Limits,
+    known: Beside | null | undefined,
+    stays: Beside | false = false,
+  ): Row & { beside: Beside | null } {
+    const { row, large } = setAside(given, owner, limits)
+    this.#large.push(...large)
+    const beside = stays ? { ...stays, ...row.beside } : row.beside
+    for (const name of Object.keys(known ?? {})) {
+      if (beside?.[name] === undefined) this.#left.push({ run_id: row.run_id, owner, name })
+    }
+    return { ...row, beside }
+  }
+
+  /** Writes what has come of the changes. `endTurn` is awaited between the statements. */
+  async write(endTurn: EndTurn): Promise<void> {
+    const { store } = this.#hub
+    const tx = this.#tx
+    const { runs, artifacts, receipts } = store
+    const numbers = await this.#numbers(endTurn)
+    const told = [...this.#toldRuns.values()].map(run => {
+      const known = this.#runs.get(run.run_id)!.beside
+      // A report without deliveries leaves those of an earlier one.
+      const stays = run.deliveries === null && known?.deliveries !== undefined && { deliveries: known.deliveries }
+      return { ...this.#apart(run, ownerOf.run, RUN_LIMITS, known, stays), ...numbers.get(run.run_id)! }
+    })
+    const phases = [...this.#phases.values()].map(row =>
+      this.#apart(row, ownerOf.phase(row.index), PHASE_LIMITS, this.#beside.get(keyOf(row.run_id, row.index))),
+    )
+    const reviews = [...this.#reviews.values()].map(row =>
+      this.#apart(row, ownerOf.review(row.id), REVIEW_LIMITS, this.#beside.get(row.id)),
+    )
+    await putRuns(store, tx, told, endTurn)
+    for (const run_id of this.#moved) {
+      const { tree_key } = this.#toldRuns.get(run_id)!
+      await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
+    }
+    await putPhases(store, tx, phases, endTurn)
+    await putLogs(store, tx, this.#logs, endTurn)
+    if (this.#logRoom !== null && this.#logBytes > 0) {
+      await addBytes(this.#hub, tx, this.#daemon.realm_id, 'log_bytes', this.#logBytes)
+    }
+    await putEvents(store, tx, this.#events, endTurn)
+    for (const { run_id, phase } of this.#rewritten) {
+      await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase)))
+    }
+    await putArtifacts(store, tx, [...this.#artifacts.values()], endTurn)
+    for (const { run_id, phase, entry } of this.#cleared.values()) {
+      const cleared = and(eq(receipts.run_id, run_id), eq(receipts.phase, phase), eq(receipts.entry, entry))
+      await tx.delete(receipts).where(cleared)
+    }
+    await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
+    await putReviews(store, tx, reviews, endTurn)
+    for (const gone of this.#left) await dropLarge(store, tx, gone)
+    // A statement with many of these would be too large.
+    for (const value of this.#large) await putLarge(store, tx, [value], endTurn)
+    for (const { run_id } of told) numbers.delete(run_id)
+    const others = [...numbers].map(([run_id, { rev, log_missing, ...log }]) => [
+      ...[run_id, rev, log.log_lines, log.log_last],
+      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept, log.log_bytes, log.log_cut],
+    ])
+    for (const rows of inParts(others)) {
+      await putNumbers(store, tx, { rows })
+      await endTurn()
+    }
+    const now = this.#hub.now()
+    const daemonId = this.#daemon.id
+    for (const runs of inParts([...this.#adopted])) await adoptJobs(store, tx, { runs, daemonId })
+    await endWaiting(this.#hub, tx, this.#daemon.realm_id, this.#adopted.size)
+    for (const runs of inParts([...this.#resumed])) await endResumptions(store, tx, { runs, now })
+    for (const ids of inParts([...this.#over])) await endJobs(store, tx, { ids, now })
+    await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    for (const turn of this.#turns) await turn()
+  }
+
+  /**
+   * What only the hub fills of the runs that changed. Everything that changed in a tree has one new revision, by which a
+   * stream that follows the tree finds these runs.
+   */
+  async #numbers(endTurn: EndTurn) {
+    const { store } = this.#hub
+    const last = new Map<string, number>()
+    for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
+      for (const { root, rev } of await revisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
+      await endTurn()
+    }
+    return new Map(
+      [...this.#touched].map(({ root_run_id, run_id, ...facts }) => {
+        const { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut } = facts
+        const log = { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut }
+        return [run_id, { rev: last.get(root_run_id)! + 1, ...log }]
+      }),
+    )
+  }
+}
+
+/** How many rows a statement reads or changes at once, so that other calls get their turn. */
+const MOST_ROWS = 500
+
+/** `all` as lists for statements. */
+function inParts(all: readonly unknown[]): string[] {
+  const parts: string[] = []
+  for (let at = 0; at < all.length; at += MOST_ROWS) parts.push(JSON.stringify(all.slice(at, at + MOST_ROWS)))
+  return parts
+}
+
+const NO_LINES = {
+  ...{ log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false },
+  ...{ log_bytes: 0, log_cut: false },
+}

@@ -1,0 +1,327 @@
+// runs/sync: applies what a daemon reports about its runs, exactly once and in order. A batch and the number of its
+// last change are stored in one transaction. The hub does not trust the daemon: a daemon may report only its own runs,
+// of teams on the realm's list. A change that does not fit is refused without delaying the others.
+
+import { eq } from 'drizzle-orm'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import { isObject } from '../../json.ts'
+import { matches } from '../../schema/schema.ts'
+import { takeTurns } from '../../turns.ts'
+import { gap } from '../../wire/protocol.ts'
+import {
+  CHANGES,
+  type ChangeKind,
+  MAX_CHANGE_BYTES,
+  RecordedFile,
+  type SyncChange,
+} from '../../wire/records/changes.ts'
+import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
+import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
+import type { Hub } from '../core/hub.ts'
+import { Draft, type Named, type RunFacts, type ToldRun } from './draft.ts'
+
+/** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
+const MAX_KEY = 2_400
+
+export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
+
+export interface Batch {
+  epoch: string
+  from_seq: number
+  changes: readonly unknown[]
+  /** The older copy for which the daemon has sent everything by now. */
+  reported?: string
+}
+
+export interface Applied {
+  acked_seq: number
+  rejected: { seq: number; code: Refusal }[]
+  /** The number of changes that were new, whether they were applied or rejected. */
+  fresh: number
+  /** The runs that changed, by their root run. */
+  touched: Map<string, Set<string>>
+  /** How many log lines were left out, because the realm has used up its quota. */
+  cut_lines?: number
+}
+
+/** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
+export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
+  const { daemons } = hub.store
+  const daemon = await findDaemon(hub, tx, daemonId)
+  refuseAbsent(daemonId, daemon)
+  let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
+  if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
+  const known = Math.max(acked, batch.from_seq - 1)
+  const rejected: Applied['rejected'] = []
+  const endTurn = takeTurns()
+  const draft = new Draft(hub, tx, daemon)
+  await draft.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
+  for (const [offset, change] of batch.changes.entries()) {
+    await endTurn()
+    const seq = batch.from_seq + offset
+    if (!isObject(change) || change.seq !== seq) {
+      throw new CadreError('invalid_request', `change ${offset} of the batch must have seq ${seq}`, {
+        details: [{ path: `/changes/${offset}/seq`, message: `must be ${seq}` }],
+      })
+    }
+    if (seq <= acked) continue
+    const refusal = await apply(hub, tx, daemon, draft, change)
+    if (refusal) rejected.push({ seq, code: refusal })
+    acked = seq
+  }
+  await draft.write(endTurn)
+  await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
+  if (batch.reported !== undefined) await hub.memory.reported(tx, daemon, batch.reported)
+  const cut = draft.cutLines > 0 && { cut_lines: draft.cutLines }
+  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched, ...cut }
+}
+
+/** The rows that these changes name, before it is known whether they have the form of changes. */
+function namedIn(changes: readonly unknown[]): Named {
+  const runs = new Set<string>()
+  const phases: [string, number][] = []
+  const reviews: string[] = []
+  for (const change of changes) {
+    if (!isObject(change)) continue
+    const { run_id, run, phase, review } = change
+    if (!isId(run_id)) continue
+    runs.add(run_id)
+    if (isObject(run) && isId(run.parent_run_id)) runs.add(run.parent_run_id)
+    if (isObject(phase) && Number.isSafeInteger(phase.index)) phases.push([run_id, Number(phase.index)])
+    if (isObject(review) && isId(review.id)) reviews.push(review.id)
+  }
+  return { runs, phases, reviews, lines: changes.some(change => isObject(change) && change.kind === 'log') }
+}
+
+/** Whether it may be the id of a run or of a review. */
+const isId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f-]{36}$/.test(value)
+
+const isRunState = (state: string): boolean => RUN_STATES.some(known => known === state)
+
+const isKind = (kind: string): kind is ChangeKind => Object.hasOwn(CHANGES, kind)
+
+async function apply(
+  hub: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  draft: Draft,
+  change: Record<string, unknown>,
+): Promise<Refusal | null> {
+  const kind = String(change.kind)
+  if (!isKind(kind)) return 'invalid_request'
+  if (kind === 'run') {
+    const clean = await admit(hub, tx, daemon, draft, kind, change)
+    return typeof clean === 'string' ? clean : applyRun(hub, daemon, draft, clean)
+  }
+  const clean = await admit(hub, tx, daemon, draft, kind, change)
+  if (typeof clean === 'string') return clean
+  const known = draft.run(clean.run_id)
+  if (!known) return 'not_found'
+  draft.touch(known)
+  return applyDetail(draft, known, kind, clean)
+}
+
+/** Checks a change. Returns it with the form of its kind, or the reason why it is refused. */
+async function admit<K extends ChangeKind>(
+  hub: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  draft: Draft,
+  kind: K,
+  change: Record<string, unknown>,
+): Promise<SyncChange<K> | Refusal> {
+  const form = CHANGES[kind]
+  const text = JSON.stringify(change)
+  // PostgreSQL cannot store NUL in text.
+  const clean = text.includes('\\u0000') ? withoutNul(change) : change
+  if (kind === 'receipt' && isLongKey(clean.receipt)) return 'too_large'
+  if (!matches(form, clean)) return 'invalid_request'
+  if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
+  const known = draft.run(String(change.run_id))
+  if (known && !draft.isOfDaemon(known)) return 'forbidden'
+  if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, known?.root_run_id ?? rootIn(clean))
+  if (known && Number(change.attempt) < known.attempt) return 'conflict'
+  return clean
+}
+
+/** Whether an index cannot take the receipt. */
+const isLongKey = (receipt: unknown): boolean =>
+  isObject(receipt) && Buffer.byteLength(`${receipt.phase}${receipt.entry}`) > MAX_KEY
+
+/** The root run that a change names for a run that is not stored yet. */
+const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => change.run?.root_run_id
+
+/**
+ * Refuses for now what a daemon that is not approved reports about runs that the hub dispatched, because another
+ * machine may have taken over its id. The daemon keeps these changes in its outbox and sends them once it is approved.
+ */
+export async function refuseDispatched(
+  { store: { runs } }: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  rootId: string | undefined,
+): Promise<void> {
+  if (rootId === undefined) return
+  const [root] = await tx.select({ job_id: runs.job_id }).from(runs).where(eq(runs.run_id, rootId))
+  if (root?.job_id == null) return
+  throw new CadreError(
+    'forbidden',
+    `run ${rootId} was dispatched, so what became of it waits for ${awaitsApproval(daemon.name)}`,
+  )
+}
+
+async function applyRun(
+  hub: Hub,
+  daemon: DaemonRow,
+  draft: Draft,
+  { run_id, attempt, run }: SyncChange<'run'>,
+): Promise<Refusal | null> {
+  if (run.run_id !== run_id) return 'invalid_request'
+  const { started_at, completed_at, tree_key } = run
+  // A run in a state that only its daemon knows has ended if it says when.
+  const over = completed_at !== null
+  if (isRunState(run.state) && ENDED_RUN_STATES.includes(run.state) !== over) return 'invalid_request'
+  const found = draft.run(run_id)
+  // A draft changes what it knows of a run in place.
+  const known = found && { ...found }
+  const { root_run_id, parent_run_id, parent_phase, call_path, call_depth } = known ?? run
+  const told: ToldRun = {
+    run_id,
+    realm_id: daemon.realm_id,
+    daemon_id: daemon.id,
+    ...{ root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key },
+    run_name: run.run_name,
+    team: run.team,
+    version: run.version,
+    state: run.state,
+    reason: run.reason,
+    error: run.error,
+    inputs: run.inputs,
+    outputs: run.outputs,
+    deliveries: run.deliveries ?? null,
+    workspace: run.workspace,
+    attempt,
+    created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),
+    started_at,
+    // A clock may be set back, but in a record a run must not end before it starts.
+    completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
+  }
+  if (known) {
+    const again = known.completed_at !== null && attempt === known.attempt
+    if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
+    if (!sameIdentity(known, run)) return 'conflict'
+    if (tree_key !== known.tree_key && admitSubRun(daemon, draft, run)) return 'conflict'
+  } else {
+    const refusal = parent_run_id === null ? await admitRoot(draft, run) : admitSubRun(daemon, draft, run)
+    if (refusal) return refusal
+  }
+  const { log } = run
+  const isAdopted = known !== undefined && known.daemon_id === null && draft.adopt(run_id)
+  if (known && attempt > known.attempt) draft.resumed(run_id)
+  draft.tell(told, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
+  if (parent_run_id !== null) return null
+  if (over) draft.end(run_id)
+  if (run.state === known?.state && attempt === known.attempt) return null
+  draft.tellState(told)
+  if (known && known.concurrency_key !== null) {
+    if (over) draft.turn(known, true, isAdopted)
+    else if (known.completed_at !== null || isAdopted) draft.turn(known, false)
+  }
+  return null
+}
+
+/** Whether the run has kept its parent and its team. Its item may move to another position in its map. */
+function sameIdentity(known: RunFacts, run: SyncChange<'run'>['run']): boolean {
+  return (
+    known.root_run_id === run.root_run_id &&
+    known.parent_run_id === run.parent_run_id &&
+    known.parent_phase === run.parent_phase &&
+    known.team === run.team
+  )
+}
+
+/** Admits a run that was started on the daemon itself. Its team must be on the realm's list. */
+async function admitRoot(draft: Draft, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
+  const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
+  if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
+  return (await draft.mayRun(run.team)) ? null : 'forbidden'
+}
+
+/** Admits a sub-run. It must be directly below its parent, in the same tree and on the same daemon. */
+function admitSubRun(daemon: DaemonRow, draft: Draft, run: SyncChange<'run'>['run']): Refusal | null {
+  const parent = draft.run(run.parent_run_id)
+  if (!parent) return 'not_found'
+  if (parent.realm_id !== daemon.realm_id || parent.daemon_id !== daemon.id) return 'forbidden'
+  const below =
+    parent.root_run_id === run.root_run_id &&
+    run.parent_phase !== null &&
+    run.call_depth === parent.call_depth + 1 &&
+    run.call_path.length === run.call_depth + 1 &&
+    parent.call_path.every((name, depth) => run.call_path[depth] === name) &&
+    run.tree_key.length === parent.tree_key.length + 9 &&
+    run.tree_key.startsWith(parent.tree_key)
+  return below ? null : 'invalid_request'
+}
+
+type DetailKind = Exclude<ChangeKind, 'run'>
+
+function applyDetail<K extends DetailKind>(draft: Draft, run: RunFacts, kind: K, change: SyncChange<K>) {
+  return DETAILS[kind](draft, run, change)
+}
+
+const DETAILS: {
+  [K in DetailKind]: (draft: Draft, run: RunFacts, change: SyncChange<K>) => Refusal | null
+} = {
+  phase(draft, { run_id }, { phase }) {
+    const known = draft.attemptOf(run_id, phase.index)
+    if (known !== undefined && phase.attempt < known) return 'conflict'
+    if (known !== undefined && phase.attempt > known) draft.forgetArtifacts(run_id, phase.name)
+    const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data } = phase
+    const { started_at, completed_at } = phase
+    const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files: [] }
+    draft.phase({ run_id, index, ...told, started_at, completed_at })
+    for (const file of phase.files) {
+      if (!matches(RecordedFile, file) || Buffer.byteLength(file.path) > MAX_KEY) continue
+      const { path, bytes, sha256 } = file
+      draft.artifact({ run_id, path, phase: name, name: file.name, bytes, sha256 })
+    }
+    return null
+  },
+  log(draft, run, change) {
+    draft.lines(run, change)
+    return null
+  },
+  event(draft, { run_id }, { event: { name, phase, at, data } }) {
+    draft.event({ run_id, name, phase, at, data })
+    return null
+  },
+  artifact(draft, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
+    if (Buffer.byteLength(path) > MAX_KEY) return 'too_large'
+    draft.artifact({ run_id, path, phase, name, bytes, sha256 })
+    return null
+  },
+  receipt(draft, { run_id }, { receipt }) {
+    const { phase, entry, state, external_id = null, external_url = null } = receipt
+    if (state === 'cleared') draft.clearReceipt({ run_id, phase, entry })
+    else draft.receipt({ run_id, phase, entry, state, receipt: { external_id, external_url } })
+    return null
+  },
+  review(draft, { run_id, realm_id }, { review }) {
+    const known = draft.reviewOf(review.id)
+    if (known && known.run_id !== run_id) return 'forbidden'
+    if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
+    const { id, run_name, phase, entries, kind, reason, prompt, state, decision, decided_by, created_at, decided_at } =
+      review
+    const told = { run_name, phase, entries, reason, prompt, state, decision, decided_by, decided_at }
+    const { comment = null, inputs = [], reviewers = [] } = review
+    draft.review({ id, run_id, realm_id, ...told, kind, comment, inputs, reviewers, created_at })
+    return null
+  },
+}
+
+function withoutNul<T>(value: T): T {
+  return JSON.parse(
+    JSON.stringify(value, (_, each) => (typeof each === 'string' ? each.replaceAll('\0', '\ufffd') : each)),
+  )
+}

@@ -1,0 +1,276 @@
+// Runs as the hub shows them. Their state comes from the daemons. The hub itself knows only the queue before that, and
+// that the runs of a silent daemon count as crashed, which is not final.
+
+import { and, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
+import { afterCommit, type Db, type Store } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { skippedFor } from '../../wire/concurrency.ts'
+import type { TreeEntry } from '../../wire/records/hub-records.ts'
+import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
+import type { UserCaller } from '../access/callers.ts'
+import { CRASHED_MS } from '../access/daemons.ts'
+import type { Hub } from '../core/hub.ts'
+import { wholeRun } from '../core/large-values.ts'
+import type { JobRow } from '../core/queue.ts'
+import { behind, below, treeOrder } from '../core/tree-order.ts'
+import { tellRunStates } from '../webhooks/webhooks.ts'
+import { overdueRealms, sweep } from './overdue.ts'
+import { giveUpPlace } from './places.ts'
+import { addBytes, endWaiting } from './quotas.ts'
+
+/** Who may read runs, as their routes declare it. */
+export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
+
+export type ReportedRun = Tables['runs']['$inferSelect']
+
+/** States of runs that crash when their daemon is silent. */
+const LIVE_RUN_STATES = RUN_STATES.filter(state => !ENDED_RUN_STATES.includes(state))
+
+/** The daemon of a run is silent. A run that waits has none. */
+const isSilent = ({ daemons }: Store, now: number): SQL => lt(daemons.last_seen_at, now - CRASHED_MS)
+
+/** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
+export function stateColumn(store: Store, now: number): SQL<string> {
+  const { runs } = store
+  const live = and(notInArray(runs.state, [...ENDED_RUN_STATES]), isSilent(store, now))
+  return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
+}
+
+/**
+ * The runs that are shown with `state`, said in a way that leads to them by the index of states. Those that have ended
+ * are found without their daemons, because a list counts all of them.
+ */
+export function inState(store: Store, state: string, now: number): SQL | undefined {
+  const { runs } = store
+  if (ENDED_RUN_STATES.includes(state)) return eq(runs.state, state)
+  if (state === 'crashed') return and(inArray(runs.state, LIVE_RUN_STATES), isSilent(store, now))
+  return and(eq(runs.state, state), sql`${isSilent(store, now)} IS NOT TRUE`)
+}
+
+/**
+ * The order of lists, newest first. Runs that have crashed are in several states, and SQLite would look for them among all
+ * runs of the realm, because these are in that order. The sign keeps it from that, so that it sorts those of the states.
+ */
+export const newestFirst = ({ runs }: Store, state: string | undefined): SQL[] => {
+  const created = state === 'crashed' ? sql`+${runs.created_at}` : runs.created_at
+  return [sql`${created} DESC`, sql`${runs.run_id} DESC`]
+}
+
+/**
+ * A run as lists and events have it: its row without the columns that only the hub uses. Of inputs and outputs that are
+ * large it has the number of bytes.
+ */
+export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
+  const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...rest } = row
+  const { log_bytes, log_cut, beside, inputs, ...told } = rest
+  const { inputs: inputs_bytes, outputs: outputs_bytes } = beside ?? {}
+  return {
+    ...told,
+    inputs: inputs_bytes === undefined ? inputs : null,
+    ...(inputs_bytes !== undefined && { inputs_bytes }),
+    ...(outputs_bytes !== undefined && { outputs_bytes }),
+    job_id,
+    state,
+  }
+}
+
+/** A run as `runs/get` has it. */
+export async function wholeRecord(store: Store, found: { row: ReportedRun; state: string }) {
+  const row = { ...(await wholeRun(store, store.db, found.row)), beside: null }
+  return { ...runRecord(row, found.state), inputs: row.inputs, deliveries: row.deliveries ?? [] }
+}
+
+/** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
+export async function readableRun({ store, now }: Hub, caller: UserCaller, runId: string, db = store.db) {
+  const { runs, daemons } = store
+  const [found] = await db
+    .select({ row: runs, state: stateColumn(store, now()) })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(eq(runs.run_id, runId))
+  const missing = new CadreError('not_found', `no run ${runId} that you may see`)
+  if (!found) throw missing
+  try {
+    const realm = await caller.realm(found.row.realm_id, undefined, db)
+    return { ...found, realm }
+  } catch (error) {
+    throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+  }
+}
+
+/** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
+export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
+  const { store, now } = hub
+  const lost = await sweep(store, tx, realmId, now())
+  await endWaiting(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
+  for (const { job, reason, cancelled } of lost) {
+    if (job.kind === 'resume') {
+      await keepEnded(hub, tx, job.run_id)
+      continue
+    }
+    const state = cancelled ? 'cancelled' : 'failed'
+    const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
+    await endQueued(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
+  }
+}
+
+/** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
+export async function loseOverdueRuns(hub: Hub): Promise<void> {
+  const { store, now } = hub
+  for (const realmId of await overdueRealms(store, now())) await store.write(tx => loseRuns(hub, tx, realmId))
+}
+
+/**
+ * Ends the run of a job that `daemon`, by its name, refused, unless the run was already started and has changes of its
+ * own.
+ */
+export async function refuseRun(hub: Hub, tx: Db, job: JobRow, daemon: string): Promise<void> {
+  const why = job.error === null ? '' : `: ${job.error}`
+  const error = { code: 'refused', message: `daemon ${daemon} refused the run${why}` }
+  await endQueued(hub, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: hub.now() })
+}
+
+/** Ends a run that was cancelled before any daemon could begin it. */
+export async function cancelQueued(hub: Hub, tx: Db, job: JobRow): Promise<void> {
+  await endQueued(hub, tx, job.run_id, { state: 'cancelled', reason: 'cancelled', completed_at: hub.now() })
+}
+
+/** Ends a run at once that found its key full and does not wait. */
+export async function skipQueued(hub: Hub, tx: Db, job: JobRow, end: ReturnType<typeof skippedFor>): Promise<void> {
+  const { jobs } = hub.store
+  const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
+  await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
+  await endWaiting(hub, tx, job.realm_id, 1)
+  await endQueued(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
+}
+
+/** Gives up the place of a run whose resumption came to nothing. */
+export async function keepEnded(hub: Hub, tx: Db, runId: string): Promise<void> {
+  const { runs } = hub.store
+  const over = and(eq(runs.run_id, runId), inArray(runs.state, [...ENDED_RUN_STATES]))
+  const [run] = await tx.select().from(runs).where(over)
+  if (run) await giveUpPlace(hub, tx, run, true)
+}
+
+async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
+  const { runs } = hub.store
+  const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
+  const [ended] = await tx
+    .update(runs)
+    .set({ ...end, rev: sql`${runs.rev} + 1` })
+    .where(queued)
+    .returning()
+  if (ended) {
+    await tellRunStates(hub, tx, ended.realm_id, [ended])
+    await giveUpPlace(hub, tx, ended, true)
+  }
+  afterCommit(tx, () => hub.bell.ring(`run ${runId}`))
+}
+
+/** The highest revision of a change in a tree. */
+export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<number> {
+  const [row] = await db
+    .select({ rev: sql<number>`coalesce(max(${runs.rev}), 0)`.mapWith(Number) })
+    .from(runs)
+    .where(eq(runs.root_run_id, rootId))
+  return row!.rev
+}
+
+const TREE_PAGE = 500
+
+/** Every run of a tree, depth first. Reads a range of the index (root_run_id, tree_key), one page at a time. */
+export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
+  const { runs, daemons, db } = store
+  for (let after: string | null = null; ; ) {
+    const rows: (TreeEntry & { tree_key: string })[] = await db
+      .select({
+        run_id: runs.run_id,
+        run_name: runs.run_name,
+        state: stateColumn(store, now()),
+        call_path: runs.call_path,
+        call_depth: runs.call_depth,
+        parent_phase: runs.parent_phase,
+        started_at: runs.started_at,
+        completed_at: runs.completed_at,
+        tree_key: runs.tree_key,
+      })
+      .from(runs)
+      .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : behind(store, after)))
+      .orderBy(...treeOrder(store))
+      .limit(TREE_PAGE)
+    for (const { tree_key: _, ...entry } of rows) yield entry
+    if (rows.length < TREE_PAGE) return
+    after = rows.at(-1)!.tree_key
+  }
+}
+
+/** The runs that the phases of `parent` started, in order. */
+export function subRuns(store: Store, parent: ReportedRun, now: number) {
+  const { runs, daemons, db } = store
+  return db
+    .select({
+      run_id: runs.run_id,
+      run_name: runs.run_name,
+      state: stateColumn(store, now),
+      parent_phase: runs.parent_phase,
+    })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(
+      and(
+        eq(runs.root_run_id, parent.root_run_id),
+        below(store, parent.tree_key, false),
+        eq(runs.parent_run_id, parent.run_id),
+      ),
+    )
+    .orderBy(...treeOrder(store))
+}
+
+/** Deletes the root runs that ended before `before`, with their trees. Returns the number of deleted runs. */
+export async function forgetRuns(hub: Hub, before: number): Promise<number> {
+  const { store } = hub
+  const { runs } = store
+  return store.write(async tx => {
+    const old = tx
+      .select({ id: runs.run_id })
+      .from(runs)
+      .where(
+        and(
+          eq(runs.run_id, runs.root_run_id),
+          inArray(runs.state, [...ENDED_RUN_STATES]),
+          lt(runs.completed_at, before),
+        ),
+      )
+      .limit(200)
+    const roots = (await old).map(({ id }) => id)
+    if (roots.length === 0) return 0
+    const gone = await tx
+      .delete(runs)
+      .where(inArray(runs.root_run_id, roots))
+      .returning({ realm: runs.realm_id, bytes: runs.log_bytes })
+    for (const [realm, those] of Map.groupBy(gone, each => each.realm)) {
+      const bytes = those.reduce((sum, each) => sum + each.bytes, 0)
+      if (bytes > 0) await addBytes(hub, tx, realm, 'log_bytes', -bytes)
+    }
+    return gone.length
+  })
+}
+
+/**
+ * Whether a run of these realms has not ended; such a realm cannot be deleted. `realmIds` is a list of ids or a query.
+ */
+export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | SQLWrapper): Promise<boolean> {
+  const { runs } = store
+  const live = and(inArray(runs.realm_id, realmIds as string[]), notInArray(runs.state, [...ENDED_RUN_STATES]))
+  const rows = await tx.select({ id: runs.run_id }).from(runs).where(live).limit(1)
+  return rows.length > 0
+}
+
+export function endLiveRuns(what: string): CadreError {
+  return new CadreError(
+    'conflict',
+    `${what} has runs that have not ended; cancel them or wait for them, then delete it`,
+  )
+}

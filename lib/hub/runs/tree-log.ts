@@ -1,0 +1,41 @@
+// The log of a run together with those of all runs below it, in the order of time, as far as their daemon has reported
+// them.
+
+import { and, asc, eq, isNotNull } from 'drizzle-orm'
+import { type LogPlace, linesByTime } from '../../wire/records/lines-by-time.ts'
+import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
+import type { Hub } from '../core/hub.ts'
+import { linesAfter } from '../core/log-lines.ts'
+import { below } from '../core/tree-order.ts'
+import type { ReportedRun } from './runs.ts'
+
+/** Lines that are read of one run at once. */
+const PAGE = 1_000
+
+/**
+ * The lines of `top`, or with `whole` also those of the runs below it, in pieces of one run each. `readable` throws when
+ * the reader may no longer read the run, who may take any time.
+ */
+export async function* treeLog(
+  { store }: Hub,
+  top: ReportedRun,
+  whole: boolean,
+  readable: () => Promise<void>,
+): AsyncGenerator<TreeLines> {
+  const { runs, db } = store
+  const inTree = whole ? below(store, top.tree_key, true) : eq(runs.run_id, top.run_id)
+  const started = await db
+    .select({ run_id: runs.run_id, started_at: runs.started_at })
+    .from(runs)
+    .where(and(eq(runs.root_run_id, top.root_run_id), inTree, isNotNull(runs.started_at)))
+    .orderBy(asc(runs.started_at))
+  const places = started.map(({ run_id, started_at }): LogPlace => ({ run_id, started_at: started_at! }))
+  yield* linesByTime(places, async (runId, after) => {
+    await readable()
+    const lines = await linesAfter(store, runId, after, PAGE)
+    return lines.map(line => ({ ...line, stream: streamOf(line.stream) }))
+  })
+}
+
+/** A newer daemon may know other streams. */
+const streamOf = (text: string): LogLine['stream'] => (text === 'stdout' || text === 'stderr' ? text : 'log')

@@ -1,0 +1,103 @@
+// The log: one line per event on stderr, readable on a terminal and as JSON otherwise. Writing never throws. Callers
+// pass the name of the event and its fields; neither may contain secrets.
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { CadreError } from '../error.ts'
+import { seen, seenJson } from '../text/unseen.ts'
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type Level = (typeof LEVELS)[number]
+
+export type Fields = Record<string, unknown>
+
+export interface Log {
+  debug(event: string, fields?: Fields): void
+  info(event: string, fields?: Fields): void
+  warn(event: string, fields?: Fields): void
+  error(event: string, fields?: Fields): void
+}
+
+export interface LogOptions {
+  level?: Level
+  format?: 'human' | 'json'
+  write?: (line: string) => void
+  now?: () => number
+}
+
+/** Creates a log that writes events of `level` (default info) and above. */
+export function createLog(options: LogOptions = {}): Log {
+  const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', write = toStderr, now = Date.now } = options
+  const from = LEVELS.indexOf(level)
+  const line = format === 'human' ? humanLine : jsonLine
+  const at = (name: Level) =>
+    LEVELS.indexOf(name) < from
+      ? () => {}
+      : (event: string, fields: Fields = {}) =>
+          write(line(new Date(now()), name, event, { ...scopeFields(), ...fields }))
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/**
+ * From now on what Bun and libraries say on the console is a warning of the log, instead of text between its lines.
+ * Returns a function that undoes this.
+ */
+export function logConsole(log: Log): () => void {
+  const { warn, error } = console
+  console.warn = console.error = (...said) => log.warn('console', { said: said.map(String).join(' ') })
+  return () => void Object.assign(console, { warn, error })
+}
+
+const scopes = new AsyncLocalStorage<{ fields: Fields }>()
+
+/** The fields of the work that is being done, see `logged`. */
+export const scopeFields = (): Fields => scopes.getStore()?.fields ?? {}
+
+/**
+ * Does `work`. The lines that are logged meanwhile because of it have these fields, too. What the work leaves behind,
+ * such as a run that it started, logs without them once it is over.
+ */
+export async function logged<T>(fields: Fields, work: () => T | Promise<T>): Promise<T> {
+  const scope = { fields }
+  try {
+    return await scopes.run(scope, work)
+  } finally {
+    scope.fields = {}
+  }
+}
+
+/** Creates the log that `CADRE_LOG_LEVEL` and `CADRE_LOG_FORMAT` configure. */
+export function logFromEnvironment(env: Record<string, string | undefined> = process.env): Log {
+  const level = oneOf('CADRE_LOG_LEVEL', env.CADRE_LOG_LEVEL, LEVELS)
+  const format = oneOf('CADRE_LOG_FORMAT', env.CADRE_LOG_FORMAT, ['human', 'json'] as const)
+  return createLog({ ...(level && { level }), ...(format && { format }) })
+}
+
+function oneOf<T extends string>(name: string, value: string | undefined, allowed: readonly T[]): T | undefined {
+  if (value === undefined || value === '') return undefined
+  const known = allowed.find(each => each === value)
+  if (!known) throw new CadreError('invalid_request', `${name} must be one of ${allowed.join(', ')}, not ${value}`)
+  return known
+}
+
+function jsonLine(at: Date, level: Level, event: string, fields: Fields): string {
+  return seenJson(JSON.stringify({ time: at.toISOString(), level, event, ...fields }))
+}
+
+function humanLine(at: Date, level: Level, event: string, fields: Fields): string {
+  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
+  return seen(`${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`)
+}
+
+/** A value for the readable format. Values with spaces, line breaks or characters that nobody sees are quoted. */
+function plain(value: unknown): string {
+  if (typeof value === 'string' && /^[^\s"=]+$/u.test(value) && seen(value) === value) return value
+  return seenJson(JSON.stringify(value) ?? String(value))
+}
+
+function toStderr(line: string): void {
+  try {
+    process.stderr.write(`${line}\n`)
+  } catch {
+    // A full disk or a closed pipe behind stderr must not stop the program.
+  }
+}

@@ -1,0 +1,30 @@
+// What steps need from outside. None of these methods writes.
+
+import type { RunId } from '../../../files/run-id.ts'
+import type { JsonObject } from '../../../json.ts'
+import type { Bundle, EventName } from '../../../team/team.ts'
+import type { LiveRun } from '../../core/core.ts'
+
+export interface World {
+  now(): number
+  random(): number
+  bundle(id: string): Bundle
+  /** Masks the secrets of a tree. Values of expressions may hold them, and are masked before they are recorded. */
+  mask<T>(rootId: RunId, value: T): T
+  /** The secret inputs of a top run, which are masked in its row. Throws when they cannot be read. */
+  secretInputs(rootId: RunId): JsonObject
+  /** The folder of a run. */
+  stateDir(runId: RunId): string
+  /** Whether this process executes that attempt. */
+  executing(runId: string, position: number, attempt: number): boolean
+  /** Whether that attempt has given its slot back, because it waits for another system to settle. */
+  settling(runId: string, position: number, attempt: number): boolean
+  /** Whether leaf phases have to wait even though slots are free. */
+  paused(): boolean
+  /** Whether anybody on this machine follows changes. */
+  followed(): boolean
+  /** Says that something is due at `at`. */
+  wakeAt(at: number): void
+  /** Records what the listeners of a run will send about an event. Returns whether there is anything to send. */
+  event(live: LiveRun, event: EventName, position: number | null): boolean
+}

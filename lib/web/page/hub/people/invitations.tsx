@@ -1,0 +1,71 @@
+// Invitations to a realm: those that are open, and new ones, whose link is shown once.
+
+import { useSignal } from '@preact/signals'
+import { to } from '../../kit/route.ts'
+import { When } from '../../kit/time.tsx'
+import { hub } from '../kit/api.ts'
+import { Ask, Once } from '../kit/asking.tsx'
+import type { Realm, Role } from '../kit/calls.ts'
+import { Ending, List, Table, useList } from '../kit/lists.tsx'
+import { RoleFor } from '../kit/role.tsx'
+import { Until } from '../kit/until.tsx'
+
+const linkOf = (token: string): string => `${location.origin}/${to('join', token)}`
+
+export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm }) {
+  const found = useList(`invitations ${realm_id}`, page => hub('realms/invitations', { realm_id, ...page }))
+  const username = useSignal('')
+  const role = useSignal<Role>('member')
+  const link = useSignal('')
+  return (
+    <>
+      {link.value !== '' && (
+        <Once title="The link of the invitation." text={link.value}>
+          <p class="small quiet">Send it to the person you invite. It admits one account, within 14 days.</p>
+        </Once>
+      )}
+      <List of={found} none={<p>No invitation is open. Create one below, and send its link.</p>}>
+        {invitations => (
+          <Table head={['For', 'Role', 'By', 'Created', 'Ends', '']}>
+            {invitations.map(each => (
+              <tr key={each.id}>
+                <td>{each.username ?? 'whoever has the link'}</td>
+                <td>{each.role}</td>
+                <td>{each.created_by}</td>
+                <td>
+                  <When at={each.created_at} />
+                </td>
+                <td>
+                  <Until at={each.expires_at} />
+                </td>
+                <Ending
+                  list={found}
+                  word="Revoke"
+                  question="Nobody can use the link any more."
+                  work={() => hub('realms/revoke_invite', { id: each.id })}
+                />
+              </tr>
+            ))}
+          </Table>
+        )}
+      </List>
+      <Ask
+        label={`Invite to ${name}`}
+        submit="Create a link"
+        work={async () => {
+          const name = username.value.trim()
+          const { token } = await hub('realms/invite', {
+            realm_id,
+            role: role.value,
+            ...(name !== '' && { username: name }),
+          })
+          link.value = linkOf(token)
+          username.value = ''
+          found.again()
+        }}
+      >
+        <RoleFor username={username} role={role} anyone="only this one may use it" />
+      </Ask>
+    </>
+  )
+}

@@ -1,0 +1,93 @@
+// The members of a realm, with their roles.
+
+import { useSignal } from '@preact/signals'
+import { to } from '../../kit/route.ts'
+import { hub } from '../kit/api.ts'
+import { Ask } from '../kit/asking.tsx'
+import type { Realm, Role } from '../kit/calls.ts'
+import { Ending, List, Table, useList } from '../kit/lists.tsx'
+import { may } from '../kit/realm-choice.tsx'
+import { ROLES, RoleFor } from '../kit/role.tsx'
+
+export function Members({ realm }: { realm: Realm }) {
+  const { id: realm_id } = realm
+  const found = useList(`members ${realm_id}`, page => hub('realms/members', { realm_id, ...page }))
+  const username = useSignal('')
+  const role = useSignal<Role>('member')
+  const leads = may(realm, 'admin')
+  const set = async (name: string, to: Role) => {
+    await hub('realms/add_member', { realm_id, username: name, role: to })
+    found.again()
+  }
+  return (
+    <>
+      <List of={found} none={<p>The realm has no members of its own. Owners and admins of its org may use it.</p>}>
+        {members => (
+          <Table head={['User', 'Role', ...(leads ? [''] : [])]}>
+            {members.map(member => (
+              <tr key={member.user_id}>
+                <td>{member.username}</td>
+                <td>{leads ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role}</td>
+                {leads && (
+                  <Ending
+                    list={found}
+                    question={`Remove ${member.username} from ${realm.name}?`}
+                    work={() => hub('realms/remove_member', { realm_id, username: member.username })}
+                  />
+                )}
+              </tr>
+            ))}
+          </Table>
+        )}
+      </List>
+      {leads && (
+        <Ask
+          label="Add a member"
+          submit="Add"
+          work={async () => {
+            await set(username.value.trim(), role.value)
+            username.value = ''
+          }}
+        >
+          <RoleFor username={username} role={role} />
+          <p class="small quiet whole">
+            Somebody without an account needs an <a href={to('realms', realm_id, 'invitations')}>invitation</a>.
+          </p>
+        </Ask>
+      )}
+    </>
+  )
+}
+
+function MemberRole({ member, set }: { member: { username: string; role: string }; set(role: Role): Promise<void> }) {
+  const error = useSignal<unknown>(null)
+  return (
+    <>
+      <select
+        aria-label={`Role of ${member.username}`}
+        value={member.role}
+        onChange={async event => {
+          const select = event.currentTarget
+          error.value = null
+          try {
+            await set(select.value as Role)
+          } catch (thrown) {
+            error.value = thrown
+            select.value = member.role
+          }
+        }}
+      >
+        {ROLES.map(([role]) => (
+          <option key={role} value={role}>
+            {role}
+          </option>
+        ))}
+      </select>
+      {error.value instanceof Error && (
+        <p class="small bad" role="alert">
+          {error.value.message}
+        </p>
+      )}
+    </>
+  )
+}

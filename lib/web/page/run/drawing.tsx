@@ -1,0 +1,83 @@
+// The graph of a team: its phases, and what each waits for. Every phase is a link, in the order of the file.
+
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { Empty } from '../kit/parts.tsx'
+import { State } from '../kit/state.tsx'
+import { type Drawn, layout, type Node, WIDTH } from './graph.ts'
+
+/** More lines than this are not drawn, because nobody could follow them. */
+const MOST_LINES = 3_000
+
+/** It scrolls, so that keys must reach it. */
+const BOX = { role: 'region', tabIndex: 0, 'aria-label': 'Graph of the phases' } as const
+
+export interface Drawable extends Node {
+  about: string
+  /** The state in a run. */
+  state?: string
+  href?: string
+}
+
+export function Graph({ of }: { of: readonly Drawable[] }) {
+  const shape = JSON.stringify(of.map(({ name, after }) => [name, after]))
+  const drawn = useMemo(() => (linesOf(of) > MOST_LINES ? null : layout(of)), [shape])
+  const box = useRef<HTMLDivElement>(null)
+  // Most graphs are narrow at their top and their end, so that the middle shows most.
+  useLayoutEffect(() => {
+    if (box.current) box.current.scrollLeft = (box.current.scrollWidth - box.current.clientWidth) / 2
+  }, [drawn])
+  if (of.length === 0) return null
+  if (!drawn) {
+    return (
+      <Empty>
+        <p>The team has too many dependencies to draw.</p>
+      </Empty>
+    )
+  }
+  const places = new Map(drawn.boxes.map(box => [box.name, box]))
+  return (
+    <div class="graph" ref={box} {...BOX}>
+      <div class="drawing" style={{ width: `${drawn.width}px`, height: `${drawn.height}px` }}>
+        <svg width={drawn.width} height={drawn.height} aria-hidden="true">
+          {drawn.lines.map((line, index) => (
+            <path key={index} d={pathOf(line)} />
+          ))}
+        </svg>
+        {of.map(({ name, about, state, href }) => {
+          const { x, y } = places.get(name)!
+          const style = { left: `${x}px`, top: `${y}px`, width: `${WIDTH}px` }
+          const inside = (
+            <>
+              {state !== undefined && <State of={state} bare />}
+              <span class="name">{name}</span>
+              <span class="quiet small about">{about}</span>
+            </>
+          )
+          return href === undefined ? (
+            <span key={name} class="node" style={style} title={name}>
+              {inside}
+            </span>
+          ) : (
+            <a key={name} class="node" style={style} href={href} title={name}>
+              {inside}
+            </a>
+          )
+        })}
+      </div>
+    </div>
+  )
+}
+
+const linesOf = (nodes: readonly Node[]): number => nodes.reduce((sum, { after }) => sum + after.length, 0)
+
+/** A curve that leaves and reaches phases straight down. */
+function pathOf([first, ...rest]: Drawn['lines'][number]): string {
+  let at = first!
+  let path = `M${at.x} ${at.y}`
+  for (const next of rest) {
+    const middle = (at.y + next.y) / 2
+    path += `C${at.x} ${middle} ${next.x} ${middle} ${next.x} ${next.y}`
+    at = next
+  }
+  return path
+}

@@ -1,0 +1,314 @@
+// The records in the hub's replies, which are named components of OpenAPI. What only one route returns is declared
+// beside that route.
+
+import type { Static, TProperties, TSchema } from 'typebox'
+import { named, nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { Grant } from '../grants.ts'
+import { OfferedAgent } from '../needs.ts'
+import {
+  AnyJson,
+  AnyList,
+  AnyObject,
+  BYTES_OF_RESULT,
+  BYTES_OF_REVIEW,
+  BYTES_OF_VALUES,
+  SUB_RUNS_MORE,
+  AnyText as Text,
+  Time,
+} from '../parts.ts'
+import { PublicKey } from '../protocol.ts'
+import { MAX_DEPTH } from '../states.ts'
+import { SEAL } from './audit.ts'
+import { REALM_QUOTAS } from './quotas.ts'
+
+/** ISO 8601. */
+const Iso = Type.String({ format: 'date-time' })
+
+/** A record with additional properties, which has no name of its own. */
+export function withMore<P extends TProperties, Q extends TProperties>(known: { properties: P }, more: Q) {
+  return Type.Object({ ...known.properties, ...more })
+}
+
+export const User = named('user', {
+  id: Type.Integer(),
+  username: Text,
+  site_admin: Type.Boolean(),
+  created_at: Time,
+  suspended_at: nullable(Time),
+})
+
+export const Token = named('token', {
+  id: Type.Integer(),
+  user_id: Type.Integer(),
+  name: Text,
+  type: Type.Enum(['user', 'realm']),
+  kind: Type.Enum(['durable', 'session']),
+  permissions: Type.Object({
+    org_ids: Type.Array(Type.Integer()),
+    access: Type.Enum(['read', 'write', 'admin', 'none']),
+  }),
+  grant: Grant,
+  realm_ids: Type.Array(Text),
+  created_at: Iso,
+  last_used_at: nullable(Iso),
+  expires_at: nullable(Iso),
+  revoked_at: nullable(Iso),
+})
+export type Token = Static<typeof Token>
+
+export const Org = named('org', {
+  id: Type.Integer(),
+  slug: Text,
+  display_name: Text,
+  created_at: Time,
+  my_role: Type.Enum(['member', 'admin', 'owner']),
+})
+export type Org = Static<typeof Org>
+
+export const Scope = named('scope', {
+  id: Type.Integer(),
+  org_id: Type.Integer(),
+  slug: Text,
+  display_name: Text,
+  created_at: Time,
+  my_role: Type.Enum(['org', 'member', 'owned']),
+})
+export type Scope = Static<typeof Scope>
+
+export const RealmRole = Type.Enum(['member', 'operator', 'admin'])
+
+export const Realm = named('realm', {
+  id: Text,
+  org_id: Type.Integer(),
+  slug: Text,
+  name: Text,
+  created_at: Time,
+  my_role: RealmRole,
+})
+export type Realm = Static<typeof Realm>
+
+/** A realm with its quotas and what is used of them. */
+export const RealmDetail = named('realm_detail', { ...Realm.properties, ...REALM_QUOTAS })
+
+/** An account in an org, a scope or a realm. */
+export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
+export type Member = Static<typeof Member>
+
+/** The reply to setting a member's role in `of`. Without the role, it is the reply to removing the member. */
+export function memberOf<K extends string, S extends TSchema>(key: K, of: S) {
+  const gone = Type.Object({
+    id: Type.Integer(),
+    [key]: of,
+    user_id: Type.Integer(),
+    username: Text,
+  })
+  return { set: withMore(gone, { role: Text }), gone }
+}
+
+/** The keys of an org, current first. */
+export const Keys = named('dispatch_keys', {
+  id: Text,
+  org_id: Type.Integer(),
+  kid: Text,
+  dispatch_public_key: Text,
+  dispatch_keys: Type.Array(PublicKey),
+  rotated_at: Time,
+})
+
+export const Daemon = named('daemon', {
+  id: Text,
+  daemon_id: Text,
+  realm_id: Text,
+  name: Text,
+  hostname: nullable(Text),
+  version: nullable(Text),
+  capacity: nullable(Type.Integer()),
+  agents: Type.Array(OfferedAgent),
+  labels: Type.Record(Type.String(), Text),
+  workspaces: Type.Array(Text),
+  sandbox: nullable(Text),
+  status: Text,
+  stuck: Type.Boolean(),
+  starts: Type.Optional(nullable(Type.Integer())),
+  /** Whether the daemon gets jobs. */
+  approved: Type.Boolean(),
+  /** Whether an operator lets it take no more runs. */
+  paused: Type.Boolean(),
+  /** Milliseconds by which its clock is ahead; null while this hub has not heard it. */
+  clock_offset: nullable(Type.Integer()),
+  registered_at: Time,
+  last_seen_at: Time,
+  removed_at: nullable(Time),
+})
+
+/** Daemons may be newer than this program and have states and kinds that it does not know. */
+const RunState = Text
+const PLACE = {
+  run_id: Text,
+  run_name: nullable(Text),
+  state: RunState,
+  call_path: Type.Array(Text),
+  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
+  parent_phase: nullable(Text),
+  started_at: nullable(Time),
+  completed_at: nullable(Time),
+}
+/** A run as a tree shows it. */
+export const TreeEntry = named('tree_entry', PLACE)
+export type TreeEntry = Static<typeof TreeEntry>
+
+export const Run = named('run', {
+  ...PLACE,
+  realm_id: Text,
+  daemon_id: nullable(Text),
+  job_id: nullable(Text),
+  root_run_id: Text,
+  parent_run_id: nullable(Text),
+  team: Text,
+  version: nullable(Text),
+  reason: nullable(Text),
+  error: AnyJson,
+  /** Null in lists and events if they are large; `runs/get` has them. */
+  inputs: nullable(AnyObject),
+  outputs: AnyJson,
+  ...BYTES_OF_VALUES,
+  workspace: nullable(Text),
+  attempt: Type.Integer(),
+  created_at: Time,
+})
+/** A run with all that was reported of it. */
+export const WholeRun = named('whole_run', { ...Run.properties, inputs: AnyObject, deliveries: AnyList })
+
+const SubRun = Type.Object({ run_id: Text, run_name: nullable(Text), state: RunState })
+export type SubRun = Static<typeof SubRun>
+export const Phase = named('phase', {
+  name: Text,
+  type: Text,
+  agent: nullable(Text),
+  action: nullable(Text),
+  state: Text,
+  reason: nullable(Text),
+  attempt: Type.Integer(),
+  depends_on: Type.Array(Text),
+  started_at: nullable(Time),
+  completed_at: nullable(Time),
+  error: AnyJson,
+  ok: nullable(Type.Boolean()),
+  text: nullable(Text),
+  data: AnyJson,
+  ...BYTES_OF_RESULT,
+  files: AnyList,
+  sub_runs: Type.Array(SubRun),
+  sub_runs_more: SUB_RUNS_MORE,
+})
+export type Phase = Omit<Static<typeof Phase>, 'type' | 'state' | 'sub_runs'> & {
+  type: string
+  state: string
+  sub_runs: SubRun[]
+}
+
+export const Line = named('log_line', {
+  seq: Type.Integer(),
+  phase: nullable(Text),
+  at: Time,
+  stream: Text,
+  text: Text,
+})
+
+/** Lines of a log by their numbers, both ends included. */
+export const LineRange = named('line_range', { from: Type.Integer(), to: Type.Integer() })
+export type LineRange = Static<typeof LineRange>
+
+/** How much of the log of a run the hub has. */
+export const LOG_STATE = {
+  /** Whether the hub has every line and none will be added; null: the daemon is too old to say so. */
+  complete: nullable(Type.Boolean()),
+  /** Lines that do not come any more. */
+  missing: Type.Array(LineRange),
+  /** Lines that are still to come; `to` is null while it is not known how many. */
+  to_come: nullable(Type.Object({ from: Type.Integer(), to: nullable(Type.Integer()) })),
+  /** Whether the hub left lines out, because the realm has used up its quota of log bytes. Older hubs have none. */
+  cut: Type.Optional(
+    Type.Boolean({ description: 'Whether lines are missing because the quota of log bytes is used up.' }),
+  ),
+  /** Whether the daemon keeps the log, because its setting `sync` is `status`. */
+  kept: Type.Boolean(),
+}
+
+export const Artifact = named('artifact', {
+  phase: Text,
+  name: Text,
+  path: Text,
+  bytes: Type.Integer(),
+  sha256: Text,
+  /** Whether `artifacts/get` has it. The file is on the daemon of its run in any case. */
+  stored: Type.Boolean(),
+})
+
+export const Review = named('review', {
+  id: Text,
+  run_id: Text,
+  realm_id: Text,
+  run_name: nullable(Text),
+  phase: Text,
+  entries: AnyList,
+  kind: Text,
+  reason: nullable(Text),
+  prompt: nullable(Text),
+  inputs: AnyList,
+  reviewers: Type.Array(Text),
+  state: Text,
+  decision: nullable(Text),
+  decided_by: nullable(Text),
+  comment: nullable(Text),
+  created_at: Time,
+  decided_at: nullable(Time),
+  /** In lists, values that are large are empty. */
+  ...BYTES_OF_REVIEW,
+})
+
+/** A job that waits, and what it waits for. */
+export const QueuedJob = named('queued_job', {
+  job_id: Text,
+  run_id: Text,
+  kind: Text,
+  state: Text,
+  priority: Type.Integer(),
+  team: nullable(Text),
+  daemon_id: nullable(Text),
+  workspace: nullable(Text),
+  deliveries: Type.Integer(),
+  created_at: Time,
+  expires_at: nullable(Time),
+  waiting_for: nullable(Text),
+})
+export const Dispatched = named('dispatched', {
+  run_id: Text,
+  job_id: Text,
+  state: RunState,
+  waiting_for: Type.Optional(Text),
+})
+export type Dispatched = Static<typeof Dispatched>
+/** What became of an order besides its job. */
+export const ORDER_FATE = {
+  already_waits: Type.Optional(
+    Type.Boolean({ description: 'Whether the same order was given before and its daemon has not answered it.' }),
+  ),
+}
+/** An order about a run, and its state so far. */
+export const Ordered = named('ordered', { id: Text, run_id: Text, job_id: Text, state: RunState, ...ORDER_FATE })
+
+export const AuditEntry = named('audit_entry', {
+  id: Type.Integer(),
+  at: Time,
+  user_id: nullable(Type.Integer()),
+  username: nullable(Text),
+  token_id: nullable(Type.Integer()),
+  address: nullable(Text),
+  org_id: nullable(Type.Integer()),
+  realm_id: nullable(Text),
+  action: Text,
+  target: nullable(Text),
+  ...SEAL,
+})

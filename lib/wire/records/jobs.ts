@@ -1,0 +1,72 @@
+// Jobs: what the hub asks a daemon to do with a run. The form of the payload depends on the kind.
+
+import type { Static, TSchema } from 'typebox'
+import { named } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { EVERY_CHOICE } from '../choices.ts'
+import { AnyObject, AnyText, NullableText, RunUuid, Time, Uuid } from '../parts.ts'
+
+export const JOB_KINDS = ['run', 'cancel', 'resume', 'decide'] as const
+export type JobKind = (typeof JOB_KINDS)[number]
+export const JobKind = Type.Enum([...JOB_KINDS])
+
+/** The user who gives an order, for the audit log of the daemon, which puts it here (`LeasedJob`). */
+const BY = { by: Type.Optional(AnyText) }
+
+/** The run to start. */
+export const RunOrder = Type.Object({
+  /** `@scope/name@version`. */
+  team: AnyText,
+  sha256: AnyText,
+  inputs: AnyObject,
+  run_name: NullableText,
+  workspace: NullableText,
+  ...BY,
+})
+export type RunOrder = Static<typeof RunOrder>
+
+/** `reason`: a newer run of its key takes the place. A run that was asked to end before is then left alone. */
+export const CancelOrder = Type.Object({ reason: Type.Optional(AnyText), ...BY })
+export type CancelOrder = Static<typeof CancelOrder>
+
+export const ResumeOrder = Type.Object({ from_phase: Type.Optional(AnyText), ...BY })
+export type ResumeOrder = Static<typeof ResumeOrder>
+
+/** A person's answer to a review, and who that person is. */
+export const DecideOrder = Type.Object({
+  review_id: AnyText,
+  decision: Type.Enum([...EVERY_CHOICE]),
+  by: AnyText,
+  comment: Type.Optional(AnyText),
+  values: Type.Optional(AnyObject),
+})
+export type DecideOrder = Static<typeof DecideOrder>
+
+/** The payload by kind. */
+export const ORDERS = {
+  run: RunOrder,
+  cancel: CancelOrder,
+  resume: ResumeOrder,
+  decide: DecideOrder,
+} as const satisfies Record<JobKind, TSchema>
+
+const LEASED = {
+  job_id: Uuid,
+  lease_id: Uuid,
+  attempt: Type.Integer(),
+  lease_until: Time,
+  run_id: RunUuid,
+  payload: AnyObject,
+  by: Type.Optional(
+    Type.String({ description: 'The user who gave the order. Hubs of earlier versions do not say it.' }),
+  ),
+}
+/** A job as a daemon gets it. */
+export const LeasedJob = named('leased_job', { ...LEASED, kind: JobKind })
+
+/**
+ * A leased job as a daemon reads it, one at a time: a job of another form, or of a kind that only newer hubs know, must
+ * not keep the daemon from getting the others.
+ */
+export const AnyLeasedJob = Type.Object({ ...LEASED, kind: AnyText })
+export type AnyLeasedJob = Static<typeof AnyLeasedJob>

@@ -1,0 +1,283 @@
+// Runs, phases and reviews as the daemon's API returns them, and the events of its streams.
+
+import type { Static, TProperties } from 'typebox'
+import { nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { REVIEW_KINDS } from '../choices.ts'
+import { rowsOf } from '../page.ts'
+import {
+  AnyJson,
+  AnyObject,
+  AnyText,
+  BYTES_OF_RESULT,
+  BYTES_OF_VALUES,
+  NullableText,
+  NullableTime,
+  SUB_RUNS_MORE,
+  Time,
+} from '../parts.ts'
+import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES } from '../states.ts'
+
+/** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
+export const RunError = Type.Object({
+  code: AnyText,
+  message: AnyText,
+  hint: Type.Optional(AnyText),
+  phase: Type.Optional(AnyText),
+  run_id: Type.Optional(AnyText),
+})
+export type RunError = Static<typeof RunError>
+
+export const FileRecord = Type.Object({
+  name: AnyText,
+  /** Relative to the run's state folder: `files/<phase>/<name>`. */
+  path: AnyText,
+  bytes: Type.Integer(),
+  /** Hex. */
+  sha256: AnyText,
+})
+
+const RunState = Type.Enum([...RUN_STATES])
+/**
+ * The state that is shown to people: a run that no process continues is `interrupted`. What a hub tells of runs is read
+ * in the same form, and there a run whose daemon is silent is `crashed`, or in a state that only a newer daemon knows.
+ */
+const ToldRunState = AnyText
+
+const RUN = {
+  run_id: AnyText,
+  run_name: NullableText,
+  root_run_id: AnyText,
+  parent_run_id: NullableText,
+  parent_phase: NullableText,
+  call_path: Type.Array(AnyText),
+  call_depth: Type.Integer(),
+  team: AnyText,
+  version: AnyText,
+  reason: NullableText,
+  error: nullable(RunError),
+  outputs: nullable(AnyObject),
+  ...BYTES_OF_VALUES,
+  workspace: NullableText,
+  attempt: Type.Integer(),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+}
+const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: RunState, ...more })
+/** A run as people are shown it. */
+const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: ToldRunState, ...more })
+
+/** In lists and events `inputs` and `outputs` are null if they are large; `runs/get` has them. */
+const HEAD = { inputs: nullable(AnyObject) }
+
+/** A run as the engine records it. */
+export const RunRecord = recorded(HEAD)
+export type RunRecord = Static<typeof RunRecord>
+/** An item of `runs/list`. */
+export const ToldRun = told(HEAD)
+export type ToldRun = Static<typeof ToldRun>
+
+/** An item of `deliveries` in `runs/get`. */
+export const DeliveryRecord = Type.Object({
+  phase: AnyText,
+  event: AnyText,
+  state: AnyText,
+  error: NullableText,
+})
+const WHOLE = { inputs: AnyObject, deliveries: Type.Array(DeliveryRecord) }
+const RunDetail = recorded(WHOLE)
+export type RunDetail = Static<typeof RunDetail>
+/** `runs/get`. */
+export const ToldDetail = told(WHOLE)
+export type ToldDetail = Static<typeof ToldDetail>
+
+const TREE_ENTRY = {
+  run_id: AnyText,
+  run_name: NullableText,
+  call_path: Type.Array(AnyText),
+  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
+  parent_phase: NullableText,
+  started_at: NullableTime,
+  completed_at: NullableTime,
+}
+const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
+/** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
+export type TreeEntry = Static<typeof TreeEntry>
+export const ToldTree = Type.Object({
+  root_run_id: AnyText,
+  runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
+})
+
+const SUB_RUN = { run_id: AnyText, run_name: NullableText }
+const SubRun = Type.Object({ ...SUB_RUN, state: RunState })
+export type SubRun = Static<typeof SubRun>
+
+/** What a phase waits for, in words, and until when at the latest, as far as it is known. */
+export const Waiting = Type.Object({ reason: AnyText, until: NullableTime })
+export type Waiting = Static<typeof Waiting>
+
+const BARE_PHASE = {
+  name: AnyText,
+  type: Type.Enum([...PHASE_TYPES]),
+  agent: NullableText,
+  action: NullableText,
+  reason: NullableText,
+  attempt: Type.Integer(),
+  depends_on: Type.Array(AnyText),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+  error: nullable(RunError),
+  ok: nullable(Type.Boolean()),
+  text: AnyText,
+  files: Type.Array(FileRecord),
+  /** What the phase waits for while a process executes its run; null when it works or has ended. */
+  waiting: nullable(Waiting),
+}
+
+/** An attempt of a phase that was followed by another one. `ended_at` is null when its process ended before it did. */
+const AttemptRecord = Type.Object({
+  phase: AnyText,
+  attempt: Type.Integer(),
+  state: Type.Enum(['failed', 'cancelled', 'completed', 'skipped', 'interrupted']),
+  error: nullable(RunError),
+  started_at: Time,
+  ended_at: NullableTime,
+})
+export type AttemptRecord = Static<typeof AttemptRecord>
+
+/** A write to another system that must not happen twice. */
+export const Written = Type.Object({
+  run_id: AnyText,
+  /** The phases above the run that wrote, from the top one down, and the keys of items of maps. */
+  place: Type.Array(AnyText),
+  phase: AnyText,
+  entry: AnyText,
+  state: Type.Enum(['sent', 'done', 'partial', 'unknown', 'presumed']),
+  /** The id that the other system gave it. */
+  id: NullableText,
+  url: NullableText,
+  /** What else exists of it there, because it was sent again although the first request arrived in the end. */
+  copies: Type.Optional(Type.Array(Type.Object({ id: NullableText, url: NullableText }))),
+  /** Whether the other system is still to be asked if it exists once, because it was sent again. */
+  unconfirmed: Type.Optional(Type.Boolean()),
+  /** Of one in doubt: what was sent, and when. */
+  request: Type.Optional(AnyText),
+  sent_at: Type.Optional(Time),
+})
+export type Written = Static<typeof Written>
+
+/** `runs/history`: what happened in a run before what `runs/phases` tells, and what its phases wrote outside. */
+export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })
+export type History = Static<typeof History>
+
+const PHASE = { ...BARE_PHASE, data: AnyJson }
+/** What a reply has of a phase: `text` and `data` are null if it has no room for them. */
+const CUT_PHASE = { ...PHASE, text: NullableText, ...BYTES_OF_RESULT, sub_runs_more: SUB_RUNS_MORE }
+/** What people are told of phases may come from a newer program, like the states of runs. */
+const TOLD_PHASE = { type: AnyText, state: AnyText }
+const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
+const PhaseState = Type.Enum([...PHASE_STATES])
+
+const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })
+export type PhaseRecord = Static<typeof PhaseRecord>
+
+const RunPhases = Type.Object({
+  run_id: AnyText,
+  state: RunState,
+  phases: Type.Array(Type.Object({ ...CUT_PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })),
+})
+export type RunPhases = Static<typeof RunPhases>
+/** `runs/phases`. */
+export const ToldPhases = Type.Object({
+  run_id: AnyText,
+  state: ToldRunState,
+  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...TOLD_PHASE, sub_runs: Type.Array(ToldSubRun) })),
+})
+
+export const LogLine = Type.Object({
+  /** From 1, without gaps, over all phases of the run. */
+  seq: Type.Integer(),
+  phase: NullableText,
+  /** Epoch milliseconds. */
+  at: Time,
+  stream: Type.Enum(['stdout', 'stderr', 'log']),
+  text: AnyText,
+  fields: Type.Optional(AnyObject),
+})
+export type LogLine = Static<typeof LogLine>
+
+/** Consecutive lines of the log of a tree that belong to one run: an event `log`, and a line of `runs/log`. */
+const TreeLines = Type.Object({ run_id: AnyText, lines: Type.Array(LogLine) })
+export type TreeLines = Static<typeof TreeLines>
+
+/** A review as `reviews/list` returns it. */
+export const ReviewRecord = Type.Object({
+  id: AnyText,
+  run_id: AnyText,
+  run_name: NullableText,
+  phase: AnyText,
+  entries: Type.Array(AnyText),
+  kind: Type.Enum([...REVIEW_KINDS]),
+  reason: AnyText,
+  prompt: AnyText,
+  state: Type.Enum(['pending', 'decided']),
+  decision: NullableText,
+  decided_by: NullableText,
+  comment: NullableText,
+  created_at: Time,
+  decided_at: NullableTime,
+})
+export type ReviewRecord = Static<typeof ReviewRecord>
+
+/** One step of the chain: a run and the phase in it that decided its end. */
+const Cause = Type.Object({
+  run_id: AnyText,
+  run_name: NullableText,
+  team: AnyText,
+  state: AnyText,
+  phase: NullableText,
+  error: nullable(RunError),
+})
+export type Cause = Static<typeof Cause>
+
+/** `runs/why`. */
+export const Why = Type.Object({
+  run_id: AnyText,
+  /** `lines`, and then the commands of `next` as they are typed on the daemon's machine. */
+  text: AnyText,
+  /** The explanation, one fact a line: the leaf that failed first. */
+  lines: Type.Array(AnyText),
+  /** The commands to go on with, as their arguments. */
+  next: Type.Array(Type.Array(AnyText)),
+  chain: Type.Array(Cause),
+  written: Type.Array(Written),
+  /** Phases that were skipped or cancelled because of it. */
+  cancelled: Type.Array(Type.Object({ run_id: AnyText, phase: AnyText, state: AnyText })),
+})
+export type Why = Static<typeof Why>
+
+const PhaseEvent = Type.Object({
+  ...BARE_PHASE,
+  ...TOLD_PHASE,
+  run_id: AnyText,
+  position: Type.Integer(),
+  /** The number of items of a map, once it is known. */
+  items: nullable(Type.Integer()),
+  /** How many attempts failed and were, or are, followed by another one, of at most `max_attempts`. A hub does not know. */
+  failures: Type.Optional(Type.Integer()),
+  max_attempts: Type.Optional(Type.Integer()),
+})
+/** A phase in an event. Its result is not included; `runs/phases` returns it. */
+export type PhaseEvent = Static<typeof PhaseEvent>
+
+/** `data` of the events of a stream, by name. `end` is the last one: the run that was asked for has ended. */
+export const EVENTS = {
+  run: ToldRun,
+  phase: PhaseEvent,
+  log: TreeLines,
+  end: ToldRun,
+} as const
+
+export type RunEvent = {
+  [K in keyof typeof EVENTS]: { event: K; data: Static<(typeof EVENTS)[K]> }
+}[keyof typeof EVENTS]
