@@ -6,7 +6,7 @@ import { CadreError, messageOf } from '../error.ts'
 import { Heartbeat, isMoved, PROTOCOL } from '../wire/protocol.ts'
 import { enrolmentOf } from './access/hub-credentials.ts'
 import { version } from './home/version.ts'
-import { Courier, HubClient, keepTeams, knownTeams, register, startOf } from './link/link.ts'
+import { HubClient, keepTeams, knownTeams, register, SyncSender, startOf } from './link/link.ts'
 import type { Daemon } from './runs/daemon.ts'
 
 /** How long a command waits for the hub. */
@@ -64,8 +64,8 @@ export class Reporter {
     const { outbox, log } = this.#daemon
     const store = this.#store
     const id = await this.#greet(signal)
-    const courier = new Courier({ client: this.#client, store, outbox, log })
-    while (await courier.send(id, signal)) signal.throwIfAborted()
+    const sender = new SyncSender({ client: this.#client, store, outbox, log })
+    while (await sender.send(id, signal)) signal.throwIfAborted()
   }
 
   /** The daemon's id at the hub, which enrols it again where it has forgotten it. */

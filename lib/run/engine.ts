@@ -100,9 +100,9 @@ export class Engine {
     )
     const isWanted = (runId: string) => isWantedRoot(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#parts.messenger.send(runId)
-    for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#parts.farewell.take(id, id, false)
+    for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#parts.afterRun.take(id, id, false)
     for (const { id, root_id } of this.store.runs.withOpenLog()) {
-      if (isWanted(id)) this.#parts.farewell.take(id, root_id, false)
+      if (isWanted(id)) this.#parts.afterRun.take(id, root_id, false)
     }
     this.#parts.alarm.wakeAt(this.#parts.machine.world.now())
   }
@@ -243,7 +243,7 @@ export class Engine {
       })
     } catch (error) {
       // It stays ended: the secrets go, and what its end calls for and the resume held up is done.
-      this.#parts.farewell.take(row.id, runId, false)
+      this.#parts.afterRun.take(row.id, runId, false)
       throw error
     } finally {
       this.#held.delete(runId)
@@ -313,7 +313,7 @@ export class Engine {
   /** Resolves when all deliveries that are being sent now have been sent, and what follows from that is recorded. */
   async told(): Promise<void> {
     await this.#parts.messenger.settled()
-    await this.#parts.farewell.idle()
+    await this.#parts.afterRun.idle()
     await this.#parts.looks.idle()
   }
 

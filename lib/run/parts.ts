@@ -25,7 +25,7 @@ import {
   sealPlace,
 } from './attempt/attempt.ts'
 import { type EngineHost, type Lived, livedTime } from './core/core.ts'
-import { AfterCommit, Alarm, Farewell, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
+import { AfterCommit, AfterRun, Alarm, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
 import { copiesText, errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
 import { Journal, Seal, Store, type Unit } from './store/store.ts'
@@ -183,7 +183,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     write: (root, apply) => journal.write({ root, apply }),
   })
   const folders = new PhaseFolders({ ...common, errands, places: places })
-  const farewell = new Farewell({
+  const afterRun = new AfterRun({
     ...common,
     store: store,
     logs: logs,
@@ -199,7 +199,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     attempts: attempts,
     folders: folders,
     messenger: messenger,
-    farewell: farewell,
+    afterRun,
     keyTurns: new KeyTurns(common),
   })
   const alarm: Alarm = new Alarm(machine, journal, log)
@@ -215,7 +215,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   }
 
   return {
-    ...{ store, logs, machine, journal, attempts, messenger, folders, farewell, alarm },
+    ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, alarm },
     ...{ looks, followers, places, disk, settler, sealer, bundle, bundles, lived },
   }
 }

@@ -10,7 +10,7 @@ import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainDa
 import { EVENTS, type RunEvent } from '../../wire/records/run-records.ts'
 import { readToken } from '../home/home.ts'
 import { type Holder, holderOf } from '../home/lock.ts'
-import { Vigil } from './vigil.ts'
+import { HealthWatch } from './health-watch.ts'
 
 /** Who answers calls of the daemon's API: another process, or this one. */
 export interface Callee {
@@ -99,10 +99,10 @@ export function createClient(home: string, address: string): Client {
     return { url: base + path, kind: 'daemon', advice: `check which program listens at ${base}` }
   }
 
-  const vigil = () => new Vigil(base, silentMs => stuck(home, base, silentMs))
+  const healthWatch = () => new HealthWatch(base, silentMs => stuck(home, base, silentMs))
 
   async function post(path: string, body: object): Promise<{ reply: Response; answer: unknown }> {
-    using watching = vigil()
+    using watching = healthWatch()
     const { signal } = watching
     try {
       // Each call has its own connection. A kept connection may be cut while idle, and then nobody knows whether the
@@ -128,7 +128,7 @@ export function createClient(home: string, address: string): Client {
     },
     async *events(runId, signal) {
       const path = '/v1/runs/stream'
-      using watching = vigil()
+      using watching = healthWatch()
       const until = AbortSignal.any([signal, watching.signal])
       const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal: until })
       if (!reply.ok || !reply.body) {

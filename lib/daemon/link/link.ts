@@ -25,7 +25,6 @@ import {
 } from '../../wire/protocol.ts'
 import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
-import { Courier, REFUSED, type Refused } from './courier.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
 import type { HeartbeatOrder } from './heartbeat.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -36,12 +35,12 @@ import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
 import { Recollection } from './recollection.ts'
 import { keepTeams, knownTeams, register, startOf } from './register.ts'
 import { RememberingClient } from './remembering-client.ts'
+import { REFUSED, type Refused, SyncSender } from './sync-sender.ts'
 import { FileUploads, LANES, type OpenFile } from './uploads.ts'
 
 export {
   APPROVED,
   type CallOptions,
-  Courier,
   HubClient,
   type JobHost,
   keepTeams,
@@ -49,6 +48,7 @@ export {
   REFUSED,
   type Refused,
   register,
+  SyncSender,
   startOf,
   WAITS_FOR_APPROVAL,
 }
@@ -113,7 +113,7 @@ export class Link {
   readonly #options: LinkOptions
   readonly #stop = new AbortController()
   readonly #jobs: Jobs
-  readonly #courier: Courier
+  readonly #syncSender: SyncSender
   readonly #uploads: FileUploads
   readonly #keys: DispatchKeys
   readonly #heartbeats: Heartbeats
@@ -145,7 +145,7 @@ export class Link {
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
     this.#notices = new Notices(store, options.log)
-    this.#courier = new Courier({
+    this.#syncSender = new SyncSender({
       ...options,
       client: this.client,
       recollection: this.#recollection,
@@ -276,7 +276,7 @@ export class Link {
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#offered = JSON.stringify(offer)
-    this.#courier.doubt()
+    this.#syncSender.doubt()
     this.#heartbeats.start(enrolled.daemon_id)
     await this.#removeFormer()
     await this.#options.enrolled()
@@ -396,7 +396,7 @@ export class Link {
   async #sync(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    if (await this.#courier.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
+    if (await this.#syncSender.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
     else await this.#nextChange()
   }
 
@@ -423,7 +423,7 @@ export class Link {
 
   /** A hub that was away may come back as an older copy of itself. */
   #doubt(): void {
-    this.#courier.doubt()
+    this.#syncSender.doubt()
     if (this.#offered !== null) this.#offered = ''
   }
 

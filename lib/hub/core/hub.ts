@@ -6,11 +6,11 @@ import type { Tracer } from '../../log/trace.ts'
 import type { QuotaValues } from '../../wire/records/quotas.ts'
 import type { ArtifactStore } from '../artifacts/artifacts.ts'
 import { PackageChecker } from '../packages/packages.ts'
-import { type Bell, createBell } from './bell.ts'
 import { Counts } from './counts.ts'
 import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
 import { Memory } from './memory.ts'
+import { createNotifier, type Notifier } from './notifier.ts'
 import { createSealer, type Sealer } from './sealer.ts'
 import { Sealing } from './sealing.ts'
 import { siteQuotas } from './site-quotas.ts'
@@ -42,7 +42,7 @@ export interface Hub {
   readonly clocks: Map<string, number>
   /** When daemons last said that their disk is full, as far as this process has heard their polls. */
   readonly fullDisks: Map<string, number>
-  readonly bell: Bell
+  readonly notifier: Notifier
   readonly throttle: Throttle
   readonly sealer: Sealer
   /** Of the audit log. */
@@ -91,8 +91,8 @@ export function createHub(options: HubOptions): Hub {
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, now)
-  const bell = createBell(store.channel)
-  const memory = new Memory({ store, log, now, bell })
+  const notifier = createNotifier(store.channel)
+  const memory = new Memory({ store, log, now, notifier })
   return {
     store,
     log,
@@ -103,7 +103,7 @@ export function createHub(options: HubOptions): Hub {
     lastSeen,
     clocks: new Map(),
     fullDisks: new Map(),
-    bell,
+    notifier,
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
     sealing: new Sealing(log),

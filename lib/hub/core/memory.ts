@@ -8,7 +8,7 @@ import { messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { Remembered } from '../../wire/protocol.ts'
-import type { Bell } from './bell.ts'
+import type { Notifier } from './notifier.ts'
 import {
   type Copy,
   type CopyKind,
@@ -28,7 +28,7 @@ const BEAT_MS = 10_000
 /** While it is not known whether a failover lost anything, daemons are not asked to send everything before this time. */
 const UNCLEAR_MS = 10_000
 /** Wakes all hubs when something about older copies has changed. */
-const COPY_BELL = 'copies'
+const COPY_NEWS = 'copies'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const MOST_STRANGERS = 100
@@ -40,7 +40,7 @@ interface Parts {
   store: Store
   log: Log
   now: () => number
-  bell: Bell
+  notifier: Notifier
 }
 
 export class Memory {
@@ -64,11 +64,11 @@ export class Memory {
 
   /** Compares the database with what is known of it. Nothing may be served before. */
   async open(): Promise<void> {
-    const { store, bell } = this.#parts
+    const { store, notifier } = this.#parts
     store.commits.learn(await store.storedCount())
     await this.#recognize()
     store.commits.changed = () => this.#changed()
-    bell.on(COPY_BELL, () => void this.#read().catch(error => this.#warn(error)))
+    notifier.on(COPY_NEWS, () => void this.#read().catch(error => this.#warn(error)))
     await this.#read()
     try {
       if (store.markFile) await this.#renewMark()
@@ -199,7 +199,7 @@ export class Memory {
   /** Looks what has become possible, in this process and the others. */
   async changedWitness(): Promise<void> {
     await this.#settle()
-    this.#parts.bell.ring(COPY_BELL)
+    this.#parts.notifier.notify(COPY_NEWS)
   }
 
   #macOf(count: number): string {
@@ -437,7 +437,7 @@ export class Memory {
   }
 
   async #settleNow(): Promise<void> {
-    const { store, log, now, bell } = this.#parts
+    const { store, log, now, notifier } = this.#parts
     this.#settledAt = now()
     const { released, ended } = await settle(store, now())
     if (released.length === 0 && ended.length === 0) return
@@ -446,8 +446,8 @@ export class Memory {
       const how = lost ? 'the daemons have said what they executed since' : 'nothing was lost'
       log.info(`the hub trusts its database again: ${how}`, { copy: id })
     }
-    for (const realm of released) bell.ring(`realm ${realm}`)
-    bell.ring(COPY_BELL)
+    for (const realm of released) notifier.notify(`realm ${realm}`)
+    notifier.notify(COPY_NEWS)
   }
 
   #warn(error: unknown): void {

@@ -74,7 +74,7 @@ export async function dispatchRun(
     : key !== null
       ? caller.write(tx => queueRun(hub, tx, run))
       : queue.do(run))
-  hub.bell.ring(`realm ${realmId}`)
+  hub.notifier.notify(`realm ${realmId}`)
   const waiting = await waitOf(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
 }

@@ -78,7 +78,7 @@ export async function moveRun(
       action: 'dispatch/move',
     })
   })
-  hub.bell.ring(`realm ${queued.job.realm_id}`)
+  hub.notifier.notify(`realm ${queued.job.realm_id}`)
   const { id: job_id, run_id } = queued.job
   return { run_id, job_id, state: 'queued', moved_from: request.run_id }
 }

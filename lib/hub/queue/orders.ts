@@ -46,7 +46,7 @@ export async function orderRun(
     const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
     return { ...order, state: after!.state, realmId: realm.id }
   })
-  hub.bell.ring(`realm ${done.realmId}`)
+  hub.notifier.notify(`realm ${done.realmId}`)
   const { job, state, waits } = done
   return { id: runId, run_id: runId, job_id: job.id, state, ...(waits && { already_waits: true }) }
 }

@@ -31,7 +31,7 @@ export async function takeAnswers(
       return new CadreError('conflict', `job ${each.jobId} waits for ${awaitsApproval(daemon.name)}`)
     })
   })
-  hub.bell.ring(`realm ${daemon.realm_id}`)
+  hub.notifier.notify(`realm ${daemon.realm_id}`)
   return verdicts.map(verdict => {
     if (verdict instanceof CadreError) return verdict
     const { job, before } = verdict

@@ -13,7 +13,7 @@ import { phaseHeads } from '../runs/phases.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from '../runs/runs.ts'
 
 /**
- * The database is read this often even when no bell rings, because a daemon may have fallen silent or a ring may be
+ * The database is read this often even without a notification, because a daemon may have fallen silent or a notification may be
  * lost.
  */
 const LOOK_MS = 2_000
@@ -55,7 +55,7 @@ export async function* runEvents(
     }
   }
 
-  using ear = hub.bell.listen(`run ${top.root_run_id}`)
+  using news = hub.notifier.subscribe(`run ${top.root_run_id}`)
   for (let seen = -1; !signal.aborted; ) {
     // This is read before the rows, so that whatever changes while they are read is read again.
     const upTo = await lastRev(store, db, top.root_run_id)
@@ -83,7 +83,7 @@ export async function* runEvents(
       return yield { id: ++id, event: 'end', data: runRecord(now.row) }
     }
     seen = upTo
-    await ear.wait(LOOK_MS, signal)
+    await news.wait(LOOK_MS, signal)
     await readable()
   }
 }

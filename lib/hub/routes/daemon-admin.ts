@@ -92,8 +92,8 @@ export function daemonAdmin(hub: Hub) {
           await record(hub, tx, caller, deed)
           return { ...row, approved_at }
         })
-        hub.bell.ring(`daemon ${row.id}`)
-        hub.bell.ring(`realm ${row.realm_id}`)
+        hub.notifier.notify(`daemon ${row.id}`)
+        hub.notifier.notify(`realm ${row.realm_id}`)
         return daemonRecord(hub, row)
       },
       {
@@ -116,8 +116,8 @@ export function daemonAdmin(hub: Hub) {
           await record(hub, tx, caller, { action, target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id })
           return { ...row, paused }
         })
-        hub.bell.ring(`daemon ${row.id}`)
-        hub.bell.ring(`realm ${row.realm_id}`)
+        hub.notifier.notify(`daemon ${row.id}`)
+        hub.notifier.notify(`realm ${row.realm_id}`)
         return daemonRecord(hub, row)
       },
       {

@@ -29,7 +29,7 @@ import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
 import { type Given, holdsLeases, type JobRow, renew } from '../core/queue.ts'
 import { claim, hasWork } from '../queue/claims.ts'
-import { Lobby } from '../queue/lobby.ts'
+import { WaitingPolls } from '../queue/waiting-polls.ts'
 import { takeAnswers } from '../reports/answers.ts'
 import { hasOverdue } from '../runs/overdue.ts'
 import { loseRuns } from '../runs/runs.ts'
@@ -42,7 +42,7 @@ const Leased = Type.Object({ jobs: Type.Array(LeasedJob), ...MEMORY })
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
   const { daemons, tokens } = store
-  const lobby = new Lobby(hub)
+  const waitingPolls = new WaitingPolls(hub)
 
   return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
     .use(hubKit(hub))
@@ -91,7 +91,7 @@ export function daemonProtocol(hub: Hub) {
         hub.lastSeen.daemon(id)
         const row = (await findDaemon(hub, store.db, id))!
         await hub.memory.hear(row, body.memory)
-        hub.bell.ring(`realm ${realmId}`)
+        hub.notifier.notify(`realm ${realmId}`)
         return {
           daemon_id: id,
           realm_id: realmId,
@@ -127,8 +127,8 @@ export function daemonProtocol(hub: Hub) {
         const offer = offerOf(body)
         if (Object.keys(offer).length > 0) {
           await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
-          hub.bell.ring(`daemon ${daemon.id}`)
-          hub.bell.ring(`realm ${daemon.realm_id}`)
+          hub.notifier.notify(`daemon ${daemon.id}`)
+          hub.notifier.notify(`realm ${daemon.realm_id}`)
         }
         return {
           status: 'online',
@@ -156,13 +156,13 @@ export function daemonProtocol(hub: Hub) {
         if (wait_ms > 0) server?.timeout(request, 0)
         const until = AbortSignal.any([request.signal, stopping.signal])
         const end = hub.now() + wait_ms
-        using seat = wait_ms > 0 ? lobby.sit(daemon, slots) : null
+        using waiting = wait_ms > 0 ? waitingPolls.add(daemon, slots) : null
         for (;;) {
-          const leased = until.aborted ? [] : await take(caller, daemon, slots, seat === null)
+          const leased = until.aborted ? [] : await take(caller, daemon, slots, waiting === null)
           const left = end - hub.now()
-          if (!seat || leased.length > 0 || until.aborted || left <= 0)
+          if (!waiting || leased.length > 0 || until.aborted || left <= 0)
             return { jobs: leased, ...hub.memory.told(daemon) }
-          const woken = await seat.wait(daemon, left, until)
+          const woken = await waiting.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), { ...body, memory: undefined })
           if (!woken) return { jobs: [], ...hub.memory.told(daemon) }
@@ -209,7 +209,7 @@ export function daemonProtocol(hub: Hub) {
           await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
         })
         // Its polls end.
-        hub.bell.ring(`daemon ${daemon.id}`)
+        hub.notifier.notify(`daemon ${daemon.id}`)
         return { id: daemon.id, daemon_id: daemon.id }
       },
       {
@@ -255,7 +255,7 @@ export function daemonProtocol(hub: Hub) {
     )
   }
 
-  /** `alone` says that the poll has no seat in a room, which else looks for what is overdue. */
+  /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
     const [overdue, work] = await Promise.all([
       alone && hasOverdue(store, daemon.realm_id, hub.now()),

@@ -55,7 +55,7 @@ export function runs(hub: Hub) {
         if (body.reported !== undefined) await hub.memory.changedWitness()
         hub.counts.changes.add(fresh)
         for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })
-        for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
+        for (const root of touched.keys()) hub.notifier.notify(`run ${root}`)
         return { ...reply, ...hub.memory.told(daemon) }
       },
       {

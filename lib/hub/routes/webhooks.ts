@@ -22,7 +22,7 @@ import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { SECRET_PREFIX } from '../webhooks/webhook-delivery.ts'
-import { WEBHOOK_BELL } from '../webhooks/webhooks.ts'
+import { WEBHOOK_NEWS } from '../webhooks/webhooks.ts'
 
 /** Each event of a realm is told to each of its webhooks, so their number multiplies the work of the hub. */
 const MOST_OF_REALM = 10
@@ -144,7 +144,7 @@ export function webhooks(hub: Hub) {
           const { secret: _, ...webhook } = found
           return { ...webhook, created_by: caller.user.id, owner: caller.user.username, ...ACTIVE }
         })
-        hub.bell.ring(WEBHOOK_BELL)
+        hub.notifier.notify(WEBHOOK_NEWS)
         return taken
       },
       {
@@ -177,7 +177,7 @@ export function webhooks(hub: Hub) {
           const { body: _, ...told } = row
           return told
         })
-        hub.bell.ring(WEBHOOK_BELL)
+        hub.notifier.notify(WEBHOOK_NEWS)
         return sent
       },
       {

@@ -58,7 +58,7 @@ async function admit(hub: Hub, tx: Db, realmId: string, key: string): Promise<vo
   }
 }
 
-async function unblock({ store, bell }: Hub, tx: Db, { run_id, realm_id }: Keyed): Promise<void> {
+async function unblock({ store, notifier }: Hub, tx: Db, { run_id, realm_id }: Keyed): Promise<void> {
   const { jobs, keyPlaces, runs } = store
   await tx.update(keyPlaces).set({ state: 'holds' }).where(eq(keyPlaces.run_id, run_id))
   const blocked = and(eq(jobs.run_id, run_id), eq(jobs.state, 'blocked'))
@@ -67,7 +67,7 @@ async function unblock({ store, bell }: Hub, tx: Db, { run_id, realm_id }: Keyed
   await tx.update(jobs).set({ state: next }).where(blocked)
   const queued = and(eq(runs.run_id, run_id), eq(runs.state, 'queued'), isNull(runs.daemon_id))
   await tx.update(runs).set({ reason: null }).where(queued)
-  afterCommit(tx, () => bell.ring(`realm ${realm_id}`))
+  afterCommit(tx, () => notifier.notify(`realm ${realm_id}`))
 }
 
 /** How many runs hold a key. A run whose daemon is silent counts again when the daemon is back. */

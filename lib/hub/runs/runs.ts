@@ -165,7 +165,7 @@ async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedR
     await tellRunStates(hub, tx, ended.realm_id, [ended])
     await giveUpPlace(hub, tx, ended, true)
   }
-  afterCommit(tx, () => hub.bell.ring(`run ${runId}`))
+  afterCommit(tx, () => hub.notifier.notify(`run ${runId}`))
 }
 
 /** The highest revision of a change in a tree. */

@@ -13,7 +13,7 @@ import { retryAfter } from '../../agent/net/rate-limit.ts'
 import { messageOf } from '../../error.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
-import { WEBHOOK_BELL } from './webhooks.ts'
+import { WEBHOOK_NEWS } from './webhooks.ts'
 
 type Delivery = Tables['webhookDeliveries']['$inferSelect']
 type Webhook = Tables['webhooks']['$inferSelect']
@@ -90,7 +90,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       .finally(() => {
         those.delete(attempt)
         if (those.size === 0) sending.delete(webhook.id)
-        hub.bell.ring(WEBHOOK_BELL)
+        hub.notifier.notify(WEBHOOK_NEWS)
       })
     those.add(attempt)
   }
@@ -158,7 +158,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
   })
 
   async function work(): Promise<void> {
-    using ear = hub.bell.listen(WEBHOOK_BELL)
+    using news = hub.notifier.subscribe(WEBHOOK_NEWS)
     while (!stop.signal.aborted) {
       try {
         while (!stop.signal.aborted && (await startDue())) {
@@ -167,7 +167,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       } catch (error) {
         hub.log.warn('due webhooks could not be read', { error: brief(error) })
       }
-      await ear.wait(LOOK_MS, stop.signal)
+      await news.wait(LOOK_MS, stop.signal)
     }
     await Promise.all(underWay())
   }

@@ -17,7 +17,7 @@ import type { Hub } from '../core/hub.ts'
 type RunRow = Tables['runs']['$inferSelect']
 
 /** The word that wakes the senders of all hubs. */
-export const WEBHOOK_BELL = 'webhooks'
+export const WEBHOOK_NEWS = 'webhooks'
 
 interface Happening {
   event: HookEvent
@@ -83,7 +83,7 @@ async function putDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDel
   const { webhookDeliveries } = hub.store
   if (rows.length === 0) return
   for (let at = 0; at < rows.length; at += 500) await tx.insert(webhookDeliveries).values(rows.slice(at, at + 500))
-  afterCommit(tx, () => hub.bell.ring(WEBHOOK_BELL))
+  afterCommit(tx, () => hub.notifier.notify(WEBHOOK_NEWS))
 }
 
 /** The webhooks of a realm whose owners may still have one. */

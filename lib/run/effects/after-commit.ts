@@ -5,7 +5,7 @@ import type { Log } from '../../log/log.ts'
 import type { Attempts, Messenger } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers, Outbox } from '../views/views.ts'
-import type { Farewell } from './farewell.ts'
+import type { AfterRun } from './after-run.ts'
 import type { KeyTurns } from './key-turns.ts'
 import type { Launcher } from './launcher.ts'
 import type { PhaseFolders } from './phase-folders.ts'
@@ -16,7 +16,7 @@ interface Parts {
   attempts: Attempts
   folders: PhaseFolders
   messenger: Messenger
-  farewell: Farewell
+  afterRun: AfterRun
   keyTurns: KeyTurns
   followers: Followers
   outbox: Outbox | undefined
@@ -49,7 +49,7 @@ export class AfterCommit {
   }
 
   #do(effect: Effect): void {
-    const { machine, launcher, attempts, folders, messenger, farewell, keyTurns } = this.#parts
+    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns } = this.#parts
     switch (effect.kind) {
       case 'launch':
         return launcher.launch(effect)
@@ -67,7 +67,7 @@ export class AfterCommit {
         return messenger.send(effect.runId)
       case 'ended':
         machine.queued.delete(effect.runId)
-        return farewell.take(effect.runId, effect.root, effect.settled)
+        return afterRun.take(effect.runId, effect.root, effect.settled)
     }
   }
 

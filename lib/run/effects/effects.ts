@@ -2,8 +2,8 @@
 // with its own error handling.
 
 export { AfterCommit } from './after-commit.ts'
+export { AfterRun } from './after-run.ts'
 export { Alarm } from './alarm.ts'
-export { Farewell } from './farewell.ts'
 export { KeyTurns } from './key-turns.ts'
 export { Launcher } from './launcher.ts'
 export { LogFeed } from './log-feed.ts'

@@ -323,7 +323,7 @@ export class Runs {
       .all(rootId, JSON.stringify(error), at)
   }
 
-  /** Top runs that have ended but whose farewell is not complete. */
+  /** Top runs that have ended but whose work after the end is not complete. */
   unsettled(): RunId[] {
     return this.#db
       .query<{ id: RunId }, []>(

@@ -263,7 +263,10 @@ describe('secret inputs', () => {
     const { run_id } = await t.run(secret(...place()), { token: SECRET, plain: 'seen' })
     const kept = join(home, 'secrets', run_id)
     await until(() => !existsSync(kept), 'the secret is forgotten')
-    await until(() => rowsOf<{ settled: number }>(home, 'SELECT settled FROM runs')[0]!.settled === 1, 'the farewell')
+    await until(
+      () => rowsOf<{ settled: number }>(home, 'SELECT settled FROM runs')[0]!.settled === 1,
+      'the work after its end',
+    )
     await t.close()
     writeFileSync(kept, 'sealed')
     t = await testEngine({ home })

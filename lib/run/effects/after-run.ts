@@ -24,7 +24,7 @@ interface Parts {
   log: Log
 }
 
-export class Farewell {
+export class AfterRun {
   readonly #parts: Parts
   readonly #going = new Set<Promise<void>>()
 
@@ -42,7 +42,7 @@ export class Farewell {
     followers.ended(runId)
   }
 
-  /** Resolves when the farewells that have begun are complete. */
+  /** Resolves when the work that has begun is complete. */
   async idle(): Promise<void> {
     await Promise.all(this.#going)
   }

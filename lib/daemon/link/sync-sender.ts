@@ -19,7 +19,7 @@ const FIRST_BYTES = 800_000
 const FAST_MS = 150
 const SLOW_MS = 400
 
-export interface CourierOptions {
+export interface SyncSenderOptions {
   client: HubClient
   store: Store
   outbox: SyncOutbox
@@ -41,8 +41,8 @@ export interface Refused {
 }
 const MOST_REFUSED = 100
 
-export class Courier {
-  readonly #options: CourierOptions
+export class SyncSender {
+  readonly #options: SyncSenderOptions
   #bytes = FIRST_BYTES
   /** What programs between daemon and hub were seen to take. */
   #most = LARGEST_BYTES
@@ -51,7 +51,7 @@ export class Courier {
   /** Settles when no answer is on its way that was given before the hub asked for everything. */
   #settled: Promise<void> = Promise.resolve()
 
-  constructor(options: CourierOptions) {
+  constructor(options: SyncSenderOptions) {
     this.#options = options
   }
 

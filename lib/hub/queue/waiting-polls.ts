@@ -1,23 +1,23 @@
-// Where polls wait for jobs. A realm has one room in each hub. When the bell rings, when a deadline has passed and every
-// few seconds, the room asks once which jobs wait, and wakes one poll for each kind of need. A poll that was woken makes
-// the room look again, so that the next one is woken as long as there is work. Ten thousand polls that wait cost as much
-// as one, and a dispatch wakes one of them.
+// Polls of daemons that wait for jobs, by realm. At a notification, when a deadline has passed and every few seconds, each
+// realm asks the database once which jobs wait, and wakes one poll for each kind of need. A poll that was woken makes its
+// realm look again, so that the next one is woken as long as there is work. Ten thousand polls that wait cost as much as
+// one, and a dispatch wakes one of them.
 
 import { messageOf } from '../../error.ts'
 import type { DaemonRow } from '../access/daemons.ts'
-import type { Bell } from '../core/bell.ts'
 import type { Hub } from '../core/hub.ts'
 import { lacks, unready } from '../core/needs.ts'
+import type { Notifier } from '../core/notifier.ts'
 import { hasOverdue, nextDeadline } from '../runs/overdue.ts'
 import { loseRuns } from '../runs/runs.ts'
 import { type Waiting, waitingJobs } from './claims.ts'
 
-/** A room looks for jobs this often even when nothing wakes it. */
+/** A realm looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000
 const SHORTEST_MS = 50
 
 /** A poll that waits. */
-export interface Seat extends Disposable {
+export interface WaitingPoll extends Disposable {
   /**
    * Resolves when there may be a job for the daemon, or with false after `ms` or when `signal` fires. A wake-up between
    * two waits is remembered.
@@ -25,7 +25,7 @@ export interface Seat extends Disposable {
   wait(daemon: DaemonRow, ms: number, signal: AbortSignal): Promise<boolean>
 }
 
-interface Guest {
+interface Poll {
   daemon: DaemonRow
   slots: number
   /** The round in which it was last woken. */
@@ -33,30 +33,30 @@ interface Guest {
   wake(): void
 }
 
-export class Lobby {
+export class WaitingPolls {
   readonly #hub: Hub
-  readonly #rooms = new Map<string, Room>()
+  readonly #realms = new Map<string, RealmPolls>()
 
   constructor(hub: Hub) {
     this.#hub = hub
   }
 
-  /** Takes a seat. It is taken before the poll looks for jobs itself, so that none is missed in between. */
-  sit(daemon: DaemonRow, slots: number): Seat {
+  /** Adds a poll. It is added before it looks for jobs itself, so that none is missed in between. */
+  add(daemon: DaemonRow, slots: number): WaitingPoll {
     const id = daemon.realm_id
-    const room = this.#rooms.get(id) ?? new Room(this.#hub, id, () => this.#rooms.delete(id))
-    this.#rooms.set(id, room)
-    return room.sit(daemon, slots)
+    const realm = this.#realms.get(id) ?? new RealmPolls(this.#hub, id, () => this.#realms.delete(id))
+    this.#realms.set(id, realm)
+    return realm.add(daemon, slots)
   }
 }
 
-class Room {
+class RealmPolls {
   readonly #hub: Hub
   readonly #realmId: string
   readonly #closed: () => void
   readonly #stop = new AbortController()
   /** In the order in which they came. */
-  readonly #guests = new Set<Guest>()
+  readonly #polls = new Set<Poll>()
   #round = 0
   /** The needs for which a daemon was woken in this round although an agent is not ready on it. */
   readonly #reluctant = new Set<string>()
@@ -67,27 +67,27 @@ class Room {
     this.#hub = hub
     this.#realmId = realmId
     this.#closed = closed
-    void this.#keep(hub.bell)
+    void this.#keep(hub.notifier)
   }
 
-  sit(daemon: DaemonRow, slots: number): Seat {
+  add(daemon: DaemonRow, slots: number): WaitingPoll {
     let woken = false
     let end = () => {}
     const wake = () => {
       woken = true
       end()
     }
-    const guest: Guest = { daemon, slots, round: -1, wake }
-    this.#guests.add(guest)
+    const poll: Poll = { daemon, slots, round: -1, wake }
+    this.#polls.add(poll)
     // What the daemon may take has changed.
-    const unheard = this.#hub.bell.on(`daemon ${daemon.id}`, wake)
+    const unsubscribe = this.#hub.notifier.on(`daemon ${daemon.id}`, wake)
     return {
       wait: async (now, ms, signal) => {
-        guest.daemon = now
+        poll.daemon = now
         // The others have waited for longer than one that was just woken.
-        this.#guests.delete(guest)
-        this.#guests.add(guest)
-        if (guest.round >= 0) this.look()
+        this.#polls.delete(poll)
+        this.#polls.add(poll)
+        if (poll.round >= 0) this.look()
         if (!woken && !signal.aborted) {
           await new Promise<void>(resolve => {
             const timer = setTimeout(resolve, ms)
@@ -104,10 +104,10 @@ class Room {
         return result
       },
       [Symbol.dispose]: () => {
-        unheard()
-        this.#guests.delete(guest)
-        if (this.#guests.size === 0) return this.#close()
-        if (guest.round >= 0 || woken) this.look()
+        unsubscribe()
+        this.#polls.delete(poll)
+        if (this.#polls.size === 0) return this.#close()
+        if (poll.round >= 0 || woken) this.look()
       },
     }
   }
@@ -133,14 +133,14 @@ class Room {
     this.#closed()
   }
 
-  async #keep(bell: Bell): Promise<void> {
+  async #keep(notifier: Notifier): Promise<void> {
     const { store, now } = this.#hub
     const { signal } = this.#stop
-    using ear = bell.listen(`realm ${this.#realmId}`)
+    using news = notifier.subscribe(`realm ${this.#realmId}`)
     while (!signal.aborted) {
       const deadline = await nextDeadline(store, this.#realmId, now()).catch(() => null)
       const ms = deadline === null ? LOOK_MS : Math.max(SHORTEST_MS, deadline - now())
-      await ear.wait(Math.min(LOOK_MS, ms), signal)
+      await news.wait(Math.min(LOOK_MS, ms), signal)
       if (signal.aborted) return
       this.#round++
       this.#reluctant.clear()
@@ -156,23 +156,23 @@ class Room {
     }
     const waiting = await waitingJobs(store, this.#realmId, now())
     for (const { daemonId, takesSlot } of waiting.pinned) {
-      for (const guest of this.#guests) {
-        if (guest.daemon.id === daemonId && (!takesSlot || hasRoom(guest))) this.#wake(guest)
+      for (const poll of this.#polls) {
+        if (poll.daemon.id === daemonId && (!takesSlot || hasRoom(poll))) this.#wake(poll)
       }
     }
     for (const needs of waiting.needs) {
-      const guest = this.#fitting(needs)
-      if (guest) this.#wake(guest)
+      const poll = this.#fitting(needs)
+      if (poll) this.#wake(poll)
     }
   }
 
   /** The poll that has waited longest of those that may take the job and were not woken in this round. */
-  #fitting({ needs, needs_key }: Waiting['needs'][number]): Guest | null {
-    let reluctant: Guest | null = null
-    for (const guest of this.#guests) {
-      if (guest.round === this.#round || !hasRoom(guest) || lacks(needs, guest.daemon).length > 0) continue
-      if (unready(needs, guest.daemon).length === 0) return guest
-      reluctant ??= guest
+  #fitting({ needs, needs_key }: Waiting['needs'][number]): Poll | null {
+    let reluctant: Poll | null = null
+    for (const poll of this.#polls) {
+      if (poll.round === this.#round || !hasRoom(poll) || lacks(needs, poll.daemon).length > 0) continue
+      if (unready(needs, poll.daemon).length === 0) return poll
+      reluctant ??= poll
     }
     // Whether such a daemon may have the job depends on others, which its own claim finds out.
     if (!reluctant || this.#reluctant.has(needs_key)) return null
@@ -180,12 +180,12 @@ class Room {
     return reluctant
   }
 
-  #wake(guest: Guest): void {
-    if (guest.round === this.#round) return
-    guest.round = this.#round
-    guest.wake()
+  #wake(poll: Poll): void {
+    if (poll.round === this.#round) return
+    poll.round = this.#round
+    poll.wake()
   }
 }
 
 /** Whether the daemon gets work now, besides orders about its runs. */
-const hasRoom = ({ daemon, slots }: Guest): boolean => daemon.approved_at !== null && !daemon.paused && slots > 0
+const hasRoom = ({ daemon, slots }: Poll): boolean => daemon.approved_at !== null && !daemon.paused && slots > 0

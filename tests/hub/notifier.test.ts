@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { type Db, openStore } from '../../db/hub/store.ts'
-import { createBell } from '../../lib/hub/core/bell.ts'
 import { createHub, type Hub } from '../../lib/hub/core/hub.ts'
+import { createNotifier } from '../../lib/hub/core/notifier.ts'
 import { enqueue, type JobRow } from '../../lib/hub/core/queue.ts'
 import { loseRuns, refuseRun } from '../../lib/hub/runs/runs.ts'
 import { createLog } from '../../lib/log/log.ts'
@@ -49,8 +49,8 @@ const ends = {
 
 test.each(Object.entries(ends))('when a run %s, its streams are woken as soon as they can read it', async (_, end) => {
   const job = await queued()
-  using ear = hub.bell.listen(`run ${job.run_id}`)
-  const read = ear.wait(FOREVER_MS, never).then(() => stateOf(job.run_id))
+  using news = hub.notifier.subscribe(`run ${job.run_id}`)
+  const read = news.wait(FOREVER_MS, never).then(() => stateOf(job.run_id))
   await hub.store.write(async tx => {
     await end(tx, job)
     // The others have a turn before the commit.
@@ -63,14 +63,14 @@ test.each(Object.entries(ends))(
   'when a transaction in which a run %s is rolled back, nobody is woken',
   async (_, end) => {
     const job = await queued()
-    using ear = hub.bell.listen(`run ${job.run_id}`)
+    using news = hub.notifier.subscribe(`run ${job.run_id}`)
     const rolledBack = hub.store.write(async tx => {
       await end(tx, job)
       throw new Error('undone')
     })
     await expect(rolledBack).rejects.toThrow('undone')
     const gaveUp = new AbortController()
-    const waited = ear.wait(FOREVER_MS, gaveUp.signal).then(() => gaveUp.signal.aborted)
+    const waited = news.wait(FOREVER_MS, gaveUp.signal).then(() => gaveUp.signal.aborted)
     await stateOf(job.run_id)
     gaveUp.abort()
     expect(await waited).toBe(true)
@@ -84,11 +84,11 @@ test.skipIf(!server)(
   async () => {
     await using database = await freshPostgres(server!)
     const store = await openStore(database.location)
-    const bell = createBell(store.channel)
+    const notifier = createNotifier(store.channel)
     const sql = new Bun.SQL(database.location, { max: 1 })
-    using ear = bell.listen('realm of some daemon')
+    using news = notifier.subscribe('realm of some daemon')
     for (let round = 0; round < 2; round++) {
-      const woken = ear.wait(FOREVER_MS, never)
+      const woken = news.wait(FOREVER_MS, never)
       const cut = await sql`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`
@@ -96,7 +96,7 @@ test.skipIf(!server)(
       await woken
     }
     // And hears words as before.
-    const woken = ear.wait(FOREVER_MS, never)
+    const woken = news.wait(FOREVER_MS, never)
     await sql.notify('cadre_hub', 'realm of some daemon')
     await woken
     await sql.close()

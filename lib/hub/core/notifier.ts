@@ -4,22 +4,22 @@
 import type { Channel } from '../../../db/hub/channel.ts'
 import { startPause } from '../../wait.ts'
 
-export interface Bell {
-  ring(name: string): void
-  /** Starts listening for `name`. A ring between two waits is remembered. */
-  listen(name: string): Ear
-  /** Calls `hear` whenever the bell rings for `name`, until the returned function is called. */
+export interface Notifier {
+  notify(name: string): void
+  /** A notification between two waits is remembered. */
+  subscribe(name: string): Subscription
+  /** Calls `hear` at each notification of `name`, until the returned function is called. */
   on(name: string, hear: () => void): () => void
 }
 
-export interface Ear extends Disposable {
+export interface Subscription extends Disposable {
   /**
-   * Resolves when the bell rings (immediately if it has rung since the last wait), after `ms`, or when `signal` fires.
+   * Resolves at a notification (immediately if there was one since the last wait), after `ms`, or when `signal` fires.
    */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
-export function createBell(channel: Channel | null): Bell {
+export function createNotifier(channel: Channel | null): Notifier {
   const listening = new Map<string, Set<() => void>>()
   const wakeAll = (name: string) => {
     for (const hear of listening.get(name) ?? []) hear()
@@ -27,7 +27,7 @@ export function createBell(channel: Channel | null): Bell {
   channel?.receive(wakeAll, () => {
     for (const name of listening.keys()) wakeAll(name)
   })
-  const on: Bell['on'] = (name, hear) => {
+  const on: Notifier['on'] = (name, hear) => {
     const those = listening.get(name) ?? new Set()
     listening.set(name, those.add(hear))
     return () => {
@@ -37,28 +37,28 @@ export function createBell(channel: Channel | null): Bell {
   }
   return {
     on,
-    ring(name) {
+    notify(name) {
       wakeAll(name)
       channel?.send(name)
     },
-    listen(name) {
-      let rang = false
+    subscribe(name) {
+      let isNotified = false
       let wake = () => {}
       const hear = () => {
-        rang = true
+        isNotified = true
         wake()
       }
-      const unheard = on(name, hear)
+      const unsubscribe = on(name, hear)
       return {
         async wait(ms, signal) {
-          if (!rang && !signal.aborted) {
+          if (!isNotified && !signal.aborted) {
             const pause = startPause(ms, signal)
             wake = pause.end
             await pause.over
           }
-          rang = false
+          isNotified = false
         },
-        [Symbol.dispose]: unheard,
+        [Symbol.dispose]: unsubscribe,
       }
     },
   }

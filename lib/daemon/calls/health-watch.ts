@@ -9,7 +9,7 @@ const LOOK_MS = 4_000
 const HEALTH_MS = 10_000
 
 /** Dispose of it when the call has ended. */
-export class Vigil implements Disposable {
+export class HealthWatch implements Disposable {
   readonly #base: string
   readonly #ended = new AbortController()
   readonly #stuck = new AbortController()
