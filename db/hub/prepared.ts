@@ -65,3 +65,13 @@ export function isAmong({ dialect }: Pick<Store, 'dialect'>, column: AnyColumn, 
 export function rowsFrom({ dialect }: Pick<Store, 'dialect'>, list: Placeholder): SQL {
   return dialect === 'sqlite' ? sql`json_each(${list}) AS t` : sql`json_array_elements(${list}::text::json) AS t`
 }
+
+/** How many values a statement takes as a list, so that other calls get their turn. */
+const MOST_VALUES = 500
+
+/** `all` as lists for statements. */
+export function inParts(all: readonly unknown[]): string[] {
+  const parts: string[] = []
+  for (let at = 0; at < all.length; at += MOST_VALUES) parts.push(JSON.stringify(all.slice(at, at + MOST_VALUES)))
+  return parts
+}

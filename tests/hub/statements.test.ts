@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq, inArray, sql } from 'drizzle-orm'
+import { batchWriter } from '../../db/hub/batch-writer.ts'
 import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
-import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { createHub, type Hub } from '../../lib/hub/core/hub.ts'
 import { answer, enqueue, type Given } from '../../lib/hub/core/queue.ts'
@@ -46,23 +46,18 @@ const runRow = (run_id: string, more: object = {}) => ({
   ...more,
 })
 
-const putRuns = rowWriter({
-  table: ({ runs }) => runs,
-  columns: [
-    ...([
-      'run_id',
-      'realm_id',
-      'root_run_id',
-      'call_path',
-      'call_depth',
-      'tree_key',
-      'team',
-      'state',
-      'inputs',
-    ] as const),
-    ...(['outputs', 'attempt', 'created_at', 'log_ended', 'log_kept'] as const),
+const putRuns = batchWriter(({ runs }) => runs, {
+  left: [
+    ...(['daemon_id', 'job_id', 'run_name', 'parent_run_id', 'parent_phase', 'version', 'reason', 'error'] as const),
+    ...(['deliveries', 'concurrency_key', 'workspace', 'started_at', 'completed_at', 'rev', 'beside'] as const),
+    ...(['log_lines', 'log_last', 'log_missing', 'log_bytes', 'log_cut'] as const),
   ],
-  known: { key: ['run_id'], set: ['state', 'log_ended', 'log_kept'], fill: ['outputs'] },
+  key: ['run_id'],
+  keeps: [
+    ...(['realm_id', 'root_run_id', 'call_path', 'call_depth', 'tree_key', 'team'] as const),
+    ...(['inputs', 'attempt', 'created_at'] as const),
+  ],
+  keepsForNull: ['outputs'],
 })
 
 const statesOf = prepared((store, db, slot: Slot<'ids'>) =>

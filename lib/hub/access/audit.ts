@@ -2,7 +2,7 @@
 // the change, and sealed into the chain of its org afterwards (audit-chain.ts). Sign-ins with a wrong password are recorded
 // too.
 
-import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { Hub } from '../core/hub.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
@@ -44,13 +44,22 @@ export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly {
     tx,
     done.map(({ by, deed }) => {
       const token = by && 'token' in by ? by.token : null
-      const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
-      return { at, address: by?.address() ?? null, ...who, ...deed }
+      return {
+        at,
+        address: by?.address() ?? null,
+        user_id: token?.user.id ?? null,
+        username: token?.user.username ?? null,
+        token_id: token?.id ?? null,
+        org_id: deed.org_id ?? null,
+        realm_id: deed.realm_id ?? null,
+        action: deed.action,
+        target: deed.target ?? null,
+      }
     }),
   )
 }
 
-const putEntries = rowWriter({
-  table: ({ audit }) => audit,
-  columns: ['at', 'user_id', 'username', 'token_id', 'address', 'org_id', 'realm_id', 'action', 'target'],
-})
+/** The columns that say where an entry was sealed, which audit-chain.ts fills. */
+export const SEAL = ['position', 'seq', 'hash'] as const
+
+const putEntries = batchWriter(({ audit }) => audit, { left: ['id', ...SEAL] })

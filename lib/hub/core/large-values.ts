@@ -2,7 +2,7 @@
 // that a list reads rows that are small whatever daemons report. Whoever asks for one thing gets the whole.
 
 import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
-import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import type { Beside } from '../../../db/hub/work.ts'
@@ -76,11 +76,7 @@ export function setAside<Row extends { run_id: string }>(
   return { row: { ...(kept as Row), beside: large.length === 0 ? null : beside }, large }
 }
 
-export const putLarge = rowWriter({
-  table: ({ largeValues }) => largeValues,
-  columns: ['run_id', 'owner', 'name', 'value'],
-  known: { key: ['run_id', 'owner', 'name'], set: ['value'] },
-})
+export const putLarge = batchWriter(({ largeValues }) => largeValues, { key: ['run_id', 'owner', 'name'] })
 
 /** Removes values that a row had beside it and has no more. */
 export async function dropLarge(store: Store, tx: Db, gone: Omit<LargeValue, 'value'>): Promise<void> {

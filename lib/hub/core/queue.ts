@@ -3,8 +3,8 @@
 // and every change happens in a transaction of the caller.
 
 import { and, eq, inArray, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
-import { rowWriter } from '../../../db/hub/row-writer.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
@@ -65,13 +65,7 @@ export async function enqueueAll(store: Store, tx: Db, jobs: readonly NewJob[], 
   return rows
 }
 
-const insertJobs = rowWriter({
-  table: ({ jobs }) => jobs,
-  columns: [
-    ...(['id', 'realm_id', 'run_id', 'kind', 'payload', 'priority', 'state', 'daemon_id', 'workspace'] as const),
-    ...(['needs', 'needs_key', 'deliveries', 'created_at', 'expires_at', 'idempotency_key', 'created_by'] as const),
-  ],
-})
+const insertJobs = batchWriter(({ jobs }) => jobs)
 
 /** The jobs among `ids` that a daemon holds and has not accepted yet. */
 const leasedAmong = (store: Store, slot: Slot<'ids' | 'daemon'>): SQL => {

@@ -1,6 +1,6 @@
 // What dispatched runs become in the database: the run, its job, and the entry in the audit log, many at once.
 
-import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { type Db, isRefusedValue } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -14,9 +14,10 @@ import { ownerOf, putLarge, RUN_LIMITS, setAside } from '../core/large-values.ts
 import type { JobNeeds } from '../core/needs.ts'
 import { enqueueAll, type JobRow } from '../core/queue.ts'
 import type { PackageRow } from '../packages/packages.ts'
-import { Together } from '../reports/together.ts'
+import { LOG_COLUMNS } from '../runs/log-state.ts'
 import type { AskedKey } from '../runs/places.ts'
 import { takeDispatches } from '../runs/quotas.ts'
+import { Batcher } from './batcher.ts'
 import { queueForKey } from './run-keys.ts'
 
 export interface NewRun {
@@ -42,10 +43,10 @@ export interface QueuedRun {
   state: string
 }
 
-export type RunQueue = Together<NewRun, QueuedRun>
+export type RunQueue = Batcher<NewRun, QueuedRun>
 
-/** Groups that PostgreSQL works on side by side. SQLite has one writer. */
-const LANES = 3
+/** Transactions that PostgreSQL does side by side. SQLite has one writer. */
+const CONCURRENCY = 3
 /** Most runs that one transaction queues. */
 const MOST = 50
 
@@ -60,7 +61,7 @@ export function createRunQueue(hub: Hub): RunQueue {
     })
   const isOfOne = (error: unknown) =>
     (error instanceof CadreError && error.code !== 'unavailable') || isRefusedValue(error)
-  return new Together({ most: MOST, lanes: store.dialect === 'postgres' ? LANES : 1, work, isOfOne })
+  return new Batcher({ maxSize: MOST, concurrency: store.dialect === 'postgres' ? CONCURRENCY : 1, work, isOfOne })
 }
 
 export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun> {
@@ -148,11 +149,10 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
 
 const versionOf = ({ name, version }: NewRun['found']) => `${name}@${version}`
 
-const putRuns = rowWriter({
-  table: ({ runs }) => runs,
-  columns: [
-    ...(['run_id', 'realm_id', 'job_id', 'run_name', 'root_run_id', 'call_path', 'call_depth', 'tree_key'] as const),
-    ...(['team', 'version', 'state', 'inputs', 'concurrency_key', 'workspace', 'attempt', 'created_at'] as const),
-    'beside',
+/** What a daemon will report, and what the hub counts from that. */
+const putRuns = batchWriter(({ runs }) => runs, {
+  left: [
+    ...(['daemon_id', 'parent_run_id', 'parent_phase', 'started_at', 'completed_at', 'rev'] as const),
+    ...(['reason', 'error', 'outputs', 'deliveries', ...LOG_COLUMNS] as const),
   ],
 })

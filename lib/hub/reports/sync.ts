@@ -19,7 +19,8 @@ import {
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { Draft, type Named, type RunFacts, type ToldRun } from './draft.ts'
+import { type Named, Report } from './report.ts'
+import type { RunFacts, RunReport } from './report-statements.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
@@ -55,8 +56,8 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
   const endTurn = takeTurns()
-  const draft = new Draft(hub, tx, daemon)
-  await draft.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
+  const report = new Report(hub, tx, daemon)
+  await report.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
   for (const [offset, change] of batch.changes.entries()) {
     await endTurn()
     const seq = batch.from_seq + offset
@@ -66,15 +67,15 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
       })
     }
     if (seq <= acked) continue
-    const refusal = await apply(hub, tx, daemon, draft, change)
+    const refusal = await apply(hub, tx, daemon, report, change)
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
-  await draft.write(endTurn)
+  await report.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
   if (batch.reported !== undefined) await hub.memory.reported(tx, daemon, batch.reported)
-  const cut = draft.cutLines > 0 && { cut_lines: draft.cutLines }
-  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched, ...cut }
+  const cut = report.cutLines > 0 && { cut_lines: report.cutLines }
+  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: report.touched, ...cut }
 }
 
 /** The rows that these changes name, before it is known whether they have the form of changes. */
@@ -105,21 +106,21 @@ async function apply(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
-  draft: Draft,
+  report: Report,
   change: Record<string, unknown>,
 ): Promise<Refusal | null> {
   const kind = String(change.kind)
   if (!isKind(kind)) return 'invalid_request'
   if (kind === 'run') {
-    const clean = await admit(hub, tx, daemon, draft, kind, change)
-    return typeof clean === 'string' ? clean : applyRun(hub, daemon, draft, clean)
+    const clean = await admit(hub, tx, daemon, report, kind, change)
+    return typeof clean === 'string' ? clean : applyRun(hub, daemon, report, clean)
   }
-  const clean = await admit(hub, tx, daemon, draft, kind, change)
+  const clean = await admit(hub, tx, daemon, report, kind, change)
   if (typeof clean === 'string') return clean
-  const known = draft.run(clean.run_id)
+  const known = report.run(clean.run_id)
   if (!known) return 'not_found'
-  draft.touch(known)
-  return applyDetail(draft, known, kind, clean)
+  report.touch(known)
+  return applyDetail(report, known, kind, clean)
 }
 
 /** Checks a change. Returns it with the form of its kind, or the reason why it is refused. */
@@ -127,7 +128,7 @@ async function admit<K extends ChangeKind>(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
-  draft: Draft,
+  report: Report,
   kind: K,
   change: Record<string, unknown>,
 ): Promise<SyncChange<K> | Refusal> {
@@ -138,8 +139,8 @@ async function admit<K extends ChangeKind>(
   if (kind === 'receipt' && isLongKey(clean.receipt)) return 'too_large'
   if (!matches(form, clean)) return 'invalid_request'
   if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
-  const known = draft.run(String(change.run_id))
-  if (known && !draft.isOfDaemon(known)) return 'forbidden'
+  const known = report.run(String(change.run_id))
+  if (known && !report.isOfDaemon(known)) return 'forbidden'
   if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, known?.root_run_id ?? rootIn(clean))
   if (known && Number(change.attempt) < known.attempt) return 'conflict'
   return clean
@@ -174,7 +175,7 @@ export async function refuseDispatched(
 async function applyRun(
   hub: Hub,
   daemon: DaemonRow,
-  draft: Draft,
+  report: Report,
   { run_id, attempt, run }: SyncChange<'run'>,
 ): Promise<Refusal | null> {
   if (run.run_id !== run_id) return 'invalid_request'
@@ -182,51 +183,41 @@ async function applyRun(
   // A run in a state that only its daemon knows has ended if it says when.
   const over = completed_at !== null
   if (isRunState(run.state) && ENDED_RUN_STATES.includes(run.state) !== over) return 'invalid_request'
-  const found = draft.run(run_id)
-  // A draft changes what it knows of a run in place.
+  const found = report.run(run_id)
+  // The report changes what it knows of a run in place.
   const known = found && { ...found }
   const { root_run_id, parent_run_id, parent_phase, call_path, call_depth } = known ?? run
-  const told: ToldRun = {
-    run_id,
+  const reported: RunReport = {
+    ...run,
+    ...{ root_run_id, parent_run_id, parent_phase, call_path, call_depth },
     realm_id: daemon.realm_id,
     daemon_id: daemon.id,
-    ...{ root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key },
-    run_name: run.run_name,
-    team: run.team,
-    version: run.version,
-    state: run.state,
-    reason: run.reason,
-    error: run.error,
-    inputs: run.inputs,
-    outputs: run.outputs,
     deliveries: run.deliveries ?? null,
-    workspace: run.workspace,
     attempt,
     created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),
-    started_at,
     // A clock may be set back, but in a record a run must not end before it starts.
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
   }
   if (known) {
     const again = known.completed_at !== null && attempt === known.attempt
-    if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
+    if (again && (run.state !== known.state || reported.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
-    if (tree_key !== known.tree_key && admitSubRun(daemon, draft, run)) return 'conflict'
+    if (tree_key !== known.tree_key && admitSubRun(daemon, report, run)) return 'conflict'
   } else {
-    const refusal = parent_run_id === null ? await admitRoot(draft, run) : admitSubRun(daemon, draft, run)
+    const refusal = parent_run_id === null ? await admitRoot(report, run) : admitSubRun(daemon, report, run)
     if (refusal) return refusal
   }
   const { log } = run
-  const isAdopted = known !== undefined && known.daemon_id === null && draft.adopt(run_id)
-  if (known && attempt > known.attempt) draft.resumed(run_id)
-  draft.tell(told, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
+  const isAdopted = known !== undefined && known.daemon_id === null && report.adopt(run_id)
+  if (known && attempt > known.attempt) report.resumed(run_id)
+  report.putRun(reported, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
   if (parent_run_id !== null) return null
-  if (over) draft.end(run_id)
+  if (over) report.endJob(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null
-  draft.tellState(told)
+  report.changeState(reported)
   if (known && known.concurrency_key !== null) {
-    if (over) draft.turn(known, true, isAdopted)
-    else if (known.completed_at !== null || isAdopted) draft.turn(known, false)
+    if (over) report.changePlace(known, true, isAdopted)
+    else if (known.completed_at !== null || isAdopted) report.changePlace(known, false)
   }
   return null
 }
@@ -242,15 +233,15 @@ function sameIdentity(known: RunFacts, run: SyncChange<'run'>['run']): boolean {
 }
 
 /** Admits a run that was started on the daemon itself. Its team must be on the realm's list. */
-async function admitRoot(draft: Draft, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
+async function admitRoot(report: Report, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
   const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
   if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
-  return (await draft.mayRun(run.team)) ? null : 'forbidden'
+  return (await report.mayRun(run.team)) ? null : 'forbidden'
 }
 
 /** Admits a sub-run. It must be directly below its parent, in the same tree and on the same daemon. */
-function admitSubRun(daemon: DaemonRow, draft: Draft, run: SyncChange<'run'>['run']): Refusal | null {
-  const parent = draft.run(run.parent_run_id)
+function admitSubRun(daemon: DaemonRow, report: Report, run: SyncChange<'run'>['run']): Refusal | null {
+  const parent = report.run(run.parent_run_id)
   if (!parent) return 'not_found'
   if (parent.realm_id !== daemon.realm_id || parent.daemon_id !== daemon.id) return 'forbidden'
   const below =
@@ -266,56 +257,51 @@ function admitSubRun(daemon: DaemonRow, draft: Draft, run: SyncChange<'run'>['ru
 
 type DetailKind = Exclude<ChangeKind, 'run'>
 
-function applyDetail<K extends DetailKind>(draft: Draft, run: RunFacts, kind: K, change: SyncChange<K>) {
-  return DETAILS[kind](draft, run, change)
+function applyDetail<K extends DetailKind>(report: Report, run: RunFacts, kind: K, change: SyncChange<K>) {
+  return DETAILS[kind](report, run, change)
 }
 
+// A record may have properties that its form does not name. Only columns are written, and those that the daemon may not
+// set stand behind its record.
 const DETAILS: {
-  [K in DetailKind]: (draft: Draft, run: RunFacts, change: SyncChange<K>) => Refusal | null
+  [K in DetailKind]: (report: Report, run: RunFacts, change: SyncChange<K>) => Refusal | null
 } = {
-  phase(draft, { run_id }, { phase }) {
-    const known = draft.attemptOf(run_id, phase.index)
+  phase(report, { run_id }, { phase }) {
+    const known = report.attemptOf(run_id, phase.index)
     if (known !== undefined && phase.attempt < known) return 'conflict'
-    if (known !== undefined && phase.attempt > known) draft.forgetArtifacts(run_id, phase.name)
-    const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data } = phase
-    const { started_at, completed_at } = phase
-    const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files: [] }
-    draft.phase({ run_id, index, ...told, started_at, completed_at })
+    if (known !== undefined && phase.attempt > known) report.forgetArtifacts(run_id, phase.name)
+    report.putPhase({ ...phase, run_id, files: [] })
     for (const file of phase.files) {
       if (!matches(RecordedFile, file) || Buffer.byteLength(file.path) > MAX_KEY) continue
-      const { path, bytes, sha256 } = file
-      draft.artifact({ run_id, path, phase: name, name: file.name, bytes, sha256 })
+      report.putArtifact({ ...file, run_id, phase: phase.name })
     }
     return null
   },
-  log(draft, run, change) {
-    draft.lines(run, change)
+  log(report, run, change) {
+    report.addLines(run, change)
     return null
   },
-  event(draft, { run_id }, { event: { name, phase, at, data } }) {
-    draft.event({ run_id, name, phase, at, data })
+  event(report, { run_id }, { event }) {
+    report.addEvent({ ...event, run_id })
     return null
   },
-  artifact(draft, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
-    if (Buffer.byteLength(path) > MAX_KEY) return 'too_large'
-    draft.artifact({ run_id, path, phase, name, bytes, sha256 })
+  artifact(report, { run_id }, { artifact }) {
+    if (Buffer.byteLength(artifact.path) > MAX_KEY) return 'too_large'
+    report.putArtifact({ ...artifact, run_id })
     return null
   },
-  receipt(draft, { run_id }, { receipt }) {
+  receipt(report, { run_id }, { receipt }) {
     const { phase, entry, state, external_id = null, external_url = null } = receipt
-    if (state === 'cleared') draft.clearReceipt({ run_id, phase, entry })
-    else draft.receipt({ run_id, phase, entry, state, receipt: { external_id, external_url } })
+    if (state === 'cleared') report.clearReceipt({ run_id, phase, entry })
+    else report.putReceipt({ run_id, phase, entry, state, receipt: { external_id, external_url } })
     return null
   },
-  review(draft, { run_id, realm_id }, { review }) {
-    const known = draft.reviewOf(review.id)
+  review(report, { run_id, realm_id }, { review }) {
+    const known = report.reviewOf(review.id)
     if (known && known.run_id !== run_id) return 'forbidden'
     if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
-    const { id, run_name, phase, entries, kind, reason, prompt, state, decision, decided_by, created_at, decided_at } =
-      review
-    const told = { run_name, phase, entries, reason, prompt, state, decision, decided_by, decided_at }
     const { comment = null, inputs = [], reviewers = [] } = review
-    draft.review({ id, run_id, realm_id, ...told, kind, comment, inputs, reviewers, created_at })
+    report.putReview({ ...review, run_id, realm_id, comment, inputs, reviewers })
     return null
   },
 }

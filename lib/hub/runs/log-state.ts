@@ -7,7 +7,11 @@ import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import type { ReportedRun } from './runs.ts'
 
 /** The columns of a run that say how much of its log the hub has. */
-export type LogColumns = Pick<ReportedRun, 'log_lines' | 'log_last' | 'log_missing' | 'log_ended'>
+const STATE = ['log_lines', 'log_last', 'log_missing', 'log_ended'] as const
+type LogColumns = Pick<ReportedRun, (typeof STATE)[number]>
+
+/** All that the hub fills from the lines of a log. */
+export const LOG_COLUMNS = [...STATE, 'log_kept', 'log_bytes', 'log_cut'] as const
 
 /** At most this many ranges are told apart. Beyond that, the nearest two are told as one. */
 const MOST_RANGES = 100

@@ -4,19 +4,19 @@
 
 import { and, asc, count, desc, eq, gt, inArray, isNotNull, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
-import { prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
-import { rowWriter } from '../../../db/hub/row-writer.ts'
+import { batchUpdater, batchWriter } from '../../../db/hub/batch-writer.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { GENESIS, type Link, sealOf } from '../../audit/audit-chain.ts'
 import type { AuditSource, Sealed } from '../../audit/audit-export.ts'
+import { SEAL } from '../access/audit.ts'
 import type { Hub } from '../core/hub.ts'
 import { tellAudit } from './webhooks.ts'
 
 type AuditRow = Tables['audit']['$inferSelect']
 type ChainRow = Tables['auditChains']['$inferSelect']
 /** What an entry is, without where it was sealed. */
-type Entry = Omit<AuditRow, 'position' | 'seq' | 'hash'>
+type Entry = Omit<AuditRow, (typeof SEAL)[number]>
 
 /** How many entries are sealed in one transaction. */
 const SEALED_AT_ONCE = 500
@@ -60,9 +60,7 @@ async function sealSome(hub: Hub, tx: Db): Promise<number> {
     heads.set(chain, { seq, hash, position: ++position, org_id: entry.org_id })
     return { ...entry, chain, seq, hash, position }
   })
-  await putSeals(store, tx, {
-    rows: JSON.stringify(sealed.map(({ id, position, seq, hash }) => [id, position, seq, hash])),
-  })
+  await putSeals(store, tx, sealed)
   const anchor = { anchor_seq: GENESIS.seq, anchor_hash: GENESIS.hash }
   await putHeads(
     store,
@@ -91,22 +89,12 @@ async function hold({ auditChains }: Tables, tx: Db): Promise<number> {
   return row!.position
 }
 
-const putSeals = prepared((store, db, slot: Slot<'rows'>) =>
-  db
-    .update(store.audit)
-    .set({
-      position: sql`CAST(t.value->>1 AS bigint)`,
-      seq: sql`CAST(t.value->>2 AS bigint)`,
-      hash: sql`t.value->>3`,
-    })
-    .from(rowsFrom(store, slot('rows')))
-    .where(eq(store.audit.id, sql`CAST(t.value->>0 AS integer)`)),
-)
+const putSeals = batchUpdater(({ audit }) => audit, { key: 'id', set: SEAL })
 
-const putHeads = rowWriter({
-  table: ({ auditChains }) => auditChains,
-  columns: ['chain', 'org_id', 'position', 'seq', 'hash', 'anchor_seq', 'anchor_hash'],
-  known: { key: ['chain'], set: ['position', 'seq', 'hash'] },
+const putHeads = batchWriter(({ auditChains }) => auditChains, {
+  left: ['anchor_at'],
+  key: ['chain'],
+  keeps: ['org_id', 'anchor_seq', 'anchor_hash'],
 })
 
 /**

@@ -1,12 +1,14 @@
-// What a batch of runs/sync makes of the database. The rows that its changes build on are read at once. The changes are
-// then applied here, one after the other, and what has come of them is written at the end, with as many statements for
-// a thousand changes as for a few. Only what is rare takes a statement each: items that move, phases that are done again,
-// receipts that are cleared.
+// What a report of a daemon, a batch of runs/sync, makes of the database. The rows that its changes build on are read at
+// once. The changes are then applied here, one after the other, and what has come of them is written at the end, with as
+// many statements for a thousand changes as for a few. Only what is rare takes a statement each: items that move, phases
+// that are done again, receipts that are cleared.
 
 import { and, eq } from 'drizzle-orm'
+import { inParts } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import type { Beside } from '../../../db/hub/work.ts'
+import { pick } from '../../pick.ts'
 import type { takeTurns } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import { listedTeams } from '../access/team-list.ts'
@@ -22,10 +24,9 @@ import {
   RUN_LIMITS,
   setAside,
 } from '../core/large-values.ts'
-import { type LogColumns, withLines } from '../runs/log-state.ts'
+import { LOG_COLUMNS, withLines } from '../runs/log-state.ts'
 import { giveUpPlace, rejoin } from '../runs/places.ts'
 import { addBytes, endWaiting, logRoom } from '../runs/quotas.ts'
-import type { ReportedRun } from '../runs/runs.ts'
 import { tellRunStates } from '../webhooks/webhooks.ts'
 import {
   adoptJobs,
@@ -34,42 +35,20 @@ import {
   holders,
   phaseAttempts,
   putArtifacts,
+  putCounted,
   putEvents,
   putLogs,
-  putNumbers,
   putPhases,
   putReceipts,
   putReviews,
   putRuns,
+  REPORTED_FACTS,
+  type RunFacts,
+  type RunReport,
   reviewStates,
   revisions,
   runFacts,
-} from './draft-statements.ts'
-
-/** What changes build on of a run. What it was given and what came of it may be large, and is only written. */
-export type RunFacts = Pick<
-  ReportedRun,
-  | (
-      | 'run_id'
-      | 'realm_id'
-      | 'daemon_id'
-      | 'root_run_id'
-      | 'parent_run_id'
-      | 'parent_phase'
-      | 'call_path'
-      | 'call_depth'
-    )
-  | ('tree_key' | 'team' | 'state' | 'attempt' | 'created_at' | 'completed_at' | 'concurrency_key' | 'beside')
-> &
-  LogColumns &
-  Pick<ReportedRun, 'log_kept' | 'log_bytes' | 'log_cut'>
-
-/** What a daemon tells of a run: its row without what only the hub knows. */
-export type ToldRun = Omit<
-  ReportedRun,
-  | ('job_id' | 'concurrency_key' | 'rev' | 'beside')
-  | ('log_lines' | 'log_last' | 'log_missing' | 'log_ended' | 'log_kept' | 'log_bytes' | 'log_cut')
->
+} from './report-statements.ts'
 
 type PhaseRow = Omit<Tables['phases']['$inferSelect'], 'beside'>
 type ReviewRow = Omit<Tables['reviews']['$inferSelect'], 'beside'>
@@ -91,7 +70,7 @@ type EndTurn = ReturnType<typeof takeTurns>
 
 const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
 
-export class Draft {
+export class Report {
   readonly #hub: Hub
   readonly #tx: Db
   readonly #daemon: DaemonRow
@@ -107,11 +86,11 @@ export class Draft {
   readonly #beside = new Map<string, Beside>()
   readonly #teams = new Map<string, Promise<boolean>>()
   readonly #touched = new Set<RunFacts>()
-  readonly #toldRuns = new Map<string, ToldRun>()
-  readonly #states: ToldRun[] = []
+  readonly #reported = new Map<string, RunReport>()
+  readonly #states: RunReport[] = []
   readonly #moved = new Set<string>()
-  readonly #over = new Set<string>()
-  readonly #turns: (() => Promise<void>)[] = []
+  readonly #ended = new Set<string>()
+  readonly #placeChanges: (() => Promise<void>)[] = []
   readonly #phases = new Map<string, PhaseRow>()
   readonly #logs: LogRow[] = []
   readonly #events: EventRow[] = []
@@ -126,7 +105,7 @@ export class Draft {
   #logBytes = 0
   /** How many lines were left out. */
   cutLines = 0
-  readonly #left: Omit<LargeValue, 'value'>[] = []
+  readonly #dropped: Omit<LargeValue, 'value'>[] = []
 
   constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
     this.#hub = hub
@@ -215,49 +194,45 @@ export class Draft {
     this.#touched.add(run)
   }
 
-  /** What a run has become, or a run that is new. */
-  tell(told: ToldRun, log: Partial<Pick<ReportedRun, 'log_lines' | 'log_ended' | 'log_kept'>>): void {
-    const known = this.#runs.get(told.run_id)
-    if (known && known.tree_key !== told.tree_key) this.#moved.add(told.run_id)
-    const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = told
-    const { tree_key, team, state, attempt, created_at, completed_at } = told
-    const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
-    const facts: RunFacts = Object.assign(known ?? { ...NO_LINES, concurrency_key: null, beside: null }, {
-      ...{ ...place, tree_key, team, state, attempt, created_at, completed_at },
-      ...log,
-    })
-    this.#runs.set(run_id, facts)
+  /** Sets what a run has become, or adds a run. */
+  putRun(run: RunReport, log: Partial<Pick<RunFacts, 'log_lines' | 'log_ended' | 'log_kept'>>): void {
+    const known = this.#runs.get(run.run_id)
+    if (known && known.tree_key !== run.tree_key) this.#moved.add(run.run_id)
+    const facts = Object.assign(known ?? { ...NEW }, pick(run, REPORTED_FACTS), log)
+    this.#runs.set(run.run_id, facts)
     this.touch(facts)
     // A report without deliveries leaves those of an earlier one.
-    const deliveries = told.deliveries ?? this.#toldRuns.get(run_id)?.deliveries ?? null
-    this.#toldRuns.set(run_id, { ...told, deliveries })
+    const deliveries = run.deliveries ?? this.#reported.get(run.run_id)?.deliveries ?? null
+    this.#reported.set(run.run_id, { ...run, deliveries })
   }
 
-  /** Tells the webhooks of the realm that a top run is in another state. */
-  tellState(run: ToldRun): void {
+  /** The webhooks of the realm are told that a top run is in another state. */
+  changeState(run: RunReport): void {
     this.#states.push(run)
   }
 
   /** The run has ended, and so has its job. */
-  end(runId: string): void {
-    this.#over.add(runId)
+  endJob(runId: string): void {
+    this.#ended.add(runId)
   }
 
   /** The run gives up the place of its key, which it may have `waited` for, or takes it again. */
-  turn(run: RunFacts, over: boolean, waited = false): void {
-    this.#turns.push(() => (over ? giveUpPlace(this.#hub, this.#tx, run, waited) : rejoin(this.#hub, this.#tx, run)))
+  changePlace(run: RunFacts, over: boolean, waited = false): void {
+    this.#placeChanges.push(() =>
+      over ? giveUpPlace(this.#hub, this.#tx, run, waited) : rejoin(this.#hub, this.#tx, run),
+    )
   }
 
   attemptOf(runId: string, index: number): number | undefined {
     return this.#attempts.get(keyOf(runId, index))
   }
 
-  phase(row: PhaseRow): void {
+  putPhase(row: PhaseRow): void {
     this.#attempts.set(keyOf(row.run_id, row.index), row.attempt)
     this.#phases.set(keyOf(row.run_id, row.index), row)
   }
 
-  lines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
+  addLines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
     const missing = run.log_missing ?? []
     const isNew = (seq: number) => seq > run.log_last || missing.some(({ from, to }) => seq >= from && seq <= to)
     const kept = change.lines.filter(({ seq, text }) => !isNew(seq) || this.#hasRoom(run, Buffer.byteLength(text)))
@@ -280,11 +255,11 @@ export class Draft {
     return true
   }
 
-  event(row: EventRow): void {
+  addEvent(row: EventRow): void {
     this.#events.push(row)
   }
 
-  artifact(row: ArtifactRow): void {
+  putArtifact(row: ArtifactRow): void {
     this.#artifacts.set(keyOf(row.run_id, row.path), row)
   }
 
@@ -296,7 +271,7 @@ export class Draft {
     this.#rewritten.push({ run_id, phase })
   }
 
-  receipt(row: ReceiptRow): void {
+  putReceipt(row: ReceiptRow): void {
     const key = keyOf(row.run_id, row.phase, row.entry)
     this.#cleared.delete(key)
     this.#receipts.set(key, row)
@@ -312,13 +287,13 @@ export class Draft {
     return this.#reviewed.get(id)
   }
 
-  review(row: ReviewRow): void {
+  putReview(row: ReviewRow): void {
     this.#reviewed.set(row.id, row)
     this.#reviews.set(row.id, row)
   }
 
   /** A row without what is large of it, which is noted to be written beside it. `known` is what lay there. */
-  #apart<Row extends { run_id: string }>(
+  #withoutLarge<Row extends { run_id: string }>(
     given: Row,
     owner: string,
     limits: Limits,
@@ -329,7 +304,7 @@ export class Draft {
     this.#large.push(...large)
     const beside = stays ? { ...stays, ...row.beside } : row.beside
     for (const name of Object.keys(known ?? {})) {
-      if (beside?.[name] === undefined) this.#left.push({ run_id: row.run_id, owner, name })
+      if (beside?.[name] === undefined) this.#dropped.push({ run_id: row.run_id, owner, name })
     }
     return { ...row, beside }
   }
@@ -339,22 +314,22 @@ export class Draft {
     const { store } = this.#hub
     const tx = this.#tx
     const { runs, artifacts, receipts } = store
-    const numbers = await this.#numbers(endTurn)
-    const told = [...this.#toldRuns.values()].map(run => {
+    const counted = await this.#countAll(endTurn)
+    const reported = [...this.#reported.values()].map(run => {
       const known = this.#runs.get(run.run_id)!.beside
       // A report without deliveries leaves those of an earlier one.
       const stays = run.deliveries === null && known?.deliveries !== undefined && { deliveries: known.deliveries }
-      return { ...this.#apart(run, ownerOf.run, RUN_LIMITS, known, stays), ...numbers.get(run.run_id)! }
+      return { ...this.#withoutLarge(run, ownerOf.run, RUN_LIMITS, known, stays), ...counted.get(run.run_id)! }
     })
     const phases = [...this.#phases.values()].map(row =>
-      this.#apart(row, ownerOf.phase(row.index), PHASE_LIMITS, this.#beside.get(keyOf(row.run_id, row.index))),
+      this.#withoutLarge(row, ownerOf.phase(row.index), PHASE_LIMITS, this.#beside.get(keyOf(row.run_id, row.index))),
     )
     const reviews = [...this.#reviews.values()].map(row =>
-      this.#apart(row, ownerOf.review(row.id), REVIEW_LIMITS, this.#beside.get(row.id)),
+      this.#withoutLarge(row, ownerOf.review(row.id), REVIEW_LIMITS, this.#beside.get(row.id)),
     )
-    await putRuns(store, tx, told, endTurn)
+    await putRuns(store, tx, reported, endTurn)
     for (const run_id of this.#moved) {
-      const { tree_key } = this.#toldRuns.get(run_id)!
+      const { tree_key } = this.#reported.get(run_id)!
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
     }
     await putPhases(store, tx, phases, endTurn)
@@ -373,33 +348,26 @@ export class Draft {
     }
     await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
     await putReviews(store, tx, reviews, endTurn)
-    for (const gone of this.#left) await dropLarge(store, tx, gone)
+    for (const gone of this.#dropped) await dropLarge(store, tx, gone)
     // A statement with many of these would be too large.
     for (const value of this.#large) await putLarge(store, tx, [value], endTurn)
-    for (const { run_id } of told) numbers.delete(run_id)
-    const others = [...numbers].map(([run_id, { rev, log_missing, ...log }]) => [
-      ...[run_id, rev, log.log_lines, log.log_last],
-      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept, log.log_bytes, log.log_cut],
-    ])
-    for (const rows of inParts(others)) {
-      await putNumbers(store, tx, { rows })
-      await endTurn()
-    }
+    const others = [...counted.values()].filter(({ run_id }) => !this.#reported.has(run_id))
+    await putCounted(store, tx, others, endTurn)
     const now = this.#hub.now()
     const daemonId = this.#daemon.id
     for (const runs of inParts([...this.#adopted])) await adoptJobs(store, tx, { runs, daemonId })
     await endWaiting(this.#hub, tx, this.#daemon.realm_id, this.#adopted.size)
     for (const runs of inParts([...this.#resumed])) await endResumptions(store, tx, { runs, now })
-    for (const ids of inParts([...this.#over])) await endJobs(store, tx, { ids, now })
+    for (const ids of inParts([...this.#ended])) await endJobs(store, tx, { ids, now })
     await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
-    for (const turn of this.#turns) await turn()
+    for (const change of this.#placeChanges) await change()
   }
 
   /**
    * What only the hub fills of the runs that changed. Everything that changed in a tree has one new revision, by which a
    * stream that follows the tree finds these runs.
    */
-  async #numbers(endTurn: EndTurn) {
+  async #countAll(endTurn: EndTurn) {
     const { store } = this.#hub
     const last = new Map<string, number>()
     for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
@@ -407,26 +375,16 @@ export class Draft {
       await endTurn()
     }
     return new Map(
-      [...this.#touched].map(({ root_run_id, run_id, ...facts }) => {
-        const { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut } = facts
-        const log = { log_lines, log_last, log_missing, log_ended, log_kept, log_bytes, log_cut }
-        return [run_id, { rev: last.get(root_run_id)! + 1, ...log }]
+      [...this.#touched].map(run => {
+        const { run_id, root_run_id } = run
+        return [run_id, { run_id, rev: last.get(root_run_id)! + 1, ...pick(run, LOG_COLUMNS) }]
       }),
     )
   }
 }
 
-/** How many rows a statement reads or changes at once, so that other calls get their turn. */
-const MOST_ROWS = 500
-
-/** `all` as lists for statements. */
-function inParts(all: readonly unknown[]): string[] {
-  const parts: string[] = []
-  for (let at = 0; at < all.length; at += MOST_ROWS) parts.push(JSON.stringify(all.slice(at, at + MOST_ROWS)))
-  return parts
-}
-
-const NO_LINES = {
-  ...{ log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false },
-  ...{ log_bytes: 0, log_cut: false },
+/** What the hub knows of a run that is reported for the first time. */
+const NEW = {
+  ...{ concurrency_key: null, beside: null, log_lines: null, log_last: 0, log_missing: null, log_ended: null },
+  ...{ log_kept: false, log_bytes: 0, log_cut: false },
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { count, eq, inArray } from 'drizzle-orm'
-import { Together } from '../../lib/hub/reports/together.ts'
+import { Batcher } from '../../lib/hub/queue/batcher.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -16,11 +16,11 @@ beforeAll(async () => {
 afterAll(() => hub.stop())
 
 /** Does numbers together, and records which. A negative one cannot be done, and with 0 nobody knows what was done. */
-function doing(most: number, lanes = 1) {
+function doing(maxSize: number, concurrency = 1) {
   const groups: number[][] = []
-  const together = new Together<number, string>({
-    most,
-    lanes,
+  const batcher = new Batcher<number, string>({
+    maxSize,
+    concurrency,
     async work(numbers) {
       groups.push(numbers)
       await Bun.sleep(1)
@@ -30,25 +30,25 @@ function doing(most: number, lanes = 1) {
     },
     isOfOne: error => (error as Error).message.startsWith('cannot do'),
   })
-  return { groups, together }
+  return { groups, batcher }
 }
 
 test('what is asked for in one turn is done together, and what comes meanwhile is done next', async () => {
-  const { groups, together } = doing(3)
-  const first = [1, 2, 3, 4].map(number => together.do(number))
+  const { groups, batcher } = doing(3)
+  const first = [1, 2, 3, 4].map(number => batcher.do(number))
   await first[0]
-  const later = together.do(5)
+  const later = batcher.do(5)
   expect<string[]>(await Promise.all([...first, later])).toEqual(['did 1', 'did 2', 'did 3', 'did 4', 'did 5'])
   expect(groups).toEqual([
     [1, 2, 3],
     [4, 5],
   ])
-  expect(await together.do(6)).toBe('did 6')
+  expect(await batcher.do(6)).toBe('did 6')
 })
 
 test('one that cannot be done keeps no other from being done', async () => {
-  const { groups, together } = doing(10)
-  const said = await Promise.allSettled([1, -2, 3].map(number => together.do(number)))
+  const { groups, batcher } = doing(10)
+  const said = await Promise.allSettled([1, -2, 3].map(number => batcher.do(number)))
   expect(said.map(each => (each.status === 'fulfilled' ? each.value : each.reason.message))).toEqual([
     'did 1',
     'cannot do -2',
@@ -58,18 +58,18 @@ test('one that cannot be done keeps no other from being done', async () => {
 })
 
 test('what may have been done is not done again', async () => {
-  const { groups, together } = doing(10)
-  const said = await Promise.allSettled([1, 0, 3].map(number => together.do(number)))
+  const { groups, batcher } = doing(10)
+  const said = await Promise.allSettled([1, 0, 3].map(number => batcher.do(number)))
   expect(said.map(each => (each.status === 'fulfilled' ? each.value : each.reason.message))).toEqual(
     Array(3).fill('the connection was lost'),
   )
   expect(groups).toEqual([[1, 0, 3]])
-  expect(await together.do(4)).toBe('did 4')
+  expect(await batcher.do(4)).toBe('did 4')
 })
 
-test('groups are done side by side, as many as there are lanes', async () => {
-  const { groups, together } = doing(2, 2)
-  const all = Promise.all([1, 2, 3, 4, 5].map(number => together.do(number)))
+test('groups are done side by side, as many as may be', async () => {
+  const { groups, batcher } = doing(2, 2)
+  const all = Promise.all([1, 2, 3, 4, 5].map(number => batcher.do(number)))
   await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
   expect(groups).toEqual([
     [1, 2],
