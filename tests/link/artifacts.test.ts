@@ -345,7 +345,8 @@ describe('a bucket', () => {
 })
 
 test('a hub without a store is asked nothing, and says where a file lies; with one it gets the files', async () => {
-  const hub = await startTestHub()
+  // A daemon hears by a heartbeat that the hub keeps files.
+  const hub = await startTestHub({ env: { TEST_BEAT_MS: '500' } })
   const front = startFront(hub.url)
   await hub.addTeam(TEAM)
   const { daemon } = await daemonOf(hub, front.url)
@@ -377,7 +378,7 @@ describe('a folder', () => {
   afterAll(() => hub.stop())
 
   test('a file that was changed after it was recorded, or is too large, stays where it is', async () => {
-    const run = 'printf 1 > "$CADRE_OUT/kept"; printf 2 > "$CADRE_OUT/moving"; truncate -s 400M "$CADRE_OUT/huge"'
+    const run = 'printf 1 > "$CADRE_OUT/kept"; printf 2 > "$CADRE_OUT/moving"; truncate -s 301M "$CADRE_OUT/huge"'
     const team = await hub.addTeam({
       'team.yml': `
 name: "@admin/moving"

@@ -6,7 +6,7 @@ import { seedOf } from '../support/random.ts'
 
 const server = process.env.TEST_POSTGRES_URL
 /** After the storm everything has to settle, and is compared twice. */
-const STORM_MS = process.env.CADRE_SLOW_TESTS ? 25_000 : 15_000
+const STORM_MS = process.env.CADRE_SLOW_TESTS ? 25_000 : 8_000
 
 test.skipIf(!server)(
   'each run executes on one daemon, and the hubs know all of it, whatever is killed or cut (skipped without TEST_POSTGRES_URL)',

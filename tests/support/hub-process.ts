@@ -28,6 +28,7 @@ const hub = createHub({
   now: () => Date.now() + skew,
   home,
   passwordCost: JSON.parse(cost),
+  ...(process.env.TEST_BEAT_MS && { beatMs: Number(process.env.TEST_BEAT_MS) }),
   // Receivers of the tests. The other addresses of this machine stay refused.
   webhookAllow: ['127.0.0.1'],
   metricsToken: METRICS_TOKEN,

@@ -27,8 +27,6 @@ export const ONLINE_MS = 45_000
 export const STALE_MS = 86_400_000
 /** The runs of a daemon that is silent for this long are shown as `crashed` until it calls again. */
 export const CRASHED_MS = 300_000
-/** The interval between heartbeats that the hub asks of daemons. */
-export const BEAT_MS = 15_000
 
 export type DaemonStatus = Static<typeof Daemon>['status']
 

@@ -24,6 +24,7 @@ export interface PasswordCost {
   readonly timeCost: number
 }
 
+const BEAT_MS = 15_000
 /** A hash takes a fraction of a second on purpose, to make guessing slow. */
 export const PASSWORD_COST: PasswordCost = { memoryCost: 65_536, timeCost: 2 }
 
@@ -48,6 +49,8 @@ export interface Hub {
   /** Of the audit log. */
   readonly sealing: Sealing
   readonly passwordCost: PasswordCost
+  /** The interval between heartbeats that is asked of daemons. */
+  readonly beatMs: number
   /** Whether the caller's address is read from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
   /** Addresses, ranges and names that webhooks may reach although they are not public (`CADRE_WEBHOOK_ALLOW`). */
@@ -73,6 +76,8 @@ export interface HubOptions {
   key?: string | undefined
   /** The default is `PASSWORD_COST`. Tests choose a lower one. */
   passwordCost?: PasswordCost
+  /** The default is 15 s. Tests choose less. */
+  beatMs?: number
   trustProxy?: boolean
   webhookAllow?: readonly string[]
   /** The default is what the environment says. */
@@ -86,7 +91,15 @@ export interface HubOptions {
 }
 
 export function createHub(options: HubOptions): Hub {
-  const { store, log, now = Date.now, key, passwordCost = PASSWORD_COST, trustProxy = false } = options
+  const {
+    store,
+    log,
+    now = Date.now,
+    key,
+    passwordCost = PASSWORD_COST,
+    beatMs = BEAT_MS,
+    trustProxy = false,
+  } = options
   const { webhookAllow = [], quotas = siteQuotas(process.env) } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
@@ -108,6 +121,7 @@ export function createHub(options: HubOptions): Hub {
     sealer: createSealer(key),
     sealing: new Sealing(log),
     passwordCost,
+    beatMs,
     trustProxy,
     webhookAllow,
     quotas,

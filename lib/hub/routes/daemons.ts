@@ -14,7 +14,6 @@ import { accessList, realmFacts } from '../access/access-list.ts'
 import { record } from '../access/audit.ts'
 import { orgOf, type RealmCaller } from '../access/callers.ts'
 import {
-  BEAT_MS,
   bulletin,
   callingDaemon,
   checkProtocol,
@@ -133,7 +132,7 @@ export function daemonProtocol(hub: Hub) {
         return {
           status: 'online',
           server_time: hub.now(),
-          next_ms: BEAT_MS,
+          next_ms: hub.beatMs,
           ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
           ...hub.memory.told(daemon),
         }
