@@ -38,6 +38,7 @@ export interface TestEngine {
   /** Starts a team and waits until the run has ended. */
   run(files: Record<string, string> | string, inputs?: JsonObject): ReturnType<Engine['start']>
   close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 export async function testEngine(
@@ -128,6 +129,14 @@ export async function testEngine(
     return request => engine.start({ bundle, inputs: values, ...request })
   }
   const start: TestEngine['start'] = async (files, inputs, request) => (await prepare(files, inputs))(request)
+  const close = async () => {
+    await engine.stop()
+    await endLeftIn(home)
+    db.close()
+    // Removed here and not only at the end of the tests, because some tests make thousands of homes, and the bench is
+    // not a test.
+    if (!options.home) rmSync(home, { recursive: true, force: true })
+  }
   return {
     engine,
     db,
@@ -135,13 +144,7 @@ export async function testEngine(
     prepare,
     start,
     run: async (files, inputs) => engine.ended((await start(files, inputs)).run_id),
-    async close() {
-      await engine.stop()
-      await endLeftIn(home)
-      db.close()
-      // Removed here and not only at the end of the tests, because some tests make thousands of homes, and the bench is
-      // not a test.
-      if (!options.home) rmSync(home, { recursive: true, force: true })
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }

@@ -32,34 +32,37 @@ const { agents, calls } = scripted({
   },
 })
 let t: TestEngine
-afterEach(async () => {
-  offset = 0
-  calls.length = 0
-  await t.close()
-})
-const ended = (runId: string, ms?: number) => within(t.engine.ended(runId), 'the end of the run', ms)
+/** For tests that run one after the other, on the engine `t`. */
+const closeAfterEach = () =>
+  afterEach(async () => {
+    offset = 0
+    calls.length = 0
+    await t.close()
+  })
+const ended = (runId: string, { engine } = t) => within(engine.ended(runId), 'the end of the run')
 const ask = (more = {}) => ({ name: 'ask', type: 'gate', review: { prompt: 'Go on?' }, ...more })
 /** Answers the question that is open. */
-const approve = async () => {
-  const [question] = await questions(t)
-  await t.engine.decide(question!.id, { decision: 'approve', by: 'somebody' })
+const approve = async (of = t) => {
+  const [question] = await questions(of)
+  await of.engine.decide(question!.id, { decision: 'approve', by: 'somebody' })
 }
 
 test('the clock of a team phase runs again after a person has answered, beside work that never waited', async () => {
-  t = await testEngine({ agents })
+  await using t = await testEngine({ agents })
   const { run_id } = await t.start({
     'team.yml': team([{ name: 'down', type: 'team', team: './child', timeout: '1s' }, act('beside', 'hold')]),
     'child/team.yml': team([ask(), act('work', 'hold', { depends_on: ['ask'] })]),
   })
   await questions(t)
-  await approve()
+  await approve(t)
   await until(() => phaseOf(t, run_id, 'down').state === 'failed', 'the timeout')
   checkInvariants(t.home)
   await t.engine.cancel(run_id)
-  await ended(run_id)
+  await ended(run_id, t)
 })
 
-describe("a person's time", () => {
+/** Its tests wait most of the time, and do that together: each has an engine of its own. */
+describe.concurrent("a person's time", () => {
   /** As long as the clock allows, within which the work is done and a person's answer is not. */
   const LIMIT = '2s'
   const ASKED_MS = 1_500
@@ -92,29 +95,29 @@ describe("a person's time", () => {
   ]
   describe.each(cases)('does not count in the clock %s', (_, files) => {
     test('before the work', async () => {
-      t = await testEngine({ agents })
+      await using t = await testEngine({ agents })
       const { run_id } = await t.start(files)
       await questions(t)
       await Bun.sleep(ASKED_MS)
-      await approve()
-      expect(await ended(run_id)).toMatchObject({ state: 'completed' })
+      await approve(t)
+      expect(await ended(run_id, t)).toMatchObject({ state: 'completed' })
     })
 
     test('over a restart', async () => {
       const home = folder()
-      t = await testEngine({ home, agents })
-      const { run_id } = await t.start(files)
-      await questions(t)
+      const before = await testEngine({ home, agents })
+      const { run_id } = await before.start(files)
+      await questions(before)
       await Bun.sleep(ASKED_MS / 2)
-      await t.close()
-      t = await testEngine({ home, agents })
+      await before.close()
+      await using t = await testEngine({ home, agents })
       await Bun.sleep(ASKED_MS / 2)
-      await approve()
-      expect(await ended(run_id)).toMatchObject({ state: 'completed' })
+      await approve(t)
+      expect(await ended(run_id, t)).toMatchObject({ state: 'completed' })
     })
 
     test('asked twice, with work before, between and after', async () => {
-      t = await testEngine({ agents })
+      await using t = await testEngine({ agents })
       const often = [
         act('first', 'sleep', { value: 300 }),
         ask({ depends_on: ['first'] }),
@@ -130,28 +133,29 @@ describe("a person's time", () => {
       for (let n = 0; n < 2; n++) {
         await questions(t)
         await Bun.sleep(ASKED_MS)
-        await approve()
+        await approve(t)
         await until(() => rowsOf(t.home, "SELECT id FROM reviews WHERE state = 'pending'").length === 0, 'the answer')
       }
-      expect(await ended(run_id)).toMatchObject({ state: 'completed' })
+      expect(await ended(run_id, t)).toMatchObject({ state: 'completed' })
     })
 
     test('but the work before and after it does, over a restart, too', async () => {
       const home = folder()
-      t = await testEngine({ home, agents })
+      const before = await testEngine({ home, agents })
       const last = Object.keys(files).at(-1)!
       const much = [
         act('first', 'sleep', { value: 1_200 }),
         ask({ depends_on: ['first'] }),
         act('second', 'sleep', { value: 20_000, depends_on: ['ask'] }),
       ]
-      const { run_id } = await t.start({ ...files, [last]: team(much, last === 'team.yml' ? { timeout: LIMIT } : {}) })
-      await questions(t)
-      await t.close()
-      t = await testEngine({ home, agents })
-      await approve()
+      const limit = last === 'team.yml' ? { timeout: LIMIT } : {}
+      const { run_id } = await before.start({ ...files, [last]: team(much, limit) })
+      await questions(before)
+      await before.close()
+      await using t = await testEngine({ home, agents })
+      await approve(t)
       const since = performance.now()
-      expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { code: 'timeout' } })
+      expect(await ended(run_id, t)).toMatchObject({ state: 'failed', error: { code: 'timeout' } })
       // Of 2 s at most 0.8 s are left; a clock that began anew would give 2 s.
       expect(performance.now() - since).toBeLessThan(1_900)
     })
@@ -188,13 +192,15 @@ describe("a person's time", () => {
     ],
   ]
   test.each(parallel)('counts in the clock %s while another branch works', async (_, files) => {
-    t = await testEngine({ agents })
+    await using t = await testEngine({ agents })
     const { run_id } = await t.start(files)
-    expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { code: 'timeout' } })
+    expect(await ended(run_id, t)).toMatchObject({ state: 'failed', error: { code: 'timeout' } })
   })
 })
 
 describe('the backoff of a retry', () => {
+  closeAfterEach()
+
   /** How long the phases of a run wait for their next attempts, in milliseconds; the clock stands at `at`. */
   const waits = (runId: string, at: number) =>
     rowsOf<{ due_at: number }>(
@@ -242,6 +248,8 @@ describe('the backoff of a retry', () => {
 })
 
 describe('a clock that steps', () => {
+  closeAfterEach()
+
   const steps: [string, number][] = [
     ['back', -DAY],
     ['forward', DAY],
