@@ -89,7 +89,8 @@ test.each(['another start', 'another boot', 'no process', 'half a file'])('a loc
   other.kill('SIGKILL')
 })
 
-test('an error is printed once', async () => {
+// One of these waits for commands that give up after half a minute; the others run meanwhile.
+test.concurrent('an error is printed once', async () => {
   const home = folder()
   const lacking = files({
     'team.yml': `name: "@local/lacks"
@@ -127,7 +128,7 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]
   }
 })
 
-test('a daemon that is stuck is told by its process, and a slow answer of a healthy one is waited for', async () => {
+test.concurrent('a daemon that is stuck is told by its process, and a slow answer of a healthy one is waited for', async () => {
   const home = folder()
   writeFileSync(join(home, 'settings.yml'), JSON.stringify({ secrets: { slow: '${cmd:sleep 8; echo x}' } }), {
     mode: 0o600,
@@ -168,7 +169,7 @@ test('a daemon that is stuck is told by its process, and a slow answer of a heal
   await daemon.stop()
 }, 120_000)
 
-test('a local token that was removed is made anew at the next start, and the former one is none', async () => {
+test.concurrent('a local token that was removed is made anew at the next start, and the former one is none', async () => {
   const first = await spawnDaemon()
   const list = (daemon: typeof first, token: string) =>
     daemon.post('/v1/settings/list', {}, { authorization: `Bearer ${token}` })
@@ -180,7 +181,7 @@ test('a local token that was removed is made anew at the next start, and the for
   await second.stop()
 })
 
-test('a fault of the program is one line, and the log level prints where it happened', async () => {
+test.concurrent('a fault of the program is one line, and the log level prints where it happened', async () => {
   const home = folder()
   await command(['run', files({ 'team.yml': HELLO })], { home })
   using database = new Database(join(home, 'daemon.db'))
@@ -192,7 +193,7 @@ test('a fault of the program is one line, and the log level prints where it happ
   expect(debug.stderr).toContain('    at ')
 })
 
-test('secret inputs are given again to those who may know them only', async () => {
+test.concurrent('secret inputs are given again to those who may know them only', async () => {
   const home = folder()
   const path = files({
     'team.yml': `name: "@local/secret"
@@ -213,7 +214,7 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, env: { T: "{{ inputs.toke
   expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('only one input is read from stdin')])
 })
 
-test('a damaged database is named, with what to do, and left as it is', async () => {
+test.concurrent('a damaged database is named, with what to do, and left as it is', async () => {
   const home = folder()
   const database = join(home, 'daemon.db')
   const damaged = 'This is no database, although it has its name.\n'.repeat(40)
@@ -228,7 +229,7 @@ test('a damaged database is named, with what to do, and left as it is', async ()
   expect(readFileSync(database, 'utf8')).toBe(damaged)
 })
 
-test('damage that is found later is named in the same way, by commands and by a daemon', async () => {
+test.concurrent('damage that is found later is named in the same way, by commands and by a daemon', async () => {
   const home = folder()
   const database = join(home, 'daemon.db')
   const path = files({ 'team.yml': HELLO })
@@ -267,7 +268,7 @@ function damageTable(file: string, table: string): void {
   closeSync(handle)
 }
 
-test('run reads an input from stdin', async () => {
+test.concurrent('run reads an input from stdin', async () => {
   const home = folder()
   const said = await command(['run', files({ 'team.yml': HELLO }), '-i', 'who=@-'], { home, stdin: 'ada\n' })
   expect(said.code).toBe(0)
