@@ -102,12 +102,16 @@ export default agent({
       const reports = []
       const repeatable = commands.every(({ effect }) => effect !== 'once')
       let wrote = false
-      for (const command of commands) {
+      for (const [at, command] of commands.entries()) {
         wrote ||= command.effect === 'once'
         const variables = environment(context, { ...env, ...command.env }, resultFile)
         const report = () => execute(command, context, { env: variables, sandbox, retryable: repeatable })
         // Until the first command with effect `once` has started, a repetition cannot write anything twice.
-        reports.push(await (wrote ? report() : beforehand(report)))
+        const once = () =>
+          report().catch(error => {
+            throw amongOthers(error, commands, at)
+          })
+        reports.push(await (wrote ? once() : beforehand(report)))
       }
       const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
       return { text, data: (await readResult(resultFile)) ?? { commands: reports } }
@@ -139,6 +143,16 @@ function textOf(name: string, value: string | number | boolean | null): string {
     hint,
     sent: 'no',
   })
+}
+
+/** A person who is asked about a command decides about the whole phase, and has to know what becomes of the others. */
+function amongOthers(error: unknown, commands: readonly Command[], at: number): unknown {
+  const names = (some: readonly Command[]) => some.map(({ name }) => name).join(', ')
+  const before = names(commands.slice(0, at).filter(({ effect }) => effect === 'once'))
+  const after = names(commands.slice(at + 1))
+  const facts = [before && `retry runs ${before} again`, after && `complete leaves out ${after}`].filter(Boolean)
+  if (error instanceof AgentError && facts.length > 0) error.message += ` (${facts.join(', ')})`
+  return error
 }
 
 type Way = Pick<Parameters<typeof runCommand>[1], 'env' | 'sandbox' | 'retryable'>

@@ -341,3 +341,17 @@ test('what a process, a gate or exec ended with is no proof: a once command that
     }
   }
 })
+
+test('the question about one command of several says what becomes of the others', async () => {
+  const { t } = await begin()
+  const once = (name: string, run: string) => ({ name, run, effect: 'once' })
+  const commands = [{ name: 'build', run: ':' }, once('a', ':'), once('b', 'exit 3'), once('c', ':')]
+  const { run_id } = await t.start(team([{ name: 'p', agent: 'exec', commands }]))
+  await reached(() => t.engine.record(run_id).state === 'awaiting_input')
+  const [review] = t.engine.store.reviews.list({ state: 'pending', limit: 1, offset: 0 }).rows
+  expect(review!.prompt).toBe(
+    'what phase p writes may have been written: command b exited with code 3 (retry runs a again, complete leaves out c)',
+  )
+  await t.engine.cancel(run_id)
+  await t.engine.ended(run_id)
+})

@@ -2,6 +2,7 @@
 // its phase are sent, and the doubt is over.
 
 import { afterEach, expect, test } from 'bun:test'
+import { AgentError } from '../../lib/agent/cadre.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { why } from '../../lib/run/engine.ts'
 import { drivenClock } from '../../lib/testing/driven-clock.ts'
@@ -38,12 +39,12 @@ async function asked({ engine }: TestEngine, runId: string) {
 
 const toldOf = ({ engine }: TestEngine, id: string) => why(engine.store, id, bundle => engine.bundle(bundle))
 
-test('the other entries of the phase are sent, and the question says that they will be', async () => {
+test('the other entries of the phase are sent, and the question says so', async () => {
   const { t, vendor } = await begin([{}, { reply: 'lost', lands: 0 }])
   const { run_id } = await t.start(team([make(['one', 'two', 'three', 'four'])]))
   const { id, prompt } = await asked(t, run_id)
   expect(prompt).toBe(
-    'two may have been written: HTTP 504\nnot sent yet: three, four, with which complete and retry go on',
+    'two may have been written: HTTP 504\nafter it come three, four: complete and retry go on with them',
   )
   await t.engine.decide(id, { decision: 'complete', by: 'me', values: { id: 'T-2' } })
   expect((await t.engine.ended(run_id)).state).toBe('completed')
@@ -82,3 +83,16 @@ for (const entries of [['one'], ['one', 'two']]) {
     expect(vendor.tickets.map(({ title }) => title)).toEqual([...entries, 'T-1'])
   })
 }
+
+test('a person who is asked because nobody answered can ask again, and the answer is kept', async () => {
+  const { t, vendor } = await begin([{ reply: 'lost', lands: 0 }])
+  vendor.faults = [new AgentError('HTTP 401')]
+  const { run_id } = await t.start(team([make(['one', 'two'], { action: 'create' })]))
+  const { id } = await asked(t, run_id)
+  expect(toldOf(t, run_id).next).toContainEqual(['why', run_id, '--ask'])
+  expect(await t.engine.askAgain(run_id)).toEqual([])
+  expect(toldOf(t, run_id).written).toMatchObject([{ state: 'done', id: 'T-1' }])
+  await t.engine.decide(id, { decision: 'retry', by: 'me' })
+  expect((await t.engine.ended(run_id)).state).toBe('completed')
+  expect(vendor.tickets.map(({ title }) => title)).toEqual(['one', 'two'])
+})

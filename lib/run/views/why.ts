@@ -61,7 +61,8 @@ export function why(
     written: writes,
     unasked: unasked === null ? [] : unaskedOf(store, receipts, writes, unasked),
     mayAsk:
-      runEnded(run.state) && receipts.some((each, at) => !isCertain(writes[at]!) && store.looks.has(placeOf(each))),
+      (runEnded(run.state) || run.state === 'awaiting_input') &&
+      receipts.some((each, at) => !isCertain(writes[at]!) && store.looks.has(placeOf(each))),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
     unfilled: unfilledIn(store, leaf, teamOf(leaf)),

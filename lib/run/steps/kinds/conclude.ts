@@ -7,7 +7,7 @@ import { failureOf } from '../state/fault.ts'
 import { scopeOf } from '../state/scope.ts'
 import type { Work } from '../state/state.ts'
 import { postpone } from '../state/transition.ts'
-import { ask, unsentAfter } from './question.ts'
+import { ask, entriesAfter } from './question.ts'
 import { endPhase, failPhase } from './settle.ts'
 
 export function conclude(work: Work, live: LiveRun, position: number, outcome: Outcome): void {
@@ -28,8 +28,8 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
   if (outcome.kind === 'unknown') {
     if (calledOff) return endPhase(work, live, position, 'failed', { error })
     const { entries, sent } = outcome
-    const rest = unsentAfter(phase, entries).join(', ')
-    const next = rest && `not sent yet: ${rest}, with which complete and retry go on`
+    const rest = entriesAfter(phase, entries).join(', ')
+    const next = rest && `after it come ${rest}: complete and retry go on with them`
     const prompt = [error.message, sent, next].filter(Boolean).join('\n')
     return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt, error })
   }

@@ -32,8 +32,8 @@ export function ask(work: Work, live: LiveRun, position: number, { change, ...as
   tellEscalation(work, live, position)
 }
 
-/** The entries of a phase after those that its attempt came to. They were not sent. */
-export function unsentAfter(phase: Phase, entries: readonly string[]): string[] {
+/** The entries of a phase after those that its attempt came to. */
+export function entriesAfter(phase: Phase, entries: readonly string[]): string[] {
   if (phase.type !== 'standard') return []
   const names = [...phase.sources, ...phase.targets].map(({ name }) => name)
   const last = names.findLastIndex(name => entries.includes(name))

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../../json.ts'
 import { CHOICES, type Choice } from '../../../wire/choices.ts'
 import { JsonText, type LiveRun, parse, type ReviewRow } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
-import { noteReview, openReview, unsentAfter } from '../kinds/question.ts'
+import { entriesAfter, noteReview, openReview } from '../kinds/question.ts'
 import { consider, endPhase } from '../kinds/settle.ts'
 import type { Work } from '../state/state.ts'
 import { postpone } from '../state/transition.ts'
@@ -70,7 +70,7 @@ function apply(work: Work, live: LiveRun, review: ReviewRow, { decision, by, com
       const entries: string[] = JSON.parse(review.entries)
       const result = { text: `${decision} by ${by}`, data }
       for (const entry of entries) vouch(work, live, position, entry, result)
-      if (unsentAfter(live.phase(position), entries).length > 0) return repeat(work, live, position)
+      if (entriesAfter(live.phase(position), entries).length > 0) return repeat(work, live, position)
       return endPhase(work, live, position, 'completed', { ...result, files: [] })
     }
     case 'reject': {
