@@ -54,7 +54,7 @@ const toldOf = ({ id, kind, found_at, written_at, lost, ended_at }: Copy) => ({
 const isAwaited = ({ reported_at, passed_at }: Witness): boolean => reported_at === null && passed_at === null
 
 const ENROL_AGAIN =
-  'cannot report: this copy of the database does not know its token; enrol again on its machine with a new one'
+  'cannot report: this copy of the database does not know its token; enrol again on its machine with a new one. Held jobs do not wait for it'
 
 async function awaitedRecord(hub: Hub, db: Db, { id, name, last_seen_at, compared_at }: Witness) {
   const { daemons } = hub.store
