@@ -84,6 +84,29 @@ for (const entries of [['one'], ['one', 'two']]) {
   })
 }
 
+test('what a person wants sent again is not when the other system shows it by then', async () => {
+  const { t, vendor } = await begin([{ reply: 'lost', lands: 0 }])
+  vendor.faults = [new AgentError('HTTP 401')]
+  const { run_id } = await t.start(team([make(['one', 'two'], { action: 'create' })]))
+  await t.engine.decide((await asked(t, run_id)).id, { decision: 'retry', by: 'me' })
+  expect((await t.engine.ended(run_id)).state).toBe('completed')
+  expect(vendor.tickets.map(({ title }) => title)).toEqual(['one', 'two'])
+})
+
+for (const [what, faults] of [
+  ['does not show it', []],
+  ['still cannot tell', [new AgentError('HTTP 401')]],
+] as const) {
+  test(`what a person wants sent again is at once when the other system ${what}`, async () => {
+    const { t, vendor } = await begin([{ reply: 'lost', lands: null }])
+    vendor.faults = [new AgentError('HTTP 401'), ...faults]
+    const { run_id } = await t.start(team([make(['one', 'two'], { action: 'create' })]))
+    await t.engine.decide((await asked(t, run_id)).id, { decision: 'retry', by: 'me' })
+    expect((await t.engine.ended(run_id)).state).toBe('completed')
+    expect(vendor.tickets.map(({ title }) => title)).toEqual(['one', 'two'])
+  })
+}
+
 test('a person who is asked because nobody answered can ask again, and the answer is kept', async () => {
   const { t, vendor } = await begin([{ reply: 'lost', lands: 0 }])
   vendor.faults = [new AgentError('HTTP 401')]

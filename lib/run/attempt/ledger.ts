@@ -108,7 +108,8 @@ export class Ledger {
     const receipt = this.#store.receipts.get(write)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
     if (receipt && receipt.state !== 'partial') {
-      const found = await this.#beforeAgain(write, receipt)
+      const isOrdered = receipt.state === 'presumed' && receipt.ended === null
+      const found = await (isOrdered ? this.#byOrder(write) : this.#beforeAgain(write, receipt))
       if (found) return this.#confirm(write, found)
     }
     const opened = await this.#record(write, () =>
@@ -139,6 +140,17 @@ export class Ledger {
       throw thrown
     }
     return this.#confirm(write, { result, copies: [] }, receipt !== null)
+  }
+
+  /** A person wants it sent again. What is there by now is not, but where the other system cannot tell, that person can. */
+  async #byOrder(write: Write): Promise<Found | null> {
+    write.hold.begin()
+    const found = (await write.find?.().catch(() => null)) ?? null
+    if (found) return found
+    if (write.stopped.aborted) throw new UnknownWrite(write, `${write.label} was not sent again`)
+    await this.#record(write, () => this.#store.receipts.clear(write))
+    await write.hold.goOn()
+    return null
   }
 
   /** What an earlier attempt left is found, or the entry may be sent again. */

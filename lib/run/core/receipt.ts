@@ -9,8 +9,10 @@
 //           └───→ unknown           the reply was lost: it is in doubt, and is not sent again
 //                  ├─→ done         the other system shows the write, or a person says that it is there, which is asked
 //                  │                for again (`unknown`) when a person repeats the phase
-//                  ├─→ none         the other system, which sees every write at once, does not show it; or a person
-//                  └─→ presumed     the settling time is over, and the other system still does not show it
+//                  ├─→ none         the other system, which sees every write at once, does not show it
+//                  └─→ presumed     the settling time is over, and the other system still does not show it; or a person
+//                       │           wants it sent again
+//                       ├─→ none    by the order of a person, unless another look shows it
 //                       ├─→ done    the other system shows it after all
 //                       ├─→ unknown this home was copied, and the other one may have written it since
 //                       └─→ sent    it is sent again, after another look; what is refused then is `presumed` as before
@@ -36,6 +38,8 @@ export type ReceiptEvent =
   /** This home was copied, and the home that it was copied from may have written it. */
   | 'doubt'
   /** A person has looked, and wants it sent again. */
+  | 'order'
+  /** What a person wants sent again is not shown, and is about to be. */
   | 'clear'
   /** The phase of what only a person knows to be there is repeated. */
   | 'repeat'
@@ -49,7 +53,8 @@ const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {
   disprove: ['unknown', 'presumed'],
   presume: ['unknown'],
   doubt: ['sent', 'partial', 'unknown', 'presumed'],
-  clear: ['sent', 'unknown', 'presumed'],
+  order: ['sent', 'unknown', 'presumed'],
+  clear: ['presumed'],
   repeat: ['done'],
 }
 

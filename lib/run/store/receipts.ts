@@ -182,7 +182,17 @@ export class Receipts {
       .run(runId, position, entry, at)
   }
 
-  /** A person has looked, and wants it sent again. */
+  /** A person has looked, and wants it sent again. Such a receipt has no time from which it settles. */
+  order({ runId, position, entry }: ReceiptPlace): void {
+    this.#db
+      .query(
+        `UPDATE receipts SET state = 'presumed', boot = NULL, ended = NULL
+         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.order})`,
+      )
+      .run(runId, position, entry)
+  }
+
+  /** A person wants it sent again, and nothing shows that it is there. */
   clear({ runId, position, entry }: ReceiptPlace): void {
     this.#remove(`${PLACE} AND state IN (${RECEIPT_FENCE.clear})`, [runId, position, entry])
   }

@@ -107,7 +107,7 @@ function kept({ store }: Work, live: LiveRun, position: number): PhaseChange {
  */
 function retry(work: Work, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
-    work.store.receipts.clear({ runId: live.id, position, entry })
+    work.store.receipts.order({ runId: live.id, position, entry })
     noteReceipt(work, live, position, entry)
   }
   repeat(work, live, position)
