@@ -1,4 +1,5 @@
-// Words of a command line that are not commands: a default command would receive them, and `help` would pass over them.
+// What the command lines of daemon and hub share: the examples of `--help`, and words that are not commands, which a default
+// command would receive, and `help` would pass over.
 
 import type { Command } from 'commander'
 import { didYouMean } from './spelling.ts'
@@ -31,4 +32,10 @@ export function refuseWord(program: Command, word: string, otherwise = ''): neve
   )
   const group = program.parent ? ` of ${program.name()}` : ''
   program.error(`error: unknown command '${word}'${group}${near || otherwise}`)
+}
+
+/** What `--help` shows last: calls that make sense, as they can be typed. `program` is what people call the program. */
+export function examplesText(program: string, calls: readonly string[]): string {
+  const lines = calls.map(words => `  $ ${program} ${words}`.trimEnd())
+  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`
 }

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { calledAs } from '../../program/called-as.ts'
+import { examplesText } from '../../text/command-words.ts'
 
 /** By the words of a command: arguments and options, and what they do where that is not plain. */
 const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?: string])[]>> = {
@@ -90,8 +91,8 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
 
 /** What `last` and the beginning of an id stand for. */
 const LAST = {
-  run: '<run> is an id, a beginning of one, or last: the newest top run, by its creation, however it ended.\n\n',
-  review: '<review> is an id, a beginning of one, or last: the newest that nobody has answered.\n\n',
+  run: '\n<run> is an id, a beginning of one, or last: the newest top run, by its creation, however it ended.\n',
+  review: '\n<review> is an id, a beginning of one, or last: the newest that nobody has answered.\n',
 }
 
 /** Adds the examples to the commands of `program` that have any. */
@@ -110,11 +111,11 @@ function wordsOf(command: Command): string {
 }
 
 function textOf(words: string, examples: (typeof EXAMPLES)[string]): string {
-  const lines = examples.map(([args, does]) => {
-    const line = `  $ ${calledAs()} ${words} ${args}`.trimEnd()
-    return does === undefined ? line : `${line}     # ${does}`
+  const calls = examples.map(([args, does]) => {
+    const call = `${words} ${args}`.trimEnd()
+    return does === undefined ? call : `${call}     # ${does}`
   })
   const last = examples.find(([args]) => /^last\b/.test(args))
   const about = last ? LAST[words === 'decide' ? 'review' : 'run'] : ''
-  return `\n${about}${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`
+  return about + examplesText(calledAs(), calls)
 }

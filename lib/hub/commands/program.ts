@@ -5,7 +5,7 @@ import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
 import { CadreError } from '../../error.ts'
 import { hubCalledAs } from '../../program/called-as.ts'
-import { addHelp, refuseWords } from '../../text/command-words.ts'
+import { addHelp, examplesText, refuseWords } from '../../text/command-words.ts'
 import { line } from '../../text/printable.ts'
 import { commanderOutput, print, tell } from '../../text/terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
@@ -17,6 +17,8 @@ const database = [
   'a SQLite file, or postgres://… (CADRE_HUB_DATABASE, default <home>/hub.db; the home is CADRE_HOME, default ~/.cadre)',
 ] as const
 const passwordStdin = ['--password-stdin', 'read the password from stdin instead of generating one'] as const
+
+const examples = (...calls: readonly string[]) => examplesText(hubCalledAs(), calls)
 
 /** Runs the command that the process was called with, and sets its exit code. */
 export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Promise<void> {
@@ -44,12 +46,16 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_HUB_PORT, default 7400)')
     .option(...database)
     .allowExcessArguments()
+    .addHelpText('after', examples('serve --port 7500', 'serve --database postgres://hub@db.example.com/hub'))
     .action((flags: HubFlags, command: Command) => {
       refuseWords(program, command)
       return serve(flags)
     })
 
-  const user = program.command('user').description('accounts')
+  const user = program
+    .command('user')
+    .description('accounts')
+    .addHelpText('after', examples('user add ada', 'user list'))
 
   user
     .command('add <name>')
@@ -57,6 +63,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--admin', 'make it a site admin')
     .option(...passwordStdin)
     .option(...database)
+    .addHelpText('after', examples('user add ada', 'user add grace --admin --password-stdin < password'))
     .action((name: string, flags: HubFlags & { admin?: boolean; passwordStdin?: boolean }) =>
       onHub(hubConfig(flags), hub => addAccount(hub, name, flags), { creates: true }),
     )
@@ -65,12 +72,14 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .command('list')
     .description('list accounts')
     .option(...database)
+    .addHelpText('after', examples('user list'))
     .action((flags: HubFlags) => onHub(hubConfig(flags), listAccounts))
 
   user
     .command('suspend <name>')
     .description('suspend an account, so that it and all its tokens are refused')
     .option(...database)
+    .addHelpText('after', examples('user suspend ada'))
     .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
 
   user
@@ -78,6 +87,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .description('set a new password')
     .option(...passwordStdin)
     .option(...database)
+    .addHelpText('after', examples('user passwd ada'))
     .action((name: string, flags: HubFlags & { passwordStdin?: boolean }) =>
       onHub(hubConfig(flags), hub => setPassword(hub, name, flags)),
     )
@@ -86,6 +96,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .command('backup <file>')
     .description('copy the SQLite database to a new file, even while a hub serves it')
     .option(...database)
+    .addHelpText('after', examples('backup hub-backup.db'))
     .action((file: string, flags: HubFlags) => {
       const from = hubConfig(flags).database
       print(line`backed up ${from} to ${file}, ${backup(from, file)} bytes`)
@@ -97,6 +108,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--replace', 'allow the restore to overwrite an existing database')
     .option('--revoke-tokens', 'end all tokens of people, because those that were revoked since would count again')
     .option(...database)
+    .addHelpText('after', examples('restore hub-backup.db --replace'))
     .action(async (file: string, flags: HubFlags & { replace?: boolean; revokeTokens?: boolean }) => {
       const to = hubConfig(flags).database
       print(line`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes`)
@@ -109,26 +121,9 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--without <daemon>', 'name or id of a daemon: what it may have executed is executed again')
     .option('--json', 'print it as JSON')
     .option(...database)
+    .addHelpText('after', examples('reconcile', 'reconcile --realm prod --without build-1'))
     .action((flags: HubFlags & ReconcileFlags) => onHub(hubConfig(flags), hub => reconcile(hub, flags)))
 
-  const explained = [...program.commands, ...user.commands]
   addHelp(program)
-  for (const command of explained) {
-    const lines = EXAMPLES[command.name()]!.map(words => `  $ ${hubCalledAs()} ${words}`)
-    command.addHelpText('after', `\nExample${lines.length === 1 ? '' : 's'}:\n${lines.join('\n')}`)
-  }
   return program
-}
-
-/** By the name of the command. */
-const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
-  serve: ['serve --port 7500', 'serve --database postgres://hub@db.example.com/hub'],
-  user: ['user add ada', 'user list'],
-  add: ['user add ada', 'user add grace --admin --password-stdin < password'],
-  list: ['user list'],
-  suspend: ['user suspend ada'],
-  passwd: ['user passwd ada'],
-  reconcile: ['reconcile', 'reconcile --realm prod --without build-1'],
-  backup: ['backup hub-backup.db'],
-  restore: ['restore hub-backup.db --replace'],
 }

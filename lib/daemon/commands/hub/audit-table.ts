@@ -3,7 +3,7 @@
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { calledAs } from '../../../program/called-as.ts'
-import { refuseWord } from '../../../text/command-words.ts'
+import { examplesText, refuseWord } from '../../../text/command-words.ts'
 import type { Act } from '../act.ts'
 import { hubAddressIn } from '../options.ts'
 import { sinceOf as since } from '../since.ts'
@@ -54,10 +54,7 @@ export function addAuditCommands(program: Command, act: Act): void {
     [exported, ['audit export > audit.jsonl', 'audit export --hub --org acme --cursor 4711']],
     [verify, ['audit verify', 'audit verify audit.jsonl']],
   ]
-  for (const [command, lines] of examples) {
-    const shown = lines.map(line => `  $ ${calledAs()} ${line}`).join('\n')
-    command.addHelpText('after', `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${shown}`)
-  }
+  for (const [command, calls] of examples) command.addHelpText('after', examplesText(calledAs(), calls))
 }
 
 function withOptions(command: Command, options: readonly Option[]): Command {

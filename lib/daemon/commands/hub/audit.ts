@@ -23,10 +23,13 @@ interface Range {
   cursor?: number
 }
 
-interface AuditFilter extends Range {
+interface HubOptions extends PageOptions, Range {
   org?: string
   action?: string
 }
+
+/** `hub`: its address, or true for the one where the home is enrolled or signed in. */
+type Options = Omit<HubOptions, 'hub'> & { hub?: string | true; from?: string }
 
 export async function listAudit(given: Options): Promise<void> {
   const options = atHub(given)
@@ -54,11 +57,8 @@ async function hubExport(given: Options): Promise<ReadableStream<Uint8Array>> {
   return client.reading('/v1/audit/export', { ...rangeOf(options), ...(await ofOrg(client, options)) })
 }
 
-/** `hub`: its address, or true for the one where the home is enrolled or signed in. */
-type Options = Omit<PageOptions, 'hub'> & AuditFilter & { hub?: string | true; from?: string }
-
 /** The options without a hub that has no address. */
-function atHub({ hub, ...options }: Options): PageOptions & AuditFilter {
+function atHub({ hub, ...options }: Options): HubOptions {
   return { ...options, ...(typeof hub === 'string' && { hub }) }
 }
 

@@ -2,7 +2,7 @@
 
 import { type Command, Option, type OptionValues } from 'commander'
 import { calledAs } from '../../../program/called-as.ts'
-import { refuseWord } from '../../../text/command-words.ts'
+import { examplesText, refuseWord } from '../../../text/command-words.ts'
 import { homeFolder } from '../../home/home.ts'
 import type { HubClient } from '../../link/link.ts'
 import type { Act } from '../act.ts'
@@ -45,7 +45,7 @@ export function add(parent: Command, entry: Entry, act: Act, isDefault = false):
   for (const each of options) command.addOption(each)
   command.option('--hub <url>', 'the hub (CADRE_HUB_URL)').option('--json', 'print what the hub replied')
   const words = [parent.parent ? parent.name() : '', command.name(), example].filter(word => word !== '')
-  command.addHelpText('after', `\nExample:\n  $ ${calledAs()} ${words.join(' ')}`)
+  command.addHelpText('after', examplesText(calledAs(), [words.join(' ')]))
   if (isDefault) command.allowExcessArguments()
   command.action(() => {
     if (isDefault && command.args.length > 0) refuse(parent, command.args)

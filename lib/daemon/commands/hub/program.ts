@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { calledAs } from '../../../program/called-as.ts'
+import { examplesText } from '../../../text/command-words.ts'
 import type { Act } from '../act.ts'
 import { collect, runName } from '../options.ts'
 import { addAuditCommands } from './audit-table.ts'
@@ -88,7 +89,7 @@ export async function addHubCommands(program: Command, act: Act): Promise<void> 
     .command('logout')
     .helpGroup(HELP_GROUP)
     .description('sign out')
-    .addHelpText('after', `\nExample:\n  $ ${calledAs()} logout`)
+    .addHelpText('after', examplesText(calledAs(), ['logout']))
     .action((_, command: Command) => act(async () => (await session()).logout(command.optsWithGlobals())))
   for (const [word, does, table] of GROUPS) {
     const group = program.command(word).helpGroup(HELP_GROUP).description(does)
@@ -96,7 +97,7 @@ export async function addHubCommands(program: Command, act: Act): Promise<void> 
     if (!process.argv.includes(word)) continue
     const { ENTRIES } = await table()
     for (const [at, entry] of ENTRIES.entries()) add(group, entry, act, at === 0)
-    const calls = [word, `${word} ${ENTRIES[1]!.usage.split(' ', 1)[0]} --help`]
-    group.addHelpText('after', `\nExamples:\n${calls.map(each => `  $ ${calledAs()} ${each}`).join('\n')}`)
+    const second = ENTRIES[1]!.usage.split(' ', 1)[0]
+    group.addHelpText('after', examplesText(calledAs(), [word, `${word} ${second} --help`]))
   }
 }
