@@ -131,8 +131,8 @@ function jobHost(daemon: Daemon): JobHost {
       const run = told(runId)
       // A second cancel would end phases that clean up.
       if (run.state === 'cancelled' || ((again || reason !== undefined) && run.ending !== null)) return
-      const deed = { actor: hubActor(by), action: 'runs/cancel', target: runId }
-      await engine.cancel(runId, reason, () => daemon.audit.write(deed))
+      const entry = { actor: hubActor(by), action: 'runs/cancel', target: runId }
+      await engine.cancel(runId, reason, () => daemon.audit.write(entry))
     },
     async resume(runId, { from_phase: from = null, by }) {
       await resumeRun(daemon, told(runId).id, { actor: hubActor(by), from, failed: false })

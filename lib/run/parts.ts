@@ -14,7 +14,6 @@ import {
   Attempts,
   CopiedWrites,
   DiskSpace,
-  Errands,
   LaterLooks,
   Ledger,
   Messenger,
@@ -23,6 +22,7 @@ import {
   RunLogs,
   recordEvent,
   sealPlace,
+  Tasks,
 } from './attempt/attempt.ts'
 import { type EngineHost, type Lived, livedTime } from './core/core.ts'
 import { AfterCommit, AfterRun, Alarm, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
@@ -177,12 +177,12 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       return copiesText(store, run, row => bundle(row.bundle_id).team(row.team_key).phases)
     },
   })
-  const errands = new Errands({
+  const tasks = new Tasks({
     machine: machine,
     seal,
     write: (root, apply) => journal.write({ root, apply }),
   })
-  const folders = new PhaseFolders({ ...common, errands, places: places })
+  const folders = new PhaseFolders({ ...common, tasks, places: places })
   const afterRun = new AfterRun({
     ...common,
     store: store,

@@ -53,7 +53,7 @@ async function exported(daemon: RunningDaemon, body: object = {}): Promise<Entry
     .map(text => JSON.parse(text))
 }
 
-const deeds = (lines: readonly Entry[]) => lines.filter(({ type }) => type === undefined)
+const entries = (lines: readonly Entry[]) => lines.filter(({ type }) => type === undefined)
 
 /** A daemon on whose home somebody has added `count` workspaces. */
 async function busy(count: number, env: Record<string, string> = {}): Promise<RunningDaemon> {
@@ -134,7 +134,7 @@ test('a call that is refused, and a start that is repeated, leave no entry', asy
   const wrong = { key: 'nothing.reads.this', value: 'x' }
   expect((await daemon.post('/v1/settings/set', wrong, owner(daemon))).status).toBe(400)
   expect((await daemon.post('/v1/workspaces/add', { path: '/does/not/exist' })).status).toBe(400)
-  expect(deeds(await exported(daemon)).map(({ action }) => action)).toEqual(['runs/start'])
+  expect(entries(await exported(daemon)).map(({ action }) => action)).toEqual(['runs/start'])
   await daemon.stop()
 })
 
@@ -223,7 +223,7 @@ test('a kill between an entry and its seal loses nothing, and the rest of the lo
   expect((await verify(daemon.home)).stdout).toContain('3 not sealed yet')
   const next = await spawnDaemon({ home: daemon.home })
   await next.call('/v1/workspaces/add', { path: folder() })
-  expect(deeds(await exported(next)).map(({ seq, id }) => [seq, id])).toEqual([1, 2, 3, 4].map(n => [n, n]))
+  expect(entries(await exported(next)).map(({ seq, id }) => [seq, id])).toEqual([1, 2, 3, 4].map(n => [n, n]))
   await next.stop()
   expect((await verify(daemon.home)).stdout).toMatch(/whole, entries 1 to 4; head/)
 })
@@ -240,19 +240,19 @@ test('retention leaves an anchor from which the rest is verified, with hash, cou
     `UPDATE audit SET at = ${days(399)} WHERE id > 2`,
   )
   const first = await spawnDaemon({ home, env: { CADRE_KEEP_AUDIT_DAYS: '10000' } })
-  const before = deeds(await exported(first))
+  const before = entries(await exported(first))
   await first.stop()
   const daemon = await spawnDaemon({ home })
   const rest = await until(
     async () => {
       const found = await exported(daemon)
-      return deeds(found).length === 2 && found
+      return entries(found).length === 2 && found
     },
     'the retention',
     30_000,
   )
   expect(rest[0]).toMatchObject({ type: 'begin', seq: 2, hash: before[1]!.hash, removed_until: expect.any(Number) })
-  expect(deeds(rest).map(({ hash }) => hash)).toEqual(before.slice(2).map(({ hash }) => hash))
+  expect(entries(rest).map(({ hash }) => hash)).toEqual(before.slice(2).map(({ hash }) => hash))
   await daemon.stop()
   expect(await verify(home)).toMatchObject({
     code: 0,
@@ -302,20 +302,20 @@ test('parts of an export follow each other by cursor and by time, and verify tog
   const parts: Entry[] = []
   for (let cursor = 0; ; ) {
     const part = await exported(daemon, { cursor, limit: 3 })
-    const some = deeds(part)
+    const some = entries(part)
     if (some.length === 0) break
     parts.push(...part)
     cursor = some.at(-1)!.cursor
   }
-  expect(deeds(parts)).toEqual(deeds(whole))
+  expect(entries(parts)).toEqual(entries(whole))
   const file = join(folder(), 'parts.jsonl')
   writeFileSync(file, parts.map(each => JSON.stringify(each)).join('\n'))
   expect(await verify(daemon.home, file)).toMatchObject({ code: 0 })
   const { audit } = await daemon.call('/v1/audit/list', { limit: 1, offset: 3 }, owner(daemon))
   const at: number = audit[0].at
   const [early, late] = [await exported(daemon, { until: at }), await exported(daemon, { since: at })]
-  expect(deeds([...early, ...late])).toEqual(deeds(whole))
-  expect(deeds(late)[0]).toMatchObject({ at })
+  expect(entries([...early, ...late])).toEqual(entries(whole))
+  expect(entries(late)[0]).toMatchObject({ at })
   await daemon.stop()
 })
 

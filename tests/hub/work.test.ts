@@ -266,13 +266,13 @@ describe('dispatch', () => {
     const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'daemons/ack', limit: 4 })
     const target = ({ state, at }: { state: string; at: number }) =>
       `${state} run job ${made[at]!.job_id}, run ${made[at]!.run_id}`
-    const deeds = [
+    const entries = [
       { state: 'done', at: 0 },
       { state: 'failed', at: 2 },
       { state: 'cancelled', at: 1 },
       { state: 'accepted', at: 0 },
     ]
-    expect(audit.map((entry: { target: string }) => entry.target)).toEqual(deeds.map(target))
+    expect(audit.map((entry: { target: string }) => entry.target)).toEqual(entries.map(target))
   })
   test('a long poll wakes at once', async () => {
     const waiting = poll({ wait_ms: 10_000 })

@@ -86,8 +86,8 @@ function access<T>(given: string | undefined, work: (daemon: Callee) => Promise<
           if (key === 'hub.api_key' && value !== null) refuseSessionForm(await settings.lookUp(value))
           makeHome(home)
           const { recordInHome } = await import('../home/audit.ts')
-          const deed = { action: 'settings/set', target: value === null ? `${key}, removed` : key }
-          await settings.set(key, value, catalogue, () => recordInHome(home, deed))
+          const entry = { action: 'settings/set', target: value === null ? `${key}, removed` : key }
+          await settings.set(key, value, catalogue, () => recordInHome(home, entry))
           return { key, value }
         }),
       ),

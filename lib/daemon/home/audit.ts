@@ -20,7 +20,7 @@ import { takeLock } from './lock.ts'
 export const MIGRATIONS = join(ROOT, 'db/daemon/migrations')
 
 /** What somebody did. */
-export interface Deed {
+export interface NewEntry {
   /** `local:<user of the machine>`, or `hub:<user of the hub>`. */
   actor: string
   /** The route, such as `runs/start`. */
@@ -135,8 +135,8 @@ export class Audit extends AuditLog {
   }
 
   /** Writes an entry. The caller is in the transaction of what it tells, or does nothing else in it. */
-  write(deed: Deed): void {
-    insert(this.db, deed)
+  write(entry: NewEntry): void {
+    insert(this.db, entry)
     this.#chore ??= setTimeout(() => this.sealAll(), SEAL_MS).unref()
   }
 
@@ -220,7 +220,7 @@ export class Audit extends AuditLog {
   }
 }
 
-function insert(db: Database, { actor, action, target }: Deed): void {
+function insert(db: Database, { actor, action, target }: NewEntry): void {
   db.query('INSERT INTO audit (at, actor, action, target) VALUES (?, ?, ?, ?)').run(Date.now(), actor, action, target)
 }
 
@@ -238,7 +238,7 @@ export function readAudit(home: string): { log: AuditLog } & Disposable {
 }
 
 /** Writes what a command did to the home itself, whether or not a process holds it. */
-export async function recordInHome(home: string, deed: Omit<Deed, 'actor'>): Promise<void> {
+export async function recordInHome(home: string, entry: Omit<NewEntry, 'actor'>): Promise<void> {
   makeHome(home)
   const [file, migrations] = [databaseFile(home), await readMigrations(MIGRATIONS)]
   // Only the holder of the home makes its database, or migrates it.
@@ -246,7 +246,7 @@ export async function recordInHome(home: string, deed: Omit<Deed, 'actor'>): Pro
   try {
     const db = openRunDatabase(file, migrations)
     try {
-      insert(db, { actor: localName(), ...deed })
+      insert(db, { actor: localName(), ...entry })
       new Audit(db, { warn: () => {} }).sealAll()
     } finally {
       db.close()

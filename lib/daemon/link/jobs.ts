@@ -256,14 +256,14 @@ export class Jobs {
   }
 
   /**
-   * Why `deed` cannot be done, in the words that the hub stores; null when it was done. It is tried again for as long
+   * Why `work` cannot be done, in the words that the hub stores; null when it was done. It is tried again for as long
    * as only the moment is wrong.
    */
-  async #refusal(job: TakenJob, deed: () => Promise<unknown>): Promise<string | null> {
+  async #refusal(job: TakenJob, work: () => Promise<unknown>): Promise<string | null> {
     const { log, signal } = this.#options
     for (let failures = 1; ; failures++) {
       try {
-        await deed()
+        await work()
         return null
       } catch (error) {
         signal.throwIfAborted()

@@ -144,8 +144,8 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/delete',
       async ({ body, caller }) => {
         const record = engine.record(target(daemon, caller, body.run_id))
-        const deed = { actor: caller.actor, action: 'runs/delete', target: record.run_id }
-        await deleteTree(daemon.engine, record.run_id, () => daemon.audit.write(deed))
+        const entry = { actor: caller.actor, action: 'runs/delete', target: record.run_id }
+        await deleteTree(daemon.engine, record.run_id, () => daemon.audit.write(entry))
         return record
       },
       { access: HERE, body: OneRun, data: DeleteRun.data, detail: { summary: 'Delete an ended run and all below it' } },

@@ -38,8 +38,8 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
         await daemon.renewAgents()
         const catalogue = await daemon.catalogue.load()
         // The file is no part of a transaction. A kill in between leaves an entry for a change that was not made.
-        const deed = { actor: caller.actor, action: 'settings/set', target: value === null ? `${key}, removed` : key }
-        await settings.set(key, value, catalogue, () => daemon.engine.commit(() => daemon.audit.write(deed)))
+        const entry = { actor: caller.actor, action: 'settings/set', target: value === null ? `${key}, removed` : key }
+        await settings.set(key, value, catalogue, () => daemon.engine.commit(() => daemon.audit.write(entry)))
         return value === null ? { key, value } : settings.get(key, catalogue)
       },
       {

@@ -7,7 +7,7 @@ import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { Hub } from '../core/hub.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 
-export interface Deed {
+export interface NewEntry {
   /**
    * The route, such as `orgs/add_member`, or a name for an event that a route's name does not describe:
    * `session/create_failed`, `daemons/takeover`.
@@ -27,22 +27,22 @@ interface SignedIn {
 }
 
 /** `by` is null for a command on the hub’s machine. */
-export function record(hub: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Promise<void> {
+export function record(hub: Hub, tx: Db, by: Doer | null, ...entries: NewEntry[]): Promise<void> {
   return recordAll(
     hub,
     tx,
-    deeds.map(deed => ({ by, deed })),
+    entries.map(entry => ({ by, entry })),
   )
 }
 
-/** The same for deeds of several callers. */
-export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly { by: Doer | null; deed: Deed }[]) {
+/** The same for entries of several callers. */
+export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly { by: Doer | null; entry: NewEntry }[]) {
   const at = now()
   afterCommit(tx, () => sealing.wake())
   return putEntries(
     store,
     tx,
-    done.map(({ by, deed }) => {
+    done.map(({ by, entry }) => {
       const token = by && 'token' in by ? by.token : null
       return {
         at,
@@ -50,10 +50,10 @@ export function recordAll({ store, now, sealing }: Hub, tx: Db, done: readonly {
         user_id: token?.user.id ?? null,
         username: token?.user.username ?? null,
         token_id: token?.id ?? null,
-        org_id: deed.org_id ?? null,
-        realm_id: deed.realm_id ?? null,
-        action: deed.action,
-        target: deed.target ?? null,
+        org_id: entry.org_id ?? null,
+        realm_id: entry.realm_id ?? null,
+        action: entry.action,
+        target: entry.target ?? null,
       }
     }),
   )

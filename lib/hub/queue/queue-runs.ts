@@ -136,7 +136,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
     tx,
     all.map(({ caller, action, found, runId, realm }) => ({
       by: caller,
-      deed: { action, target: `${versionOf(found)} as ${runId}`, org_id: realm.org_id, realm_id: realm.id },
+      entry: { action, target: `${versionOf(found)} as ${runId}`, org_id: realm.org_id, realm_id: realm.id },
     })),
   )
   const queued: QueuedRun[] = []

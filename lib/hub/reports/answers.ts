@@ -59,11 +59,11 @@ async function follow(
   const { id: daemonId, realm_id } = daemon
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
   const place = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
-  const deeds = jobs.map(job => ({
+  const entries = jobs.map(job => ({
     ...place,
     target: `${job.state} ${job.kind} job ${job.id}, run ${job.run_id}${reasonOf(job)}`,
   }))
-  await record(hub, tx, caller, ...deeds)
+  await record(hub, tx, caller, ...entries)
   const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
   if (begun.length > 0) await pinRuns(hub.store, tx, { runs: JSON.stringify(begun), daemonId })
   const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && leaves(each))

@@ -209,9 +209,9 @@ export function auth(hub: Hub) {
     id: number,
     places: { id: string; org_id: number }[],
   ): Promise<void> {
-    const deed = { action, target: String(id) }
-    if (places.length === 0) return record(hub, tx, caller, deed)
-    for (const { id: realm_id, org_id } of places) await record(hub, tx, caller, { ...deed, realm_id, org_id })
+    const entry = { action, target: String(id) }
+    if (places.length === 0) return record(hub, tx, caller, entry)
+    for (const { id: realm_id, org_id } of places) await record(hub, tx, caller, { ...entry, realm_id, org_id })
   }
 
   function tokensOf(realmId: string) {

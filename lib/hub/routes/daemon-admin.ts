@@ -88,8 +88,8 @@ export function daemonAdmin(hub: Hub) {
           const approved_at = hub.now()
           await tx.update(daemons).set({ approved_at }).where(eq(daemons.id, daemon_id))
           const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-          const deed = { action: 'daemons/approve', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'daemons/approve', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+          await record(hub, tx, caller, entry)
           return { ...row, approved_at }
         })
         hub.notifier.notify(`daemon ${row.id}`)
@@ -170,8 +170,8 @@ export function daemonAdmin(hub: Hub) {
           const removed_at = row.removed_at ?? hub.now()
           await tx.update(daemons).set({ removed_at }).where(eq(daemons.id, daemon_id))
           const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-          const deed = { action: 'daemons/remove', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'daemons/remove', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+          await record(hub, tx, caller, entry)
           return daemonRecord(hub, { ...row, removed_at })
         }),
       {

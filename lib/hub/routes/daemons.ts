@@ -204,8 +204,8 @@ export function daemonProtocol(hub: Hub) {
         const daemon = await callingDaemon(hub, caller, body)
         await caller.write(async tx => {
           await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
-          const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
-          await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
+          const entry = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
+          await record(hub, tx, caller, { ...entry, org_id: orgOf(caller, daemon.realm_id) })
         })
         // Its polls end.
         hub.notifier.notify(`daemon ${daemon.id}`)

@@ -190,8 +190,8 @@ export function dispatch(hub: Hub) {
           .setExpirationTime(issued + TOKEN_SECONDS)
           .setJti(crypto.randomUUID())
           .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
-        const deed = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
-        await caller.write(tx => record(hub, tx, caller, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
+        const entry = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
+        await caller.write(tx => record(hub, tx, caller, { ...entry, org_id: realm.org_id, realm_id: realm.id }))
         return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
       },
       {

@@ -90,8 +90,8 @@ export function realmMembers(hub: Hub) {
           }
           await tx.insert(invitations).values(row)
           const target = `${username ?? 'anyone'} as ${role}`
-          const deed = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           return { id: row.id, realm_id, role, username: row.username, token, expires_at: row.expires_at }
         }),
       {
@@ -176,8 +176,8 @@ export function realmMembers(hub: Hub) {
             .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
             .returning()
           if (gone.length === 0) throw new CadreError('not_found', `${username} is not a member of realm ${realm.slug}`)
-          const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           const owns = await ownedBy(store, tx, { userId: account.id, realms: eq(realms.id, realm_id), now: hub.now() })
           return { id: account.id, realm_id, user_id: account.id, username, owns }
         }),
@@ -249,8 +249,8 @@ export function realmMembers(hub: Hub) {
           }
           if (found!.revoked_at === null) {
             await tx.update(invitations).set({ revoked_at: hub.now() }).where(eq(invitations.id, id))
-            const deed = { action: 'realms/revoke_invite', target: id, org_id: realm.org_id, realm_id: realm.id }
-            await record(hub, tx, caller, deed)
+            const entry = { action: 'realms/revoke_invite', target: id, org_id: realm.org_id, realm_id: realm.id }
+            await record(hub, tx, caller, entry)
           }
           return { id, realm_id: realm.id }
         }),

@@ -192,8 +192,8 @@ export function realms(hub: Hub) {
             const target = [realmTeams.realm_id, realmTeams.team]
             await tx.insert(realmTeams).values(row).onConflictDoUpdate({ target, set: row })
           }
-          const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           return { id: team, realm_id, team }
         }),
       {
@@ -213,8 +213,8 @@ export function realms(hub: Hub) {
             .where(and(eq(realmTeams.realm_id, realm_id), eq(realmTeams.team, team)))
             .returning()
           if (gone.length === 0) throw new CadreError('not_found', `${team} is not on the list of realm ${realm.slug}`)
-          const deed = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           return { id: team, realm_id, team }
         }),
       {

@@ -95,8 +95,8 @@ export function teams(hub: Hub) {
               throw new CadreError('conflict', `${name}@${version} is already published; give it another version`)
             })
           await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
-          const deed = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
+          await record(hub, tx, caller, entry)
           return packageRecord(row!)
         })
       },

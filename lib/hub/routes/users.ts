@@ -193,8 +193,8 @@ export function users(hub: Hub) {
           checkPassword(body.password, row.password_hash),
         )
         if (!right) {
-          const deed = { action: 'users/change_password_failed', target: username }
-          await caller.write(tx => record(hub, tx, caller, deed))
+          const entry = { action: 'users/change_password_failed', target: username }
+          await caller.write(tx => record(hub, tx, caller, entry))
           throw wrongPassword()
         }
         const password_hash = await hashPassword(hub, body.new_password)

@@ -113,8 +113,8 @@ export function webhooks(hub: Hub) {
             .where(and(eq(webhooks.id, id), eq(webhooks.realm_id, realm_id)))
             .returning({ id: webhooks.id })
           if (gone.length === 0) throw new CadreError('not_found', `realm ${realm.slug} has no webhook ${id}`)
-          const deed = { action: 'realms/remove_webhook', target: id, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/remove_webhook', target: id, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           return { id, realm_id }
         }),
       {
@@ -139,8 +139,8 @@ export function webhooks(hub: Hub) {
             throw new CadreError('not_found', `realm ${realm.slug} has no webhook ${id}`)
           if (found.events.some(isAuditEvent)) await mayReadAudit(caller, realm.org_id, tx)
           await tx.update(webhooks).set({ created_by: caller.user.id }).where(eq(webhooks.id, id))
-          const deed = { action: 'realms/webhook_take_over', target: id, org_id: realm.org_id, realm_id: realm.id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/webhook_take_over', target: id, org_id: realm.org_id, realm_id: realm.id }
+          await record(hub, tx, caller, entry)
           const { secret: _, ...webhook } = found
           return { ...webhook, created_by: caller.user.id, owner: caller.user.username, ...ACTIVE }
         })
@@ -172,8 +172,8 @@ export function webhooks(hub: Hub) {
           )
           const [row] = await tx.update(deliveries).set(again).where(over).returning()
           if (!row) throw new CadreError('not_found', `realm ${realm.slug} has no message ${id} that has ended`)
-          const deed = { action: 'realms/redeliver_webhook', target: id, org_id: realm.org_id, realm_id }
-          await record(hub, tx, caller, deed)
+          const entry = { action: 'realms/redeliver_webhook', target: id, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, entry)
           const { body: _, ...told } = row
           return told
         })

@@ -1,10 +1,9 @@
 // The exports of lib/run/attempt, which does everything that happens outside transactions: it calls agents, sends
-// entries, notifies listeners, runs errands and writes logs.
+// entries, notifies listeners, runs tasks and writes logs.
 
 export { Attempts } from './attempts.ts'
 export { CopiedWrites } from './copied-writes.ts'
 export { DiskSpace } from './disk.ts'
-export { Errands } from './errands.ts'
 export { Ledger } from './ledger.ts'
 export { readLines } from './log-pages.ts'
 export { LOG_LIMIT, RunLogs } from './logs.ts'
@@ -12,3 +11,4 @@ export { LaterLooks, sealPlace } from './looks.ts'
 export { Messenger, recordEvent } from './notify.ts'
 export { Places } from './places.ts'
 export { RootSecrets } from './secrets.ts'
+export { Tasks } from './tasks.ts'

@@ -97,8 +97,8 @@ export class LiveRun {
   readonly ready: number[] = []
   /** Phases whose dependencies have ended and whose `when` is to be evaluated. */
   readonly undecided = new Set<number>()
-  /** By position: the keys of the errands that a team or map phase awaits; below 0 those of the run itself. */
-  readonly errands = new Map<number, Set<string>>()
+  /** By position: the keys of the tasks that a team or map phase awaits; below 0 those of the run itself. */
+  readonly tasks = new Map<number, Set<string>>()
   /** Positions of maps that may start more items, or end. */
   readonly proceeding = new Set<number>()
   /** Leaf phases that are `running` without a slot, because they wait for another system to settle. */
@@ -118,7 +118,7 @@ export class LiveRun {
   keepsPlace = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
-  /** What the errand that checked its file outputs found; null before that. */
+  /** What the task that checked its file outputs found; null before that. */
   outputs: { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } | null = null
 
   constructor(row: RunRow, bundle: Bundle, parent: LiveRun | null, phases: LivePhase[], inputs: JsonObject) {
@@ -246,7 +246,7 @@ export class LiveRun {
     if (runs.size === 0) return isAsked
     const map = this.maps.get(position)
     const more = map !== undefined && !map.stopped && map.next < map.total
-    return idle === runs.size && !more && !this.errands.has(position)
+    return idle === runs.size && !more && !this.tasks.has(position)
   }
 
   /** Whether a phase and all before it have ended. */

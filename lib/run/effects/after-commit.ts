@@ -57,8 +57,8 @@ export class AfterCommit {
         return attempts.abort(effect.runId, effect.position, effect.attempt)
       case 'limit':
         return attempts.limit(effect.runId, effect.position, effect.attempt, effect.ms)
-      case 'errand':
-        return folders.send(effect.errand)
+      case 'task':
+        return folders.send(effect.task)
       case 'clear':
         return folders.clear(effect)
       case 'key':

@@ -1,15 +1,15 @@
-// Work on the folders of team and map phases: errands that hand files over, and removal of files that earlier attempts
+// Work on the folders of team and map phases: tasks that hand files over, and removal of files that earlier attempts
 // left. Work on the same folder is done in sequence, and each piece has its own error handling.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import type { Errands, Places } from '../attempt/attempt.ts'
+import type { Places, Tasks } from '../attempt/attempt.ts'
 import { dropStale } from '../files/files.ts'
-import { type Effect, type Errand, type Machine, textOf } from '../steps/steps.ts'
+import { type Effect, type Machine, type Task, textOf } from '../steps/steps.ts'
 
 interface Parts {
   machine: Machine
-  errands: Errands
+  tasks: Tasks
   places: Places
   stopping: AbortSignal
   log: Log
@@ -24,22 +24,20 @@ export class PhaseFolders {
     this.#parts = parts
   }
 
-  /** Does an errand. If it throws, the phase or run that it was done for fails. */
-  send(errand: Errand): void {
-    const { machine, errands, stopping } = this.#parts
+  /** Does a task. If it throws, the phase or run that it was done for fails. */
+  send(task: Task): void {
+    const { machine, tasks, stopping } = this.#parts
     // Files are handed over to a folder that may have to be cleared first.
-    const row = errand.kind === 'outputs' ? machine.store.runs.get(errand.runId) : null
-    const folder = row
-      ? folderLane(row.parent_id, row.parent_position ?? -1)
-      : folderLane(errand.runId, errand.position)
-    this.#inLane(`${errand.runId}:${errand.position}`, async () => {
+    const row = task.kind === 'outputs' ? machine.store.runs.get(task.runId) : null
+    const folder = row ? folderLane(row.parent_id, row.parent_position ?? -1) : folderLane(task.runId, task.position)
+    this.#inLane(`${task.runId}:${task.position}`, async () => {
       await this.#lanes.get(folder)
       if (stopping.aborted) return
       try {
-        await errands.run(errand)
+        await tasks.run(task)
       } catch (thrown) {
         if (stopping.aborted) return
-        await errands.fail(errand, thrown)
+        await tasks.fail(task, thrown)
       }
     })
   }

@@ -98,9 +98,11 @@ test('nor does one that races a suspension', async () => {
     await hub.ok(hub.admin, 'users/suspend', { user_id: id })
     const { status } = await signingIn
     const { audit, db } = hub.store
-    const deeds = await db.select().from(audit).orderBy(audit.id)
-    const signedIn = deeds.findIndex(deed => deed.action === 'session/create' && deed.username === `sue${round}`)
-    const suspended = deeds.findIndex(deed => deed.action === 'users/suspend' && deed.target === `sue${round} true`)
+    const entries = await db.select().from(audit).orderBy(audit.id)
+    const signedIn = entries.findIndex(entry => entry.action === 'session/create' && entry.username === `sue${round}`)
+    const suspended = entries.findIndex(
+      entry => entry.action === 'users/suspend' && entry.target === `sue${round} true`,
+    )
     expect([status, signedIn < suspended]).toEqual([signedIn === -1 ? 401 : 200, true])
   }
 })

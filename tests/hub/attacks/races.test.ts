@@ -257,9 +257,9 @@ test('a token makes nothing after its revocation, also with calls that were on t
     await revoke
     for (const status of await statuses([...before, ...meanwhile])) expect([200, 401]).toContain(status)
     const { audit, db } = hub.store
-    const deeds = await db.select().from(audit).orderBy(audit.id)
-    const end = deeds.findIndex(deed => deed.action === 'auth/revoke_token' && deed.target === String(id))
-    expect([round, end >= 0, deeds.slice(end).filter(deed => deed.token_id === id)]).toEqual([round, true, []])
+    const entries = await db.select().from(audit).orderBy(audit.id)
+    const end = entries.findIndex(entry => entry.action === 'auth/revoke_token' && entry.target === String(id))
+    expect([round, end >= 0, entries.slice(end).filter(entry => entry.token_id === id)]).toEqual([round, true, []])
   }
 }, 60_000)
 

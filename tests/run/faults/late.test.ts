@@ -1,4 +1,4 @@
-// Errands end whenever they end: after their run was cancelled and resumed, after their phase asks a person, after the
+// Tasks end whenever they end: after their run was cancelled and resumed, after their phase asks a person, after the
 // run was deleted. A result that nobody awaits any more changes nothing, and leaves nothing.
 
 import { afterEach, expect, test } from 'bun:test'

@@ -3,11 +3,11 @@
 import { CadreError } from '../../../error.ts'
 import type { LiveRun } from '../../core/core.ts'
 import { OF_RUN } from '../state/effects.ts'
-import { sendErrand } from '../state/errand.ts'
 import { errorOf } from '../state/fault.ts'
 import { giveUpPlace } from '../state/key-place.ts'
 import { endOf, failedOutputs, fileOutputs, type RunEnd } from '../state/run-end.ts'
 import type { Work } from '../state/state.ts'
+import { startTask } from '../state/task.ts'
 import { followBelow } from '../state/transition.ts'
 import { mapChildEnded } from './map.ts'
 import { teamChildEnded } from './team.ts'
@@ -15,7 +15,7 @@ import { teamChildEnded } from './team.ts'
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
 
 /**
- * Ends a run whose phases have all ended. Its file outputs are checked first, by an errand, which puts its result into
+ * Ends a run whose phases have all ended. Its file outputs are checked first, by a task, which puts its result into
  * `live.outputs` and has this called again.
  */
 export function finish(work: Work, live: LiveRun): void {
@@ -25,8 +25,8 @@ export function finish(work: Work, live: LiveRun): void {
   let handed: string | null = null
   let handFault: unknown = null
   if (end.state === 'completed' && fileOutputs(live, end.outputs).length > 0) {
-    if (live.errands.has(OF_RUN)) return
-    if (!live.outputs) return sendErrand(work, live, OF_RUN, 'outputs')
+    if (live.tasks.has(OF_RUN)) return
+    if (!live.outputs) return startTask(work, live, OF_RUN, 'outputs')
     const { fault } = live.outputs
     handed = live.outputs.handed
     if (fault?.of === 'phase') handFault = fault.error

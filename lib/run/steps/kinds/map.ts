@@ -16,11 +16,11 @@ import {
   type RunError,
   treeKey,
 } from '../../core/core.ts'
-import { sendErrand } from '../state/errand.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
 import { unpark } from '../state/map-slots.ts'
 import type { RunEnd } from '../state/run-end.ts'
 import type { Work } from '../state/state.ts'
+import { startTask } from '../state/task.ts'
 import { cancelQueued } from '../state/transition.ts'
 import { openWhole } from './reopen.ts'
 import { endPhase, failPhase } from './settle.ts'
@@ -51,14 +51,14 @@ export interface MapResult {
 export function startMap(work: Work, live: LiveRun, phase: MapPhase): void {
   // A resume keeps the items, unless it repeats an earlier phase: then they are evaluated again.
   const total = work.store.phases.total(live.id, phase.index)
-  if (total === null) return sendErrand(work, live, phase.index, 'freeze')
+  if (total === null) return startTask(work, live, phase.index, 'freeze')
   beginItems(work, live, phase, total)
 }
 
 /** Continues a map after a restart, from where its rows are. */
 export function takeUpMap(work: Work, live: LiveRun, phase: MapPhase): void {
   const total = work.store.phases.total(live.id, phase.index)
-  if (total === null) return sendErrand(work, live, phase.index, 'freeze')
+  if (total === null) return startTask(work, live, phase.index, 'freeze')
   continueItems(work, live, phase, total)
 }
 
@@ -114,12 +114,12 @@ function continueItems(work: Work, live: LiveRun, phase: MapPhase, total: number
   work.agenda.add(live)
 }
 
-/** Sends errands for the files of completed sub-runs that were not handed over because of a kill or a fault. */
+/** Sends tasks for the files of completed sub-runs that were not handed over because of a kill or a fault. */
 function sendMissingFiles(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
   for (const child of work.store.runs.children(live.id, phase.index)) {
     if (child.item! >= total || child.state !== 'completed' || !lacksHandOver(live, child)) continue
-    sendErrand(work, live, phase.index, 'hand', child.id)
+    startTask(work, live, phase.index, 'hand', child.id)
   }
 }
 
@@ -133,7 +133,7 @@ function progressOf({ store }: Work, live: LiveRun, phase: MapPhase, total: numb
   return { total, next: 0, failed, stopped, page: [], ending: false }
 }
 
-/** Starts items up to the map's concurrency. When none is left, sends the errand that builds the result. */
+/** Starts items up to the map's concurrency. When none is left, sends the task that builds the result. */
 export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   const { index } = phase
   const progress = live.maps.get(index)
@@ -155,12 +155,12 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
     progress.next = next ? next.item + 1 : progress.total
     if (next) startItem(work, live, phase, progress, next)
   }
-  if (below.runs.size > 0 || live.errands.has(index)) return
+  if (below.runs.size > 0 || live.tasks.has(index)) return
   if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   progress.ending = true
   // Sub-runs that still wait for a new attempt will not get one. They are cancelled and counted as cancelled.
   cancelQueued(work, live, index)
-  sendErrand(work, live, index, 'conclude')
+  startTask(work, live, index, 'conclude')
 }
 
 /** Starts an item: creates its sub-run, or begins the new attempt of the one that it has. */

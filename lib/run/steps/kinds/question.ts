@@ -26,7 +26,7 @@ export function ask(work: Work, live: LiveRun, position: number, { change, ...as
   enter(work, live, position, 'awaiting_input', question.reason)
   live.unready(position)
   live.maps.delete(position)
-  live.errands.delete(position)
+  live.tasks.delete(position)
   if (question.error) work.store.phases.keepResult(live.id, position, question.error, change ?? {})
   openReview(work, live, position, question)
   tellEscalation(work, live, position)

@@ -4,10 +4,10 @@ import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { TeamPhase } from '../../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../../core/core.ts'
-import { sendErrand } from '../state/errand.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
 import type { RunEnd } from '../state/run-end.ts'
 import type { Work } from '../state/state.ts'
+import { startTask } from '../state/task.ts'
 import { endPhase, failPhase } from './settle.ts'
 import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
 
@@ -64,7 +64,7 @@ export function teamHanded(work: Work, live: LiveRun, phase: TeamPhase, fault: u
 }
 
 function completed(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
-  if (lacksHandOver(live, child)) sendErrand(work, live, phase.index, 'hand', child.id)
+  if (lacksHandOver(live, child)) startTask(work, live, phase.index, 'hand', child.id)
   else endTeam(work, live, phase, child)
 }
 

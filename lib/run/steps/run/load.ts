@@ -59,7 +59,7 @@ function countAbove(live: LiveRun): void {
   if (!live.keepsPlace) park(live)
 }
 
-/** Continues a run that was read: wakes its clocks, sends its errands again, and starts what may start. */
+/** Continues a run that was read: wakes its clocks, sends its tasks again, and starts what may start. */
 function takeUp(work: Work, live: LiveRun): void {
   keepRunTime(work, live)
   if (live.row.deadline !== null) work.world.wakeAt(live.row.deadline)

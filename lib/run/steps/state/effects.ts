@@ -15,7 +15,7 @@ export type Outcome =
   | { kind: 'unknown'; error: RunError; entries: string[]; sent: string }
 
 /** What has to be done outside before a team or map phase can continue, or a run can end. */
-export type ErrandKind =
+export type TaskKind =
   /** Evaluate the items of a map and their keys. */
   | 'freeze'
   /** Hand the files of a completed sub-run (`child`) to the run above. */
@@ -25,8 +25,8 @@ export type ErrandKind =
   /** Check the file outputs of a run whose phases have ended, and hand them to the run above. */
   | 'outputs'
 
-export interface Errand {
-  kind: ErrandKind
+export interface Task {
+  kind: TaskKind
   runId: RunId
   /** The phase, or `OF_RUN` for `outputs`. */
   position: number
@@ -35,7 +35,7 @@ export interface Errand {
   child?: RunId
 }
 
-/** In place of a position, for an errand of the run itself. */
+/** In place of a position, for a task of the run itself. */
 export const OF_RUN = -1
 
 export type Effect =
@@ -43,7 +43,7 @@ export type Effect =
   | { kind: 'abort'; runId: RunId; position: number; attempt: number }
   /** Gives an attempt that continues after its run was asked to end at most `ms` from now. */
   | { kind: 'limit'; runId: RunId; position: number; attempt: number; ms: number }
-  | { kind: 'errand'; errand: Errand }
+  | { kind: 'task'; task: Task }
   /** Removes the files in a phase's folder that belong to no completed sub-run. */
   | { kind: 'clear'; runId: RunId; position: number }
   /** Looks who of a concurrency key may begin, and who must make room. */

@@ -144,7 +144,7 @@ export function end(work: Work, live: LiveRun, position: number, state: PhaseEnd
     throw impossible(live, position, state)
   }
   leaveSlot(work, live, position)
-  live.errands.delete(position)
+  live.tasks.delete(position)
   live.maps.delete(position)
   live.unready(position)
   live.enter(position, state, change.reason ?? null)

@@ -18,7 +18,7 @@ export type HubReview = Static<typeof Records.Review>
 export type HubPhase = Static<typeof Records.Phase>
 export type QueuedJob = Static<typeof Records.QueuedJob>
 export type Token = Static<typeof Records.Token>
-export type Deed = Static<typeof Records.AuditEntry>
+export type AuditEntry = Static<typeof Records.AuditEntry>
 export type Package = Static<typeof Packages.Package>
 export type Webhook = Static<typeof Hooks.Webhook>
 export type Delivery = Static<typeof Hooks.WebhookDelivery>
@@ -57,7 +57,7 @@ type Anything = Promise<unknown>
 export interface HubCalls {
   'audit/list': (
     body: Page & { org_id?: number; action?: string; since?: number; until?: number },
-  ) => Promise<{ audit: Deed[]; total: number }>
+  ) => Promise<{ audit: AuditEntry[]; total: number }>
   'auth/generate_token': (body: {
     type: 'user' | 'realm'
     name: string

@@ -1,5 +1,5 @@
-// Errands: work that a team phase, a map or the end of a run needs done outside a transaction before it can continue.
-// They evaluate items, check, hash and hand over files, and build long results, all in small pieces. An errand ends
+// Tasks: work that a team phase, a map or the end of a run needs done outside a transaction before it can continue.
+// They evaluate items, check, hash and hand over files, and build long results, all in small pieces. A task ends
 // with a change that records its result; one that fails ends with a change that fails its phase by name.
 
 import { join } from 'node:path'
@@ -14,8 +14,6 @@ import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   awaiting,
-  type Errand,
-  errandDone,
   errorOf,
   type FrozenItem,
   failPhase,
@@ -27,6 +25,8 @@ import {
   mapHanded,
   moveSubRuns,
   scopeOf,
+  type Task,
+  taskDone,
   teamHanded,
 } from '../steps/steps.ts'
 import { type ChildRow, putSmallFiles } from '../store/store.ts'
@@ -47,84 +47,84 @@ interface Parts {
   write<T>(root: string, apply: () => T): Promise<T>
 }
 
-export class Errands {
+export class Tasks {
   readonly #parts: Parts
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Does an errand and records its result. Throws the error with which its phase must fail. */
-  async run(errand: Errand): Promise<void> {
-    const live = awaiting(this.#parts.machine, errand)
+  /** Does a task and records its result. Throws the error with which its phase must fail. */
+  async run(task: Task): Promise<void> {
+    const live = awaiting(this.#parts.machine, task)
     if (!live) return
-    if (errand.kind === 'outputs') return this.#outputs(errand, live)
-    const phase = live.phase(errand.position)
-    if (errand.kind === 'hand') return this.#hand(errand, live, phase as TeamPhase | MapPhase)
+    if (task.kind === 'outputs') return this.#outputs(task, live)
+    const phase = live.phase(task.position)
+    if (task.kind === 'hand') return this.#hand(task, live, phase as TeamPhase | MapPhase)
     if (phase.type !== 'map') return
-    if (errand.kind === 'freeze') await this.#freeze(errand, live, phase)
-    else await this.#conclude(errand, live, phase)
+    if (task.kind === 'freeze') await this.#freeze(task, live, phase)
+    else await this.#conclude(task, live, phase)
   }
 
-  /** Records that an errand failed: its phase or its run fails with `thrown`. */
-  fail(errand: Errand, thrown: unknown): Promise<void> {
+  /** Records that a task failed: its phase or its run fails with `thrown`. */
+  fail(task: Task, thrown: unknown): Promise<void> {
     const { machine } = this.#parts
-    return this.#recordEnd(errand, live => {
-      if (errand.kind === 'outputs') {
+    return this.#recordEnd(task, live => {
+      if (task.kind === 'outputs') {
         live.outputs = { handed: null, fault: { of: 'run', error: thrown } }
         return machine.agenda.add(live)
       }
-      const phase = live.phase(errand.position)
-      if (errand.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, errand.child!, thrown)
-      else if (errand.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
-      else failPhase(machine, live, errand.position, errorOf(thrown))
+      const phase = live.phase(task.position)
+      if (task.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, task.child!, thrown)
+      else if (task.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
+      else failPhase(machine, live, task.position, errorOf(thrown))
     })
   }
 
-  /** Applies a change, if its run still awaits the errand. */
-  #record(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
+  /** Applies a change, if its run still awaits the task. */
+  #record(task: Task, change: (live: LiveRun) => void): Promise<void> {
     const { machine } = this.#parts
-    const root = machine.lives.get(errand.runId)?.root
+    const root = machine.lives.get(task.runId)?.root
     if (root === undefined) return Promise.resolve()
     return this.#parts.write(root, () => {
-      const live = awaiting(machine, errand)
+      const live = awaiting(machine, task)
       if (!live) return
       change(live)
       machine.follow(root)
     })
   }
 
-  /** Applies the change with which an errand ends. */
-  #recordEnd(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
-    return this.#record(errand, live => {
-      errandDone(live, errand)
+  /** Applies the change with which a task ends. */
+  #recordEnd(task: Task, change: (live: LiveRun) => void): Promise<void> {
+    return this.#record(task, live => {
+      taskDone(live, task)
       change(live)
     })
   }
 
   // Items of a map
 
-  async #freeze(errand: Errand, live: LiveRun, phase: MapPhase): Promise<void> {
+  async #freeze(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
     const items = await evaluate(machine, live, phase)
     for (let from = 0; from === 0 || from < items.length; from += ITEMS_PAGE) {
       const page = items.slice(from, from + ITEMS_PAGE)
-      await this.#record(errand, now => freezePage(machine, now, phase, from, page))
+      await this.#record(task, now => freezePage(machine, now, phase, from, page))
     }
     const moves = movesOf(machine, live, phase, items)
     for (const away of [true, false]) {
       for (let from = 0; from < moves.length; from += MOVES_PAGE) {
         const page = moves.slice(from, from + MOVES_PAGE)
-        await this.#record(errand, now => moveSubRuns(machine, now, phase, page, away))
+        await this.#record(task, now => moveSubRuns(machine, now, phase, page, away))
       }
     }
-    await this.#recordEnd(errand, now => frozen(machine, now, phase, items.length))
+    await this.#recordEnd(task, now => frozen(machine, now, phase, items.length))
   }
 
   // Files
 
   /** Checks the file outputs of a run and hands them to the run above. The recorded result lets the run end. */
-  async #outputs(errand: Errand, live: LiveRun): Promise<void> {
+  async #outputs(task: Task, live: LiveRun): Promise<void> {
     const { machine } = this.#parts
     const outputs: JsonObject = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
@@ -133,7 +133,7 @@ export class Errands {
     let handed: string | null = null
     let fault: { of: 'phase'; error: unknown } | null = null
     const small: SmallFile[] = []
-    if (live.parent && awaiting(machine, errand)) {
+    if (live.parent && awaiting(machine, task)) {
       try {
         const phase = live.parent.phase(live.row.parent_position!)
         handed = await this.#give(live.parent, phase as TeamPhase | MapPhase, live.row, outputs, small)
@@ -141,7 +141,7 @@ export class Errands {
         fault = { of: 'phase', error }
       }
     }
-    await this.#recordEnd(errand, now => {
+    await this.#recordEnd(task, now => {
       now.outputs = { handed, fault }
       if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.now())
       machine.agenda.add(now)
@@ -149,12 +149,12 @@ export class Errands {
   }
 
   /** Hands the files of an already completed sub-run to the run above. */
-  async #hand(errand: Errand, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
+  async #hand(task: Task, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
     const { machine } = this.#parts
-    const child = machine.store.runs.get(errand.child!)!
+    const child = machine.store.runs.get(task.child!)!
     const small: SmallFile[] = []
     const handed = await this.#give(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
-    await this.#recordEnd(errand, now => {
+    await this.#recordEnd(task, now => {
       machine.store.runs.setHanded(child.id, handed)
       putSmallFiles(machine.store.db, now.id, small, machine.world.now())
       if (phase.type === 'map') mapHanded(machine, now, phase, child.id, null)
@@ -206,7 +206,7 @@ export class Errands {
 
   // The result of a map
 
-  async #conclude(errand: Errand, live: LiveRun, phase: MapPhase): Promise<void> {
+  async #conclude(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
     const total = machine.store.phases.total(live.id, phase.index)!
     const counts = { completed: 0, failed: 0, cancelled: 0 }
@@ -232,7 +232,7 @@ export class Errands {
       data = `${data.slice(0, -1)},"truncated":true}`
       files.push(await writeItems(machine.world.stateDir(live.id), phase.name, linesOf(texts)))
     }
-    await this.#recordEnd(errand, now => mapConcluded(machine, now, phase, { counts, data, files }))
+    await this.#recordEnd(task, now => mapConcluded(machine, now, phase, { counts, data, files }))
   }
 
   /** The items of a map in order, each with its sub-run if it has one. Reads a page at a time. */
