@@ -195,6 +195,7 @@ test('a command without a daemon holds the runs of a copy back, too', async () =
   // Before anything was started there, the copy is known as one, too.
   const before = JSON.parse((await command(['status', '--json'], { home: copy })).stdout)
   expect(before.problems.join('\n')).toContain('not where it was')
+  expect(before.problems.join('\n')).not.toContain('to continue')
   const path = files({ 'team.yml': writer('finds', vendor, 'other') })
   const ran = await command(['run', path], { home: copy })
   expect([ran.code, ran.stderr]).toEqual([0, expect.stringMatching(/was copied or moved.*status/)])

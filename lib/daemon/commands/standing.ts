@@ -76,7 +76,11 @@ export async function standingOf(home: string, options: HubOptions): Promise<Sta
   const place = placeNow(home, daemon !== null)
   const signed_in = session && { hub: session.hub }
   const found = { home, version, daemon, runs, copied: place.copied, hub, signed_in, disk }
-  const problems = [...problemsHere(found), ...problemsOf(place), ...(hub ? problemsAtHub(hub, daemon) : [])]
+  const problems = [
+    ...problemsHere(found, place.next !== null),
+    ...problemsOf(place),
+    ...(hub ? problemsAtHub(hub, daemon) : []),
+  ]
   return { ...found, problems }
 }
 
@@ -182,7 +186,10 @@ function problemsOf({ movedAway, ...place }: PlaceNow): string[] {
 }
 
 function copyProblems({ copied, next }: Omit<PlaceNow, 'movedAway'>): string[] {
-  if (next) return [`the home is not where it was: ${copiedText(next)}; the next start will hold its unfinished runs`]
+  if (next) {
+    const until = `until you \`${commandLine('resume', '<run>')}\` or \`${commandLine('cancel', '<run>')}\` each`
+    return [`the home is not where it was: ${copiedText(next)}; the next start will hold its unfinished runs ${until}`]
+  }
   if (!copied || copied.runs === 0) return []
   const what = copied.runs === 1 ? '1 run was unfinished' : `${copied.runs} runs were unfinished`
   const ways = `look at each (${commandLine('runs', '--state', 'interrupted')}), then \`${commandLine('resume', '<run>')}\` or \`${commandLine('cancel', '<run>')}\``
@@ -195,7 +202,7 @@ function diskOf(home: string): Standing['disk'] {
   return { free: bavail * bsize, total: blocks * bsize, database: existsSync(file) ? statSync(file).size : 0 }
 }
 
-function problemsHere({ daemon, runs, copied, disk, home }: Omit<Standing, 'problems'>): string[] {
+function problemsHere({ daemon, runs, copied, disk, home }: Omit<Standing, 'problems'>, willBeCopy: boolean): string[] {
   // Those of a copy are told by themselves.
   const left = Math.max(0, (runs?.interrupted ?? 0) - (copied?.runs ?? 0))
   const interrupted = left === 1 ? '1 run was interrupted' : `${left} runs were interrupted`
@@ -206,7 +213,7 @@ function problemsHere({ daemon, runs, copied, disk, home }: Omit<Standing, 'prob
       daemon.version !== version &&
       `the daemon is of version ${daemon.version}, this program of ${version}: restart the daemon`,
     daemon?.stalled && `nothing new begins: ${daemon.stalled}`,
-    left > 0 && `${interrupted}; to continue: ${commandLine('serve')}`,
+    left > 0 && !willBeCopy && `${interrupted}; to continue: ${commandLine('serve')}`,
     disk.free < LOW_BYTES && `the disk of ${home} has ${sizeText(disk.free)} left`,
   ].filter(each => typeof each === 'string')
 }
