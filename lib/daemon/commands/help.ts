@@ -33,7 +33,7 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
   ],
   'runs delete': [['01a1fd72']],
   show: [['last']],
-  tree: [['last'], ['last --hub', 'as the hub has it']],
+  tree: [['last'], ['last --hub', 'what the hub knows of it']],
   phases: [['last'], ['last --json']],
   logs: [['last -f'], ['last --failed'], ['last --phase build --since 10m']],
   why: [['last'], ['last --hub', 'a run of the hub']],
@@ -91,8 +91,8 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
 
 /** What `last` and the beginning of an id stand for. */
 const LAST = {
-  run: '\n<run> is an id, a beginning of one, or last: the newest top run, by its creation, however it ended.\n',
-  review: '\n<review> is an id, a beginning of one, or last: the newest that nobody has answered.\n',
+  run: '\n<run> is an id, its first characters (six or more), or last: the newest top run.\n',
+  review: '\n<review> is an id, its first characters (six or more), or last: the newest review that waits.\n',
 }
 
 /** Adds the examples to the commands of `program` that have any. */

@@ -8,7 +8,7 @@ import type { Act } from './act.ts'
 export function addMachineCommands(program: Command, act: Act): void {
   program
     .command('dashboard')
-    .description('open the page of the daemon in a browser, or print its address where none can be opened')
+    .description('open the page of the daemon in a browser, or print its address if no browser can be opened')
     .option('--no-open', 'print the address, which contains the local token')
     .action((_, command: Command) =>
       act(async () => (await import('./dashboard.ts')).dashboard(command.optsWithGlobals())),
@@ -19,11 +19,13 @@ export function addMachineCommands(program: Command, act: Act): void {
 
   settings
     .command('list')
-    .option('--json')
+    .description('list the settings; secrets are masked')
+    .option('--json', 'print JSON')
     .action((_, command: Command) => act(async () => (await settingCommands()).listSettings(command.optsWithGlobals())))
 
   settings
     .command('get <key>')
+    .description('print a setting; a secret is masked')
     .action((key: string, _, command: Command) =>
       act(async () => (await settingCommands()).getSetting(key, command.optsWithGlobals())),
     )
@@ -41,18 +43,18 @@ export function addMachineCommands(program: Command, act: Act): void {
   workspaces
     .command('list', { isDefault: true })
     .description('list them (default)')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((_, command: Command) =>
       act(async () => (await workspaceCommands()).listWorkspaces(command.optsWithGlobals())),
     )
 
   workspaces
     .command('add <folder>')
-    .description('register a folder, or change what is known of it')
+    .description('register a folder, or change its name or offer')
     .option('--name <name>', 'its name (default: the name of the folder)')
     .option('--offer', 'let runs that the hub dispatches work in it')
-    .option('--no-offer', 'no longer let them')
-    .option('--json')
+    .option('--no-offer', 'stop letting dispatched runs work in it')
+    .option('--json', 'print JSON')
     .action((folder: string, _, command: Command) =>
       act(async () => (await workspaceCommands()).addWorkspace(folder, command.optsWithGlobals())),
     )
@@ -60,7 +62,7 @@ export function addMachineCommands(program: Command, act: Act): void {
   workspaces
     .command('remove <workspace>')
     .description('forget a folder, named by its name, id or path; the folder stays')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((workspace: string, _, command: Command) =>
       act(async () => (await workspaceCommands()).removeWorkspace(workspace, command.optsWithGlobals())),
     )
@@ -81,12 +83,12 @@ export function addMachineCommands(program: Command, act: Act): void {
 
   program
     .command('restore <file>')
-    .description('make a home of a backup, in an empty folder')
+    .description('make a home from a backup, in an empty folder')
     .action((file: string, _, command: Command) =>
       act(async () => (await import('./backup.ts')).restore(file, command.optsWithGlobals())),
     )
 
-  const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
+  const service = program.command('service').description('run the daemon or the hub as a service of systemd or launchd')
   const serviceCommands = () => import('./service.ts')
   const system = ['--system', 'a service of the system instead of yours'] as const
 
@@ -109,7 +111,7 @@ export function addMachineCommands(program: Command, act: Act): void {
 
   service
     .command('status [program]')
-    .description('say whether it runs')
+    .description('say whether the service runs')
     .option(...system)
     .action((served: string | undefined, _, command: Command) =>
       act(async () => (await serviceCommands()).serviceStatus(served, command.optsWithGlobals())),
@@ -133,7 +135,7 @@ export function addMachineCommands(program: Command, act: Act): void {
 
   program
     .command('enrol')
-    .description('store the hub and a realm token, which is read from stdin, for this daemon')
+    .description('connect this daemon to a hub: store its address and a realm token, which is read from stdin')
     .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
     .action((_, command: Command) => act(async () => (await import('./enrol.ts')).enrol(command.optsWithGlobals())))
 
@@ -143,13 +145,13 @@ export function addMachineCommands(program: Command, act: Act): void {
   keys
     .command('new')
     .description('make a key, which publish uses from now on, and print its public half')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((_, command: Command) => act(async () => (await keyCommands()).newKey(command.optsWithGlobals())))
 
   keys
     .command('list', { isDefault: true })
     .description('list the public halves, the one in use first (default)')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((_, command: Command) => act(async () => (await keyCommands()).listKeys(command.optsWithGlobals())))
 
   keys
@@ -161,7 +163,7 @@ export function addMachineCommands(program: Command, act: Act): void {
 
   program
     .command('completion <shell>')
-    .description('print the script by which bash, zsh or fish completes the words of this command')
+    .description('print the script with which bash, zsh or fish completes this command')
     .action((shell: string) => act(async () => (await import('./completion.ts')).completion(shell)))
 
   program

@@ -40,9 +40,9 @@ export function addRunCommands(program: Command, act: Act): void {
     .option('--team <name>', 'only runs of this team: @local/report, or report of any scope')
     .option('--since <when>', 'only runs that began since then: 2h, 3d, 2026-05-02', since)
     .option('--limit <number>', 'how many (20)', count)
-    .option('--offset <number>', 'how many to pass over (0)', offset)
+    .option('--offset <number>', 'how many to skip (0)', offset)
     .option('--hub [url]', 'list the runs of the hub', hubAddressIn)
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((_, command: Command) => act(async () => (await import('./runs.ts')).runs(command.optsWithGlobals())))
 
   runList
@@ -54,9 +54,9 @@ export function addRunCommands(program: Command, act: Act): void {
 
   program
     .command('show <run>')
-    .description('show what is recorded of a run: inputs, outputs, files, and what it wrote outside')
-    .option('--hub [url]', 'as the hub has it', hubAddressIn)
-    .option('--json')
+    .description('show the record of a run: inputs, outputs, files, and what it wrote to other systems')
+    .option('--hub [url]', 'show what the hub knows of it', hubAddressIn)
+    .option('--json', 'print JSON')
     .action((run: string, _, command: Command) =>
       act(async () => (await explain()).showRun(run, command.optsWithGlobals())),
     )
@@ -64,8 +64,8 @@ export function addRunCommands(program: Command, act: Act): void {
   program
     .command('tree <run>')
     .description('show the whole tree of a run, with its phases')
-    .option('--hub [url]', 'as the hub has it', hubAddressIn)
-    .option('--json')
+    .option('--hub [url]', 'show what the hub knows of it', hubAddressIn)
+    .option('--json', 'print JSON')
     .action((run: string, _, command: Command) =>
       act(async () => (await import('./tree.ts')).tree(run, command.optsWithGlobals())),
     )
@@ -74,7 +74,7 @@ export function addRunCommands(program: Command, act: Act): void {
     .command('phases <run>')
     .description('show the phases of a run')
     .option('--hub [url]', 'as the hub has them', hubAddressIn)
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((run: string, _, command: Command) =>
       act(async () => (await explain()).phases(run, command.optsWithGlobals())),
     )
@@ -83,21 +83,21 @@ export function addRunCommands(program: Command, act: Act): void {
     .command('logs <run>')
     .description('print the log of a run and of all runs below it')
     .option('-f, --follow', 'print new lines until the run ends')
-    .option('--phase <name>', 'only what this phase said, and runs below it')
-    .option('--failed', 'only what failed phases said')
+    .option('--phase <name>', 'only the lines of this phase, and of runs below it')
+    .option('--failed', 'only the lines of failed phases')
     .option('--since <when>', 'only lines since then: 10m, 2h, 2026-05-02T14:00', since)
     .option('--hub [url]', 'print what the hub has, and say which lines are missing or still to come', hubAddressIn)
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((run: string, _, command: Command) =>
       act(async () => (await import('./logs.ts')).logs(run, command.optsWithGlobals())),
     )
 
   program
     .command('why <run>')
-    .description('say why a run ended as it did, and how to go on')
+    .description('say why a run ended as it did, and which commands continue it')
     .option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed')
-    .option('--hub [url]', 'as the hub has it', hubAddressIn)
-    .option('--json')
+    .option('--hub [url]', 'show what the hub knows of it', hubAddressIn)
+    .option('--json', 'print JSON')
     .action((run: string, _, command: Command) =>
       act(async () => (await explain()).why(run, command.optsWithGlobals())),
     )
@@ -106,7 +106,7 @@ export function addRunCommands(program: Command, act: Act): void {
     .command('files <run> [get] [path]')
     .description('list the files that a run wrote; `files RUN get PATH` prints one')
     .option('-o, --output <file>', 'write it to this file')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((run: string, verb: string | undefined, path: string | undefined, _, command: Command) =>
       act(async () => (await import('./files.ts')).files(run, verb, path, command.optsWithGlobals())),
     )
@@ -114,10 +114,10 @@ export function addRunCommands(program: Command, act: Act): void {
   program
     .command('resume <run>')
     .description(
-      'continue a run that was interrupted, or that has ended; what completed stays, and the team is as it was at the start',
+      'continue a run that was interrupted or has ended: phases that completed do not run again, and later changes of the team do not count',
     )
     .option('--from <phase>', 'repeat this phase and what depends on it')
-    .option('--failed', 'also repeat the failed items of maps that completed nevertheless')
+    .option('--failed', 'also repeat the failed items of maps that completed (on_item_failure: continue)')
     .option('-i, --input <name=value>', 'give a secret input again; name=@- reads stdin, name=@file a file', collect)
     .option('--hub [url]', 'a run of the hub', hubAddressIn)
     .option('--json', 'print the run record')
@@ -139,16 +139,16 @@ export function addRunCommands(program: Command, act: Act): void {
     .option('--all', 'include decided reviews')
     .option('--limit <number>', 'how many (20)', count)
     .option('--hub [url]', 'those of the hub', hubAddressIn)
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((_, command: Command) => act(async () => (await import('./reviews.ts')).reviews(command.optsWithGlobals())))
 
   program
     .command('decide <review> [decision]')
     .description(
-      'answer a review: approve, reject; retry, skip, complete, fail; asks at a terminal for what is missing',
+      'answer a review: approve or reject a gate; retry, skip, complete or fail an escalation; asks at a terminal for what is missing',
     )
     .option('--comment <text>')
-    .option('--values <json>', 'what the form asks; with complete, the data of the phase')
+    .option('--values <json>', 'the values of the form; with complete, the data of the phase')
     .option('--hub [url]', 'a review of the hub', hubAddressIn)
     .action((review: string, decision: string | undefined, _, command: Command) =>
       act(async () => (await import('./reviews.ts')).decide(review, decision, command.optsWithGlobals())),

@@ -18,7 +18,7 @@ export function addTeamCommands(program: Command, act: Act): void {
   program
     .command('examples [example] [folder]')
     .description('list the finished teams that come with cadre, or copy one into a folder')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((example: string | undefined, folder: string | undefined, _, command: Command) =>
       act(async () => (await import('./examples.ts')).examples(example, folder, command.optsWithGlobals())),
     )
@@ -26,7 +26,7 @@ export function addTeamCommands(program: Command, act: Act): void {
   program
     .command('validate <team>')
     .description('check a team and everything that it uses')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((team: string, _, command: Command) =>
       act(async () => (await import('./teams.ts')).validate(team, command.optsWithGlobals()), team),
     )
@@ -36,7 +36,7 @@ export function addTeamCommands(program: Command, act: Act): void {
     .description('print what a run would do, without doing it')
     .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
     .option('--inputs <file>', 'inputs as a JSON object')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((team: string, _, command: Command) =>
       act(async () => (await import('./plan.ts')).plan(team, command.optsWithGlobals()), team),
     )
@@ -49,7 +49,7 @@ export function addTeamCommands(program: Command, act: Act): void {
   program
     .command('agents [agent]')
     .description('list the agents, or print the manual of one')
-    .option('--json')
+    .option('--json', 'print JSON')
     .action((agent: string | undefined, _, command: Command) =>
       act(async () => (await import('./teams.ts')).agents(agent, command.optsWithGlobals())),
     )
@@ -67,8 +67,8 @@ export function addTeamCommands(program: Command, act: Act): void {
 
   program
     .command('doctor [agent]')
-    .description('check settings, and ask each system whose the credential is and which permissions it lacks')
-    .option('--json')
+    .description('check settings, and ask each system whose the credential is and which permissions are missing')
+    .option('--json', 'print JSON')
     .action((agent: string | undefined, _, command: Command) =>
       act(async () => (await import('./doctor.ts')).doctor(agent, command.optsWithGlobals())),
     )

@@ -18,7 +18,7 @@ const RANGE = [
 const LIST = [option('--action <action>', 'only this, such as teams/publish'), ...RANGE, ...page]
 const cursor = option('--cursor <number>', 'what comes after the entry with this cursor').argParser(numberOf)
 const json = option('--json', 'print it as JSON')
-const from = option('--from <hash>', 'a hash of an earlier export or verify, which a chain must still have')
+const from = option('--from <hash>', 'a hash of an earlier export or verify that the chain must still contain')
 
 /** The audit commands, each with an example. */
 export function addAuditCommands(program: Command, act: Act): void {
@@ -26,7 +26,9 @@ export function addAuditCommands(program: Command, act: Act): void {
   const group = program
     .command('audit')
     .helpGroup(HELP_GROUP)
-    .description('list what was done at the hub, newest first; its commands are about this home, or a hub with --hub')
+    .description(
+      'list who did what at the hub, newest first; `audit list`, `export` and `verify` are about this home, or with --hub about the hub',
+    )
     .allowExcessArguments()
   const audit = withOptions(group, [...LIST, json]).action(() => {
     if (group.args.length > 0) refuseWord(group, group.args[0]!)
@@ -43,7 +45,7 @@ export function addAuditCommands(program: Command, act: Act): void {
   exported.action(() => act(async () => (await commands()).exportAudit(exported.optsWithGlobals())))
 
   const verify = below('verify [file]').description(
-    'say whether the hash chain is whole, of the log or of an exported file; exit code 1 if it is not',
+    'check the hash chain of the log or of an exported file; exits with 1 if it is broken',
   )
   withOptions(verify, [...RANGE, from, json])
   verify.action(file => act(async () => (await commands()).verify(file, verify.optsWithGlobals())))

@@ -34,7 +34,7 @@ export const named = option('--name <name>', 'the name that people see')
 export const yes = option('--yes', 'do it without being asked')
 export const page = [
   option('--limit <number>', 'how many (20)').argParser(count),
-  option('--offset <number>', 'how many to pass over (0)').argParser(offset),
+  option('--offset <number>', 'how many to skip (0)').argParser(offset),
 ]
 
 /** Adds a command. `isDefault` is that which is meant when none is named. */

@@ -28,7 +28,7 @@ const SINGLE: readonly Entry[] = [
   ),
   doing(
     'realm-token [realm]',
-    'print a new token with which a daemon enrols in a realm, which need not be named if you have one',
+    'print a new token with which a daemon enrols in a realm; you can leave out the realm if you have only one',
     'prod --name build-1',
     {
       options: [option('--name <name>', 'name of the token')],
@@ -37,7 +37,7 @@ const SINGLE: readonly Entry[] = [
   ),
   doing(
     'publish <folder>',
-    'publish a team as a package, signed where there is a key (`keys new`)',
+    'publish a team as a package; signs it if you have a key (`keys new`)',
     'examples/repo-report --scope acme --realm prod',
     {
       options: [
@@ -63,7 +63,7 @@ const SINGLE: readonly Entry[] = [
       run: async (hub, options, team: string) => (await packages()).dispatch(hub, team, options),
     },
   ),
-  doing('status', 'show how this home is: daemon, slots, runs, hub, disk, and what needs attention', '', {
+  doing('status', 'show the state of this home: daemon, slots, runs, hub, disk, and what needs attention', '', {
     alone: async options => (await import('../status.ts')).status(options),
   }),
 ]
