@@ -296,16 +296,18 @@ describe('hostile texts', () => {
   })
 
   test('as a part of a query, they change nothing', async () => {
-    for (const at of databases) {
+    const parts = texts.slice(-60).map(text => ({ text, first: random.below(3) }))
+    const tryAll = async (at: TestDatabase) => {
       const { table, rows } = await kept(at, 'hostile')
-      for (const text of texts.slice(-60)) {
-        const end = `; COMMIT; INSERT INTO ${table} VALUES (2)`
-        for (const sql of [text, `SELECT 1 AS ${text}${end}`, `SELECT '${text}' AS a${end}`].slice(random.below(3))) {
+      const end = `; COMMIT; INSERT INTO ${table} VALUES (2)`
+      for (const { text, first } of parts) {
+        for (const sql of [text, `SELECT 1 AS ${text}${end}`, `SELECT '${text}' AS a${end}`].slice(first)) {
           await query(at, sql.slice(0, 5_000)).catch(() => null)
         }
       }
       expect(await rows()).toBe(1)
     }
+    await Promise.all(databases.map(tryAll))
   }, 300_000)
 
   test('the tokens of a text of a megabyte are found in seconds, not in minutes', () => {
