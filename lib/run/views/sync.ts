@@ -23,8 +23,15 @@ export interface Outbox {
   committed(): void
 }
 
-/** The fields of a change besides its number and its run. */
-type Body<K extends ChangeKind> = Omit<SyncChange<K>, 'seq' | 'run_id' | 'attempt'>
+/**
+ * The fields of a change besides its number and its run, also those that older daemons leave out. batches.ts adds `log`
+ * when the change is sent. `deliveries` are not reported.
+ */
+type Body<K extends ChangeKind> = {
+  [Name in Exclude<keyof SyncChange<K>, 'seq' | 'run_id' | 'attempt'>]: Required<
+    Omit<SyncChange<K>[Name], 'deliveries' | 'log'>
+  >
+}
 
 /** `status` keeps texts, data, inputs, outputs and logs on this machine. */
 export type SyncMode = 'full' | 'status'
