@@ -7,11 +7,12 @@ import { basename, join, resolve } from 'node:path'
 const ROOT = resolve(import.meta.dir, '../..')
 
 /**
- * Bundles a program of this folder, to `at` in a folder with the parts of the repository. `remove` deletes the bundle.
+ * Bundles a program of this folder, to the same place in a folder with the parts of the repository. It is as deep as
+ * `lib/program`, from where `ROOT` is found. `remove` deletes the bundle.
  */
-export async function bundled(name: string, at = 'tests/support'): Promise<{ program: string; remove(): void }> {
+export async function bundled(name: string): Promise<{ program: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-bundle-'))
-  const outdir = join(folder, at)
+  const outdir = join(folder, 'tests/support')
   mkdirSync(outdir, { recursive: true })
   // Files that modules find by their own location instead of importing them.
   for (const place of ['agents', 'db', 'lib', 'node_modules']) symlinkSync(join(ROOT, place), join(folder, place))

@@ -8,13 +8,16 @@ import { freshPostgres } from '../../support/hub.ts'
 
 const server = process.env.TEST_POSTGRES_URL
 
-/** Attacks whose outcome no database decides, and 12,000 cells that take a minute, unless slow tests are asked for. */
+/**
+ * Attacks and a document whose outcome no database decides, and 12,000 cells that take a minute, unless slow tests are
+ * asked for.
+ */
 const WITHOUT_DATABASE = process.env.CADRE_SLOW_TESTS
-  ? /attacks\/(bombs|raw-http)\./
-  : /(attacks\/(bombs|raw-http)|matrix)\./
+  ? /(attacks\/(bombs|raw-http)|openapi)\./
+  : /(attacks\/(bombs|raw-http)|matrix|openapi)\./
 
 /** What PostgreSQL decides but a second hub does not: these look at one request at a time, and at no memory of a hub. */
-const OF_ONE_HUB = /\/(matrix|bodies|fuzz|openapi|replies|walk)\./
+const OF_ONE_HUB = /\/(matrix|bodies|fuzz|replies|walk)\./
 
 /**
  * The files beside this folder that start a hub by `startTestHub`, and the audit of hubs. The others are about processes,
@@ -38,10 +41,10 @@ export function testOnPostgres(hubs: 1 | 2, part = 0, of = 1): void {
     `part ${part + 1} of ${of} of the suite passes on PostgreSQL, asked of ${hubs} at a time (skipped without TEST_POSTGRES_URL)`,
     async () => {
       const all = (await suite()).filter(file => OF_ONE_HUB.test(file) === (hubs === 1))
-      expect(all.length).toBeGreaterThan(hubs === 1 ? 4 : 15)
+      expect(all.length).toBeGreaterThan(hubs === 1 ? 3 : 15)
       const files = all.filter((_, at) => at % of === part)
       await using database = await freshPostgres(server!)
-      const hub = await bundled('hub-process.ts', 'tests')
+      const hub = await bundled('hub-process.ts')
       const env = { TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs), TEST_HUB_PROGRAM: hub.program }
       const run = Bun.spawn([process.execPath, 'test', ...files], {
         env: { ...process.env, ...env },
