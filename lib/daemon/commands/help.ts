@@ -91,7 +91,7 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
 
 /** What `last` and the beginning of an id stand for. */
 const LAST = {
-  run: '\n<run> is an id, its first characters (six or more), or last: the newest top run.\n',
+  run: '\n<run> is an id, its first characters (six or more), or last: the newest top run, by its creation.\n',
   review: '\n<review> is an id, its first characters (six or more), or last: the newest review that waits.\n',
 }
 
