@@ -1,5 +1,5 @@
 // The daemon: executes teams and serves an API for them over HTTP. The API is assembled in lib/daemon/routes/app.ts,
-// the command line is in lib/daemon/commands, and the run executor is in lib/run.
+// the command line is in lib/daemon/cli, and the run executor is in lib/run.
 
 import type { ServeFlags } from './lib/daemon/serve.ts'
 import { keepBytecode } from './lib/program/bytecode.ts'
@@ -19,7 +19,7 @@ async function serve(flags: ServeFlags): Promise<void> {
 
 keepBytecode()
 const [{ runCommand }, { addHubCommands }] = await Promise.all([
-  import('./lib/daemon/commands/program.ts'),
-  import('./lib/daemon/commands/hub/program.ts'),
+  import('./lib/daemon/cli/program.ts'),
+  import('./lib/daemon/cli/hub/program.ts'),
 ])
 await runCommand(serve, addHubCommands)

@@ -4,7 +4,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
+import { agentSource, homeConfig, testSource } from '../../lib/daemon/cli/teams/agent-template.ts'
 import { ROOT } from '../../lib/program/install-root.ts'
 import { folder } from '../support/folder.ts'
 

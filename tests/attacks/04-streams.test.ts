@@ -18,7 +18,7 @@ const READERS: Readonly<Record<string, string>> = {
   'lib/vendors/s3/transfer.ts': 'passes one chunk on when it is asked for one',
 }
 /** Loops over the stdin of a command, which a person types. */
-const TYPED = new Set(['lib/daemon/commands/typed-secret.ts'])
+const TYPED = new Set(['lib/daemon/cli/kit/typed-secret.ts'])
 
 const sources = [...new Bun.Glob('{lib,agents,db,deploy}/**/*.ts').scanSync(ROOT), 'daemon.ts', 'hub.ts']
   // The pages run in a browser.
@@ -68,7 +68,7 @@ test('two files start processes with pipes: one the groups of all agents, one th
     'lib/agent/commands/processes.ts',
     'lib/agent/sandbox-trial.ts',
     // Without pipes.
-    'lib/daemon/commands/dashboard.ts',
+    'lib/daemon/cli/machine/dashboard.ts',
   ])
 })
 

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentNew } from '../../lib/daemon/commands/agent.ts'
+import { agentNew } from '../../lib/daemon/cli/teams/agent.ts'
 import { command, files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 

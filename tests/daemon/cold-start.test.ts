@@ -58,6 +58,6 @@ test('the second start compiles no module that the first has compiled', () => {
     Array.from(`${stdout}${stderr}`.matchAll(/decoded (\S+) \(/g), ([, file]) => relative(REPOSITORY, file!))
   start()
   const kept = decoded(start())
-  expect(kept).toContain('lib/daemon/commands/program.ts')
+  expect(kept).toContain('lib/daemon/cli/program.ts')
   expect(kept).toContain('node_modules/commander/lib/command.js')
 })

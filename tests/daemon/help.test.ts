@@ -3,7 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { HUB_COMMANDS } from '../../lib/daemon/commands/complete.ts'
+import { HUB_COMMANDS } from '../../lib/daemon/cli/machine/complete.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 

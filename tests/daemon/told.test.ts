@@ -2,7 +2,7 @@
 // fit, teams by a bare name, plans, and listeners that could not tell.
 
 import { beforeAll, expect, test } from 'bun:test'
-import { readChoice } from '../../lib/daemon/commands/form.ts'
+import { readChoice } from '../../lib/daemon/cli/kit/form.ts'
 import { RunModel } from '../../lib/daemon/terminal/model.ts'
 import { drawRun } from '../../lib/daemon/terminal/tree.ts'
 import { createPaint } from '../../lib/text/printable.ts'

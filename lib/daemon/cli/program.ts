@@ -1,0 +1,100 @@
+// The command line of the daemon: what all commands have in common, and `serve`. The others stand in tables by topic.
+
+import { Command, CommanderError } from 'commander'
+import { calledAs, isCadre } from '../../program/called-as.ts'
+import { addHelp, refuseWords } from '../../text/command-words.ts'
+import { commanderOutput } from '../../text/terminal.ts'
+import { refuseSessionForm } from '../access/api-key.ts'
+import { version } from '../home/version.ts'
+import { refuseForeignEnvironment } from '../own-environment.ts'
+import type { ServeFlags } from '../serve.ts'
+import { tellFailure } from './failure.ts'
+import { addExamples } from './help.ts'
+import type { Act } from './kit/act.ts'
+import { addMachineCommands } from './machine/machine-table.ts'
+import { addRunCommands } from './runs/runs-table.ts'
+import { addTeamCommands } from './teams/teams-table.ts'
+
+/** How long the work of a failed command may take to end. */
+const LEAVE_MS = 500
+
+const program = new Command(calledAs())
+  .description('Runs teams: pipelines in one YAML file, on this machine.')
+  .version(version)
+  .option('--home <folder>', 'folder for all state (CADRE_HOME, default ~/.cadre)')
+  .exitOverride()
+  .configureOutput(commanderOutput)
+  .showHelpAfterError('(use --help for more information)')
+
+// Its commands are those of another program (deploy/cadre.ts).
+if (isCadre()) program.command('hub').description('the commands of the hub: serve, user, backup, restore')
+
+program.hook('preAction', () => refuseForeignEnvironment())
+
+// This applies to every command: a key that ends with somebody's session would fail one day for no visible reason.
+program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))
+
+/**
+ * Runs the command that the process was called with, and sets its exit code. `serve` is the default command. `addMore`
+ * adds the commands that stand in a folder of their own.
+ */
+export async function runCommand(
+  serve: (flags: ServeFlags) => Promise<void>,
+  addMore: (program: Command, act: Act) => Promise<void>,
+): Promise<void> {
+  // Errors that no code has handled.
+  for (const event of ['uncaughtException', 'unhandledRejection']) {
+    process.on(event, (thrown: unknown) => process.exit(fail(thrown)))
+  }
+
+  // The reader of a pipe such as `… | head` has read enough, which is not a failure.
+  process.stdout.on('error', error => {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+    process.exit()
+  })
+
+  addRunCommands(program, act)
+  addTeamCommands(program, act)
+  addMachineCommands(program, act)
+  serveWith(serve)
+  addHelp(program)
+  await addMore(program, act)
+  addExamples(program)
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+    else process.exitCode = fail(error)
+  }
+}
+
+/** Runs `work`. If it returns a number, that is the exit code. `path` is the team that the command was given. */
+function act(work: () => Promise<unknown>, path?: string): Promise<void> {
+  return work().then(
+    code => {
+      if (typeof code === 'number') process.exitCode = code
+    },
+    thrown => {
+      process.exitCode = fail(thrown, path)
+      // The work may still wait for a disk or a peer that never answers.
+      setTimeout(() => process.exit(), LEAVE_MS).unref()
+    },
+  )
+}
+
+function fail(thrown: unknown, path?: string): number {
+  return tellFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
+}
+
+function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
+  program
+    .command('serve', { isDefault: true })
+    .description('serve the API (default)')
+    .option('--host <address>', 'address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)')
+    .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)')
+    .allowExcessArguments()
+    .action((_, command: Command) => {
+      refuseWords(program, command)
+      return act(() => serve(command.optsWithGlobals()))
+    })
+}

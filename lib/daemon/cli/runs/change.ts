@@ -1,0 +1,93 @@
+// Commands that change a run: cancel, resume.
+
+import { CadreError } from '../../../error.ts'
+import { line, type Shown } from '../../../text/printable.ts'
+import { tell } from '../../../text/terminal.ts'
+import { GetRun } from '../../../wire/calls/daemon-calls.ts'
+import { nameOfWrite } from '../../../wire/records/words.ts'
+import { ENDED_RUN_STATES } from '../../../wire/states.ts'
+import { inputsOfRun } from '../../calls/run-answers.ts'
+import { homeFolder } from '../../home/home.ts'
+import { EXIT } from '../kit/exit.ts'
+import { readInputs } from '../kit/inputs.ts'
+import { placeOf } from '../kit/place-of.ts'
+import type { PlaceOptions } from '../kit/run-place.ts'
+import { Signals } from '../kit/signals.ts'
+import { watch } from './watch.ts'
+
+const say = (text: Shown): void => tell(line`${text}`)
+
+/** Cancels a run. If no process holds the home, this process takes the run up and ends it. */
+export async function cancel(typed: string, options: PlaceOptions): Promise<void> {
+  const place = await placeOf(options)
+  const runId = await place.runId(typed)
+  const { runner, result } = await place.open('cancel', runner => runner.cancel(runId))
+  if (result.cleanup.length > 0) {
+    const names = result.cleanup.join(', ')
+    say(`cancelling; cleanup phases still run (${names}): cancel again to stop them`)
+  }
+  if (runner.host) {
+    using signals = new Signals({ cancel: () => runner.cancel(runId), detaches: false, unasked: 'cancel', say })
+    try {
+      await runner.host.finish(signals.leaving)
+    } finally {
+      await runner.host.close()
+    }
+  }
+  const { state: told, attempt, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  const state = told === 'interrupted' ? 'running' : told
+  if (state === 'cancelled' && place.hub && attempt === 0) say('cancelled before a daemon took it; dispatch it again')
+  else if (state === 'cancelled')
+    say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
+  else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${place.command('why', runId)}`)
+  else if (result.already_waits)
+    say(`a cancel already waits for the daemon of the run, which ends it: ${place.command('watch', runId)}`)
+  else if (place.hub) say(`cancelling; its daemon ends it: ${place.command('watch', runId)}`)
+  else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${place.command('watch', runId)}`)
+}
+
+export interface ResumeOptions extends PlaceOptions {
+  from?: string
+  failed?: boolean
+  input?: string[]
+  json?: boolean
+}
+
+/**
+ * Says what will be repeated, then follows the run. A run of a hub is not followed, because its daemon may be away.
+ * Returns the exit code.
+ */
+export async function resume(typed: string, options: ResumeOptions): Promise<number> {
+  const place = await placeOf(options)
+  const runId = await place.runId(typed)
+  const { input, from, failed } = options
+  if (place.hub && (input || failed)) {
+    throw new CadreError('invalid_request', '--failed and -i are possible on the daemon of the run only, without --hub')
+  }
+  const inputs = input ? await readInputs(inputsOfRun(homeFolder(options.home), runId), { input }) : undefined
+  const { parent_run_id, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  if (parent_run_id !== null) {
+    const top = place.command('resume', root_run_id)
+    throw new CadreError('invalid_state', `run ${runId} is a sub-run; its top run is resumed with: ${top}`)
+  }
+  const request = {
+    ...(from !== undefined && { from_phase: from }),
+    ...(failed && { failed }),
+    ...(inputs && { inputs }),
+  }
+  const { runner, result } = await place.open('resume', runner => runner.resume(runId, request))
+  if (result === null) {
+    say(`its daemon gets the order: ${place.command('watch', runId)}`)
+    return EXIT.done
+  }
+  const { continued, repeats, written } = result
+  say(continued ? 'continues where it was interrupted' : `runs again: ${repeats.join(', ') || 'nothing'}`)
+  if (written.length > 0) {
+    const shown = written
+      .slice(0, 10)
+      .map(write => `${nameOfWrite(write)}${(write.url ?? write.id) ? ` (${write.url ?? write.id})` : ''}`)
+    const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
+    say(`already written, and not sent again: ${shown.join('; ')}${more}`)
+  }
+  return watch(runner, runId, { place, json: options.json ?? false })
+}

@@ -1,0 +1,113 @@
+// Commands about one run: why it ended as it did, its phases, and `show`, which has everything that is recorded of it.
+
+import { CadreError } from '../../../error.ts'
+import { createLog } from '../../../log/log.ts'
+import { sizeText } from '../../../size.ts'
+import { createPaint, line, nothing, type Printable } from '../../../text/printable.ts'
+import { print, printJson, tell } from '../../../text/terminal.ts'
+import { GetPhases, GetRun, GetWhy } from '../../../wire/calls/daemon-calls.ts'
+import type { Why } from '../../../wire/records/run-records.ts'
+import { doubtfulFirst, fateOf, nameOfWrite, waitText } from '../../../wire/records/words.ts'
+import { openRunner, type Runner } from '../../calls/runner.ts'
+import { homeFolder } from '../../home/home.ts'
+import { stateWord, symbol } from '../../terminal/paint.ts'
+import { clock, table } from '../../terminal/table.ts'
+import { placeOf } from '../kit/place-of.ts'
+import { show, took } from '../kit/print.ts'
+import type { PlaceOptions } from '../kit/run-place.ts'
+import { outputLines } from './watch.ts'
+
+interface Options extends PlaceOptions {
+  json?: boolean
+}
+
+export async function why(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  if (ask && place.hub) {
+    throw new CadreError('invalid_request', '--ask works on the machine of the run, not with --hub')
+  }
+  const found = await (ask ? askOthers(where.home, run_id) : place.ask(runs => runs.call(GetWhy, { run_id })))
+  if (json) return void printJson(found)
+  const paint = createPaint(process.stdout)
+  print(
+    found.lines.map(each => line`${each}`),
+    found.next.map(args => paint.dim(`  ${place.command(...args)}`)),
+  )
+}
+
+async function askOthers(home: string | undefined, run_id: string): Promise<Why> {
+  const asking = (runner: Runner) => runner.askAgain(run_id)
+  const { runner, result } = await openRunner(homeFolder(home), 'why', createLog({ level: 'warn' }), asking)
+  await runner.host?.close()
+  return result
+}
+
+export async function phases(typed: string, { json, ...where }: Options): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const found = await place.ask(runs => runs.call(GetPhases, { run_id }))
+  show(json, found, paint =>
+    found.phases.map(
+      ({ name, type, agent, action, state, reason, started_at, completed_at, error, waiting, ...phase }) => [
+        line`${symbol(paint, state)} ${name}`,
+        paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
+        line`${stateWord(paint, state)}${reason === null ? '' : paint.dim(` (${reason})`)}`,
+        took(started_at, completed_at),
+        (error?.message ?? (waiting === null ? textOf(phase) : `waiting: ${waitText(waiting)}`)).split('\n', 1)[0]!,
+      ],
+    ),
+  )
+}
+
+/** The text of a phase, or how large it is when the reply had no room for it. */
+const textOf = ({ text, text_bytes = 0 }: { text: string | null; text_bytes?: number }) =>
+  text ?? `… (${sizeText(text_bytes)})`
+
+/** The inputs, outputs, files and outside writes of a run. */
+export async function showRun(typed: string, { json, ...where }: Options): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const { record, files, written } = await place.ask(async runs => {
+    const [record, { phases }, { written }] = await Promise.all([
+      runs.call(GetRun, { run_id }),
+      runs.call(GetPhases, { run_id }),
+      runs.call(GetWhy, { run_id }),
+    ])
+    return { record, files: phases.flatMap(({ files }) => files), written }
+  })
+  if (json) return void printJson({ ...record, files, written })
+  const paint = createPaint(process.stdout)
+  const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, inputs } = record
+  const time = took(started_at, completed_at)
+  const facts = [
+    ['run', run_id],
+    ['started', `${clock(started_at)}${attempt > 1 ? `, attempt ${attempt}` : ''}`],
+    ...(workspace === null ? [] : [['works in', workspace]]),
+    ...(error === null ? [] : [['error', error.message]]),
+  ]
+  const section = (title: string, rows: readonly Printable[]) =>
+    rows.length === 0 ? [] : [nothing, paint.bold(title), ...rows.map(row => line`  ${row}`)]
+  const name = run_name === null ? '' : `  ${run_name}`
+  print([
+    line`${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
+    ...table(facts).map(fact => line`  ${fact}`),
+    ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, JSON.stringify(value)]))),
+    ...section('outputs', outputLines(record.outputs ?? {}, place.folderOf(run_id))),
+    ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
+    ...section(
+      'written outside',
+      table(doubtfulFirst(written).map(write => [nameOfWrite(write), fateOf(write), write.url ?? write.id ?? ''])),
+    ),
+    ...section(
+      'told',
+      table(record.deliveries.map(({ phase, event, state, error }) => [phase, event, state, error ?? ''])),
+    ),
+  ])
+  const next = [
+    ['tree', run_id],
+    ['logs', run_id],
+    ...(files.length > 0 && !place.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
+  ]
+  tell(next.map(args => createPaint(process.stderr).dim(`  ${place.command(...args)}`)))
+}

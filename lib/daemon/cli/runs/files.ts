@@ -1,0 +1,42 @@
+// `files RUN` lists the files that the phases of a run wrote; `files RUN get PATH` copies one to stdout.
+
+import { CadreError } from '../../../error.ts'
+import { readRunId, runFolder } from '../../../files/run-id.ts'
+import { sizeText } from '../../../size.ts'
+import { lines } from '../../../text/printable.ts'
+import { print } from '../../../text/terminal.ts'
+import { GetPhases } from '../../../wire/calls/daemon-calls.ts'
+import { runIdOf } from '../../calls/ids.ts'
+import { askAboutRuns } from '../../calls/run-answers.ts'
+import { homeFolder } from '../../home/home.ts'
+import { openArtifact } from '../../runs/artifact-file.ts'
+import { show } from '../kit/print.ts'
+
+interface Options {
+  home?: string
+  json?: boolean
+  output?: string
+}
+
+export async function files(typed: string, verb: string | undefined, path: string | undefined, options: Options) {
+  if (verb !== undefined && (verb !== 'get' || path === undefined)) {
+    throw new CadreError('invalid_request', 'expected `files RUN`, or `files RUN get PATH`')
+  }
+  const home = homeFolder(options.home)
+  const run_id = await runIdOf(home, typed)
+  const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
+  if (path !== undefined) return copy(runFolder(home, readRunId(run_id)), run_id, path, options.output)
+  const found = phases.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
+  show(options.json, { files: found }, paint =>
+    found.map(({ path, bytes, sha256 }) => [path, sizeText(bytes), paint.dim(sha256.slice(0, 12))]),
+  )
+}
+
+async function copy(stateDir: string, runId: string, path: string, output: string | undefined): Promise<void> {
+  const name = path.startsWith('files/') ? path : `files/${path}`
+  await using artifact = await openArtifact(stateDir, runId, name)
+  const { file } = artifact
+  // A terminal would obey what is in the file.
+  if (output === undefined && process.stdout.isTTY) return print(lines(await file.text()))
+  await Bun.write(output === undefined ? Bun.stdout : Bun.file(output), file)
+}

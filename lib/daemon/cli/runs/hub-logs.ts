@@ -1,0 +1,40 @@
+// What `logs RUN --hub` says at the end: whether the hub has all lines.
+
+import type { Static } from 'typebox'
+import { GetHubLogs } from '../../../wire/calls/hub-run-calls.ts'
+import type { LineRange } from '../../../wire/records/hub-records.ts'
+import type { HubClient } from '../../link/link.ts'
+
+/** Runs with incomplete logs that are named. */
+const MOST_NAMED = 10
+
+/** One line for each of these runs of whose log the hub lacks something. The run that was asked for has no name. */
+export async function lacksOfLogs(
+  client: HubClient,
+  logs: readonly { run_id: string; name: string }[],
+): Promise<string[]> {
+  const said: string[] = []
+  for (const { run_id, name } of logs) {
+    if (said.length === MOST_NAMED) return [...said, 'the logs of further runs were not looked at']
+    const lacks = lackOf(await client.call(GetHubLogs, { run_id, limit: 1 }))
+    if (lacks) said.push(`${name || 'the log'}: ${lacks}`)
+  }
+  return said.length > 0 ? said : ['the hub has the whole log']
+}
+
+/** What the hub does not have of a log, in words; null when it has all. */
+function lackOf({ complete, missing, to_come, kept, cut }: Static<typeof GetHubLogs.data>): string | null {
+  if (complete) return null
+  if (kept) return 'its daemon keeps the lines, because its setting `sync` is `status`'
+  if (complete === null) return 'its daemon does not say whether these are all lines'
+  const never =
+    missing.length > 0
+      ? [
+          `${missing.map(inWords).join(', ')} are missing for good${cut ? ', because the realm has used up its quota of log bytes' : ''}`,
+        ]
+      : []
+  const later = to_come && (to_come.to === null ? `lines from ${to_come.from} on` : inWords(to_come as LineRange))
+  return [...never, ...(later ? [`${later} are still to come`] : [])].join('; ')
+}
+
+const inWords = ({ from, to }: LineRange): string => (from === to ? `line ${from}` : `lines ${from} to ${to}`)

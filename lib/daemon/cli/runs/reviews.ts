@@ -1,0 +1,249 @@
+// Reviews: `reviews` lists the questions to people, each with its form and what the commands of its gate printed, and
+// `decide` answers one.
+
+import { CadreError, messageOf } from '../../../error.ts'
+import type { JsonObject } from '../../../json.ts'
+import { CHOICES } from '../../../run/engine.ts'
+import { sizeText } from '../../../size.ts'
+import { createPaint, line, lines, nothing, type Paint, type Printable } from '../../../text/printable.ts'
+import { listed } from '../../../text/spelling.ts'
+import { print, printJson, tell } from '../../../text/terminal.ts'
+import { type AskedReview, GetLogs, GetPhases, GetRun, ListReviews } from '../../../wire/calls/daemon-calls.ts'
+import type { Field } from '../../../wire/calls/forms.ts'
+import { choicesOf } from '../../../wire/choices.ts'
+import type { Callee } from '../../calls/client.ts'
+import { clock, table } from '../../terminal/table.ts'
+import { EXIT } from '../kit/exit.ts'
+import { askChoice, askForm, isAtTerminal, lackOf } from '../kit/form.ts'
+import { placeOf } from '../kit/place-of.ts'
+import { tellUnreadable } from '../kit/print.ts'
+import type { PlaceOptions, RunPlace } from '../kit/run-place.ts'
+import { watch } from './watch.ts'
+
+interface ListOptions extends PlaceOptions {
+  json?: boolean
+  limit?: number
+  all?: boolean
+}
+
+/** The last lines of what a gate's commands printed. */
+const SAID = 10
+const PAGE = 1_000
+
+export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
+  const place = await placeOf(where)
+  const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' as const }) }
+  const paint = createPaint(process.stdout)
+  const { found, texts } = await place.ask(async runs => {
+    const found = await runs.call(ListReviews, query)
+    const texts = json ? [] : await describeAll(runs, found.reviews, { paint, place })
+    return { found, texts }
+  })
+  if (json) return void printJson(found)
+  tellUnreadable(found)
+  if (texts.length === 0) tell(line`none`)
+  print(texts.flatMap((text, at) => (at === 0 ? text : [nothing, ...text])))
+}
+
+interface View {
+  paint: Paint
+  place: RunPlace
+}
+
+/** One that cannot be described does not keep the others from being shown. Throws when none can. */
+async function describeAll(runs: Callee, reviews: readonly AskedReview[], view: View): Promise<Printable[][]> {
+  const all = await Promise.allSettled(reviews.map(review => describe(runs, review, view)))
+  const [first] = all
+  if (first?.status === 'rejected' && all.every(({ status }) => status === 'rejected')) throw first.reason
+  return all.map((each, at) =>
+    each.status === 'fulfilled'
+      ? each.value
+      : [line`${view.paint.yellow('unreadable')}  review ${reviews[at]?.id ?? ''}: ${messageOf(each.reason)}`],
+  )
+}
+
+async function describe(runs: Callee, review: AskedReview, { paint, place }: View): Promise<Printable[]> {
+  const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
+  const name = [run_name, phase].filter(part => part !== null).join('/')
+  const { prompt_bytes } = review
+  const isPending = state === 'pending'
+  const what = isPending ? paint.yellow(kind) : `${kind} ${decision}${decided_by === null ? '' : ` by ${decided_by}`}`
+  const head = line`${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
+  const drawn = [
+    head,
+    paint.dim(`  ${await whose(runs, run_id)}`),
+    ...(prompt_bytes === undefined
+      ? lines(prompt || reason).map(asked => line`  ${asked}`)
+      : [line`  … (${sizeText(prompt_bytes)}: ${place.command('decide', id)})`]),
+  ]
+  if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
+  if (!isPending) return drawn
+  const said = await lastLines(runs, run_id, phase)
+  drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form))
+  drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
+  return drawn
+}
+
+/** The team that asks, and the top run with its team, from which a person starts to look. */
+async function whose(runs: Callee, run_id: string): Promise<string> {
+  const { team, root_run_id, call_path } = await runs.call(GetRun, { run_id })
+  return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
+}
+
+interface Said {
+  text: Printable
+  at: number
+}
+
+async function lastLines(runs: Callee, run_id: string, phase: string): Promise<Printable[]> {
+  let last: Said[] = []
+  for (let after_seq = 0; ; ) {
+    const { lines: more, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
+    const said = more.flatMap(({ text, at }) => lines(text).map(text => ({ text, at })))
+    last = [...last, ...said].slice(-SAID)
+    if (next === after_seq) break
+    after_seq = next
+  }
+  if (last.length === 0) return []
+  const { phases } = await runs.call(GetPhases, { run_id })
+  // The review may name a phase that the run does not have.
+  const of = phases.find(({ name }) => name === phase)
+  return of ? byAttempt(last, of) : last.map(({ text }) => text)
+}
+
+/** Sets what the present attempt said apart from what earlier ones did. */
+function byAttempt(
+  said: readonly Said[],
+  { attempt, started_at }: { attempt: number; started_at: number | null },
+): Printable[] {
+  const texts = said.map(({ text }) => text)
+  const earlier = said.filter(({ at }) => at < (started_at ?? 0)).length
+  if (earlier === 0) return texts
+  const since = texts.slice(earlier)
+  return [
+    ...texts.slice(0, earlier),
+    line`(attempt ${attempt}${since.length === 0 ? ' printed nothing' : ''})`,
+    ...since,
+  ]
+}
+
+function formLines(form: readonly Field[]): Printable[] {
+  const rows = form.map(({ name, type, required, choices, description, default: preset }) => [
+    `  ${name}`,
+    [
+      choices ? choices.map(choice => String(choice)).join(' or ') : type,
+      ...(preset === undefined ? (required ? ['required'] : []) : [`default ${JSON.stringify(preset)}`]),
+    ].join(', '),
+    description ?? '',
+  ])
+  return table(rows)
+}
+
+export interface DecideOptions extends PlaceOptions {
+  comment?: string
+  values?: string
+}
+
+/**
+ * Answers a review. Without a daemon the run continues in this process, so it is followed. A run of a hub is not, because
+ * its daemon may be away. Returns the exit code.
+ */
+export async function decide(typed: string, word: string | undefined, options: DecideOptions): Promise<number> {
+  const given = word === undefined ? null : decisionOf(word)
+  const place = await placeOf(options)
+  const reviewId = await place.reviewId(typed)
+  const review = await place.ask(async runs => {
+    const { reviews } = await runs.call(ListReviews, { review_id: reviewId })
+    return reviews[0]
+  })
+  if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
+  const decision = given ?? (await chosen(place, review))
+  if (review.state === 'pending') checkKind(review, decision)
+  const asks = decision === 'approve' && review.form.length > 0 && review.state === 'pending'
+  const values =
+    options.values !== undefined ? valuesOf(options.values) : asks && isAtTerminal() ? await askForm(review.form) : null
+  if (asks) {
+    const lack = lackOf(review.form, values ?? {})
+    if (lack !== null) throw new CadreError('invalid_request', lack)
+  }
+  const answer = {
+    decision,
+    ...(options.comment !== undefined && { comment: options.comment }),
+    ...(values && { values }),
+  }
+  const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
+  const what = `${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}`
+  const watching = place.command('watch', result.run_id)
+  if (place.hub) {
+    // The daemon may be away, and may refuse the decision.
+    const waits = result.already_waits ? 'this decision already waits for its daemon' : 'its daemon gets the decision'
+    tell(line`decided: ${decision} ${what}`, line`${waits}: ${watching}`)
+    return EXIT.done
+  }
+  tell(line`${DONE[decision]} ${what}`)
+  if (runner.host) return watch(runner, result.run_id, { place, json: false })
+  tell(line`the run goes on: ${watching}`)
+  return EXIT.done
+}
+
+type Choice = (typeof CHOICES)[keyof typeof CHOICES][number]
+
+const DONE: Readonly<Record<Choice, string>> = {
+  approve: 'approved',
+  reject: 'rejected',
+  retry: 'repeating',
+  skip: 'skipped',
+  complete: 'completed',
+  fail: 'failed',
+}
+
+/** What a phase has as its result that a person completes by hand: phases after it may count on more. */
+function resultOf(values: JsonObject | null, { readers = { outputs: [], phases: [] } }: AskedReview): string {
+  if (values !== null) return ', with these values as its data and without files'
+  const names = [...readers.phases.map(name => `phase ${name}`), ...readers.outputs.map(name => `output ${name}`)]
+  const read = names.length === 0 ? '' : `, although ${listed(names)} read${names.length === 1 ? 's' : ''} its result`
+  return `, without data and files${read}`
+}
+
+/** The decisions that a review takes. */
+function oneOf(kind: AskedReview['kind']): string {
+  const choices = choicesOf(kind)
+  if (choices.length === 0) return 'decisions that only a newer program knows'
+  return `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
+}
+
+function checkKind({ kind }: AskedReview, decision: Choice): void {
+  if (choicesOf(kind).includes(decision)) return
+  const what = kind === 'escalation' ? 'an escalation' : kind === 'gate' ? 'a gate' : `of the kind ${kind}`
+  throw new CadreError('invalid_request', `this review is ${what}, which takes ${oneOf(kind)}, not ${decision}`)
+}
+
+async function chosen(place: RunPlace, review: AskedReview): Promise<Choice> {
+  const choices = choicesOf(review.kind)
+  if (choices.length === 0) checkKind(review, 'approve')
+  if (!isAtTerminal()) {
+    throw new CadreError(
+      'invalid_request',
+      `what is the decision (${choices.join(', ')})? ${place.command('decide', review.id, choices[0]!)}`,
+    )
+  }
+  const drawn = await place.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), place }))
+  // The last line is the command that was just called.
+  tell(drawn.slice(0, -1))
+  return askChoice('decision', choices)
+}
+
+function decisionOf(word: string): Choice {
+  const all = [...CHOICES.gate, ...CHOICES.escalation]
+  const known = all.find(each => each === word)
+  if (known) return known
+  throw new CadreError('invalid_request', `${word}: expected one of ${all.join(', ')}`)
+}
+
+function valuesOf(text: string): JsonObject {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new CadreError('invalid_request', `--values: expected a JSON object, such as '{"name":"value"}'`)
+  }
+}

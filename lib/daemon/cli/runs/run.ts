@@ -1,0 +1,110 @@
+// `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
+
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { CadreError } from '../../../error.ts'
+import { newRunId } from '../../../files/run-id.ts'
+import type { JsonObject } from '../../../json.ts'
+import { createLog } from '../../../log/log.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import type { Field } from '../../../team/team.ts'
+import { line } from '../../../text/printable.ts'
+import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import type { CommandHost } from '../../calls/command-host.ts'
+import { openRunner, type Runner, servedRunner } from '../../calls/runner.ts'
+import { copiedText } from '../../home/copied-home.ts'
+import { homeFolder } from '../../home/home.ts'
+import type { RunRequest } from '../../runs/start-run.ts'
+import { EXIT } from '../kit/exit.ts'
+import { type InputOptions, readInputs } from '../kit/inputs.ts'
+import { homePlace } from '../kit/run-place.ts'
+import { watch } from './watch.ts'
+
+export interface RunOptions extends InputOptions {
+  home?: string
+  name?: string
+  workspace?: string
+  /** Do not follow the run. */
+  detach?: boolean
+  json?: boolean
+}
+
+/** Reads the argument of `run`: a package is named, and a path is made absolute. */
+export function whichTeam(reference: string): Pick<RunRequest, 'team' | 'path'> {
+  return /^@[^/]+\/[^/]+$/.test(reference) ? { team: reference } : { path: resolve(reference) }
+}
+
+/** Reads the argument of `--workspace`: a name is used as it is, and text that looks like a path is made absolute. */
+function workspaceOf(reference: string): string {
+  return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
+}
+
+/**
+ * The given inputs with the paths of files as the run has to read them. They are relative to the caller's folder; in
+ * another workspace they must be absolute, and `files/` would be a folder of the run. Throws when there is no such file.
+ */
+function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: boolean): JsonObject {
+  const inputs = { ...given }
+  for (const { name, type } of fields) {
+    const path = inputs[name]
+    if (type !== 'file' || typeof path !== 'string') continue
+    const whole = resolve(path)
+    if (!existsSync(whole)) throw new CadreError('invalid_request', `input ${name}: there is no file ${whole}`)
+    if (elsewhere) inputs[name] = whole
+    else if (path.startsWith('files/')) inputs[name] = `./${path}`
+  }
+  return inputs
+}
+
+export async function run(reference: string, options: RunOptions): Promise<number> {
+  const home = homeFolder(options.home)
+  const runId = newRunId()
+  const start = async ({ prepare }: Pick<Runner, 'prepare'>) => {
+    const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
+    const given = await readInputs(inputs, options)
+    return startPrepared(runId, {
+      inputs: filesFromHere(inputs, given, options.workspace !== undefined),
+      run_name: options.name ?? null,
+      workspace: workspaceOf(options.workspace ?? '.'),
+    })
+  }
+  if (options.detach) return detached(home, start, options.json ?? false)
+  const { runner } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
+  if (runner.host) tellLeft(runner.host)
+  return watch(runner, runId, { place: homePlace(home), json: options.json ?? false })
+}
+
+/** Starts the run in the process that holds the home, and prints its id. */
+async function detached(
+  home: string,
+  start: (runner: Runner) => Promise<{ run_id: string }>,
+  json: boolean,
+): Promise<number> {
+  const runner = await servedRunner(home)
+  if (!runner) {
+    const serve = commandLine('serve')
+    throw new CadreError('invalid_state', `--detach needs a process that executes the run; start one with: ${serve}`)
+  }
+  const { run_id } = await start(runner)
+  if (json) printJsonLine({ run_id })
+  else print(line`${run_id}`)
+  tell(line`the run goes on in the daemon: ${commandLine('watch', run_id)}`)
+  return EXIT.done
+}
+
+/** Mentions interrupted runs, which are not restarted here. */
+function tellLeft({ daemon }: CommandHost): void {
+  const { copied, engine } = daemon
+  const held = new Set(engine.store.copies.held())
+  if (copied && held.size > 0)
+    tell(line`${copiedText(copied)}; its unfinished runs wait for you: ${commandLine('status')}`)
+  const isLeft = (id: string) => !held.has(id) && ['running', 'queued'].includes(engine.record(id).state)
+  const interrupted = [...daemon.left].filter(isLeft)
+  const [first, ...more] = interrupted
+  if (first === undefined) return
+  const said =
+    more.length === 0
+      ? `run ${first} of ${engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
+      : `${interrupted.length} runs were interrupted; continue them all with: ${commandLine('serve')}`
+  tell(line`${said}`)
+}

@@ -1,0 +1,83 @@
+// `runs`: lists runs a page at a time, newest first. `runs delete` removes an ended one.
+
+import { CadreError } from '../../../error.ts'
+import { createLog } from '../../../log/log.ts'
+import { line } from '../../../text/printable.ts'
+import { tell } from '../../../text/terminal.ts'
+import { ListRuns } from '../../../wire/calls/daemon-calls.ts'
+import { runIdOf } from '../../calls/ids.ts'
+import { openRunner } from '../../calls/runner.ts'
+import { homeFolder } from '../../home/home.ts'
+import { stateWord, symbol } from '../../terminal/paint.ts'
+import { clock } from '../../terminal/table.ts'
+import { placeOf } from '../kit/place-of.ts'
+import { columns, show, tellMore, took } from '../kit/print.ts'
+import type { PlaceOptions } from '../kit/run-place.ts'
+
+export interface RunsOptions extends PlaceOptions {
+  json?: boolean
+  limit?: number
+  offset?: number
+  all?: boolean
+  state?: string
+  team?: string
+  since?: number
+}
+
+/** A terminal of at least this width also shows the state of a run as a word, and whole ids. */
+const ROOMY = 100
+/** A narrower one has no room for the time of the start. */
+const NARROW = 64
+/** The beginning of an id that has the whole time of its start, to the millisecond. */
+const SHORTEST = 13
+
+export async function runs(options: RunsOptions): Promise<void> {
+  const { json, limit = 20, offset = 0, all, state, team, since } = options
+  const place = await placeOf(options)
+  if (state === (place.hub ? 'interrupted' : 'crashed')) {
+    throw new CadreError(
+      'invalid_request',
+      `--state ${state}: runs are ${state} ${place.hub ? 'without' : 'with'} --hub only`,
+    )
+  }
+  const query = {
+    root_only: !all,
+    limit,
+    offset,
+    ...(state !== undefined && { state }),
+    ...(team !== undefined && { team }),
+    ...(since !== undefined && { since }),
+  }
+  const found = await place.ask(runs => runs.call(ListRuns, query))
+  const ids = shortened(found.runs.map(({ run_id }) => run_id))
+  show(json, found, paint =>
+    found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [
+      columns() < ROOMY ? symbol(paint, state) : line`${symbol(paint, state)} ${stateWord(paint, state)}`,
+      team +
+        (run_name === null ? '' : ` ${run_name}`) +
+        (state === 'queued' && reason !== null ? paint.dim(` ${reason}`) : ''),
+      ...(columns() < NARROW ? [] : [clock(started_at)]),
+      took(started_at, completed_at),
+      paint.dim(ids[at]!),
+    ]),
+  )
+  if (!json) tellMore({ total: found.total, offset, shown: found.runs.length })
+}
+
+/** On a terminal without room for whole ids, beginnings that differ from each other. */
+function shortened(ids: readonly string[]): readonly string[] {
+  if (columns() >= ROOMY) return ids
+  for (let length = SHORTEST; ; length++) {
+    const short = ids.map(id => id.slice(0, length))
+    if (new Set(short).size === ids.length) return short
+  }
+}
+
+/** Without a daemon, this process holds the home meanwhile. */
+export async function deleteRun(typed: string, options: { home?: string }): Promise<void> {
+  const home = homeFolder(options.home)
+  const runId = await runIdOf(home, typed)
+  const { runner } = await openRunner(home, 'runs delete', createLog({ level: 'warn' }), runner => runner.remove(runId))
+  await runner.host?.close()
+  tell(line`deleted run ${runId}, all runs below it, and their files`)
+}

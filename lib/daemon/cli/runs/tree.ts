@@ -1,0 +1,148 @@
+// `tree RUN`: every run of a tree, with the phases of each: how they ended, how long they took, what they wait for, and
+// which failures were tolerated.
+
+import type { Static } from 'typebox'
+import { isObject } from '../../../json.ts'
+import type { Paint } from '../../../text/printable.ts'
+import { joined, line, type Printable, type Shown } from '../../../text/printable.ts'
+import { GetPhases, GetRun, GetTree } from '../../../wire/calls/daemon-calls.ts'
+import type { ToldDetail, ToldPhases, ToldTree } from '../../../wire/records/run-records.ts'
+import { waitText } from '../../../wire/records/words.ts'
+import type { Callee } from '../../calls/client.ts'
+import { symbol } from '../../terminal/paint.ts'
+import { placeOf } from '../kit/place-of.ts'
+import { show, took } from '../kit/print.ts'
+import type { PlaceOptions } from '../kit/run-place.ts'
+
+type Entry = Static<typeof ToldTree>['runs'][number]
+type Phase = Static<typeof ToldPhases>['phases'][number]
+type Delivery = ToldDetail['deliveries'][number]
+
+interface Node {
+  entry: Entry
+  /** Empty when only the run is shown. */
+  phases: readonly Phase[]
+  deliveries: readonly Delivery[]
+  below: Node[]
+}
+
+/** In a larger tree, runs that completed are one line. */
+const DETAILED = 300
+const AT_ONCE = 16
+
+export async function tree(typed: string, { json, ...where }: PlaceOptions & { json?: boolean }): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const { found, root } = await place.ask(async runs => {
+    const found = await runs.call(GetTree, { run_id })
+    return { found, root: json ? null : await detailed(runs, nodesOf(found.runs)) }
+  })
+  show(json, found, paint => (root ? rowsOf(root, paint) : []))
+}
+
+/** The entries come depth first, so the parent of each is the last one that is a level higher. */
+function nodesOf(entries: readonly Entry[]): Node | null {
+  const path: Node[] = []
+  for (const entry of entries) {
+    const node: Node = { entry, phases: [], deliveries: [], below: [] }
+    path[entry.call_depth] = node
+    // The run above may be missing in what the hub has.
+    const above = path[entry.call_depth - 1] ?? path.slice(0, entry.call_depth).findLast(Boolean)
+    above?.below.push(node)
+  }
+  return path.find(Boolean) ?? null
+}
+
+async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
+  if (!root) return null
+  const all = flat(root)
+  const wanted = all.filter(
+    ({ entry }) => all.length <= DETAILED || entry.call_depth === 0 || entry.state !== 'completed',
+  )
+  for (let at = 0; at < wanted.length; at += AT_ONCE) {
+    await Promise.all(
+      wanted.slice(at, at + AT_ONCE).map(async node => {
+        const { run_id } = node.entry
+        const [{ phases }, { deliveries }] = await Promise.all([
+          runs.call(GetPhases, { run_id }),
+          runs.call(GetRun, { run_id }),
+        ])
+        Object.assign(node, { phases, deliveries })
+      }),
+    )
+  }
+  return root
+}
+
+const flat = (node: Node): Node[] => [node, ...node.below.flatMap(flat)]
+
+function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
+  const { entry, phases, deliveries, below } = node
+  const { run_name, call_path, parent_phase, state, started_at, completed_at, run_id } = entry
+  const shownBefore = depth > 0 && node.phases.length > 0
+  const name = (depth === 0 ? call_path[0] : (run_name ?? (shownBefore ? call_path.at(-1) : parent_phase))) ?? run_id
+  const title = depth === 0 && run_name !== null ? `${name} ${run_name}` : name
+  const row = (deep: number, mark: string, text: string, time: string, note: Shown) => [
+    line`${'  '.repeat(deep)}${symbol(paint, mark)} ${text}`,
+    time,
+    note,
+  ]
+  const known = new Set(phases.map(phase => phase.name))
+  return [
+    row(depth, state, title, took(started_at, completed_at), paint.dim(run_id)),
+    ...phases.flatMap(phase => [
+      row(depth + 1, phase.state, phase.name, took(phase.started_at, phase.completed_at), noteOf(phase, state, paint)),
+      ...below.filter(({ entry }) => entry.parent_phase === phase.name).flatMap(each => rowsOf(each, paint, depth + 2)),
+    ]),
+    // Runs whose phases are not shown.
+    ...below
+      .filter(({ entry }) => !known.has(entry.parent_phase ?? ''))
+      .flatMap(each => rowsOf(named(each), paint, depth + 1)),
+    ...deliveries
+      .filter(each => each.state === 'failed' || each.state === 'unknown')
+      .map(({ phase, event, error, state }) =>
+        row(
+          depth + 1,
+          'failed',
+          phase,
+          '',
+          paint.red(
+            `${event} ${state === 'failed' ? 'was not delivered' : 'may not have been delivered'}: ${oneLineOf(error)}`,
+          ),
+        ),
+      ),
+  ]
+}
+
+/** A run below a phase that is not shown bears the name of the phase too. */
+function named(node: Node): Node {
+  const { entry } = node
+  const run_name = [entry.parent_phase, entry.run_name].filter(part => part !== null).join('/')
+  return { ...node, entry: { ...entry, run_name } }
+}
+
+const oneLineOf = (text: string | null): string => (text ?? '').split('\n', 1)[0]!
+
+function noteOf(
+  { type, agent, action, state, reason, error, waiting, attempt, data }: Phase,
+  run: string,
+  paint: Paint,
+): Printable {
+  const what = paint.dim([agent ?? type, action].filter(part => part !== null).join('.'))
+  // Before a run has completed, a failure may still end it.
+  const isTolerated = state === 'failed' && run === 'completed'
+  const items = type === 'map' && state === 'completed' && isObject(data) ? Number(data.failed) : 0
+  const waits = (waiting && waitText(waiting)) ?? (state === 'awaiting_input' ? 'a person' : null)
+  return joined(
+    [
+      what,
+      ...(attempt > 1 ? [paint.dim(`attempt ${attempt}`)] : []),
+      ...(isTolerated ? [paint.yellow('tolerated')] : []),
+      ...(items > 0 ? [paint.yellow(`${items} failed, tolerated`)] : []),
+      ...(waits === null ? [] : [paint.yellow(`${waiting && state === 'running' ? 'waits:' : 'waits for'} ${waits}`)]),
+      ...(error === null ? [] : [paint.red(oneLineOf(error.message))]),
+      ...(error === null && waits === null && reason !== null ? [paint.dim(reason)] : []),
+    ],
+    '  ',
+  )
+}

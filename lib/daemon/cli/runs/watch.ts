@@ -1,0 +1,233 @@
+// Follows a run to its end, or to the point where only a person can continue it, and then says what can be done next.
+
+import { join } from 'node:path'
+import { formatDuration } from '../../../duration.ts'
+import type { JsonObject } from '../../../json.ts'
+import { runDetail } from '../../../run/engine.ts'
+import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../../text/printable.ts'
+import { print, printJson, tell } from '../../../text/terminal.ts'
+import { pause } from '../../../wait.ts'
+import type { ToldRun } from '../../../wire/records/run-records.ts'
+import type { CommandHost } from '../../calls/command-host.ts'
+import type { Follower } from '../../calls/runner.ts'
+import { shown } from '../../runs/interrupted.ts'
+import { createScreen } from '../../terminal/live.ts'
+import type { RunModel } from '../../terminal/model.ts'
+import { stateWord } from '../../terminal/paint.ts'
+import { table } from '../../terminal/table.ts'
+import { EXIT } from '../kit/exit.ts'
+import { placeOf } from '../kit/place-of.ts'
+import type { PlaceOptions, RunPlace } from '../kit/run-place.ts'
+import { Signals } from '../kit/signals.ts'
+
+export interface WatchOptions {
+  place: RunPlace
+  /** Print the run record as JSON, not the outputs as text. */
+  json: boolean
+  /** Follow it on while only a person can continue it. */
+  untilEnd?: boolean
+  /** What a Ctrl-C does where nobody can be asked. */
+  unasked?: 'cancel' | 'leave'
+}
+
+/** If nothing has been running for this long and a person is asked, the run counts as waiting. */
+const QUIET_MS = 150
+/** How long to wait before a run is followed at another address. */
+const AGAIN_MS = 50
+/** What is told of a run that a process executes. */
+const GOING = new Set<string>(['queued', 'running', 'awaiting_input'])
+
+/** `watch RUN`: like `run`, for a run that another process executes. */
+export async function watchRun(typed: string, options: PlaceOptions & { json?: boolean }): Promise<number> {
+  const place = await placeOf(options)
+  const json = options.json ?? false
+  const runId = await place.runId(typed)
+  const runner = await place.served()
+  if (runner) return watch(runner, runId, { place, json, unasked: 'leave' })
+  const record = await recordOf(place, runId)
+  const { tree } = await import('./tree.ts')
+  if (!json) await tree(runId, options)
+  return told(record, { place, json })
+}
+
+/**
+ * Follows a run and returns the exit code. If this process holds the home, it stays until everything that runs in it
+ * has ended, and then releases the home.
+ */
+export async function watch(runner: Follower, runId: string, options: WatchOptions): Promise<number> {
+  const screen = createScreen(runId)
+  const followed = { runner }
+  using signals = new Signals({
+    cancel: () => followed.runner.cancel(runId),
+    detaches: runner.host === null,
+    unasked: process.stderr.isTTY ? null : (options.unasked ?? 'cancel'),
+    say: line => screen.say(line),
+  })
+  try {
+    const code = await follow(followed, runId, screen, signals, options)
+    await stay(runner, signals)
+    return code
+  } finally {
+    await runner.host?.close()
+  }
+}
+
+/** Waits for runs that other commands started through this process. */
+async function stay({ host }: Follower, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
+  if (!host || leaving.aborted) return
+  if (host.atWork) {
+    tell(line`runs of other commands go on in this process, which ends with the last of them`)
+  }
+  await host.finish(leaving)
+}
+
+/** `followed.runner` is replaced when the process that executes the run serves at another address. */
+async function follow(
+  followed: { runner: Follower },
+  runId: string,
+  screen: ReturnType<typeof createScreen>,
+  signals: Signals,
+  options: WatchOptions,
+): Promise<number> {
+  const enough = new AbortController()
+  const until = AbortSignal.any([signals.leaving, enough.signal])
+  let quiet: Timer | undefined
+  const waitsForPerson = () => {
+    if (options.untilEnd) screen.say(`the run waits for a person: ${options.place.command('reviews')}`)
+    else enough.abort()
+  }
+  let record: ToldRun | undefined
+  try {
+    for (;;) {
+      try {
+        for await (const event of followed.runner.events(runId, until, line => screen.say(line))) {
+          screen.show(event)
+          record = screen.model.root?.record
+          clearTimeout(quiet)
+          const waits = record?.state === 'awaiting_input' && !screen.model.atWork
+          if (waits) quiet = setTimeout(waitsForPerson, QUIET_MS)
+        }
+      } catch (error) {
+        if (!until.aborted && followed.runner.host) throw error
+      }
+      if (until.aborted || record?.completed_at != null) break
+      // The process that executed the run is gone, after its last run or too early, or serves at another address.
+      record = await recordOf(options.place, runId)
+      if (record.completed_at !== null || !GOING.has(record.state)) break
+      const again = await options.place.served()
+      if (!again) break
+      followed.runner = again
+      await pause(AGAIN_MS, until)
+    }
+  } finally {
+    clearTimeout(quiet)
+    screen.close()
+  }
+  const { runner } = followed
+  if (!record) return EXIT.interrupted
+  // The run stops with this process.
+  if (runner.host && signals.leaving.aborted) record = shown(record)
+  if (signals.leaving.aborted && !signals.interrupted && !runner.host && record.completed_at === null) {
+    tell(line`the run goes on: ${options.place.command('watch', runId)}`)
+    return EXIT.interrupted
+  }
+  const code = told(record, options)
+  if (record.completed_at !== null && !signals.leaving.aborted) await tellUndelivered(runId, runner, options.place)
+  if (record.state === 'awaiting_input' && !signals.leaving.aborted) {
+    await tellQuestions(runner, screen.model, options)
+  }
+  return signals.interrupted ? EXIT.interrupted : code
+}
+
+/** Prints how a run stands, and returns the exit code for it. */
+function told(record: ToldRun, { place, json }: WatchOptions): number {
+  if (json) printJson(record)
+  else tellEnd(record, place)
+  if (record.state === 'completed') return EXIT.done
+  if (record.state === 'awaiting_input') return EXIT.waiting
+  return record.completed_at === null ? EXIT.interrupted : EXIT.failed
+}
+
+function tellEnd(record: ToldRun, place: RunPlace): void {
+  const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
+  const paint = createPaint(process.stderr)
+  const say = (text: Shown): void => tell(line`${text}`)
+  const next = (...args: string[]) => say(paint.dim(`  ${place.command(...args)}`))
+  if (state === 'completed') {
+    const rows = outputLines(outputs ?? {}, place.folderOf(run_id))
+    if (rows.length > 0 && process.stderr.isTTY) tell(nothing)
+    print(rows)
+  }
+  const took = completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
+  tell(nothing, line`${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
+  if (error) tell(paragraph(error.message))
+  if (error?.hint) say(paint.dim(error.hint))
+  // It ended in the queue of the hub, so that no daemon has anything to resume.
+  if (place.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
+  switch (state) {
+    case 'completed':
+      return next('show', run_id)
+    case 'failed':
+      next('why', run_id)
+      // The outputs do not fit, which neither a log nor a resume changes; `why` says what does.
+      if (record.reason === 'outputs') return
+      next('logs', error?.run_id ?? run_id)
+      return next('resume', root_run_id)
+    case 'cancelled':
+    case 'interrupted':
+      return next('resume', root_run_id)
+    case 'awaiting_input':
+      return
+    default:
+      next('watch', run_id)
+      return next('cancel', run_id)
+  }
+}
+
+/** The record of a run as its place tells it. Most runs of a command are told by their events alone. */
+async function recordOf({ ask }: RunPlace, run_id: string) {
+  const { GetRun } = await import('../../../wire/calls/daemon-calls.ts')
+  return ask(runs => runs.call(GetRun, { run_id }))
+}
+
+/** The record of a run of this process, which need not serve its API for that. */
+async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
+  await engine.told()
+  return runDetail(engine.store, runId)
+}
+
+/** Says which listeners could not tell of the run, which does not change how the run ended. */
+async function tellUndelivered(run_id: string, { host }: Follower, place: RunPlace): Promise<void> {
+  const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(place, run_id)
+  const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
+  // What failed for the same reason is one line.
+  for (const all of Map.groupBy(lost, ({ phase, state, error }) => JSON.stringify([phase, state, error])).values()) {
+    const { phase, state, error } = all[0]!
+    const events = all.map(({ event }) => event).join(', ')
+    const what = state === 'failed' ? 'could not tell' : 'may not have told'
+    const where = place.hub ? ' on the daemon of the run' : `: ${place.command('doctor')}`
+    const why = `${error}`.replace(/\.$/, '')
+    tell(line`listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}`)
+  }
+}
+
+/** Prints the questions to people, each with the command that answers it. */
+async function tellQuestions(runner: Follower, model: RunModel, { place }: WatchOptions): Promise<void> {
+  const paint = createPaint(process.stderr)
+  for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
+    if (!model.node(run_id)) continue
+    const name = [...model.path(run_id), phase].join('/')
+    tell(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
+    tell(paint.dim(`  ${place.command('decide', id)}`))
+  }
+}
+
+/** Outputs aligned by name; files of the run as absolute paths where they are on this machine. */
+export function outputLines(outputs: JsonObject, stateDir: string | null): Printable[] {
+  return table(
+    Object.entries(outputs).map(([name, value]) => {
+      if (typeof value !== 'string') return [name, JSON.stringify(value)]
+      return [name, stateDir !== null && value.startsWith('files/') ? join(stateDir, value) : value]
+    }),
+  )
+}

@@ -1,0 +1,45 @@
+// `doctor [AGENT]`: checks the settings of each agent and prints one line for each. It runs in this process, with its
+// environment.
+
+import { discover } from '../../../agent/catalogue.ts'
+import { createLog } from '../../../log/log.ts'
+import { openSettings } from '../../../settings/settings.ts'
+import { createPaint, line, type Paint, type Printable } from '../../../text/printable.ts'
+import { print, printJson } from '../../../text/terminal.ts'
+import { examine, type Finding } from '../../doctor.ts'
+import { homeFolder, makeHome } from '../../home/home.ts'
+import { sandboxesOf } from '../../packages/sandboxes.ts'
+import { table } from '../../terminal/table.ts'
+import { EXIT } from '../kit/exit.ts'
+
+/** Exit code 1 when something is wrong. */
+export async function doctor(
+  agent: string | undefined,
+  { home: given, json }: { home?: string; json?: boolean },
+): Promise<number> {
+  const home = homeFolder(given)
+  makeHome(home)
+  const log = createLog({ level: 'warn' })
+  const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+  const settings = await openSettings(home, { log })
+  const findings = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
+  if (json) printJson(findings)
+  else print(draw(findings, createPaint(process.stdout)))
+  return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
+}
+
+/** The finding of a key of settings.yml begins with the key, which is in the first column already. */
+function withoutKey(text: string, key: string): string {
+  return text.startsWith(`${key} in settings.yml: `) ? text.slice(`${key} in settings.yml: `.length) : text
+}
+
+function draw(findings: Finding[], paint: Paint): Printable[] {
+  const marks = { fine: paint.green('✓'), wrong: paint.red('✗'), unset: paint.dim('–'), settings: paint.dim('–') }
+  return table(
+    findings.map(({ agent, state, who, missing, text }) => {
+      const lacks = missing.length > 0 ? line`${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
+      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
+      return [line`${marks[state]} ${paint.bold(agent)}`, who ?? '', line`${lacks}${told}`]
+    }),
+  )
+}

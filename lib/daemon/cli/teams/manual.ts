@@ -1,0 +1,144 @@
+// The manual of an agent, from its definition: settings, actions with their fields, and an example of each. It fits into
+// 80 columns.
+
+import type { TSchema } from 'typebox'
+import { type AgentDefinition, type Handler, isSecret } from '../../../agent/define.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { fieldsOf, type JsonSchema } from '../../../settings/settings.ts'
+
+const WIDTH = 80
+/** Names longer than this have their text on the next line. */
+const NAME = 22
+
+export function manualOf(reference: string, definition: AgentDefinition, file: string): string[] {
+  const { type, version, description, settings, actions = {}, source, target, phase, notify } = definition
+  const handlers = { source, target, phase, notify }
+  return [
+    `${reference}  ${version}  ${type}`,
+    ...wrapped(description, 0),
+    file,
+    '',
+    ...settingsOf(reference, settings),
+    ...Object.entries(actions).flatMap(([name, action]) => ['', ...call(reference, name, action.direction, action)]),
+    ...Object.entries(handlers).flatMap(([name, handler]) =>
+      handler ? ['', ...call(reference, '', name, handler)] : [],
+    ),
+    ...(Object.values({ ...actions, ...handlers }).some(handler => handler?.data) ? ['', ...HOW_TO_READ] : []),
+  ]
+}
+
+const HOW_TO_READ = [
+  'DATA',
+  ...wrapped('Later phases read `{{ phases.PHASE.data.FIELD }}`. Where the phase has several', 2),
+  ...wrapped('entries, it is `phases.PHASE.data.entries.ENTRY.FIELD`.', 2),
+]
+
+function settingsOf(reference: string, settings: TSchema): string[] {
+  const fields = fieldsOf(settings)
+  if (fields.length === 0) return ['SETTINGS', '  none']
+  const set = `set with: ${commandLine('settings', 'set', `agents.${reference}.KEY`, '-')}`
+  return [`SETTINGS  ${set}`, ...fields.flatMap(field => line(field, entryNotes(field)))]
+}
+
+function call(reference: string, action: string, direction: string, handler: Handler): string[] {
+  const { effect, entry, data, description, find } = handler
+  const title = action ? `${action}  ${direction}` : direction.toUpperCase()
+  const asks = find ? ', asks the vendor after a lost reply' : ''
+  return [
+    `${title}  (${typeof effect === 'function' ? 'effect by entry' : effect}${asks})`,
+    ...(description ? wrapped(description, 2) : []),
+    ...fieldsOf(entry).flatMap(field => line(field, entryNotes(field))),
+    ...(data ? dataOf(data) : []),
+    '  example:',
+    ...example(reference, action, direction, entry).map(text => `    ${text}`),
+  ]
+}
+
+interface Field {
+  name: string
+  required: boolean
+  schema: TSchema
+}
+
+function entryNotes({ required, schema }: Field): string[] {
+  const { default: standard } = schema as JsonSchema
+  return [
+    required ? 'required' : '',
+    isSecret(schema) ? 'secret' : '',
+    standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
+    choices(schema),
+  ]
+}
+
+/** What a result has: its fields with their types, or for a value of any form what it is. */
+function dataOf(data: TSchema): string[] {
+  const { description } = data as JsonSchema & { description?: string }
+  return [
+    '  data:',
+    ...(description ? wrapped(description, 4) : []),
+    ...fieldsOf(data).flatMap(field => line(field, [field.required ? '' : 'optional', typesOf(field.schema)], 4)),
+  ]
+}
+
+function typesOf(schema: TSchema): string {
+  const { type, anyOf = [] } = schema as JsonSchema
+  return type ?? [...new Set(anyOf.map(typesOf).filter(Boolean))].join(' or ')
+}
+
+/** `name  (required, secret) What it is.` */
+function line({ name, schema }: Field, given: string[], indent = 2): string[] {
+  const { description } = schema as JsonSchema & { description?: string }
+  const notes = given.filter(Boolean)
+  const text = [notes.length > 0 ? `(${notes.join(', ')})` : '', description].filter(Boolean).join(' ')
+  const [first = '', ...more] = wrapped(text, NAME + 4)
+  const [begin, width] = [' '.repeat(indent), NAME + 2 - indent]
+  if (name.length > width) return [begin + name, ...(first ? [first] : []), ...more]
+  return [`${begin}${name.padEnd(width)}  ${first.trimStart()}`.trimEnd(), ...more]
+}
+
+function choices(schema: TSchema): string {
+  const { enum: values, anyOf = [] } = schema as JsonSchema & { enum?: unknown[] }
+  const literals = anyOf.map(branch => (branch as { const?: unknown }).const)
+  const all = values ?? (literals.every(value => value !== undefined) ? literals : [])
+  return all.length > 0 ? `one of ${all.join(', ')}` : ''
+}
+
+/** A phase of team.yml that calls it, with the fields that it must have. */
+function example(reference: string, action: string, direction: string, entry: TSchema): string[] {
+  const needed = fieldsOf(entry).filter(({ name, required }) => required && !/[.[<]/.test(name))
+  const fields = needed.map(({ name, schema }) => `${name}: ${sample(schema)}`)
+  const head = ['- name: step', `  agent: ${reference}`, ...(action ? [`  action: ${action}`] : [])]
+  if (direction === 'source') return [...head, '  sources:', `    - { ${fields.join(', ')} }`]
+  if (direction === 'target') return [...head, '  target_entries:', `    - { ${fields.join(', ')} }`]
+  if (direction === 'notify') return [...head, `  notify: { on_fail: { ${fields.join(', ')} } }`.replace('{  }', '{}')]
+  return [...head, ...fields.map(text => `  ${text}`)]
+}
+
+function sample(schema: TSchema): string {
+  const { type, anyOf, items, properties, ...rest } = schema as JsonSchema & {
+    enum?: unknown[]
+    const?: unknown
+    examples?: unknown[]
+  }
+  const value = rest.examples?.[0] ?? rest.default ?? rest.const ?? rest.enum?.[0]
+  if (value !== undefined) return JSON.stringify(value)
+  if (anyOf) return sample(anyOf[0]!)
+  if (type === 'array') return items ? `[${sample(items)}]` : '[]'
+  if (type === 'integer' || type === 'number') return '1'
+  if (type === 'boolean') return 'true'
+  if (type !== 'object') return '"…"'
+  const required = (schema as { required?: string[] }).required ?? []
+  const inside = Object.entries(properties ?? {}).filter(([name]) => required.includes(name))
+  return `{ ${inside.map(([name, each]) => `${name}: ${sample(each)}`).join(', ')} }`
+}
+
+/** The text in lines of at most 80 columns, each indented. A word that is longer stays whole. */
+function wrapped(text: string, indent: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(' '.repeat(indent) + word)
+  }
+  return lines
+}
