@@ -217,13 +217,10 @@ test('release-checklist: nothing is tagged before a person says yes, and nothing
 }, 60_000)
 
 test('incident-timeline: comments, events and commits in one order, attached once', async () => {
-  const at = (ago: number) => new Date(Date.now() - ago)
+  const now = Date.now()
+  const at = (ago: number) => new Date(now - ago)
   const issue = addIssue(issues, { summary: 'Shop is down', description: null })
-  addComment(
-    issue,
-    doc('We look into it.'),
-    `${new Date(Date.now() - 3 * HOUR + HOUR).toISOString().slice(0, 23)}+0100`,
-  )
+  addComment(issue, doc('We look into it.'), `${at(3 * HOUR - HOUR).toISOString().slice(0, 23)}+0100`)
   metrics.events.push({ id: 'E1', at: Date.now() - 2 * HOUR, title: 'Deployed | 1.2' })
   const work = clone({ 'a.txt': 'a' })
   commit(work, 'fix: the shop')
