@@ -220,7 +220,13 @@ test('incident-timeline: comments, events and commits in one order, attached onc
   const now = Date.now()
   const at = (ago: number) => new Date(now - ago)
   const issue = addIssue(issues, { summary: 'Shop is down', description: null })
-  addComment(issue, doc('We look into it.'), `${at(3 * HOUR - HOUR).toISOString().slice(0, 23)}+0100`)
+  addComment(
+    issue,
+    doc('We look into it.'),
+    `${at(3 * HOUR - HOUR)
+      .toISOString()
+      .slice(0, 23)}+0100`,
+  )
   metrics.events.push({ id: 'E1', at: Date.now() - 2 * HOUR, title: 'Deployed | 1.2' })
   const work = clone({ 'a.txt': 'a' })
   commit(work, 'fix: the shop')
