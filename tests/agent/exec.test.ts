@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
 import { AgentError } from '../../lib/agent/core/agent-error.ts'
@@ -254,7 +254,8 @@ describe('processes', () => {
     const at = testContext({ signal: controller.signal })
     const stubborn = `trap '' TERM; ${tree}`
     const running = failure(run([stubborn], at))
-    await Bun.sleep(200)
+    while (!existsSync(join(at.workspace, 'other'))) await Bun.sleep(10)
+    await Bun.sleep(50)
     const asked = performance.now()
     controller.abort()
     expect((await running).code).toBe('aborted')

@@ -211,7 +211,7 @@ test('OpenAI gets the limit under its new name', () => {
 
 test('the team of docs/write-a-team.md with these agents is valid', async () => {
   const readme = await Bun.file(join(import.meta.dir, '../../docs/write-a-team.md')).text()
-  const [, phases] = /Three agents in one team[\s\S]*?```yaml\n([\s\S]*?)```/.exec(readme)!
+  const [, phases] = /This team uses three agents[\s\S]*?```yaml\n([\s\S]*?)```/.exec(readme)!
   const head = 'name: "@local/x"\nversion: 1.0.0\ninputs: [{ name: project, type: string }]\n'
   const catalogue = await discover({ home: folder() })
   const agents = { get: (name: string) => catalogue.get(name), names: () => catalogue.names() }
