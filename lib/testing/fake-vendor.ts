@@ -131,7 +131,7 @@ export function fakeVendor(
 }
 
 /** `clone` of a Response, which has the type of another library. */
-const copyOf = (reply: Response): Response => reply.clone() as unknown as Response
+export const copyOf = (reply: Response): Response => reply.clone() as unknown as Response
 
 /** The answer of the first route that fits, or undefined when none does. */
 function routed(routes: Record<string, Answer>): Answer {

@@ -1,21 +1,24 @@
-// Random runs against a vendor that loses replies, writes late, and shows writes late, on a clock that is driven: engines
-// are killed and started again, runs are cancelled, resumed and decided. In the end, when all later looks are done, the
-// tickets of each entry are counted: none may exist twice without its run saying so, and none may be missing in a run that
-// says `completed`.
+// Random runs against vendors that lose replies, write late, and show writes late, on a clock that is driven: engines are
+// killed and started again, runs are cancelled, resumed and decided. In the end, when all later looks are done, what is
+// there of each entry is counted: nothing may exist twice without its run saying so, and nothing may be missing in a run
+// that says `completed`.
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { idempotencyKey } from '../../lib/run/attempt/execute.ts'
 import { why } from '../../lib/run/engine.ts'
 import { type DrivenClock, drivenClock } from '../../lib/testing/driven-clock.ts'
+import { type DoubtTarget, type Place, targetOf } from './doubt-agents.ts'
 import { type TestEngine, testEngine } from './engine.ts'
-import { type Fate, type LateVendor, lateVendor } from './late-vendor.ts'
+import type { Fate } from './late-vendor.ts'
 import { type Random, randomFrom } from './random.ts'
 
 export interface DoubtToll {
   runs: number
+  completed: number
+  /** What is there in the end. */
+  objects: number
   kills: number
   cancels: number
   resumes: number
@@ -32,19 +35,22 @@ export interface DoubtToll {
 
 /** Runs of one home. */
 const RUNS = 20
-const ENTRIES = 2
 /** Long after the last write of the vendor and the last look. */
 const CALM_MS = 4 * 3_600_000
 const CALM_PARTS = 16
 
-export async function doubtStorm(seed: number, runs: number, onHome: (toll: DoubtToll) => void = () => {}) {
-  const toll: DoubtToll = {
-    ...{ runs: 0, kills: 0, cancels: 0, resumes: 0, doubts: 0, found: 0, presumed: 0, asked: 0, told: 0 },
-    took: [],
-  }
+export const newToll = (): DoubtToll => ({
+  ...{ runs: 0, completed: 0, objects: 0, kills: 0, cancels: 0, resumes: 0 },
+  ...{ doubts: 0, found: 0, presumed: 0, asked: 0, told: 0, took: [] },
+})
+
+/**
+ * Writes to a target of that name. Throws at the first write that is there twice or not at all without its run saying so.
+ * The calls of real agents arrive in an order of their own, so a seed repeats their storm only roughly.
+ */
+export async function doubtStorm(seed: number, name: string, runs: number, toll = newToll()): Promise<DoubtToll> {
   for (let home = 0; toll.runs < runs; home++) {
-    await new Storm(seed + home, toll).rage(Math.min(RUNS, runs - toll.runs))
-    onHome(toll)
+    await new Storm(seed + home, name, toll).rage(Math.min(RUNS, runs - toll.runs))
   }
   return toll
 }
@@ -53,7 +59,7 @@ class Storm {
   readonly #random: Random
   readonly #toll: DoubtToll
   readonly #clock: DrivenClock
-  readonly #vendor: LateVendor
+  readonly #vendor: DoubtTarget
   readonly #seed: number
   readonly #folder = mkdtempSync(join(tmpdir(), 'cadre-doubt-'))
   #homes = 0
@@ -61,13 +67,16 @@ class Storm {
   #t!: TestEngine
   /** By place of a receipt: since when it is in doubt. */
   readonly #since = new Map<string, number>()
+  #started = 0
+  /** What the marks of the entries of each run begin with. */
+  readonly #marks = new Map<string, string>()
 
-  constructor(seed: number, toll: DoubtToll) {
+  constructor(seed: number, name: string, toll: DoubtToll) {
     this.#seed = seed
     this.#random = randomFrom(seed)
     this.#toll = toll
-    this.#clock = drivenClock(0, () => nextTurn())
-    this.#vendor = lateVendor(this.#clock)
+    this.#clock = drivenClock(0, () => this.#vendor.turn())
+    this.#vendor = targetOf(name, this.#clock)
     this.#vendor.fate = () => this.#fate()
     this.#vendor.fault = () => this.#random.once(12)
     this.#home = join(this.#folder, 'home0')
@@ -78,7 +87,7 @@ class Storm {
     const ids: string[] = []
     while (ids.length < count) {
       for (let n = 1 + this.#random.below(4); n > 0 && ids.length < count; n--) {
-        ids.push((await this.#t.start(this.#team())).run_id)
+        ids.push(await this.#start())
       }
       for (let n = this.#random.below(5); n > 0; n--) await this.#act(ids)
     }
@@ -86,7 +95,21 @@ class Storm {
     this.#toll.runs += ids.length
     for (const id of ids) this.#check(id)
     await this.#t.close()
+    this.#vendor[Symbol.dispose]()
     rmSync(this.#folder, { recursive: true })
+  }
+
+  async #start(): Promise<string> {
+    const mark = `r${++this.#started}`
+    const workspace = join(this.#folder, mark)
+    mkdirSync(workspace)
+    const { run_id } = await this.#t.start(this.#team(mark, workspace), {}, { workspace })
+    this.#marks.set(run_id, mark)
+    return run_id
+  }
+
+  #placeOf(runId: string, phase: string, position: number, entry: string): Place {
+    return { key: idempotencyKey(runId, position, entry), mark: `${this.#marks.get(runId)}-${phase}-${entry}x` }
   }
 
   #fate(): Fate {
@@ -98,15 +121,18 @@ class Storm {
     return { reply: 'lost', lands, hidden: random.below(4) }
   }
 
-  #team(): string {
+  #team(mark: string, workspace: string): string {
     const random = this.#random
     const phase = (name: string, more: object = {}) => ({
       name,
       agent: 'vendor',
-      action: random.once(6) ? 'blind' : 'create',
+      ...this.#vendor.phase(
+        this.#vendor.entries.map(entry => `${mark}-${name}-${entry}x`),
+        workspace,
+        random,
+      ),
       ...(random.once(2) && { retry: { attempts: 3, backoff: '1ms' } }),
       ...(random.once(4) && { on_failure: random.of(['continue', 'escalate']) }),
-      target_entries: Array.from({ length: ENTRIES }, (_, n) => ({ name: `e${n}`, title: name })),
       ...more,
     })
     return JSON.stringify({
@@ -120,6 +146,9 @@ class Storm {
   async #act(ids: readonly string[]): Promise<void> {
     const { engine } = this.#t
     const random = this.#random
+    const { pace } = this.#vendor
+    // Whoever kills or cancels comes in the middle of a call.
+    if (pace > 0 && random.once(2)) await Bun.sleep(random.below(pace))
     switch (random.below(7)) {
       case 0:
         this.#toll.cancels++
@@ -159,7 +188,8 @@ class Storm {
 
   async #open(): Promise<void> {
     const home = this.#home
-    this.#t = await testEngine({ home, lived: this.#clock, settle: null, agents: { vendor: this.#vendor.agent } })
+    const { agents, settings } = this.#vendor
+    this.#t = await testEngine({ home, lived: this.#clock, settle: null, agents, settings })
   }
 
   /** People look outside before they answer: `retry` where nothing is there or on its way, or else `complete`. */
@@ -171,9 +201,10 @@ class Storm {
       offset: 0,
     }).rows) {
       const doubtful: string[] = JSON.parse(entries)
-      const keys = doubtful.map(entry => idempotencyKey(run_id, position, entry))
+      const phase = engine.phases(run_id).phases[position]!.name
+      const places = doubtful.map(entry => this.#placeOf(run_id, phase, position, entry))
       if (doubtful.length > 0) this.#toll.asked++
-      const isThere = keys.some(key => this.#vendor.coming.has(key) || this.#vendor.tickets.some(t => t.key === key))
+      const isThere = places.some(place => this.#vendor.isComing(place) || this.#vendor.there(place).length > 0)
       const decision = doubtful.length > 0 && !isThere ? 'retry' : this.#random.of(['fail', 'skip'] as const)
       await engine.decide(id, { decision, by: 'chance' }).catch(refused)
     }
@@ -222,13 +253,14 @@ class Storm {
     const { engine } = this.#t
     const { state } = engine.record(runId)
     const { written } = why(engine.store, runId, id => engine.bundle(id))
+    if (state === 'completed') this.#toll.completed++
     const { phases } = engine.phases(runId)
     for (const [position, phase] of phases.entries()) {
-      for (let n = 0; n < ENTRIES; n++) {
-        const key = idempotencyKey(runId, position, `e${n}`)
-        const there = this.#vendor.tickets.filter(ticket => ticket.key === key).map(({ id }) => id)
-        const said = written.find(each => each.phase === phase.name && each.entry === `e${n}`)
-        const where = `seed ${this.#seed}, run ${runId}, ${phase.name}/e${n}: ${JSON.stringify({ there, said })}`
+      for (const entry of this.#vendor.entries) {
+        const there = this.#vendor.there(this.#placeOf(runId, phase.name, position, entry))
+        const said = written.find(each => each.phase === phase.name && (each.entry ?? '') === entry)
+        this.#toll.objects += there.length
+        const where = `seed ${this.#seed}, run ${runId}, ${phase.name}/${entry}: ${JSON.stringify({ there, said })}`
         if (there.length > 1) {
           const told = [said?.id, ...(said?.copies ?? []).map(({ id }) => id)]
           if (!there.every(id => told.includes(id))) throw new Error(`it exists twice, and nobody says so: ${where}`)
