@@ -237,7 +237,7 @@ describe('processes', () => {
 
   test('a time-out takes the whole group', async () => {
     const at = testContext()
-    const error = await failure(run([{ run: tree, timeout: '300ms' }], at))
+    const error = await failure(run([{ run: tree, timeout: '1s' }], at))
     expect(error).toMatchObject({ code: 'timeout', retryable: true })
     expect(await Promise.all(pids(at).map(isGone))).toEqual([true, true])
   })
