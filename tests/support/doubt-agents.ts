@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import chat from '../../agents/chat.ts'
 import crm from '../../agents/crm.ts'
+import email from '../../agents/email.ts'
 import filestore from '../../agents/filestore.ts'
 import git from '../../agents/git.ts'
 import helpdesk from '../../agents/helpdesk.ts'
@@ -16,7 +17,7 @@ import wiki from '../../agents/wiki.ts'
 import { AgentError } from '../../lib/agent/cadre.ts'
 import type { Agent, Handler } from '../../lib/agent/define.ts'
 import type { DrivenClock } from '../../lib/testing/driven-clock.ts'
-import { type FakeVendor, fakeVendor } from '../../lib/testing/fake-vendor.ts'
+import { fakeVendor } from '../../lib/testing/fake-vendor.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
 import { ACCOUNT as BITBUCKET, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { chatVendor } from '../vendors/chat.ts'
@@ -26,10 +27,11 @@ import { freshClone } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
 import { fakeHelpdesk, ACCOUNT as ZENDESK } from '../vendors/helpdesk.ts'
 import { fakeIssues } from '../vendors/issues.ts'
+import { mailVendor, PASSWORD, USER } from '../vendors/mail.ts'
 import { fakeMetrics, KEYS } from '../vendors/metrics.ts'
 import { fakeWiki } from '../vendors/wiki.ts'
 import { folder } from './folder.ts'
-import { lateProxy } from './late-proxy.ts'
+import { type LateProxy, lateProxy } from './late-proxy.ts'
 import { type Fate, lateVendor } from './late-vendor.ts'
 import type { Random } from './random.ts'
 
@@ -61,9 +63,11 @@ export interface DoubtTarget extends Disposable {
   fault: () => boolean
 }
 
-interface Given<V extends FakeVendor> {
+interface Given {
   agent: Agent
-  vendor: V
+  vendor: Disposable & { url: string }
+  /** What stands before the vendor, if it does not speak HTTP. */
+  proxy?: LateProxy
   /** `METHOD /path` of the requests that write. */
   writes: RegExp
   settings(url: string): Record<string, unknown>
@@ -84,7 +88,7 @@ const textOf = (mark: string, workspace: string, end = 'md') => {
 const onJira = (
   action: string,
   writes: RegExp,
-  more: Pick<Given<FakeVendor>, 'entry'>,
+  more: Pick<Given, 'entry'>,
   path: 'comments' | 'attachments' | 'issues',
 ) => {
   const vendor = fakeIssues()
@@ -101,7 +105,7 @@ const onJira = (
   return { agent: issues, vendor, writes, settings, action, ...more, there }
 }
 
-const onGit = (settings: (url: string) => Record<string, unknown>): Omit<Given<FakeVendor>, 'vendor' | 'there'> => ({
+const onGit = (settings: (url: string) => Record<string, unknown>): Omit<Given, 'vendor' | 'there'> => ({
   agent: git,
   writes: /^POST .*\/(pulls|pullrequests)$/,
   settings,
@@ -115,7 +119,7 @@ const onGit = (settings: (url: string) => Record<string, unknown>): Omit<Given<F
 })
 
 /** By name: what is written to. */
-const GIVEN: Record<string, () => Given<FakeVendor>> = {
+const GIVEN: Record<string, (clock: DrivenClock) => Given | Promise<Given>> = {
   comment: () =>
     onJira(
       'add_comment',
@@ -241,6 +245,39 @@ const GIVEN: Record<string, () => Given<FakeVendor>> = {
       there: ({ mark }) => taken.flatMap((each, at) => (each === mark ? [`${at}`] : [])),
     }
   },
+  async mail(clock) {
+    const vendor = await mailVendor()
+    const proxy: LateProxy = {
+      ...{ url: '127.0.0.1', deaf: false, fate: () => ({}), coming: new Set(), landing: 0 },
+      [Symbol.dispose]: () => void vendor.close(),
+    }
+    const land = async (text: string, after: number, take: () => void) => {
+      proxy.coming.add(text)
+      await clock.pause(after)
+      take()
+      proxy.coming.delete(text)
+    }
+    vendor.meets = ({ mail }, take) => {
+      if (proxy.deaf) return 'lost'
+      const { reply = 'ok', lands = 0 } = proxy.fate()
+      if (reply === 'refused') return 'refused'
+      if (lands === 0) take()
+      else if (lands !== null) void land(mail.text ?? '', lands, take)
+      return reply === 'ok' ? 'taken' : 'lost'
+    }
+    return {
+      agent: email,
+      vendor: { url: proxy.url, [Symbol.dispose]() {} },
+      proxy,
+      writes: /^$/,
+      settings: smtp_host => ({
+        ...{ smtp_host, smtp_port: vendor.port, tls: false, username: USER, password: PASSWORD },
+        channels: { ada: 'ada@example.org' },
+      }),
+      whole: mark => ({ message: mark }),
+      there: ({ mark }) => vendor.received.flatMap(({ mail }, at) => (mail.text?.includes(mark) ? [`${at}`] : [])),
+    }
+  },
   message() {
     const vendor = chatVendor()
     return {
@@ -257,8 +294,8 @@ const GIVEN: Record<string, () => Given<FakeVendor>> = {
 
 export const TARGETS = ['ticket', ...Object.keys(GIVEN)]
 
-export function targetOf(name: string, clock: DrivenClock): DoubtTarget {
-  return name === 'ticket' ? tickets(clock) : behindProxy(GIVEN[name]!(), clock)
+export async function targetOf(name: string, clock: DrivenClock): Promise<DoubtTarget> {
+  return name === 'ticket' ? tickets(clock) : behindProxy(await GIVEN[name]!(clock), clock)
 }
 
 /** The vendor of the tests, with an agent of its own, which can also show a write late. */
@@ -281,9 +318,9 @@ function tickets(clock: DrivenClock): DoubtTarget {
   })
 }
 
-function behindProxy(given: Given<FakeVendor>, clock: DrivenClock): DoubtTarget {
+function behindProxy(given: Given, clock: DrivenClock): DoubtTarget {
   const { agent, vendor, writes, settings, whole, action, entry, there } = given
-  const proxy = lateProxy(vendor.url, writes, clock)
+  const proxy = given.proxy ?? lateProxy(vendor.url, writes, clock)
   const home = process.env.HOME
   // The developer's own configuration of git stays out.
   process.env.HOME = folder()

@@ -50,7 +50,9 @@ export const newToll = (): DoubtToll => ({
  */
 export async function doubtStorm(seed: number, name: string, runs: number, toll = newToll()): Promise<DoubtToll> {
   for (let home = 0; toll.runs < runs; home++) {
-    await new Storm(seed + home, name, toll).rage(Math.min(RUNS, runs - toll.runs))
+    const clock = drivenClock(0, () => target.turn())
+    using target: DoubtTarget = await targetOf(name, clock)
+    await new Storm(seed + home, target, clock, toll).rage(Math.min(RUNS, runs - toll.runs))
   }
   return toll
 }
@@ -71,12 +73,12 @@ class Storm {
   /** What the marks of the entries of each run begin with. */
   readonly #marks = new Map<string, string>()
 
-  constructor(seed: number, name: string, toll: DoubtToll) {
+  constructor(seed: number, vendor: DoubtTarget, clock: DrivenClock, toll: DoubtToll) {
     this.#seed = seed
     this.#random = randomFrom(seed)
     this.#toll = toll
-    this.#clock = drivenClock(0, () => this.#vendor.turn())
-    this.#vendor = targetOf(name, this.#clock)
+    this.#clock = clock
+    this.#vendor = vendor
     this.#vendor.fate = () => this.#fate()
     this.#vendor.fault = () => this.#random.once(12)
     this.#home = join(this.#folder, 'home0')
@@ -95,7 +97,6 @@ class Storm {
     this.#toll.runs += ids.length
     for (const id of ids) this.#check(id)
     await this.#t.close()
-    this.#vendor[Symbol.dispose]()
     rmSync(this.#folder, { recursive: true })
   }
 

@@ -19,6 +19,8 @@ export interface MailVendor {
   refuse: Map<string, { code: number; text: string; times?: number }>
   /** The reply to the end of DATA, while it is set. */
   atEnd: { code: number; text: string } | null
+  /** What becomes of a message that has arrived: whoever wants it there calls `take`, at once or later. */
+  meets: (mail: Received, take: () => void) => 'taken' | 'lost' | 'refused'
   /** Whether the connection ends when the whole message has arrived, without a reply. */
   hangUp: boolean
   close(): Promise<void>
@@ -48,19 +50,26 @@ export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailV
       if (reply?.times !== undefined && --reply.times === 0) refuse.delete(address)
       done(reply ? refusal(reply) : null)
     },
-    async onData(stream, { envelope, user, secure }, done) {
+    async onData(stream, { envelope, user, secure, remotePort }, done) {
       const chunks: Buffer[] = []
-      for await (const chunk of stream) chunks.push(chunk as Buffer)
+      try {
+        for await (const chunk of stream) chunks.push(chunk as Buffer)
+      } catch {
+        // Whoever sent it has gone.
+        return
+      }
       if (vendor.atEnd) return done(refusal(vendor.atEnd))
       if (vendor.hangUp) return void sockets.forEach(socket => void socket.destroy())
-      received.push({
+      const mail: Received = {
         from: envelope.mailFrom ? envelope.mailFrom.address : '',
         to: envelope.rcptTo.map(({ address }) => address),
         user: user as string | undefined,
         secure,
         mail: await PostalMime.parse(Buffer.concat(chunks)),
-      })
-      done()
+      }
+      const outcome = vendor.meets(mail, () => void received.push(mail))
+      if (outcome === 'lost') return void [...sockets].find(socket => socket.remotePort === remotePort)?.destroy()
+      done(outcome === 'refused' ? refusal({ code: 550, text: '5.7.1 Not allowed' }) : null)
     },
     ...options,
   })
@@ -77,6 +86,10 @@ export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailV
     refuse,
     atEnd: null,
     hangUp: false,
+    meets(_, take) {
+      take()
+      return 'taken'
+    },
     close: () => new Promise(resolve => server.close(() => resolve())),
   }
   return vendor
