@@ -10,7 +10,8 @@
 // branch is the branch that is checked out, or a new one named after the run if the base branch is checked out; it
 // stays checked out. An open pull request for the branch gets the new commits and keeps its title and text. Nothing is
 // force-pushed. A repetition after a lost reply meets the commits of the branch and its open pull request, which is looked
-// for in a list for 60 s; GitHub refuses a second one for the branch, and then the open one is the result.
+// for in a list for 60 s; GitHub refuses a second one for the branch, and then the open one is the result. Where Bitbucket
+// has opened a second one, both are named.
 //
 // GitHub: reviewers are logins, or org/team. The token needs write access to `contents` and `pull requests`, and to
 // `issues` for labels.
@@ -36,6 +37,7 @@ import {
   bitbucketHost,
   type CodeHost,
   commitAndPush,
+  foundAmong,
   GITHUB_ROOTS,
   githubHost,
   headOf,
@@ -207,7 +209,8 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
     const message =
       entry.commit_message ?? entry.title ?? `Changes of run ${oneLine(context.run.name ?? context.run.id)}`
     const commit = await commitAndPush(tree, message)
-    return { commit, pull: commit === null ? null : await host.find(tree) }
+    const [pull] = commit === null ? [] : await host.find(tree)
+    return { commit, pull }
   })
   if (commit === null) {
     const data = { number: null, url: null, branch: tree.branch, commit: await headOf(tree) }
@@ -226,24 +229,23 @@ async function openOnce(tree: Worktree, pull: Parameters<CodeHost['open']>[1], h
     return await host.open(tree, pull)
   } catch (error) {
     const isRefused = error instanceof AgentError && ['rejected', 'conflict'].includes(error.code)
-    const there = isRefused ? await host.find(tree) : null
+    const [there] = isRefused ? await host.find(tree) : []
     if (there) return there
     throw error
   }
 }
 
 /**
- * The open pull request for the branch, if it contains every local commit. Reviewers and labels that it lacks are
- * added.
+ * The open pull requests for the branch that contain every local commit. Reviewers and labels that they lack are added.
  */
-async function find(entry: Entry, context: Context): Promise<AgentResult | null> {
+async function find(entry: Entry, context: Context): Promise<AgentResult | AgentResult[] | null> {
   const host = await hostOf(entry, context)
   await using tree = await treeOf(entry, host, context)
   if (tree.changes || tree.current !== tree.branch) return null
-  const [commit, pull] = [await headOf(tree), await host.find(tree)]
-  if (!pull?.commit || !commit.startsWith(pull.commit)) return null
-  await complete(pull, tree, host, context)
-  return resultOf(pull, tree.branch, commit, 'found')
+  const [commit, pulls] = [await headOf(tree), await host.find(tree)]
+  const found = pulls.filter(pull => pull.commit && commit.startsWith(pull.commit))
+  for (const pull of found) await complete(pull, tree, host, context)
+  return foundAmong(found.map(pull => resultOf(pull, tree.branch, commit, 'found')))
 }
 
 /**

@@ -17,6 +17,7 @@ import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
+import { ACCOUNT as BITBUCKET, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { fakeCrm, TOKEN as HUBSPOT } from '../vendors/crm.ts'
 import { freshClone } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
@@ -235,6 +236,21 @@ test('each comment and note with the mark of an entry is found, in whatever orde
     await add_note!.run({ name: 'n', ref: 'contacts/42', file: 'n.md' }, other.context as never)
   const notes = await add_note!.find!({ ref: 'contacts/42' }, other.context as never)
   expect((notes as unknown as object[]).length).toBe(2)
+})
+
+test('each pull request for a branch is found where the host opens a second one, and the oldest is the result', async () => {
+  const host = opened(fakeBitbucket())
+  const settings = { provider: 'bitbucket', bitbucket: { ...BITBUCKET, base_url: `${host.url}/2.0` } }
+  const network = { allow: ['127.0.0.1'], literalOrigins: [] }
+  const at = testContext({ network, settings, effect: 'once' })
+  freshClone(`${host.url}/acme/app.git`, at.workspace)
+  writeFileSync(join(at.workspace, 'new.md'), 'new')
+  const { create_pr } = git.actions!
+  await create_pr!.run({ title: 'T', branch: 'ours' }, at.context as never)
+  const [first] = host.pullRequests
+  host.pullRequests.unshift({ ...first!, id: 7 })
+  const found = await create_pr!.find!({ title: 'T', branch: 'ours' }, at.context as never)
+  expect((found as unknown as AgentResult[]).map(({ external }) => external!.id)).toEqual(['1', '7'])
 })
 
 test.each(['update_page', 'add_attachment'])(

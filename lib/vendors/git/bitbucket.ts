@@ -89,11 +89,9 @@ export function bitbucketHost(
       const own = fullNameOf(repo, target)
       const mine = ({ source }: Pull) =>
         source.branch.name === branch && (source.repository?.full_name ?? own).toLowerCase() === own.toLowerCase()
-      for await (const { items } of pages) {
-        const found = items.find(mine)
-        if (found) return pullOf(found)
-      }
-      return null
+      const found: PullRequest[] = []
+      for await (const { items } of pages) found.push(...items.filter(mine).map(pullOf))
+      return found.toSorted((a, b) => a.number - b.number)
     },
     async open({ repo, branch, base, target }, { title, body, draft }) {
       const people = reviewers.map(name => (name.startsWith('{') ? { uuid: name } : { account_id: name }))

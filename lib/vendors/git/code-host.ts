@@ -13,7 +13,8 @@ export interface CodeHost {
   pushTo: string | undefined
   base: string | undefined
   draft: boolean
-  find(tree: Worktree): Promise<PullRequest | null>
+  /** The open pull requests for the branch, the oldest first. */
+  find(tree: Worktree): Promise<PullRequest[]>
   open(tree: Worktree, pull: { title: string; body: string; draft: boolean }): Promise<PullRequest>
   /** Adds the reviewers and labels that the pull request lacks. */
   complete(tree: Worktree, pull: PullRequest): Promise<void>

@@ -90,11 +90,11 @@ export async function githubHost(
       const { data } = await plain(rest.pulls.list({ owner, repo, head, state: 'open' }))
       checkReply(context, doing, Type.Array(Pull), data)
       // GitHub ignores a `head` that it does not understand, so the results are filtered here too.
-      const found = data.find(({ head: { ref, user, repo: from } }) => {
+      const found = data.filter(({ head: { ref, user, repo: from } }) => {
         const isOwn = (user?.login ?? target.owner).toLowerCase() === target.owner.toLowerCase()
         return ref === branch && isOwn && (from?.name ?? target.repo).toLowerCase() === target.repo.toLowerCase()
       })
-      return found ? pullOf(doing, found) : null
+      return found.map(each => pullOf(doing, each)).toSorted((a, b) => a.number - b.number)
     },
     async open({ owner, repo, branch, base, target }, pull) {
       const isFork = target.owner !== owner || target.repo !== repo
