@@ -3,6 +3,7 @@
 // CADRE_TEST_SEED repeats it.
 
 import { chaos } from './support/chaos.ts'
+import { countOf } from './support/count.ts'
 import { TARGETS } from './support/doubt-agents.ts'
 import { doubtStorm, newToll } from './support/doubt-storm.ts'
 import { seedOf } from './support/random.ts'
@@ -14,7 +15,7 @@ const [first, second, ...more] = process.argv.slice(2)
 if (first === '--doubt') {
   const names = more.length > 0 ? more : TARGETS
   const seed = seedOf('doubt')
-  const runs = Math.ceil(Number(second ?? 2_000) / names.length)
+  const runs = Math.ceil(countOf(second, 2_000) / names.length)
   let faults = 0
   for (const name of names) {
     const toll = newToll()
@@ -31,7 +32,7 @@ if (first === '--doubt') {
   // What a storm that ended with a fault has left open.
   process.exit(faults === 0 ? 0 : 1)
 } else {
-  const { kills } = await chaos(seedOf('chaos'), { kills: Number(first ?? 3_000) }, toll => {
+  const { kills } = await chaos(seedOf('chaos'), { kills: countOf(first, 3_000) }, toll => {
     console.log(`${seconds()} s: ${JSON.stringify(toll)}`)
   })
   console.log(`${(kills / ((performance.now() - started) / 1_000)).toFixed(1)} kills a second`)

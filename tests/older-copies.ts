@@ -3,6 +3,7 @@
 // `TEST_POSTGRES_URL`, and standbys need the programs of PostgreSQL.
 
 import { parseArgs } from 'node:util'
+import { countOf } from './support/count.ts'
 import { killProcesses } from './support/daemon.ts'
 import { removeFolders } from './support/folder.ts'
 import { endLeft } from './support/left.ts'
@@ -26,7 +27,7 @@ const seed = values.seed === undefined ? seedOf('older-copies') : Number(values.
 console.log(`ways: ${ways.join(', ')}`)
 try {
   const say = (line: string) => console.log(line)
-  const toll = await olderCopies({ rounds: Number(values.rounds), seed, ways, server: server ?? '', say })
+  const toll = await olderCopies({ rounds: countOf(values.rounds, 20), seed, ways, server: server ?? '', say })
   console.log(`seed ${seed}: every rule held after ${JSON.stringify(toll)}`)
 } finally {
   await killProcesses()
