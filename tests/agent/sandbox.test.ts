@@ -12,12 +12,12 @@ import {
 } from '../../lib/agent/commands/sandbox-view.ts'
 import type { AgentError } from '../../lib/agent/core/agent-error.ts'
 
-const HOME = '/home/ada/.cadre'
-const KEPT: Protected = { home: HOME, persons: ['/home/ada'] }
+const HOME = '/persons/a/.cadre'
+const KEPT: Protected = { home: HOME, persons: ['/persons/a'] }
 const STATE = `${HOME}/runs/r2`
 
 const needs = (more: Partial<RoomNeeds> = {}): RoomNeeds => ({
-  workspace: '/home/ada/work',
+  workspace: '/persons/a/work',
   runs: `${HOME}/runs`,
   rootDir: `${HOME}/runs/r1`,
   stateDir: STATE,
@@ -45,7 +45,7 @@ const refusal = (more: Partial<RoomNeeds>, kept = KEPT, links = {}) => {
 
 describe('the room of a phase', () => {
   test('is the workspace, the files of the run, and the folders for results', () => {
-    expect(mountsOf()).toEqual(['write /home/ada/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
+    expect(mountsOf()).toEqual(['write /persons/a/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
   })
 
   test('has the own workspace of its tree, and of no other', () => {
@@ -66,8 +66,8 @@ describe('the room of a phase', () => {
     '/etc',
     '/tmp',
     '/var',
-    '/home',
-    '/home/ada',
+    '/persons',
+    '/persons/a',
     '/proc',
     '/proc/1',
     '/sys/kernel',
@@ -76,15 +76,15 @@ describe('the room of a phase', () => {
     `${HOME}/runs/r3/files`,
     `${HOME}/packages/x`,
     `${HOME}/agents`,
-    '/home/ada/.ssh',
-    '/home/ada/.ssh/keys',
-    '/home/ada/.gnupg',
-    '/home/ada/.aws',
+    '/persons/a/.ssh',
+    '/persons/a/.ssh/keys',
+    '/persons/a/.gnupg',
+    '/persons/a/.aws',
   ])('%s is no workspace', workspace => {
     expect(refusal({ workspace })).toBe('sandbox')
   })
 
-  test.each(['/home/ada/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/home/ada/.config/nvim', '/srv'])(
+  test.each(['/persons/a/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/persons/a/.config/nvim', '/srv'])(
     '%s is a workspace',
     workspace => {
       expect(refusal({ workspace })[0]).toBe(`write ${workspace}`)
@@ -114,7 +114,7 @@ describe('the room of a phase', () => {
   })
 
   test('the daemon’s home in the workspace is covered, and what lies around it is pinned', () => {
-    const kept = { home: '/srv/app/a/b/home', persons: ['/home/ada'] }
+    const kept = { home: '/srv/app/a/b/home', persons: ['/persons/a'] }
     const own = {
       runs: '/srv/app/a/b/home/runs',
       rootDir: '/srv/app/a/b/home/runs/r1',
@@ -131,16 +131,16 @@ describe('the room of a phase', () => {
   })
 
   test('links are judged by where they lead', () => {
-    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/home/ada' })).toBe('sandbox')
+    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/persons/a' })).toBe('sandbox')
     expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/srv/other' })).toBe('sandbox')
-    expect(refusal({ workspace: '/data/ada' }, KEPT, { '/home/ada': '/data/ada' })).toBe('sandbox')
+    expect(refusal({ workspace: '/data/a' }, KEPT, { '/persons/a': '/data/a' })).toBe('sandbox')
     const chosen = { files: ['/srv/key'], chosen: new Set(['/srv/key']) }
-    expect(refusal(chosen, KEPT, { '/srv/key': '/home/ada/.ssh/id' })).toBe('sandbox')
+    expect(refusal(chosen, KEPT, { '/srv/key': '/persons/a/.ssh/id' })).toBe('sandbox')
     // What a person named is recorded without links, so a link in its place came later.
     expect(refusal(chosen, KEPT, { '/srv/key': '/data/victim' })).toBe('sandbox')
-    const inside = { files: ['/home/ada/work/x'], chosen: new Set(['/home/ada/work/x']) }
-    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/data/victim' })).toBe('sandbox')
-    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/home/ada/work/y' })).toEqual(mountsOf())
+    const inside = { files: ['/persons/a/work/x'], chosen: new Set(['/persons/a/work/x']) }
+    expect(refusal(inside, KEPT, { '/persons/a/work/x': '/data/victim' })).toBe('sandbox')
+    expect(refusal(inside, KEPT, { '/persons/a/work/x': '/persons/a/work/y' })).toEqual(mountsOf())
   })
 
   test('a file input is shown to be read when a person named it, or a run of the tree has it', () => {
@@ -149,17 +149,17 @@ describe('the room of a phase', () => {
     expect(shown('/data/x', true)).toBe(true)
     expect(shown(`${HOME}/runs/r1/files/make/x`)).toBe(true)
     // It is there with its folder.
-    expect(refusal({ files: ['/home/ada/work/x'] })).toEqual(mountsOf())
+    expect(refusal({ files: ['/persons/a/work/x'] })).toEqual(mountsOf())
     for (const path of [
       '/data/x',
       `${HOME}/runs/r3/files/x`,
       `${HOME}/runs/r1/secrets`,
       `${HOME}/settings.yml`,
-      '/home/ada/.ssh/id',
+      '/persons/a/.ssh/id',
     ]) {
       expect([path, refusal({ files: [path] })]).toEqual([path, 'sandbox'])
     }
-    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/home/ada/.ssh/id', '/home/ada/.netrc']) {
+    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/persons/a/.ssh/id', '/persons/a/.netrc']) {
       expect([path, refusal({ files: [path], chosen: new Set([path]) })]).toEqual([path, 'sandbox'])
     }
   })
@@ -171,14 +171,14 @@ describe('the room of a phase', () => {
 })
 
 test('folders of programs are shared unless they are a person’s, the daemon’s or the system’s', () => {
-  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/home/ada/bin' })) !== null
+  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/persons/a/bin' })) !== null
   expect(['/opt/node/bin', '/snap/bin'].map(shared)).toEqual([true, true])
   const others = [
     '/usr/bin',
     '/bin',
     '/',
-    '/home',
-    '/home/ada/bin',
+    '/persons',
+    '/persons/a/bin',
     `${HOME}/bin`,
     '/tmp/x',
     'relative',
@@ -198,7 +198,7 @@ const room = (more: Partial<Room> = {}): Room => ({
   network: false,
   ...more,
 })
-const outside = { PATH: '/usr/bin', HOME: '/home/ada', LANG: 'C' }
+const outside = { PATH: '/usr/bin', HOME: '/persons/a', LANG: 'C' }
 
 describe('bubblewrap', () => {
   const ways = {
