@@ -1,23 +1,17 @@
 // One attempt of a leaf phase: evaluates templates, checks entries, calls the agent and masks its results. Whatever
 // goes wrong becomes an Outcome; nothing is thrown.
 
-import { lstat, mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
 import { AgentError, withHint } from '../../agent/core/agent-error.ts'
-import type { AgentDefinition, Handler } from '../../agent/define.ts'
+import type { Handler } from '../../agent/define.ts'
 import { type Places, wholePath } from '../../agent/files/file-rule.ts'
-import { makeFolders, type Obstacle } from '../../agent/files/folders.ts'
-import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
+import { diskFull, type SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import { SETTLE_MS } from '../../agent/settling.ts'
 import { parseDuration } from '../../duration.ts'
-import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
-import { problems } from '../../schema/schema.ts'
-import type { AgentCall, GatePhase, Scope, StandardPhase, Team, Template } from '../../team/team.ts'
+import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
 import { listed } from '../../text/spelling.ts'
-import { takeTurns } from '../../turns.ts'
 import {
   type Binding,
   bounded,
@@ -28,9 +22,11 @@ import {
 } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
+import { type Call, callsOf, gateCall } from './calls.ts'
 import { withGrace } from './grace.ts'
 import { holdFiles } from './held-files.ts'
 import { type Copy, type Found, type Hold, type Ledger, UnknownWrite } from './ledger.ts'
+import { emptyFolder, filesLeft, removeFolder } from './phase-files.ts'
 import { watchTraffic } from './traffic.ts'
 
 /** How long `find` may take, which counts in no time of the phase. */
@@ -77,17 +73,6 @@ export interface Attempt {
 /** How long `find` has to stop after its signal has fired. */
 const FIND_GRACE_MS = 500
 
-/** One call of a handler. Phase-level calls have the empty name. */
-export interface Call {
-  name: string
-  kind: 'source' | 'target' | 'phase'
-  entry: JsonObject
-  /** The secrets that stand in it, as `secrets.<name>` and `inputs.<name>`. */
-  secrets: string[]
-  handler: Handler
-  phaseLevel: boolean
-}
-
 export async function execute(attempt: Attempt, around: Surroundings): Promise<Outcome> {
   try {
     const { phase } = attempt
@@ -117,7 +102,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
         ),
       ])
     }
-    const files = isPhaseLevel ? await filesLeft(around, attempt, small) : lastOfEach(written)
+    const files = isPhaseLevel ? await filesLeft(phase.name, around, small, attempt.signal) : lastOfEach(written)
     const result = combine(results, phase.name, files)
     const sealed = stillNamed(small, files).map(around.seal)
     return { kind: 'completed', ...result, files, small: sealed }
@@ -128,27 +113,6 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       // The thrown value is so broken that even reading it throws.
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
     }
-  }
-}
-
-/** Removes what an earlier attempt left, unless a command has put a link to another place where the files should be. */
-async function removeFolder(stateDir: string, phase: string): Promise<void> {
-  const files = join(stateDir, 'files')
-  const found = await lstat(files).catch(() => null)
-  if (found?.isDirectory()) await rm(join(files, phase), { recursive: true, force: true })
-}
-
-/** Makes the empty folder that commands expect, and removes whatever another command put in its place. */
-async function emptyFolder(stateDir: string, phase: string): Promise<void> {
-  const obstacle = ({ path, kind }: Obstacle) => new Error(`${path} must be a folder, but it is ${kind}`)
-  await makeFolders(stateDir, ['files'], obstacle)
-  const folder = join(stateDir, 'files', phase)
-  try {
-    await mkdir(folder, { mode: 0o700 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    await rm(folder, { recursive: true, force: true })
-    await mkdir(folder, { mode: 0o700 })
   }
 }
 
@@ -165,32 +129,6 @@ async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundin
   const secrets = new Map<string, string>()
   for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, signal))
   return secrets
-}
-
-/** How many names one line of the log has. */
-const NAMES_OF_A_LINE = 20
-
-/** Records what a phase left in its folder, and says in the log what it cannot keep. */
-async function filesLeft(
-  { stateDir, log, mask }: Surroundings,
-  { phase, signal }: Attempt,
-  small: SmallFile[],
-): Promise<FileRecord[]> {
-  const special: string[] = []
-  const files = await recordFiles(stateDir, phase.name, {
-    signal,
-    small: file => void small.push(file),
-    leftOut: name => void special.push(name),
-    // Names of files stand in results, in the database and on the hub.
-    mayHave: name => mask(name) === name,
-  })
-  if (special.length > 0) {
-    const more = special.length > NAMES_OF_A_LINE ? ` and ${special.length - NAMES_OF_A_LINE} more` : ''
-    log(
-      `not kept, because only regular files without a secret in their names are: ${special.sort().slice(0, NAMES_OF_A_LINE).join(', ')}${more}`,
-    )
-  }
-  return files
 }
 
 /** The scope of an agent's call: also has named secrets and, for commands, absolute paths of files. */
@@ -327,84 +265,6 @@ function recordable(given: unknown, agent: string): AgentResult {
 export function idempotencyKey(runId: string, position: number, entry: string): string {
   const hex = Bun.SHA256.hash(`${runId}\0${position}\0${entry}`, 'hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
-}
-
-/** The commands of a gate as a call of the exec agent. */
-function gateCall(phase: GatePhase): AgentCall {
-  const { commands } = phase
-  return {
-    agent: 'exec',
-    sources: [],
-    targets: [],
-    fields: {
-      source: '',
-      place: phase.place,
-      phases: new Set(commands.flatMap(command => [...command.env.phases])),
-      given: new Set(),
-      evaluate: scope => ({
-        ...(phase.needs.length > 0 && { needs: [...phase.needs] }),
-        env: phase.env.evaluate(scope),
-        commands: commands.map(({ name, run, env, timeout, effect }) => ({
-          name,
-          run,
-          env: env.evaluate(scope),
-          ...(timeout !== undefined && { timeout: `${timeout}ms` }),
-          effect,
-        })),
-      }),
-    },
-  }
-}
-
-/** What handles the entries of a kind, or a call of a whole phase. */
-export function handlerOf(
-  definition: AgentDefinition,
-  name: string | undefined,
-  kind: Call['kind'],
-): Handler | undefined {
-  const action = name === undefined ? undefined : definition.actions?.[name]
-  if (action?.direction === kind) return action
-  return kind === 'phase' && action ? undefined : definition[kind]
-}
-
-/** Evaluates the entries of a call, and yields the event loop in between. */
-async function callsOf(call: AgentCall, definition: AgentDefinition, team: Team, scope: Scope): Promise<Call[]> {
-  const action = call.action === undefined ? undefined : definition.actions?.[call.action]
-  const place = action ? `${call.agent}.${call.action}` : call.agent
-  const calls: Call[] = []
-  const secretsIn = ({ given }: Template) => [
-    ...team.secrets.map(name => `secrets.${name}`).filter(name => given.has(name)),
-    ...team.inputs
-      .filter(({ name, secret }) => secret && given.has(`inputs.${name}`))
-      .map(({ name }) => `inputs.${name}`),
-  ]
-  const turns = takeTurns()
-  for (const [kind, list] of [
-    ['source', call.sources],
-    ['target', call.targets],
-  ] as const) {
-    const handler = handlerOf(definition, call.action, kind)
-    for (const { name, entry } of list) {
-      if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
-      await turns()
-      const evaluated = entry.evaluate(scope) as JsonObject
-      calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
-    }
-  }
-  const handler = handlerOf(definition, call.action, 'phase')
-  if (calls.length === 0) {
-    if (!handler) throw new CadreError('invalid_request', `[${place}] needs sources or target_entries`)
-    const evaluated = call.fields.evaluate(scope) as JsonObject
-    const secrets = secretsIn(call.fields)
-    calls.push({ name: '', kind: 'phase', entry: evaluated, secrets, handler, phaseLevel: true })
-  }
-  for (const { name, entry, handler } of calls) {
-    const wrong = problems(handler.entry, entry)
-    if (wrong.length === 0) continue
-    const list = wrong.map(({ path, message }) => `${path.slice(1) || 'entry'}: ${message}`).join('; ')
-    throw new CadreError('invalid_request', `[${place}] ${name ? `entry ${name}: ` : ''}${list}`, { details: wrong })
-  }
-  return calls
 }
 
 function combine(
