@@ -196,6 +196,18 @@ describe('while it settles', () => {
     expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
   })
 
+  test('what is sent again after it has the time that is left', async () => {
+    const { t, clock, vendor } = await begin()
+    vendor.fates = [
+      { reply: 'lost', lands: null },
+      { reply: 'hung', lands: null },
+    ]
+    const { run_id } = await t.start(team([make({ ...RETRY, timeout: '300ms' })]))
+    await clock.until(reached(() => vendor.sends === 2))
+    await reached(() => receipts(t, run_id)[0]?.state === 'unknown')
+    expect((await clock.until(t.engine.ended(run_id))).state).toBe('failed')
+  })
+
   test('a cancel ends it and keeps the receipt in doubt; a resume asks on', async () => {
     const { t, clock, vendor } = await begin()
     vendor.fates = [{ reply: 'lost', lands: 50_000 }]

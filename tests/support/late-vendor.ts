@@ -6,8 +6,8 @@ import type { Agent } from '../../lib/agent/define.ts'
 import type { DrivenClock } from '../../lib/testing/driven-clock.ts'
 
 export interface Fate {
-  /** `lost` after the last byte; `refused` writes nothing, and says so. */
-  reply?: 'ok' | 'lost' | 'refused'
+  /** `lost` after the last byte; `hung` until the call is stopped; `refused` writes nothing, and says so. */
+  reply?: 'ok' | 'lost' | 'hung' | 'refused'
   /** Milliseconds after the request at which the ticket is there; never when null. */
   lands?: number | null
   /** How many looks do not show it yet. */
@@ -60,7 +60,7 @@ export function lateVendor(clock: DrivenClock, { settles, list = true }: { settl
     else coming.delete(ticket.key)
   }
   const told = ({ id, title }: Ticket) => ({ text: title, data: { id }, external: { id, url: `http://tickets/${id}` } })
-  const run = async ({ title }: { title: string }, { key }: { key: string }) => {
+  const run = async ({ title }: { title: string }, { key, signal }: { key: string; signal: AbortSignal }) => {
     if (vendor.deaf) throw new AgentError('killed')
     const number = ++vendor.sends
     const { reply = 'ok', lands = 0, hidden = 0 } = vendor.fates.shift() ?? vendor.fate()
@@ -69,6 +69,10 @@ export function lateVendor(clock: DrivenClock, { settles, list = true }: { settl
     if (lands === 0) vendor.tickets.push(ticket)
     else if (lands !== null) void land(ticket, lands)
     if (reply === 'lost') throw new AgentError('HTTP 504', { retryable: true })
+    if (reply === 'hung') {
+      await new Promise(stopped => signal.addEventListener('abort', stopped))
+      throw new AgentError('stopped')
+    }
     return told(ticket)
   }
   const find = async (_: unknown, { key }: { key: string }) => {

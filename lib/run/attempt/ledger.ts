@@ -111,6 +111,7 @@ export class Ledger {
       const isOrdered = receipt.state === 'presumed' && receipt.ended === null
       const found = await (isOrdered ? this.#byOrder(write) : this.#beforeAgain(write, receipt))
       if (found) return this.#confirm(write, found)
+      await write.hold.goOn()
     }
     const opened = await this.#record(write, () =>
       this.#store.receipts.send(write, attempt, this.#parts.now(), this.#moment()),
@@ -149,7 +150,6 @@ export class Ledger {
     if (found) return found
     if (write.stopped.aborted) throw new UnknownWrite(write, `${write.label} was not sent again`)
     await this.#record(write, () => this.#store.receipts.clear(write))
-    await write.hold.goOn()
     return null
   }
 
@@ -161,7 +161,6 @@ export class Ledger {
       if (receipt.state === 'unknown') await this.#record(write, () => this.#keepLook(write))
       const found = await this.#settle(write, await this.#endOf(write, receipt), doubt)
       if (found) return found
-      await write.hold.goOn()
       const left = this.#store.receipts.get(write)
       if (left === null || left.state === 'partial') return null
     }
