@@ -61,6 +61,11 @@ export class CadreError extends Error {
     return STATUS[this.code]
   }
 
+  /** The details that the message does not repeat. */
+  get besides(): readonly Detail[] {
+    return (this.details ?? []).filter(({ message }) => !this.message.includes(message))
+  }
+
   /** The `error` object of a failure reply. */
   body(): ErrorBody {
     const { code, message, reason, details } = this

@@ -401,18 +401,16 @@ export {
   type RunRow,
   runEnded,
 } from './core/core.ts'
-export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
+export type { Outbox } from './effects/effects.ts'
+export { CHOICES, type Change, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
 export {
   type Commit,
   HOME_FACTS,
-  KEEPS_FILES,
   type ListedReview,
   type RunHead,
   Store,
-  type UploadRow,
 } from './store/store.ts'
 export {
-  type Batch,
   explain,
   listRuns,
   type Notice,
@@ -428,7 +426,7 @@ export {
   runHead,
   runHistory,
   runPhases,
-  SyncOutbox,
+  runRecord,
   treeEntries,
   type Why,
   why,

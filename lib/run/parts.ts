@@ -24,12 +24,12 @@ import {
   sealPlace,
   Tasks,
 } from './attempt/attempt.ts'
-import { type EngineHost, type Lived, livedTime } from './core/core.ts'
-import { AfterCommit, AfterRun, Alarm, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
+import { type EngineHost, type Lived, type LogLine, livedTime } from './core/core.ts'
+import { AfterCommit, AfterRun, Alarm, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
 import { copiesText, errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
 import { Journal, Seal, Store, type Unit } from './store/store.ts'
-import { Followers, type Outbox } from './views/views.ts'
+import { Followers } from './views/views.ts'
 
 export interface EngineOptions {
   home: string
@@ -48,7 +48,7 @@ export interface EngineOptions {
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
-  /** Adds changes to the hub's outbox, inside the transaction. */
+  /** What the changes of synced runs are passed on to. */
   outbox?: Outbox
 }
 
@@ -121,8 +121,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   )
   const common = { machine: machine, journal: journal, followers: followers, outbox, stopping, log }
 
-  const feed = new LogFeed({ ...common, last: runId => logs.last(runId) })
-  const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => feed.tell(runId, lines), options.logLimit)
+  const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => passOn(runId, lines), options.logLimit)
   const places: Places = new Places(home, store, (row, phase) => ({
     log: line => logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
     room: {
@@ -204,6 +203,14 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   })
   const alarm: Alarm = new Alarm(machine, journal, log)
   const settler = new Settler({ db, write, stateDirOf, now, log })
+
+  function passOn(runId: RunId, lines: readonly LogLine[]): void {
+    const live = machine.lives.get(runId)
+    // A listener may write to the log of a run that has ended.
+    const rootId = live?.root ?? (followers.any ? store.runs.get(runId)?.root_id : undefined)
+    if (rootId !== undefined) followers.tell({ rootId, runId, kind: 'log', position: null, lines })
+    if (live?.row.synced) outbox?.logGrew(runId, lines.at(-1)!.seq)
+  }
 
   const bundles = new Recent<string, Bundle>(MOST_BUNDLES)
   function bundle(id: string): Bundle {

@@ -9,7 +9,7 @@ import type { Detail } from '../error.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { checkPattern, fromJavaScript, matches } from './linear-regex.ts'
-import { problemIn } from './schema.ts'
+import { misfitsIn } from './schema.ts'
 import { Refusal, Work } from './work-budget.ts'
 
 /** How many schemas may be entered below each other while one value is judged. */
@@ -180,7 +180,7 @@ class Judge {
         this.#work.spend(PROBLEM_COST)
         if (found.length >= PROBLEMS_MOST) return
         const error = { keyword, params, message, instancePath: at, schemaPath: '' } as TLocalizedValidationError
-        const problems = problemIn(error, rule)
+        const problems = misfitsIn(error, rule).map(({ path, message }) => ({ path, message }))
         for (const problem of problems) this.#work.passText(problem.message, 1)
         collect(problems)
       },

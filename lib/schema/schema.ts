@@ -70,17 +70,27 @@ export function matches<S extends TSchema>(schema: S, value: unknown): value is 
 /** Maximum number of problems in a reply. */
 const MOST = 64
 
+/** A problem with its kind, for code that treats kinds differently. */
+export interface Misfit extends Detail {
+  kind: 'missing' | 'unknown' | 'form'
+}
+
 /** The problems of `value` in document order, one for each place. Paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
+  return misfits(schema, value).map(({ path, message }) => ({ path, message }))
+}
+
+/** `problems`, with their kinds. */
+export function misfits(schema: TSchema, value: unknown): Misfit[] {
   // A valid value is recognised with the fast check, which does not collect errors.
   if (matches(schema, value)) return []
-  const found = new Map<string, string>()
+  const found = new Map<string, Misfit>()
   for (const error of withoutBranches(validator(schema).Errors(value)[1])) {
-    for (const { path, message } of problemIn(error, ruleAt(schema, error))) {
-      if (found.size < MOST && !found.has(path)) found.set(path, message)
+    for (const misfit of misfitsIn(error, ruleAt(schema, error))) {
+      if (found.size < MOST && !found.has(misfit.path)) found.set(misfit.path, misfit)
     }
   }
-  return [...found].map(([path, message]) => ({ path, message }))
+  return [...found.values()]
 }
 
 /** The bounds that a value can exceed although it has the form of a branch of a union. */
@@ -115,28 +125,23 @@ function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidation
 const isBelow = (path: string, parent: string): boolean => path.startsWith(`${parent}/`)
 
 /** An error of TypeBox in words, and one place for each. `rule` is the part of the schema to which it belongs. */
-export function problemIn(error: TLocalizedValidationError, rule: unknown): Detail[] {
+export function misfitsIn(error: TLocalizedValidationError, rule: unknown): Misfit[] {
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
     // An unknown property is reported here. TypeBox reports it a second time with the object, and that report is
     // dropped.
     case 'boolean':
-      return [{ path: error.instancePath, message: 'unknown property' }]
+      return [unknown(error.instancePath)]
     case 'additionalProperties':
-      return error.params.additionalProperties.map(name => ({ path: at(name), message: 'unknown property' }))
+      return error.params.additionalProperties.map(name => unknown(at(name)))
     case 'required':
-      return error.params.requiredProperties.map(name => ({ path: at(name), message: 'is required' }))
-    case 'enum':
-      return [{ path: error.instancePath, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
-    case 'const':
-      return [{ path: error.instancePath, message: `must be ${JSON.stringify(error.params.allowedValue)}` }]
-    case 'anyOf':
-    case 'oneOf':
-      return [{ path: error.instancePath, message: forms(rule, error) }]
+      return error.params.requiredProperties.map(name => ({ kind: 'missing', path: at(name), message: 'is required' }))
     default:
-      return [{ path: error.instancePath, message: inWords(error, rule) }]
+      return [{ kind: 'form', path: error.instancePath, message: inWords(error, rule) }]
   }
 }
+
+const unknown = (path: string): Misfit => ({ kind: 'unknown', path, message: 'unknown property' })
 
 /** The part of a schema to which an error belongs. */
 function ruleAt(schema: TSchema, { schemaPath }: TLocalizedValidationError): unknown {
@@ -150,6 +155,13 @@ function ruleAt(schema: TSchema, { schemaPath }: TLocalizedValidationError): unk
 function inWords(error: TLocalizedValidationError, rule: unknown): string {
   const { 'x-expected': expected, pattern } = isObject(rule) ? rule : {}
   switch (error.keyword) {
+    case 'enum':
+      return `must be one of ${error.params.allowedValues.join(', ')}`
+    case 'const':
+      return `must be ${JSON.stringify(error.params.allowedValue)}`
+    case 'anyOf':
+    case 'oneOf':
+      return forms(rule, error)
     case 'type': {
       if (typeof expected === 'string') return `must be ${expected}`
       const types = [error.params.type].flat()

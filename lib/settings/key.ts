@@ -7,7 +7,7 @@ import { isAllowEntry } from '../agent/net/address.ts'
 import { A_DURATION, parseDuration } from '../duration.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import { problems } from '../schema/schema.ts'
+import { type Misfit, misfits } from '../schema/schema.ts'
 import { didYouMean } from '../text/spelling.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
@@ -174,10 +174,10 @@ function checkSecret(path: readonly string[], value: Json): Json {
 }
 
 /** The problems of settings, as far as they can be found before references are resolved. */
-export function faults(schema: TSchema, given: Json): Detail[] {
-  return problems(schema, given).filter(({ path, message }) => {
+export function faults(schema: TSchema, given: Json): Misfit[] {
+  return misfits(schema, given).filter(({ path, kind }) => {
     const found = valueAt(given, path.split('/').slice(1))
-    return message === 'is required' || !(typeof found === 'string' && isReference(found))
+    return kind === 'missing' || !(typeof found === 'string' && isReference(found))
   })
 }
 
@@ -186,7 +186,7 @@ export function faults(schema: TSchema, given: Json): Detail[] {
  * resolved at the start, so both are ignored.
  */
 function unfit(schema: TSchema, value: Json): string | null {
-  const wrong = faults(schema, typed(value, schema)).find(({ message }) => message !== 'is required')
+  const wrong = faults(schema, typed(value, schema)).find(({ kind }) => kind !== 'missing')
   if (!wrong) return null
   const place = wrong.path.split('/').slice(1)
   return place.length > 0 ? `${place.join('.')} ${wrong.message}` : wrong.message

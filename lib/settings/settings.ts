@@ -215,13 +215,13 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     const settings = own(known.value, definition)
     const found = new Map([...known.failures].map(([key, reason]) => [key, `${key}: ${reason}`]))
     const wrong = faults(definition.settings, settings)
-    for (const { path, message } of wrong) {
+    for (const { path, kind, message } of wrong) {
       const key = prefix + path.replaceAll('/', '.')
       const below = path.split('/').slice(1)
-      const isUnset = message === 'is required' || valueAt(settings, below) === null
+      const isUnset = kind === 'missing' || valueAt(settings, below) === null
       const set = `set it with: ${commandLine('settings', 'set', formOf(definition, below, key), '-')}`
       const what =
-        message === 'unknown property'
+        kind === 'unknown'
           ? `is not known: ${keyProblem(key.split('.'), { get: () => definition, names: () => [] })}`
           : `${isUnset ? 'is not set' : message}; ${set}`
       if (!found.has(key)) found.set(key, `${key} ${what}`)

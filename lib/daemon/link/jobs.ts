@@ -363,7 +363,5 @@ function orderOf<K extends JobKind>(kind: K, payload: unknown): Static<(typeof O
 /** An error as the hub stores it with the job: the message, and the details that it does not tell itself. */
 function explain(error: unknown): string {
   if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
-  const { message, details = [] } = error
-  const untold = details.filter(detail => !message.includes(detail.message))
-  return [message, ...untold.map(({ path, message }) => `${path} ${message}`)].join('; ')
+  return [error.message, ...error.besides.map(({ path, message }) => `${path} ${message}`)].join('; ')
 }

@@ -6,9 +6,9 @@ import type { NetworkPolicy } from '../../agent/fetch.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import { type Commit, HOME_FACTS, type Store, type SyncOutbox } from '../../run/engine.ts'
+import { type Commit, HOME_FACTS, type Store } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
-import { type Identity, Whoami } from '../../wire/calls/hub-calls.ts'
+import { type Identity, Whoami } from '../../wire/calls/auth.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
 import {
   Ack,
@@ -23,6 +23,7 @@ import {
   type PublicKey,
   type Remembered,
 } from '../../wire/protocol.ts'
+import type { SyncOutbox } from '../outbox/outbox.ts'
 import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
@@ -155,7 +156,15 @@ export class Link {
     const { log, fileOf, network } = options
     const daemonId = () => this.#enrolledAs()
     this.#uploads = new FileUploads({
-      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, network },
+      ...{
+        rows: options.outbox.uploads,
+        client: this.client,
+        log,
+        signal: this.#stop.signal,
+        daemonId,
+        fileOf,
+        network,
+      },
     })
     const { pinnedKey, realmToken, hubUrl, heartbeat } = options
     const { signal } = this.#stop

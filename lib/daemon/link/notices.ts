@@ -2,8 +2,9 @@
 // are reported, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
 
 import type { Log } from '../../log/log.ts'
-import { KEEPS_FILES, type Store } from '../../run/engine.ts'
+import type { Store } from '../../run/engine.ts'
 import type { Bulletin } from '../../wire/protocol.ts'
+import { KEEPS_FILES } from '../outbox/outbox.ts'
 import { keepTeams, knownTeams } from './register.ts'
 
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */

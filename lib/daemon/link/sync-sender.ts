@@ -3,8 +3,9 @@
 
 import { CadreError } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
-import type { Store, SyncOutbox } from '../../run/engine.ts'
+import type { Store } from '../../run/engine.ts'
 import { ackedOf, PROTOCOL, Sync } from '../../wire/protocol.ts'
+import type { SyncOutbox } from '../outbox/outbox.ts'
 import type { HubClient } from './hub-client.ts'
 import type { Recollection } from './recollection.ts'
 

@@ -8,9 +8,10 @@ import { digestOf } from '../../agent/files/hashed-file.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import type { Store, UploadRow } from '../../run/engine.ts'
 import { startPause } from '../../wait.ts'
 import { isAbsentDaemon, KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
+import { STORED_BYTES } from '../../wire/reasons.ts'
+import type { SyncOutbox, UploadRow } from '../outbox/outbox.ts'
 import type { HubClient } from './hub-client.ts'
 
 /** A file that is read by its handle until it is disposed. */
@@ -21,7 +22,7 @@ export interface OpenFile extends AsyncDisposable {
 }
 
 export interface UploadsOptions {
-  store: Store
+  rows: SyncOutbox['uploads']
   client: HubClient
   log: Log
   signal: AbortSignal
@@ -62,13 +63,13 @@ export class FileUploads {
 
   /** Sends one file that is due, or waits a moment for one. Throws when the hub cannot take any. */
   async step(): Promise<void> {
-    const { store } = this.#options
-    const row = store.uploads.due(Date.now(), LANES).find(each => !this.#busy.has(keyOf(each)))
+    const { rows } = this.#options
+    const row = rows.due(Date.now(), LANES).find(each => !this.#busy.has(keyOf(each)))
     if (!row) return this.#idle()
     this.#busy.add(keyOf(row))
     try {
       await this.#send(row)
-      store.uploads.drop(row)
+      rows.drop(row)
     } catch (error) {
       this.#failed(row, error)
     } finally {
@@ -119,19 +120,19 @@ export class FileUploads {
   }
 
   #failed(row: UploadRow, error: unknown): void {
-    const { store, log, signal } = this.#options
+    const { rows, log, signal } = this.#options
     if (signal.aborted) return
     const code = error instanceof CadreError ? error.code : null
     if ((code !== null && HUB_AWAY.includes(code)) || isAbsentDaemon(error)) throw error
     const about = { run: row.run_id, path: row.path, error: messageOf(error) }
-    const isForNow = error instanceof CadreError && error.reason === 'stored_bytes'
+    const isForNow = error instanceof CadreError && error.reason === STORED_BYTES
     if (code !== null && NEVER.includes(code) && !isForNow) {
       log.warn('a file of a run stays on this machine only', about)
-      store.uploads.drop(row)
+      rows.drop(row)
       return
     }
     if (row.failures === 0) log.warn('a file of a run could not be sent to the hub; trying again later', about)
-    store.uploads.later(row, Date.now() + Math.min(LONGEST_PAUSE_MS, 2_000 * 2 ** row.failures) * (0.5 + Math.random()))
+    rows.later(row, Date.now() + Math.min(LONGEST_PAUSE_MS, 2_000 * 2 ** row.failures) * (0.5 + Math.random()))
   }
 }
 

@@ -4,9 +4,10 @@
 
 import { isDiskError } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
-import { type Engine, KEEPS_FILES, runEnded } from '../../run/engine.ts'
+import { type Engine, runEnded } from '../../run/engine.ts'
 import { sizeText } from '../../size.ts'
 import { databaseBytes, TreeSizes } from '../home/disk-usage.ts'
+import { KEEPS_FILES, OutboxRows } from '../outbox/outbox.ts'
 import type { Daemon } from './daemon.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -26,7 +27,8 @@ export function deleteTree(engine: Engine, runId: string, also?: () => void): Pr
 
 /** `also` is called in the first transaction, which comes after the first files: they may be what fills the disk. */
 async function deleteAll(engine: Engine, runId: string, also?: () => void): Promise<void> {
-  const { db, outbox } = engine.store
+  const { db } = engine.store
+  const outbox = new OutboxRows(db)
   const { state, parent_run_id, root_run_id } = engine.record(runId)
   if (parent_run_id !== null) {
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)

@@ -4,10 +4,11 @@
 import type { Log } from '../../log/log.ts'
 import type { Attempts, Messenger } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
-import type { Followers, Outbox } from '../views/views.ts'
+import type { Followers } from '../views/views.ts'
 import type { AfterRun } from './after-run.ts'
 import type { KeyTurns } from './key-turns.ts'
 import type { Launcher } from './launcher.ts'
+import type { Outbox } from './outbox.ts'
 import type { PhaseFolders } from './phase-folders.ts'
 
 interface Parts {

@@ -7,7 +7,8 @@ import type { Log } from '../../log/log.ts'
 import type { LaterLooks, Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'
-import type { Followers, Outbox } from '../views/views.ts'
+import type { Followers } from '../views/views.ts'
+import type { Outbox } from './outbox.ts'
 
 interface Parts {
   store: Store

@@ -5,7 +5,7 @@ import type { Attempts, RunLogs } from '../attempt/attempt.ts'
 import type { LiveRun } from '../core/core.ts'
 import { attemptEnded, type Effect, type Machine, type Outcome, textOf } from '../steps/steps.ts'
 import { dropSmallFilesBelow, type Journal, putSmallFiles } from '../store/store.ts'
-import type { Outbox } from '../views/views.ts'
+import type { Outbox } from './outbox.ts'
 
 interface Parts {
   machine: Machine

@@ -36,7 +36,6 @@ export class Runs {
   readonly #get
   readonly #attempt
   readonly #synced
-  readonly #log
   readonly #open
   readonly #settled
   readonly #state
@@ -55,9 +54,6 @@ export class Runs {
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
     this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
-    this.#log = db.query<Pick<RunRow, 'logged' | 'log_ended'>, [string]>(
-      'SELECT logged, log_ended FROM runs WHERE id = ?',
-    )
     this.#open = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND completed_at IS NULL')
     this.#settled = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND settled = 1')
     this.#state = db.query<unknown, Value[]>('UPDATE runs SET state = ?2, reason = ?3 WHERE id = ?1 AND state = ?4')
@@ -135,11 +131,6 @@ export class Runs {
   /** Whether the run is reported to the hub. */
   isSynced(id: string): boolean {
     return this.#synced.get(id) !== null
-  }
-
-  /** How much log a run has, and whether that is all. */
-  logOf(id: string): Pick<RunRow, 'logged' | 'log_ended'> | null {
-    return this.#log.get(id)
   }
 
   /** Top runs that have not ended. */
@@ -357,32 +348,6 @@ export class Runs {
   }
 
   // Reports to the hub
-
-  /** Synced runs after a place in the order of trees. */
-  synced(after: { root: string; key: string }, limit: number): RunRow[] {
-    return this.#db
-      .query<RunRow, [string, string, number]>(
-        'SELECT * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
-      )
-      .all(after.root, after.key, limit)
-  }
-
-  /** Notes that the hub has to get the log lines up to `last`. */
-  setLogged(id: string, last: number): void {
-    this.#db.query('UPDATE runs SET logged = ?2, log_due = 1 WHERE id = ?1 AND logged < ?2').run(id, last)
-  }
-
-  /** The same, and that the log of an ended run has no more lines. */
-  endLog(id: string, last: number): boolean {
-    return (
-      this.#db
-        .query(
-          `UPDATE runs SET logged = max(logged, ?2), log_ended = 1, log_due = 1
-           WHERE id = ?1 AND completed_at IS NOT NULL AND (log_ended = 0 OR logged < ?2)`,
-        )
-        .run(id, last).changes === 1
-    )
-  }
 
   /** Ended runs of which nobody has noted that their log is complete, because a process was killed. */
   withOpenLog(): { id: RunId; root_id: RunId }[] {

@@ -10,13 +10,11 @@ import { Identities } from './identities.ts'
 import { Items } from './items.ts'
 import { KeyPlaces } from './key-places.ts'
 import { Looks } from './looks.ts'
-import { OutboxRows } from './outbox.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
-import { Uploads } from './uploads.ts'
 
 export class Store {
   readonly db: Database
@@ -30,8 +28,6 @@ export class Store {
   readonly looks: Looks
   readonly reviews: Reviews
   readonly deliveries: Deliveries
-  readonly outbox: OutboxRows
-  readonly uploads: Uploads
   readonly bundles: Bundles
   readonly facts: Facts
   readonly keyPlaces: KeyPlaces
@@ -49,8 +45,6 @@ export class Store {
     this.looks = new Looks(db)
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
-    this.outbox = new OutboxRows(db)
-    this.uploads = new Uploads(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
     this.keyPlaces = new KeyPlaces(db)
@@ -65,7 +59,6 @@ export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type Unit } from './journal.ts'
 export type { KeyPlace } from './key-places.ts'
 export type { LookRow } from './looks.ts'
-export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export type { Due, PhaseChange, PhaseStates } from './phases.ts'
 export type { ReceiptPlace, Unasked } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
@@ -81,4 +74,3 @@ export {
   type UnsettledRow,
   unsettled,
 } from './small-files.ts'
-export { KEEPS_FILES, type UploadRow } from './uploads.ts'

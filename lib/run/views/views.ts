@@ -1,6 +1,5 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
-export type { Batch } from './batches.ts'
 export { explain, type PhaseFacts, type RunFacts, withoutSilent } from './explain.ts'
 export { Followers, type Notice } from './followers.ts'
 export { listRuns, type RunPhases, runHistory, runPhases } from './phases.ts'
@@ -13,7 +12,6 @@ export {
   runHead,
   runRecord,
 } from './records.ts'
-export { type Outbox, SyncOutbox } from './sync.ts'
 export { rootOf, treeEntries } from './tree.ts'
 export { turnOfRun, waitOf } from './waits.ts'
 export { type Why, why } from './why.ts'

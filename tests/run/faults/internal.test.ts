@@ -93,6 +93,7 @@ test('the hub is informed of questions that were closed without an answer', asyn
     },
     recordLog() {},
     endLog() {},
+    logGrew() {},
     committed() {},
   }
   t = await testEngine({ home, agents, outbox })

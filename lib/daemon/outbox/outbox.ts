@@ -1,27 +1,29 @@
 // The changes of synced runs that the hub must receive. A change is queued in the transaction that makes it, so neither
-// exists without the other; it is deleted once the hub has acknowledged it. batches.ts sends them.
+// exists without the other; it is deleted once the hub has acknowledged it. batches.ts chooses what is sent next, and
+// lib/daemon/link sends it. Other folders use this file only.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
+import {
+  type Change,
+  type Commit,
+  type Outbox,
+  phaseRecord,
+  type RunRow,
+  reviewRecord,
+  runRecord,
+  type Store,
+} from '../../run/engine.ts'
 import type { Phase } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/records/changes.ts'
 import type { PhaseRecord } from '../../wire/records/run-records.ts'
-import type { RunRow } from '../core/core.ts'
-import type { Change } from '../steps/steps.ts'
-import type { Commit, Store } from '../store/store.ts'
-import { type Batch, Batches, type Left, type Sent } from './batches.ts'
-import { phaseRecord, reviewRecord, runRecord } from './records.ts'
+import { type Batch, Batches, type Sent } from './batches.ts'
+import { type Left, OutboxRows } from './outbox-rows.ts'
+import { UploadRows } from './upload-rows.ts'
 
-/** What the engine needs of an outbox. */
-export interface Outbox {
-  /** Queues what these rows have become. A change that cannot be queued is given to `failed`. */
-  record(changes: Iterable<Change>, failed: (change: Change, error: unknown) => void): void
-  /** Notes that the log of a run has lines up to `last`. */
-  recordLog(runId: string, last: number): void
-  /** Notes that the log of an ended run is complete with line `last`. */
-  endLog(runId: string, last: number): void
-  committed(): void
-}
+export { OutboxRows } from './outbox-rows.ts'
+export { KEEPS_FILES, type UploadRow } from './upload-rows.ts'
+export type { Batch }
 
 /**
  * The fields of a change besides its number and its run, also those that older daemons leave out. batches.ts adds `log`
@@ -45,6 +47,8 @@ const MAX_CHANGE = 1_000_000
 const PAGE = 100
 /** Where that stopped, as the last root and tree key. */
 const AGAIN = 'sync_again'
+/** How often the lines of running phases are recorded, because each commit waits for the disk. */
+const LOGS_MS = 1_000
 
 export interface OutboxOptions {
   store: Store
@@ -56,17 +60,25 @@ export interface OutboxOptions {
 }
 
 export class SyncOutbox implements Outbox {
+  readonly rows: OutboxRows
+  readonly uploads: UploadRows
   readonly #store: Store
+  readonly #commit: Commit
   readonly #mode: SyncMode
   readonly #phasesOf: OutboxOptions['phasesOf']
   readonly #batches: Batches
   #wake: (() => void) | null = null
+  /** The last lines of logs that are not recorded yet. */
+  readonly #grown = new Map<RunId, number>()
 
   constructor({ store, commit, mode, stateDir, phasesOf }: OutboxOptions) {
+    this.rows = new OutboxRows(store.db)
+    this.uploads = new UploadRows(store.db)
     this.#store = store
+    this.#commit = commit
     this.#mode = mode
     this.#phasesOf = phasesOf
-    this.#batches = new Batches(store, commit, stateDir)
+    this.#batches = new Batches(store, this.rows, commit, stateDir)
   }
 
   /** `wake` is called after each commit that queued something. */
@@ -101,12 +113,30 @@ export class SyncOutbox implements Outbox {
     this.#wake?.()
   }
 
-  recordLog(runId: string, last: number): void {
-    if (this.#sendsLog(runId)) this.#store.runs.setLogged(runId, last)
+  logGrew(runId: RunId, last: number): void {
+    if (this.#mode !== 'full') return
+    if (this.#grown.size === 0) setTimeout(() => this.#recordGrown(), LOGS_MS).unref()
+    this.#grown.set(runId, last)
   }
 
-  endLog(runId: string, last: number): void {
-    if (this.#sendsLog(runId)) this.#store.runs.endLog(runId, last)
+  /** What cannot be recorded now is recorded with the next lines, or with the end of the attempt. */
+  #recordGrown(): void {
+    const grown = [...this.#grown]
+    this.#grown.clear()
+    const record = () => {
+      for (const [runId, last] of grown) this.recordLog(runId, last)
+    }
+    void this.#commit(record)
+      .then(() => this.committed())
+      .catch(() => {})
+  }
+
+  recordLog(runId: RunId, last: number): void {
+    if (this.#sendsLog(runId)) this.rows.setLogged(runId, last)
+  }
+
+  endLog(runId: RunId, last: number): void {
+    if (this.#sendsLog(runId)) this.rows.endLog(runId, last)
   }
 
   #sendsLog(runId: string): boolean {
@@ -130,12 +160,12 @@ export class SyncOutbox implements Outbox {
 
   /** Whether the hub lacks a change that is no line of a log. */
   get lacksChanges(): boolean {
-    return this.#store.facts.get(AGAIN) !== null || this.#store.outbox.count() > 0
+    return this.#store.facts.get(AGAIN) !== null || this.rows.count() > 0
   }
 
   /** What the hub has not acknowledged. */
   get left(): Left {
-    return this.#batches.left
+    return this.rows.left()
   }
 
   /**
@@ -147,8 +177,8 @@ export class SyncOutbox implements Outbox {
     const begin = this.#store.db.transaction(() => {
       this.#store.facts.set('epoch', crypto.randomUUID())
       this.#store.facts.set(AGAIN, JSON.stringify({ root: '', key: '' }))
-      this.#store.outbox.clear()
-      this.#store.uploads.clear()
+      this.rows.clear()
+      this.uploads.clear()
       this.#batches.restart()
     })
     begin.immediate()
@@ -158,9 +188,9 @@ export class SyncOutbox implements Outbox {
   /** Queues the next runs again when little waits. */
   #queueMoreAgain(): void {
     const place = this.#store.facts.get(AGAIN)
-    if (place === null || this.#store.outbox.count() >= PAGE) return
+    if (place === null || this.rows.count() >= PAGE) return
     const queue = this.#store.db.transaction(() => {
-      const rows = this.#store.runs.synced(JSON.parse(place), PAGE)
+      const rows = this.rows.synced(JSON.parse(place), PAGE)
       for (const row of rows) this.#queueAll(row, this.#phasesOf(row))
       const last = rows.at(-1)
       if (!last) this.#store.facts.drop(AGAIN)
@@ -177,11 +207,11 @@ export class SyncOutbox implements Outbox {
       for (const { entry } of this.#store.receipts.of(row.id, position))
         this.#queueReceipt(row, phases, position, entry)
     }
-    if (this.#mode === 'full') this.#store.outbox.logAgain(row.id)
+    if (this.#mode === 'full') this.rows.logAgain(row.id)
   }
 
   #queueRun(row: RunRow): void {
-    // With `full`, the log is told as it is when the change is sent.
+    // With `full`, batches.ts adds how much log there is when the change is sent.
     const log = this.#mode === 'status' && { log: { lines: 0, ended: true, kept: true } }
     const inputs = JSON.parse(row.inputs)
     const record = { ...runRecord(row), inputs, tree_key: row.tree_key, created_at: row.created_at, ...log }
@@ -207,8 +237,8 @@ export class SyncOutbox implements Outbox {
   ): void {
     for (const file of files) {
       const { name, path, bytes, sha256 } = file
-      const told = cut ? this.#insert(row, 'artifact', { artifact: { phase, name, path, bytes, sha256 } }).id : change
-      this.#store.uploads.put(row.id, file, told)
+      const named = cut ? this.#insert(row, 'artifact', { artifact: { phase, name, path, bytes, sha256 } }).id : change
+      this.uploads.put(row.id, file, named)
     }
   }
 
@@ -236,6 +266,6 @@ export class SyncOutbox implements Outbox {
     const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
     const cut = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE
     const text = cut ? JSON.stringify(bare) : full
-    return { id: this.#store.outbox.insert(row.root_id, row.id, row.attempt, kind, text), cut }
+    return { id: this.rows.insert(row.root_id, row.id, row.attempt, kind, text), cut }
   }
 }

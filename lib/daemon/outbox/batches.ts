@@ -3,8 +3,8 @@
 // what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
 
 import type { RunId } from '../../files/run-id.ts'
-import { readLines } from '../attempt/attempt.ts'
-import type { Commit, DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
+import { type Commit, readLines, type Store } from '../../run/engine.ts'
+import type { DueLog, OutboxRow, OutboxRows, Turn } from './outbox-rows.ts'
 
 /** A change as it is sent. */
 export interface NumberedChange {
@@ -45,12 +45,6 @@ interface Progress {
   batch: Reference[]
 }
 
-/** What the hub has not acknowledged. */
-export interface Left {
-  changes: number
-  lines: number
-}
-
 /** Maximum number of changes in one batch. */
 const MOST_CHANGES = 1_000
 /** Maximum size of the log lines in one change, and their number. `MAX_CHANGE_BYTES` of lib/wire is larger. */
@@ -63,6 +57,7 @@ const PROGRESS = 'sync'
 
 export class Batches {
   readonly #store: Store
+  readonly #rows: OutboxRows
   readonly #commit: Commit
   readonly #stateDir: (runId: RunId) => string
   #turn: Turn = 'newest'
@@ -71,8 +66,9 @@ export class Batches {
   /** How many of its changes were taken. */
   #taken = 0
 
-  constructor(store: Store, commit: Commit, stateDir: (runId: RunId) => string) {
+  constructor(store: Store, rows: OutboxRows, commit: Commit, stateDir: (runId: RunId) => string) {
     this.#store = store
+    this.#rows = rows
     this.#commit = commit
     this.#stateDir = stateDir
   }
@@ -111,10 +107,9 @@ export class Batches {
     const { acked, batch } = this.#progress()
     const applied = batch.slice(0, this.#taken)
     await this.#commit(() => {
-      const { outbox } = this.#store
-      outbox.drop(applied.filter(reference => typeof reference === 'number'))
+      this.#rows.drop(applied.filter(reference => typeof reference === 'number'))
       for (const reference of applied) {
-        if (typeof reference !== 'number') outbox.logSent(reference.run, reference.to, reference.ended)
+        if (typeof reference !== 'number') this.#rows.logSent(reference.run, reference.to, reference.ended)
       }
       this.#setProgress({ acked: acked + applied.length, batch: batch.slice(applied.length) })
     })
@@ -136,10 +131,6 @@ export class Batches {
     return { acked, last: acked + batch.length }
   }
 
-  get left(): Left {
-    return { changes: this.#store.outbox.count(), lines: this.#store.outbox.linesDue() }
-  }
-
   #progress(): Progress {
     return JSON.parse(this.#store.facts.get(PROGRESS) ?? '{"acked":0,"batch":[]}')
   }
@@ -154,11 +145,10 @@ export class Batches {
     add: (change: Omit<NumberedChange, 'seq'>) => void,
   ): Promise<{ references: Reference[]; bytes: number }> {
     const references: Reference[] = []
-    const { outbox } = this.#store
     const turn = this.#turn
     this.#turn = turn === 'oldest' ? 'newest' : 'oldest'
     let bytes = 0
-    for (const row of outbox.waiting(turn)) {
+    for (const row of this.#rows.waiting(turn)) {
       const size = Buffer.byteLength(row.body) + FRAME_BYTES
       if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes))
         return { references, bytes }
@@ -167,7 +157,7 @@ export class Batches {
       add(this.#state(row))
     }
     // The runs of these logs are known to the hub by now, or by the changes above.
-    for (const log of outbox.dueLogs(turn, MOST_CHANGES - references.length)) {
+    for (const log of this.#rows.dueLogs(turn, MOST_CHANGES - references.length)) {
       for (let from = log.log_sent + 1; ; ) {
         const most = Math.min(LINES_BYTES, maxBytes - bytes)
         if (references.length === MOST_CHANGES || most <= 0) return { references, bytes }
@@ -185,7 +175,7 @@ export class Batches {
 
   /** The content of a change that was chosen before. */
   async #again(reference: Reference): Promise<Omit<NumberedChange, 'seq'>> {
-    if (typeof reference === 'number') return this.#state(this.#store.outbox.get(reference)!)
+    if (typeof reference === 'number') return this.#state(this.#rows.get(reference)!)
     const { run: id, from, to } = reference
     const { attempt = 0, logged = to, log_ended = 1 } = this.#store.runs.get(id) ?? {}
     const log: DueLog = { id, attempt, logged, log_ended, log_sent: from - 1 }
@@ -196,7 +186,7 @@ export class Batches {
   /** A change of the outbox. That of a run also says how much log there is. */
   #state({ run_id, attempt, kind, body }: OutboxRow): Omit<NumberedChange, 'seq'> {
     const content = JSON.parse(body)
-    const run = kind === 'run' && content.run.log === undefined && this.#store.runs.logOf(run_id)
+    const run = kind === 'run' && content.run.log === undefined && this.#rows.logOf(run_id)
     if (run) content.run.log = { lines: run.logged, ended: run.log_ended === 1, kept: false }
     return { run_id, attempt, kind, ...content }
   }

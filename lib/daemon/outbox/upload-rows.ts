@@ -16,7 +16,7 @@ export interface UploadRow {
   failures: number
 }
 
-export class Uploads {
+export class UploadRows {
   readonly #db: Database
 
   constructor(db: Database) {

@@ -4,8 +4,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Batch, SyncOutbox } from '../../lib/daemon/outbox/outbox.ts'
 import type { RunId } from '../../lib/files/run-id.ts'
-import { type Batch, SyncOutbox } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 let t: TestEngine
@@ -40,7 +40,7 @@ async function run(lines: number, bytes = 20): Promise<RunId> {
   const text = Array.from({ length: lines }, (_, at) => `${line(at + 1)}\n`).join('')
   if (lines > 0) appendFileSync(join(t.engine.stateDir(run_id), 'log.jsonl'), text)
   store.db.run('UPDATE runs SET synced = 1 WHERE id = ?', [run_id])
-  store.outbox.insert(run_id, run_id, 1, 'run', JSON.stringify({ run: { run_id } }))
+  outbox.rows.insert(run_id, run_id, 1, 'run', JSON.stringify({ run: { run_id } }))
   outbox.endLog(run_id, lines)
   return run_id
 }
@@ -68,7 +68,7 @@ test('sending a few changes does not read all waiting changes into memory', asyn
   store.db.run('BEGIN')
   for (let n = 0; n < 150; n++) {
     const body = JSON.stringify({ run: { text: `${n}`.padEnd(900_000, 'x'), log: null } })
-    store.outbox.insert(`run ${n}`, `run ${n}`, 1, 'run', body)
+    outbox.rows.insert(`run ${n}`, `run ${n}`, 1, 'run', body)
   }
   store.db.run('COMMIT')
   Bun.gc(true)
@@ -101,7 +101,7 @@ test('every line is sent once, in order, however long the lines are', async () =
 test('a newer run waits behind no backlog, and the oldest run goes on too', async () => {
   const old = await run(20_000)
   await drain(3_500_000)
-  t.engine.store.outbox.logAgain(old)
+  outbox.rows.logAgain(old)
   await outbox.take(100_000)
   await outbox.acknowledge()
   const fresh = await run(50)
@@ -115,10 +115,9 @@ test('a newer run waits behind no backlog, and the oldest run goes on too', asyn
 })
 
 test('the changes of a tree stay in their order, while those of other trees pass them', async () => {
-  const { store } = t.engine
   for (let n = 0; n < 3_000; n++) {
     const tree = `tree ${n % 3}`
-    store.outbox.insert(tree, tree, 1, 'phase', JSON.stringify({ n }))
+    outbox.rows.insert(tree, tree, 1, 'phase', JSON.stringify({ n }))
   }
   const sent = changesOf(await drain(10_000))
   expect(sent).toHaveLength(3_000)
@@ -141,9 +140,8 @@ test('a batch is the same after a restart, until it is acknowledged', async () =
 })
 
 test('a batch that nothing takes is sent in parts, whose changes keep their numbers', async () => {
-  const { store } = t.engine
   for (let n = 0; n < 40; n++)
-    store.outbox.insert('tree', 'tree', 1, 'phase', JSON.stringify({ n, text: 'x'.repeat(9_000) }))
+    outbox.rows.insert('tree', 'tree', 1, 'phase', JSON.stringify({ n, text: 'x'.repeat(9_000) }))
   const whole = (await outbox.take(1_000_000))!
   expect(whole.changes).toHaveLength(40)
   const some = (await outbox.take(100_000))!

@@ -1,8 +1,9 @@
 // Table `outbox`: changes of synced runs that the hub has not acknowledged, in the order of commits. The lines of logs
-// are not in it: a run with `log_due` has lines that the hub has not acknowledged.
+// are not in it: a run with `log_due` has lines that the hub has not acknowledged. The columns of runs about that are
+// written here, too.
 
 import type { Database } from 'bun:sqlite'
-import type { RunId } from '../../files/run-id.ts'
+import type { RunRow } from '../../run/engine.ts'
 
 export interface OutboxRow {
   id: number
@@ -14,12 +15,12 @@ export interface OutboxRow {
 }
 
 /** A run whose log the hub does not have yet. */
-export interface DueLog {
-  id: RunId
-  attempt: number
-  logged: number
-  log_sent: number
-  log_ended: number
+export type DueLog = Pick<RunRow, 'id' | 'attempt' | 'logged' | 'log_sent' | 'log_ended'>
+
+/** What the hub has not acknowledged: changes, and lines of logs. */
+export interface Left {
+  changes: number
+  lines: number
 }
 
 /** Which trees come first. The changes of one tree are always in the order of their commits. */
@@ -80,6 +81,28 @@ export class OutboxRows {
       .all(limit)
   }
 
+  /** How much log a run has, and whether that is all. */
+  logOf(runId: string): Pick<RunRow, 'logged' | 'log_ended'> | null {
+    return this.#db
+      .query<Pick<RunRow, 'logged' | 'log_ended'>, [string]>('SELECT logged, log_ended FROM runs WHERE id = ?')
+      .get(runId)
+  }
+
+  /** The hub has to get the log lines of a run up to `last`. */
+  setLogged(runId: string, last: number): void {
+    this.#db.query('UPDATE runs SET logged = ?2, log_due = 1 WHERE id = ?1 AND logged < ?2').run(runId, last)
+  }
+
+  /** The same, and the log of an ended run has no more lines. */
+  endLog(runId: string, last: number): void {
+    this.#db
+      .query(
+        `UPDATE runs SET logged = max(logged, ?2), log_ended = 1, log_due = 1
+         WHERE id = ?1 AND completed_at IS NOT NULL AND (log_ended = 0 OR logged < ?2)`,
+      )
+      .run(runId, last)
+  }
+
   /** The hub has the log of a run up to line `last`, and knows whether it has `ended`. */
   logSent(runId: string, last: number, ended: boolean): void {
     this.#db
@@ -87,7 +110,7 @@ export class OutboxRows {
       .run(runId, last, ended ? 1 : 0)
   }
 
-  /** Before a run is deleted: the hub gets to know that the rest of its log does not come. */
+  /** Before a run is deleted: tells the hub that the rest of its log does not come. */
   dropLog(runId: string): void {
     this.#db
       .query(
@@ -104,10 +127,20 @@ export class OutboxRows {
     this.#db.query('UPDATE runs SET log_sent = 0, log_due = 1 WHERE id = ?').run(runId)
   }
 
-  /** How many lines of logs the hub has not acknowledged. */
-  linesDue(): number {
+  /** Synced runs after a place in the order of trees. */
+  synced(after: { root: string; key: string }, limit: number): RunRow[] {
     return this.#db
+      .query<RunRow, [string, string, number]>(
+        'SELECT * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
+      )
+      .all(after.root, after.key, limit)
+  }
+
+  /** What the hub has not acknowledged. */
+  left(): Left {
+    const { lines } = this.#db
       .query<{ lines: number }, []>('SELECT total(logged - log_sent) AS lines FROM runs WHERE log_due = 1')
-      .get()!.lines
+      .get()!
+    return { changes: this.count(), lines }
   }
 }
