@@ -43,6 +43,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/daemon/cli/teams': null,
   'lib/daemon/home': null,
   'lib/daemon/link': 'link.ts',
+  'lib/daemon/outbox': 'outbox.ts',
   'lib/daemon/packages': null,
   'lib/daemon/routes': null,
   'lib/daemon/runs': null,

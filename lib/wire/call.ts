@@ -6,24 +6,56 @@ import { CadreError, type Detail, type ErrorCode, STATUS } from '../error.ts'
 import { isObject } from '../json.ts'
 import { matches, problems } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
+import type { DaemonAccess, HubAccess } from './access.ts'
 import { rowsIn } from './page.ts'
 
-export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> {
+/** What is declared of every call, once: its route, its document, its clients and its tests come from this. */
+interface Declared {
+  /** In a few words, for the document of the API. */
+  readonly summary: string
+  /** Who may make it to the hub. A call without this is none of the hub's. */
+  readonly hub?: HubAccess
+  /** Who may make it to a daemon. A call without this is none of a daemon's. */
+  readonly daemon?: DaemonAccess
+  /** The maximum size of the body in bytes. The default is 1 MiB. */
+  readonly limit?: number
+  /** The status of a success. The default is 200. */
+  readonly status?: 200 | 201
+}
+
+/** A POST with a body of JSON, answered by `data`. */
+export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> extends Declared {
   readonly path: string
   readonly body: Body
   /** The `data` of a success. */
   readonly data: Data
-  /** The type of the message envelope for the body. Without it, body and reply are plain. */
+  /** The type of the message envelope for the body, on a daemon. Without it, body and reply are plain. */
   readonly envelope?: string
 }
 
-export function call<Body extends TSchema, Data extends TSchema>(
+/** A GET, or a PUT of a file, with its parameters in the query. */
+export interface Transfer<Query extends TSchema = TSchema> extends Declared {
+  readonly path: string
+  /** The default is GET. */
+  readonly method?: 'GET' | 'PUT'
+  readonly query: Query
+  /** The content type of a success, unless the reply is `data`. */
+  readonly media?: string
+  readonly data?: TSchema
+}
+
+export function call<const Path extends string, const D extends Omit<Call, 'path'>>(path: Path, declared: D) {
+  return { path, ...declared }
+}
+
+/** A call that is not yet declared as a whole. */
+export function bareCall<Body extends TSchema, Data extends TSchema>(
   path: string,
   body: Body,
   data: Data,
   envelope?: string,
 ): Call<Body, Data> {
-  return { path, body, data, ...(envelope !== undefined && { envelope }) }
+  return { path, summary: '', body, data, ...(envelope !== undefined && { envelope }) }
 }
 
 /** Who replied, for errors: the whole address, and what to check when another program replies there. */

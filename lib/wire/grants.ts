@@ -11,21 +11,20 @@ export { ENTITIES, type Entity, LEVELS, type Level }
 
 const Levels = Type.Array(Type.Enum([...LEVELS]), { minItems: 1, uniqueItems: true })
 
-const Domains = closed({
+const DOMAINS = {
   orgs: Type.Optional(Type.Union([Type.Array(Id, { maxItems: 1_000 }), Type.Literal('*')])),
   realms: Type.Optional(Type.Union([Type.Array(Uuid, { maxItems: 1_000 }), Type.Literal('*')])),
-})
+}
 
-const Access = closed(
-  Object.fromEntries(ENTITIES.map(entity => [entity, Type.Optional(Levels)])) as {
-    [E in Entity]: ReturnType<typeof Type.Optional<typeof Levels>>
-  },
-)
+const ACCESS = Object.fromEntries(ENTITIES.map(entity => [entity, Type.Optional(Levels)])) as {
+  [E in Entity]: ReturnType<typeof Type.Optional<typeof Levels>>
+}
 
 /** The `permissions` of a request. An absent domain reaches nothing. */
-export const Permissions = closed({ domains: Type.Optional(Domains), access: Access })
+export const Permissions = closed({ domains: Type.Optional(closed(DOMAINS)), access: closed(ACCESS) })
 
-export const Grant = named('grant', { domains: Domains, access: Access })
+/** In replies, which a newer hub may extend. */
+export const Grant = named('grant', { domains: Type.Object(DOMAINS), access: Type.Object(ACCESS) })
 export type Grant = Static<typeof Grant>
 
 export function grantOf({ domains = {}, access }: Static<typeof Permissions>): Grant {

@@ -18,6 +18,14 @@ export const Slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]{0,62}$',
   'x-expected': 'a name of at most 63 small letters, digits and -',
 })
+export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$', description: 'its decimal string' })])
+export const Username = Type.String({
+  pattern: '^[a-z0-9][a-z0-9._-]{0,62}$',
+  'x-expected': 'a name of at most 63 small letters, digits, ., _ and -',
+})
+export const Password = Type.String({ minLength: 8, maxLength: 1_000 })
+/** A secret that the hub looks up by its hash. */
+export const Secret = Type.String({ maxLength: 200 })
 /** Text that the database can store: PostgreSQL allows no NUL. */
 export const Text = (maxLength: number, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$', 'x-expected': 'a text without NUL characters' })

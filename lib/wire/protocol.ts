@@ -5,10 +5,11 @@ import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
 import { named, nullable } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
-import { call, ErrorReply } from './call.ts'
+import { bareCall, ErrorReply } from './call.ts'
 import { Title, Version } from './names.ts'
 import type { OfferedAgent } from './needs.ts'
 import { AnyText, Text, Time, Uuid } from './parts.ts'
+import { MOVED, REMOVED_DAEMON, UNKNOWN_DAEMON } from './reasons.ts'
 
 /** Calls of daemons name the daemon here too, for a hub that does not know their token. */
 export const CALLER_HEADER = 'x-cadre-daemon'
@@ -105,7 +106,7 @@ export interface Start {
   start?: string
 }
 
-export const Register = call(
+export const Register = bareCall(
   '/v1/daemons/register',
   Type.Object({
     daemon_id: Type.Optional(Uuid),
@@ -123,7 +124,7 @@ export const Register = call(
   Type.Object({ daemon_id: AnyText, realm_id: AnyText, ...BULLETIN, acl: AccessList }),
 )
 
-export const Heartbeat = call(
+export const Heartbeat = bareCall(
   '/v1/daemons/heartbeat',
   Type.Object({
     daemon_id: Uuid,
@@ -142,7 +143,7 @@ export const Heartbeat = call(
 /** The maximum number of slots that a poll asks for. A daemon with more polls again. */
 export const MOST_SLOTS = 1_000
 
-export const Poll = call(
+export const Poll = bareCall(
   '/v1/daemons/poll',
   Type.Object({
     daemon_id: Uuid,
@@ -177,7 +178,7 @@ export const MOST_OTHERS = 100
  * Answers about one job, and in `others` about more of them. The reply to the first is that of the call. Each of the
  * others has its own, in the same order; an answer without a reply has to be repeated. Older hubs reply only to the first.
  */
-export const Ack = call(
+export const Ack = bareCall(
   '/v1/daemons/ack',
   Type.Object({
     daemon_id: Uuid,
@@ -206,7 +207,7 @@ export const Ack = call(
   }),
 )
 
-export const Deregister = call(
+export const Deregister = bareCall(
   '/v1/daemons/deregister',
   Type.Object({ daemon_id: Uuid, protocol: Protocol }),
   Type.Object({ id: AnyText, daemon_id: AnyText }),
@@ -215,7 +216,7 @@ export const Deregister = call(
 /**
  * Each change is checked against its own form (changes.ts), so that one that does not fit does not delay the others.
  */
-export const Sync = call(
+export const Sync = bareCall(
   '/v1/runs/sync',
   Type.Object({
     daemon_id: Uuid,
@@ -252,7 +253,7 @@ const OFFERED = {
  * Asks how to send a file. With `stored` the hub has it already. Otherwise it is sent with PUT and exactly these headers
  * to `url`, or to `PUT_FILE` of the hub when that is null.
  */
-export const OfferFile = call(
+export const OfferFile = bareCall(
   '/v1/artifacts/offer',
   Type.Object({ ...OFFERED, protocol: Protocol }),
   Type.Object({
@@ -262,7 +263,7 @@ export const OfferFile = call(
 )
 
 /** Reports that a file was sent. The hub looks for it in its store. */
-export const KeepFile = call(
+export const KeepFile = bareCall(
   '/v1/artifacts/keep',
   Type.Object({ ...OFFERED, protocol: Protocol }),
   Type.Object({ stored: Type.Literal(true) }),
@@ -277,13 +278,14 @@ export const PutFile = Type.Object({
 })
 
 const CALLER = '/daemon_id'
-// Daemons tell the two apart by these words, which therefore must not change.
+// Hubs and daemons of 0.1.0 know no reason and tell the two apart by these words, which therefore must not change.
 const UNKNOWN = 'is not the id of a daemon'
 const REMOVED = 'is the id of a daemon that was removed'
 
 /** The error for the id of a daemon that the hub does not have, as after the restoration of an older copy. */
 export function unknownDaemon(id: string): CadreError {
   return new CadreError('not_found', `there is no daemon ${id}; register it`, {
+    reason: UNKNOWN_DAEMON,
     details: [{ path: CALLER, message: UNKNOWN }],
   })
 }
@@ -291,18 +293,21 @@ export function unknownDaemon(id: string): CadreError {
 /** The error for the id of a daemon that somebody has removed. It stays away until a person starts it again. */
 export function removedDaemon(id: string): CadreError {
   return new CadreError('not_found', `daemon ${id} was removed: start it again to register it`, {
+    reason: REMOVED_DAEMON,
     details: [{ path: CALLER, message: REMOVED }],
   })
 }
 
-const absence = (error: unknown): string | undefined =>
-  error instanceof CadreError ? error.details?.find(({ path }) => path === CALLER)?.message : undefined
+function absence(error: unknown): string | undefined {
+  if (!(error instanceof CadreError)) return undefined
+  if (error.reason !== undefined) return error.reason
+  const words = error.details?.find(({ path }) => path === CALLER)?.message
+  return words === UNKNOWN ? UNKNOWN_DAEMON : words === REMOVED ? REMOVED_DAEMON : undefined
+}
 
-export const isUnknownDaemon = (error: unknown): boolean => absence(error) === UNKNOWN
+export const isUnknownDaemon = (error: unknown): boolean => absence(error) === UNKNOWN_DAEMON
 /** Whether it is one of these two errors. */
-export const isAbsentDaemon = (error: unknown): boolean => absence(error) !== undefined
-
-const MOVED = 'moved'
+export const isAbsentDaemon = (error: unknown): boolean => isUnknownDaemon(error) || absence(error) === REMOVED_DAEMON
 
 /** The error for a daemon of whose home a later start has called. `host` is where that one runs, if it has said so. */
 export function movedDaemon(id: string, host: string | null): CadreError {

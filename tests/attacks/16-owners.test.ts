@@ -3,8 +3,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { ROLES, roleIn } from '../../lib/hub/access/decision.ts'
+import { roleIn } from '../../lib/hub/access/decision.ts'
 import { hasRole } from '../../lib/hub/access/owners.ts'
+import { ROLES } from '../../lib/wire/access.ts'
 import { until } from '../support/bounded.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { runChange } from '../support/sync.ts'

@@ -6,7 +6,7 @@ import { Elysia } from 'elysia'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
-import { createAccess, type Rule } from '../../lib/daemon/access/access.ts'
+import { createAccess } from '../../lib/daemon/access/access.ts'
 import { daemonKit } from '../../lib/daemon/access/kit.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/access/remote-credentials.ts'
 import { UsedTokens } from '../../lib/daemon/access/used-tokens.ts'
@@ -14,7 +14,9 @@ import { CadreError } from '../../lib/error.ts'
 import { root, STRICT } from '../../lib/http/root.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { closed } from '../../lib/schema/schema.ts'
-import type { Identity } from '../../lib/wire/calls/hub-calls.ts'
+import type { DaemonAccess, Role } from '../../lib/wire/access.ts'
+import type { Identity } from '../../lib/wire/calls/auth.ts'
+import type { Level } from '../../lib/wire/grants.ts'
 
 const DAEMON = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0001'
 const REALM = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0002'
@@ -25,11 +27,11 @@ const own = await generateKeyPair('EdDSA')
 const old = await generateKeyPair('EdDSA')
 const foreign = await generateKeyPair('EdDSA')
 
-const READ: Rule = { local: 'open', remote: 'access' }
-const EXECUTE: Rule = { local: 'open', remote: 'execute' }
-const CANCEL: Rule = { local: 'open', remote: 'cancel' }
-const NEVER: Rule = { local: 'open', remote: null }
-const TOKEN: Rule = { local: 'token', remote: 'execute' }
+const READ: DaemonAccess = { local: 'open', remote: 'access' }
+const EXECUTE: DaemonAccess = { local: 'open', remote: 'execute' }
+const CANCEL: DaemonAccess = { local: 'open', remote: 'cancel' }
+const NEVER: DaemonAccess = { local: 'open', remote: null }
+const TOKEN: DaemonAccess = { local: 'token', remote: 'execute' }
 
 const db = openDatabase(':memory:')
 migrate(db, ':memory:', await readMigrations(join(import.meta.dir, '../../db/daemon/migrations')))
@@ -76,7 +78,7 @@ function guardOf(link: Remote | null = enrolled, strict = false) {
 /** What the guard says: the caller, or the status of the refusal. */
 async function ask(
   guard: ReturnType<typeof guardOf>,
-  rule: Rule,
+  rule: DaemonAccess,
   { bearer = null, peer = ELSEWHERE, headers = {} }: { bearer?: string | null; peer?: string | null; headers?: object },
 ) {
   const request = new Request('http://127.0.0.1:7401/v1/x', { headers: { host: '127.0.0.1:7401', ...headers } })
@@ -250,11 +252,13 @@ describe('dispatch tokens', () => {
 })
 
 describe('user tokens', () => {
-  const person = (realm_role: string | null, runs: string[]) => ({
+  const person = (realm_role: Role<'realm'> | null, runs: Level[]): Identity => ({
     type: 'user',
     kind: 'durable',
     user: { id: 1, username: 'ben' },
     permissions: { domains: {}, access: { runs } },
+    realm_ids: [],
+    expires_at: null,
     realm_role,
   })
   const table: [what: string, reply: typeof whoami, read: Verdict, execute: Verdict, cancel: Verdict][] = [
@@ -314,7 +318,8 @@ describe('for calls that last', () => {
       type: 'user',
       kind: 'durable',
       user: { id: 1, username: 'ben' },
-      permissions: { access: { runs: ['read'] } },
+      permissions: { domains: {}, access: { runs: ['read'] } },
+      realm_ids: [],
       realm_role: 'member',
       expires_at: now + 3_600_000,
     }

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { Type } from 'typebox'
-import { OrgId } from '../../lib/hub/core/bodies.ts'
 import { problems, standard } from '../../lib/schema/schema.ts'
 import { Permissions } from '../../lib/wire/grants.ts'
+import { OrgId } from '../../lib/wire/parts.ts'
 
 describe('a value that fits no branch of a union', () => {
   const said = (schema: Parameters<typeof problems>[0], value: unknown) =>

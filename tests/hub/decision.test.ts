@@ -2,8 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decide, type Kind, ROLES, roleIn } from '../../lib/hub/access/decision.ts'
+import { decide, roleIn } from '../../lib/hub/access/decision.ts'
 import { hashSecret, isSecretForm, mintSecret } from '../../lib/hub/access/token-secrets.ts'
+import { type Kind, ROLES } from '../../lib/wire/access.ts'
 import {
   allows,
   ENTITIES,

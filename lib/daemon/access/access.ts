@@ -9,9 +9,10 @@ import { isLoopbackAddress } from '../../agent/net/address.ts'
 import { CadreError } from '../../error.ts'
 import type { Access, Incoming } from '../../http/admission.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
+import type { DaemonAccess } from '../../wire/access.ts'
 import { hubActor } from '../home/audit.ts'
 import { localName } from '../home/local-name.ts'
-import { type Credential, type Credentials, NO_CREDENTIAL, type RemoteAction } from './remote-credentials.ts'
+import { type Credential, type Credentials, NO_CREDENTIAL } from './remote-credentials.ts'
 
 export interface Caller {
   /** `local:<os user>`, or the user name that the hub vouches for. */
@@ -31,18 +32,6 @@ export interface Caller {
 /** A caller as the guard sees it: one from another machine has its credential. */
 type Admitted = Caller & { credential: Credential | null }
 
-export interface Rule {
-  /** What a caller on this machine must present: nothing, or the local token. */
-  local: 'open' | 'token'
-  /** What a caller from another machine must be allowed to do. Null means that such callers are always refused. */
-  remote: RemoteAction | null
-  /**
-   * The call is about a run, and the route checks which. Calls without this mark refuse a credential that is bound to
-   * one run.
-   */
-  ofRun?: true
-}
-
 export interface AccessOptions {
   localToken: string
   /** `CADRE_LOCAL_AUTH=strict`: every call needs the local token. */
@@ -57,7 +46,7 @@ export function strictFrom(value: string | undefined): boolean {
   throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
 }
 
-export type AccessOf = (rule: Rule) => Access<Caller>
+export type AccessOf = (rule: DaemonAccess) => Access<Caller>
 
 export function createAccess({ localToken, strict, credentials }: AccessOptions): AccessOf {
   const local: Admitted = {
@@ -115,7 +104,7 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
     }
   }
 
-  function judge({ actions, runId }: Credential, rule: Rule): void {
+  function judge({ actions, runId }: Credential, rule: DaemonAccess): void {
     if (rule.remote === null)
       throw new CadreError('forbidden', 'this call is only accepted on the daemon’s own machine')
     if (!actions.includes(rule.remote)) {
@@ -125,7 +114,7 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
   }
 }
 
-function inWords({ local, remote }: Rule): string {
+function inWords({ local, remote }: DaemonAccess): string {
   return `${local === 'open' ? 'local' : 'local token'}; ${remote === null ? 'never remote' : `remote ${remote}`}`
 }
 

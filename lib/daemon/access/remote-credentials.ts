@@ -5,7 +5,8 @@ import type { CryptoKey } from 'jose'
 import { CadreError } from '../../error.ts'
 import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import type { Identity } from '../../wire/calls/hub-calls.ts'
+import type { RemoteAction } from '../../wire/access.ts'
+import type { Identity } from '../../wire/calls/auth.ts'
 import type { PublicKey } from '../../wire/protocol.ts'
 import type { UsedTokens } from './used-tokens.ts'
 
@@ -31,8 +32,6 @@ export interface Remote {
   lists(team: string): boolean
   stop(): Promise<void>
 }
-
-export type RemoteAction = 'access' | 'execute' | 'cancel'
 
 export interface Credential {
   name: string

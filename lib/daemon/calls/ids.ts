@@ -10,6 +10,9 @@ const BEGINNING = /^[0-9a-f]{6}[0-9a-f-]*$/
 const MOST = 100
 const NAMED = 5
 
+/** The reason of `not_found` when no id begins as typed. */
+export const NO_MATCH = 'no_match'
+
 /** Calls `work` with whoever knows the runs: the process that holds a home, its database, or a hub. */
 export type Ask = <T>(work: (callee: Callee) => Promise<T>) => Promise<T>
 
@@ -43,7 +46,7 @@ export async function runIdAt(ask: Ask, where: string, typed: string): Promise<s
 async function runBeginning(callee: Callee, begins: string): Promise<string> {
   const { runs, total } = await callee.call(ListRuns, { begins, limit: MOST })
   const [found] = runs
-  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`)
+  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`, { reason: NO_MATCH })
   if (total === 1) return found.run_id
   const tops = await callee.call(ListRuns, { begins, root_only: true, limit: NAMED })
   const [top] = tops.runs
@@ -62,12 +65,8 @@ export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   const filter = typed === 'last' ? { state: 'pending' } : { begins }
   const { reviews, total } = await ask(all => all.call(ListReviews, { ...filter, limit: NAMED }))
   const [found] = reviews
-  if (!found) {
-    throw new CadreError(
-      'not_found',
-      typed === 'last' ? 'no review waits for an answer' : `no review begins with ${begins}`,
-    )
-  }
+  if (!found && typed === 'last') throw new CadreError('not_found', 'no review waits for an answer')
+  if (!found) throw new CadreError('not_found', `no review begins with ${begins}`, { reason: NO_MATCH })
   if (typed === 'last' || total === 1) return found.id
   const ids = reviews.map(({ id, phase }) => `${id} (${phase})`)
   throw several('reviews', begins, ids, total)

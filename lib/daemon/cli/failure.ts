@@ -37,10 +37,10 @@ export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const rest = details.filter((_, index) => places[index] === null)
   const [first = nothing, ...more] = paragraph(withoutList(error.message, details))
   tell(line`${paint.red('error')}  ${first}`, more)
-  for (const { path: at, message } of rest) {
-    const [first = nothing, ...more] = paragraph(message)
-    if (details.length > 1 && error.message.includes(message)) tell(line`  ${first}`, more)
-    else if (!error.message.includes(message)) tell(line`  ${at}  ${first}`, more)
+  for (const detail of rest) {
+    const [first = nothing, ...more] = paragraph(detail.message)
+    if (error.besides.includes(detail)) tell(line`  ${detail.path}  ${first}`, more)
+    else if (details.length > 1) tell(line`  ${first}`, more)
   }
   return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
 }

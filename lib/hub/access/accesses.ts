@@ -4,9 +4,10 @@
 import { CadreError } from '../../error.ts'
 import type { Access, Incoming } from '../../http/admission.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
+import type { UserRule } from '../../wire/access.ts'
 import { allows } from '../../wire/grants.ts'
 import type { Hub } from '../core/hub.ts'
-import { asked, lacksGrant, RealmCaller, type Stranger, UserCaller, type UserRule } from './callers.ts'
+import { asked, lacksGrant, RealmCaller, type Stranger, UserCaller } from './callers.ts'
 import { authenticator, type TokenFacts } from './live-token.ts'
 
 /** The accesses that the hub's routes declare. */

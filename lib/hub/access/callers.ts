@@ -5,23 +5,12 @@ import { and, eq } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
+import { type Kind, ROLES, type Role, type UserRule } from '../../wire/access.ts'
 import { type Ask, allows, reaches } from '../../wire/grants.ts'
+import { LACKS_GRANT } from '../../wire/reasons.ts'
 import type { Hub } from '../core/hub.ts'
-import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './decision.ts'
+import { atLeast, decide, roleIn, type Standing } from './decision.ts'
 import { type TokenFacts, writeWhileLive } from './live-token.ts'
-
-/**
- * What a route requires of user tokens: the grant and the role on its object. If the grant names entities, any one of
- * them is enough; if it names none, no grant is required.
- */
-export interface UserRule {
-  grant?: Ask
-  org?: Role<'org'>
-  scope?: Role<'scope'>
-  realm?: Role<'realm'>
-  /** Only site admins may call. */
-  site?: true
-}
 
 /** A caller without a token. */
 export interface Stranger {
@@ -199,7 +188,8 @@ export class UserCaller {
   }
 }
 
-export const lacksGrant = (ask: Ask) => new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`)
+export const lacksGrant = (ask: Ask) =>
+  new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`, { reason: LACKS_GRANT })
 
 export const asked = (ask: Ask) =>
   Object.entries(ask)

@@ -2,17 +2,8 @@
 // An object that the caller may not see looks like a missing one. A role that is too low on a visible object is
 // reported as such.
 
+import { type Kind, ROLES, type Role } from '../../wire/access.ts'
 import { type Grant, reaches, type Target } from '../../wire/grants.ts'
-
-/** Roles, from lowest to highest. */
-export const ROLES = {
-  org: ['member', 'admin', 'owner'],
-  scope: ['org', 'member', 'owned'],
-  realm: ['member', 'operator', 'admin'],
-} as const
-
-export type Kind = keyof typeof ROLES
-export type Role<K extends Kind> = (typeof ROLES)[K][number]
 
 /** The memberships of a token's owner that matter for one object. */
 export interface Standing {

@@ -3,9 +3,9 @@
 import { Elysia } from 'elysia'
 import { admission } from '../../http/admission.ts'
 import { httpKit } from '../../http/kit.ts'
+import type { UserRule } from '../../wire/access.ts'
 import type { Hub } from '../core/hub.ts'
 import { createAccesses } from './accesses.ts'
-import type { UserRule } from './callers.ts'
 
 export function hubKit(hub: Hub) {
   const accesses = createAccesses(hub)

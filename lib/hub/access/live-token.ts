@@ -5,10 +5,11 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Incoming } from '../../http/admission.ts'
+import type { Role } from '../../wire/access.ts'
 import type { Grant } from '../../wire/grants.ts'
 import { CALLER_HEADER } from '../../wire/protocol.ts'
 import type { Hub } from '../core/hub.ts'
-import { type Role, roleIn } from './decision.ts'
+import { roleIn } from './decision.ts'
 import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
 
 export interface TokenFacts {

@@ -4,8 +4,7 @@
 import { and, eq, exists, gt, inArray, isNull, like, not, or, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { Type } from '../../schema/type.ts'
-import { ROLES, type Role } from './decision.ts'
+import { ROLES, type Role } from '../../wire/access.ts'
 
 /** The condition that `owner` has this role in the realm now, as `roleIn` decides it for one person. */
 export function hasRole(store: Store, owner: SQLiteColumn, realm: SQLiteColumn, role: Role<'realm'>): SQL {
@@ -33,16 +32,6 @@ export function delivers(store: Store): SQL {
   const { created_by, realm_id, events } = store.webhooks
   const tellsNoAudit = not(like(sql`${events}`, '%"audit.%'))
   return and(hasRole(store, created_by, realm_id, 'admin'), or(tellsNoAudit, stands(store, created_by, realm_id)))!
-}
-
-const Owned = Type.Object({ id: Type.String(), realm_id: Type.String(), name: Type.String() })
-
-/** What somebody owns who lost a role. It does nothing until somebody takes it over or makes another. */
-export const OWNS = {
-  owns: Type.Object(
-    { webhooks: Type.Array(Owned), tokens: Type.Array(Owned), invitations: Type.Array(Owned) },
-    { description: 'What the account made and what acts for it in the realms that it left, at most 100 of each.' },
-  ),
 }
 
 /** At most this many of each kind are named. */

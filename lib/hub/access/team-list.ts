@@ -5,8 +5,9 @@
 import { and, eq, type SQL } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import type { Role } from '../../wire/access.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
-import { type Role, roleIn } from './decision.ts'
+import { roleIn } from './decision.ts'
 
 interface ListedTeam {
   team: string

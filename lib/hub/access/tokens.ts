@@ -4,6 +4,7 @@ import { eq, inArray } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { FULL_GRANT, type Grant, highestLevel, reaches } from '../../wire/grants.ts'
+import type { Token } from '../../wire/records/hub-records.ts'
 import { iso } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { SESSION_MS } from '../core/last-seen.ts'
@@ -66,7 +67,7 @@ export async function realmsOfTokens({ tokenRealms }: Store, db: Db, ids: number
 }
 
 /** The records of a listing. They never contain a secret or a hash. */
-export async function tokenRecords({ store }: Hub, owner: UserCaller['user'], rows: TokenRow[]) {
+export async function tokenRecords({ store }: Hub, owner: UserCaller['user'], rows: TokenRow[]): Promise<Token[]> {
   const { orgs, orgMembers, realms, db } = store
   const realmsOf = await realmsOfTokens(
     store,
@@ -103,7 +104,7 @@ export async function tokenRecords({ store }: Hub, owner: UserCaller['user'], ro
       permissions: { org_ids, access: highestLevel(row.grant) ?? 'none' },
       grant: row.grant,
       realm_ids: realmIds,
-      created_at: iso(row.created_at),
+      created_at: iso(row.created_at)!,
       last_used_at: iso(row.last_used_at),
       expires_at: iso(row.expires_at),
       revoked_at: iso(row.revoked_at),

@@ -1,17 +1,7 @@
-// The parts of request bodies that only routes of the hub use.
+// What the hub checks of the values in bodies besides their form.
 
 import { CadreError } from '../../error.ts'
-import { Type } from '../../schema/type.ts'
-import { Id, MOST_ID } from '../../wire/parts.ts'
-
-export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$', description: 'its decimal string' })])
-export const Username = Type.String({
-  pattern: '^[a-z0-9][a-z0-9._-]{0,62}$',
-  'x-expected': 'a name of at most 63 small letters, digits, ., _ and -',
-})
-export const Password = Type.String({ minLength: 8, maxLength: 1_000 })
-/** A secret that the hub looks up by its hash. */
-export const Secret = Type.String({ maxLength: 200 })
+import { MOST_ID } from '../../wire/parts.ts'
 
 const RESERVED = new Set(['local', 'api', 'new', 'settings'])
 

@@ -7,6 +7,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { inputsFor } from '../../team/team.ts'
 import { allNeeds, needsOf, type Requires } from '../../wire/needs.ts'
+import { NOT_LISTED } from '../../wire/reasons.ts'
 import type { Dispatched } from '../../wire/records/hub-records.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { findDaemon } from '../access/daemons.ts'
@@ -100,8 +101,9 @@ async function isKnownMissing({ store }: Hub, caller: UserCaller, name: string):
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */
 function notListed(name: string, realm: string, by: string | null | undefined): CadreError {
   const lapsed = by ? ` any more, because ${by}, who put it there, has left its scope` : ''
+  const listing = `${name} is not on the team list of realm ${realm}${lapsed}`
   const route = 'realms/add_team, as somebody who belongs to its scope'
-  return new CadreError('conflict', `${name} is not on the team list of realm ${realm}${lapsed}; add it with ${route}`)
+  return new CadreError('conflict', `${listing}; add it with ${route}`, { reason: NOT_LISTED })
 }
 
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {

@@ -1,19 +1,16 @@
 // The routes for tokens, and the route that says whose token is calling.
 
 import { desc, eq, inArray } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { isNested } from '../../http/nested.ts'
 import { ReadySuccess } from '../../http/reply.ts'
-import { closed, nullable } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
-import { Grant, grantOf, Permissions, realmGrant, within } from '../../wire/grants.ts'
-import { listBody, listOf, page } from '../../wire/page.ts'
-import { Id, Time, Title, Uuid } from '../../wire/parts.ts'
-import { AccessList } from '../../wire/protocol.ts'
-import { RealmRole, Token, withMore } from '../../wire/records/hub-records.ts'
+import { resource } from '../../http/resource.ts'
+import { GenerateToken, GetAccessList, ListTokens, RevokeToken, RotateToken, Whoami } from '../../wire/calls/auth.ts'
+import { type Grant, grantOf, realmGrant, within } from '../../wire/grants.ts'
+import { page } from '../../wire/page.ts'
 import { accessList } from '../access/access-list.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { onlyRealm } from '../access/daemons.ts'
@@ -23,175 +20,105 @@ import { iso } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 
-const Generate = closed({
-  type: Type.Enum(['user', 'realm']),
-  name: Title,
-  permissions: Type.Optional(Permissions),
-  realm_ids: Type.Optional(Type.Array(Uuid, { minItems: 1, maxItems: 100, uniqueItems: true })),
-  expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_650 })),
-})
-
-const Minted = withMore(Type.Pick(Token, ['id', 'name', 'type', 'realm_ids', 'expires_at']), {
-  token: Type.String(),
-  permissions: Grant,
-})
-
-const Identity = withMore(Type.Pick(Token, ['type', 'kind', 'realm_ids']), {
-  user: nullable(Type.Object({ id: Type.Integer(), username: Type.String() })),
-  permissions: Grant,
-  expires_at: nullable(Time),
-  realm_role: Type.Optional(nullable(RealmRole)),
-})
-
 export function auth(hub: Hub) {
   const { store } = hub
   const { tokens, tokenRealms, realms } = store
 
-  return new Elysia({ name: 'auth', prefix: '/v1/auth' })
-    .use(hubKit(hub))
-    .post(
-      '/generate_token',
-      async ({ body, caller }) => {
-        const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
-        checkForm(body)
-        const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
-        if (type === 'user' && permissions) await mustCover(caller, grant)
-        const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
-        const { row, token } = await caller.write(async tx => {
-          const places = []
-          for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
-          const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
-          await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
-          return minted
-        })
-        return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
-      },
-      {
-        user: { grant: { tokens: 'write' }, realm: 'member' },
-        body: Generate,
-        data: Minted,
-        status: 201,
-        detail: { summary: 'Mint a token' },
-      },
-    )
-    .post(
-      '/get_tokens',
-      async ({ body, caller }) => {
-        if (body.realm_id) await caller.realm(body.realm_id)
-        const { limit, offset } = page(body)
-        const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
-        return hub.memo.get(key, async () => {
-          const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
-          const rows = await store.db
-            .select()
-            .from(tokens)
-            .where(where)
-            .orderBy(desc(tokens.id))
-            .limit(limit)
-            .offset(offset)
-          const found = await tokenRecords(hub, caller.user, rows)
-          return new ReadySuccess({ tokens: found, total: await countOf(store.db, tokens, where) })
-        })
-      },
-      {
-        user: { grant: { tokens: 'read' }, realm: 'admin' },
-        body: listBody({ realm_id: Type.Optional(Uuid) }),
-        data: listOf('tokens', Token),
-        detail: { summary: 'List your own tokens, or those of a realm' },
-      },
-    )
-    .post(
-      '/revoke_token',
-      async ({ body, caller }) => {
-        if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
-        const row = await ownToken(caller, body.id, { orOfRealms: true })
-        const places = await placesOf(row.id)
-        const [revoked] = await caller.write(async tx => {
-          const rows = await tx
-            .update(tokens)
-            .set({ revoked_at: row.revoked_at ?? hub.now() })
-            .where(eq(tokens.id, row.id))
-            .returning()
-          await recordOf(tx, caller, 'auth/revoke_token', row.id, places)
-          return rows
-        })
-        return (await tokenRecords(hub, caller.user, [revoked!]))[0]
-      },
-      { user: { realm: 'admin' }, body: closed({ id: Id }), data: Token, detail: { summary: 'Revoke a token' } },
-    )
-    .post(
-      '/rotate_token',
-      async ({ body, caller, request }) => {
-        const row = await ownToken(caller, body.id)
-        if (row.kind === 'session' && isNested(request)) {
-          throw new CadreError('invalid_state', 'a page renews no session, because it must not see one: sign in again')
-        }
-        if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
-        const places = await placesOf(row.id)
-        // Whoever learns the new secret can use the token, so its grant must not reach further than the caller's own.
-        if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
-        if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
-          throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
-        }
-        const token = await caller.write(async tx => {
-          const secret = await renewSecret(hub, tx, row)
-          await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
-          return secret
-        })
-        return { ...(await tokenRecords(hub, caller.user, [row]))[0], token }
-      },
-      {
-        user: { grant: { tokens: 'write' } },
-        body: closed({ id: Id }),
-        data: withMore(Token, { token: Type.String() }),
-        detail: { summary: 'Give a token a new secret' },
-      },
-    )
-    .post(
-      '/whoami',
-      async ({ body, caller }) => {
-        const { type, kind, user: owner, grant, realmIds, expires_at } = caller.token
-        const facts = { type, kind, permissions: grant, realm_ids: realmIds, expires_at }
-        if (caller.kind === 'realm') return { ...facts, user: null }
-        return {
-          ...facts,
-          user: { id: owner.id, username: owner.username },
-          ...(body.realm_id && { realm_role: await caller.membership(body.realm_id) }),
-        }
-      },
-      {
-        either: { realm: 'member' },
-        body: closed({ realm_id: Type.Optional(nullable(Uuid)) }),
-        data: Identity,
-        detail: { summary: 'Who the calling token belongs to and what it grants' },
-      },
-    )
-    .post(
-      '/acl',
-      async ({ body, caller }) => {
-        if (body.realm_id) caller.within(body.realm_id)
-        const { daemons } = store
-        const daemon = await hub.memo.get(`daemon ${body.daemon_id}`, async () => {
-          const [row] = await store.db.select().from(daemons).where(eq(daemons.id, body.daemon_id))
-          return row
-        })
-        if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
-        const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
-        const realmId = body.realm_id ?? bound ?? onlyRealm(caller.token.realmIds)
-        caller.within(realmId)
-        if (daemon.realm_id !== realmId) {
-          throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
-        }
-        const key = `acl ${realmId} ${body.daemon_id}`
-        return hub.memo.get(key, async () => new ReadySuccess(await accessList(hub, realmId, body.daemon_id)))
-      },
-      {
-        realm: { refusal: 'forbidden' },
-        body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
-        data: AccessList,
-        detail: { summary: 'Who may call a daemon over the network' },
-      },
-    )
+  return resource('auth', hubKit(hub), [
+    answer(GenerateToken, async ({ body, caller }) => {
+      const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
+      checkForm(body)
+      const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
+      if (type === 'user' && permissions) await mustCover(caller, grant)
+      const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
+      const { row, token } = await caller.write(async tx => {
+        const places = []
+        for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
+        const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
+        await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
+        return minted
+      })
+      return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
+    }),
+    answer(ListTokens, async ({ body, caller }) => {
+      if (body.realm_id) await caller.realm(body.realm_id)
+      const { limit, offset } = page(body)
+      const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
+      return hub.memo.get(key, async () => {
+        const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
+        const rows = await store.db
+          .select()
+          .from(tokens)
+          .where(where)
+          .orderBy(desc(tokens.id))
+          .limit(limit)
+          .offset(offset)
+        const found = await tokenRecords(hub, caller.user, rows)
+        return new ReadySuccess({ tokens: found, total: await countOf(store.db, tokens, where) })
+      })
+    }),
+    answer(RevokeToken, async ({ body, caller }) => {
+      if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
+      const row = await ownToken(caller, body.id, { orOfRealms: true })
+      const places = await placesOf(row.id)
+      const [revoked] = await caller.write(async tx => {
+        const rows = await tx
+          .update(tokens)
+          .set({ revoked_at: row.revoked_at ?? hub.now() })
+          .where(eq(tokens.id, row.id))
+          .returning()
+        await recordOf(tx, caller, 'auth/revoke_token', row.id, places)
+        return rows
+      })
+      return (await tokenRecords(hub, caller.user, [revoked!]))[0]!
+    }),
+    answer(RotateToken, async ({ body, caller, request }) => {
+      const row = await ownToken(caller, body.id)
+      if (row.kind === 'session' && isNested(request)) {
+        throw new CadreError('invalid_state', 'a page renews no session, because it must not see one: sign in again')
+      }
+      if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
+      const places = await placesOf(row.id)
+      // Whoever learns the new secret can use the token, so its grant must not reach further than the caller's own.
+      if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
+      if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
+        throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
+      }
+      const token = await caller.write(async tx => {
+        const secret = await renewSecret(hub, tx, row)
+        await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
+        return secret
+      })
+      return { ...(await tokenRecords(hub, caller.user, [row]))[0]!, token }
+    }),
+    answer(Whoami, async ({ body, caller }) => {
+      const { type, kind, user: owner, grant, realmIds, expires_at } = caller.token
+      const facts = { type, kind, permissions: grant, realm_ids: realmIds, expires_at }
+      if (caller.kind === 'realm') return { ...facts, user: null }
+      return {
+        ...facts,
+        user: { id: owner.id, username: owner.username },
+        ...(body.realm_id && { realm_role: await caller.membership(body.realm_id) }),
+      }
+    }),
+    answer(GetAccessList, async ({ body, caller }) => {
+      if (body.realm_id) caller.within(body.realm_id)
+      const { daemons } = store
+      const daemon = await hub.memo.get(`daemon ${body.daemon_id}`, async () => {
+        const [row] = await store.db.select().from(daemons).where(eq(daemons.id, body.daemon_id))
+        return row
+      })
+      if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
+      const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
+      const realmId = body.realm_id ?? bound ?? onlyRealm(caller.token.realmIds)
+      caller.within(realmId)
+      if (daemon.realm_id !== realmId) {
+        throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
+      }
+      const key = `acl ${realmId} ${body.daemon_id}`
+      return hub.memo.get(key, async () => new ReadySuccess(await accessList(hub, realmId, body.daemon_id)))
+    }),
+  ])
 
   /** The realms of a realm token. Their admins see in the audit log what happens to the token. */
   function placesOf(id: number) {

@@ -1,28 +1,15 @@
 // Signing in and out: a session is a user token of kind `session`.
 
 import { and, eq, isNull } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import { closed } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
-import { Text, Time } from '../../wire/parts.ts'
-import { User } from '../../wire/records/hub-records.ts'
+import { resource } from '../../http/resource.ts'
+import { CreateSession, DeleteSession } from '../../wire/calls/session.ts'
 import { checkPassword, decoyHash } from '../access/accounts.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import { hubKit } from '../access/kit.ts'
 import { mintSession } from '../access/tokens.ts'
 import type { Hub } from '../core/hub.ts'
-
-const Credentials = closed({
-  username: Text(100, 1),
-  password: Type.String({ minLength: 1, maxLength: 1_000 }),
-})
-
-const Session = Type.Object({
-  token: Type.String(),
-  expires_at: Time,
-  user: Type.Pick(User, ['id', 'username', 'site_admin']),
-})
 
 export function session(hub: Hub) {
   const { store, throttle } = hub
@@ -31,70 +18,57 @@ export function session(hub: Hub) {
   // exists.
   const decoy = decoyHash(hub)
 
-  return new Elysia({ name: 'session', prefix: '/v1/session' })
-    .use(hubKit(hub))
-    .post(
-      '/create',
-      async ({ body: { username, password }, caller }) => {
-        const address = caller.address()
-        const [account] = await store.db
-          .select()
-          .from(users)
-          .where(and(eq(users.username, username), isNull(users.deleted_at)))
-        const attempt = throttle.attempt(username, address, async () => {
-          const matches = await checkPassword(password, account?.password_hash ?? decoy)
-          return matches && account?.suspended_at === null
-        })
-        const right = await attempt.catch(error => {
-          hub.counts.signInFailures.add(1)
-          throw error
-        })
-        if (!right || !account) {
-          hub.counts.signInFailures.add(1)
-          // The name is logged only if it belongs to an account, because people sometimes type a password in its place.
-          const target = account?.username ?? 'no such account'
-          await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
-          throw wrong()
-        }
-        const { row, token } = await store.write(async tx => {
-          // During the check the password may have been changed or the account suspended. The row is written, although
-          // nothing in it changes, so that a change at the same time comes wholly before the sign-in or after it.
-          const { id, password_hash } = account
-          const [live] = await tx
-            .update(users)
-            .set({ password_hash })
-            .where(and(eq(users.id, id), eq(users.password_hash, password_hash), isNull(users.suspended_at)))
-            .returning({ id: users.id })
-          if (!live) throw wrong()
-          const session = await mintSession(hub, tx, account.id)
-          const by = { token: { id: session.row.id, user: account }, address: () => address }
-          await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
-          return session
-        })
-        return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
-      },
-      { stranger: true, body: Credentials, data: Session, detail: { summary: 'Sign in' } },
-    )
-    .post(
-      '/delete',
-      async ({ caller }) => {
-        const { id, kind } = caller.token
-        if (kind !== 'session') {
-          throw new CadreError('invalid_state', 'this token is not a session; use auth/revoke_token to revoke it')
-        }
-        await caller.write(async tx => {
-          await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
-          await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
-        })
-        return { id }
-      },
-      {
-        user: true,
-        body: closed({}),
-        data: Type.Object({ id: Type.Integer() }),
-        detail: { summary: 'Sign out: revokes the session that calls' },
-      },
-    )
+  return resource('session', hubKit(hub), [
+    answer(CreateSession, async ({ body: { username, password }, caller }) => {
+      const address = caller.address()
+      const [account] = await store.db
+        .select()
+        .from(users)
+        .where(and(eq(users.username, username), isNull(users.deleted_at)))
+      const attempt = throttle.attempt(username, address, async () => {
+        const matches = await checkPassword(password, account?.password_hash ?? decoy)
+        return matches && account?.suspended_at === null
+      })
+      const right = await attempt.catch(error => {
+        hub.counts.signInFailures.add(1)
+        throw error
+      })
+      if (!right || !account) {
+        hub.counts.signInFailures.add(1)
+        // The name is logged only if it belongs to an account, because people sometimes type a password in its place.
+        const target = account?.username ?? 'no such account'
+        await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
+        throw wrong()
+      }
+      const { row, token } = await store.write(async tx => {
+        // During the check the password may have been changed or the account suspended. The row is written, although
+        // nothing in it changes, so that a change at the same time comes wholly before the sign-in or after it.
+        const { id, password_hash } = account
+        const [live] = await tx
+          .update(users)
+          .set({ password_hash })
+          .where(and(eq(users.id, id), eq(users.password_hash, password_hash), isNull(users.suspended_at)))
+          .returning({ id: users.id })
+        if (!live) throw wrong()
+        const session = await mintSession(hub, tx, account.id)
+        const by = { token: { id: session.row.id, user: account }, address: () => address }
+        await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
+        return session
+      })
+      return { token, expires_at: row.expires_at!, user: { id: account.id, username, site_admin: account.site_admin } }
+    }),
+    answer(DeleteSession, async ({ caller }) => {
+      const { id, kind } = caller.token
+      if (kind !== 'session') {
+        throw new CadreError('invalid_state', 'this token is not a session; use auth/revoke_token to revoke it')
+      }
+      await caller.write(async tx => {
+        await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
+        await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
+      })
+      return { id }
+    }),
+  ])
 }
 
 const wrong = () => new CadreError('unauthorized', 'wrong user name or password')

@@ -8,6 +8,7 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { sizeText } from '../../size.ts'
+import { STORED_BYTES } from '../../wire/reasons.ts'
 import type { Quota, Quotas, QuotaValues } from '../../wire/records/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { inState } from '../core/queue.ts'
@@ -152,7 +153,7 @@ export async function takeStored(hub: Hub, tx: Db, realmId: string, bytes: numbe
   throw new CadreError(
     'too_large',
     `realm ${realm.slug} may store ${sizeText(most)} of files (quota stored_bytes), and has no room for ${sizeText(bytes)} more`,
-    { reason: 'stored_bytes' },
+    { reason: STORED_BYTES },
   )
 }
 

@@ -11,6 +11,7 @@ import { AgentError } from '../../agent/core/agent-error.ts'
 import { guardedFetch } from '../../agent/fetch.ts'
 import { retryAfter } from '../../agent/net/rate-limit.ts'
 import { messageOf } from '../../error.ts'
+import { SECRET_PREFIX } from '../../wire/records/hooks.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
 import { WEBHOOK_NEWS } from './webhooks.ts'
@@ -37,8 +38,6 @@ export function signatureOf(secret: string, { id, at, body }: { id: string; at: 
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
   return `v1,${createHmac('sha256', key).update(`${id}.${at}.${body}`).digest('base64')}`
 }
-
-export const SECRET_PREFIX = 'whsec_'
 
 /** Sends what is due until the returned function is called, which waits until the last attempt is recorded. */
 export function sendWebhooks(hub: Hub): () => Promise<void> {

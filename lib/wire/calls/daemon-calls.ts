@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { Type } from '../../schema/type.ts'
-import { call } from '../call.ts'
+import { bareCall } from '../call.ts'
 import { listOf, rowsOf } from '../page.ts'
 import { AnyJson, AnyObject, AnyText, BYTES_OF_REVIEW, NullableText, Time } from '../parts.ts'
 import { AnyTeam, Plan, Problem } from '../records/plans.ts'
@@ -29,7 +29,7 @@ export type Which = Static<typeof Which>
 
 const REQUEST = { inputs: Type.Optional(AnyObject) }
 
-export const ValidateTeam = call(
+export const ValidateTeam = bareCall(
   '/v1/teams/validate',
   Which,
   Type.Object({
@@ -42,9 +42,9 @@ export const ValidateTeam = call(
   }),
 )
 
-export const PlanTeam = call('/v1/teams/plan', Type.Object({ ...Which.properties, ...REQUEST }), Plan)
+export const PlanTeam = bareCall('/v1/teams/plan', Type.Object({ ...Which.properties, ...REQUEST }), Plan)
 
-export const StartRun = call(
+export const StartRun = bareCall(
   '/v1/runs/start',
   Type.Object({
     ...Which.properties,
@@ -65,25 +65,25 @@ const ListBody = Type.Object({
   /** Only runs that began then or later. */
   since: Type.Optional(Time),
 })
-export const ListRuns = call('/v1/runs/list', ListBody, listOf('runs', ToldRun))
-export const DeleteRun = call('/v1/runs/delete', OneRun, RunRecord)
-export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
-export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
-export const GetPhases = call('/v1/runs/phases', OnePhase, ToldPhases, 'run_phases')
+export const ListRuns = bareCall('/v1/runs/list', ListBody, listOf('runs', ToldRun))
+export const DeleteRun = bareCall('/v1/runs/delete', OneRun, RunRecord)
+export const GetRun = bareCall('/v1/runs/get', OneRun, ToldDetail)
+export const GetTree = bareCall('/v1/runs/tree', OneRun, ToldTree)
+export const GetPhases = bareCall('/v1/runs/phases', OnePhase, ToldPhases, 'run_phases')
 /** The team of a run as it was read when the run began. */
-export const GetTeam = call('/v1/runs/team', OneRun, AnyTeam)
-export const GetHistory = call('/v1/runs/history', OneRun, History)
+export const GetTeam = bareCall('/v1/runs/team', OneRun, AnyTeam)
+export const GetHistory = bareCall('/v1/runs/history', OneRun, History)
 /** `ask`: after the other systems were asked about what is in doubt or not yet confirmed. */
-export const GetWhy = call(
+export const GetWhy = bareCall(
   '/v1/runs/why',
   Type.Object({ ...OneRun.properties, ask: Type.Optional(Type.Boolean()) }),
   Why,
 )
 
-export const GetLogs = call('/v1/runs/logs', LogPart, Type.Object({ lines: rowsOf(LogLine), next: Type.Integer() }))
+export const GetLogs = bareCall('/v1/runs/logs', LogPart, Type.Object({ lines: rowsOf(LogLine), next: Type.Integer() }))
 
 /** `cleanup`: names of `always` phases that continue. */
-export const CancelRun = call(
+export const CancelRun = bareCall(
   '/v1/runs/cancel',
   OneRun,
   Type.Object({ ...RunRecord.properties, state: Type.Enum([...TOLD_RUN_STATES]), cleanup: Type.Array(AnyText) }),
@@ -93,7 +93,7 @@ export const CancelRun = call(
  * Returns what runs again, and what was already written and is not sent again. `continued` means that it was
  * interrupted.
  */
-export const ResumeRun = call(
+export const ResumeRun = bareCall(
   '/v1/runs/resume',
   Type.Object({
     run_id: AnyText,
@@ -116,13 +116,13 @@ const AskedReview = Type.Object({
   ...BYTES_OF_REVIEW,
 })
 export type AskedReview = Static<typeof AskedReview>
-export const ListReviews = call(
+export const ListReviews = bareCall(
   '/v1/reviews/list',
   Type.Object({ ...REVIEW_FILTERS, begins: Type.Optional(AnyText) }),
   listOf('reviews', AskedReview),
 )
 
-export const DecideReview = call('/v1/reviews/decide', Decision, ReviewRecord)
+export const DecideReview = bareCall('/v1/reviews/decide', Decision, ReviewRecord)
 
 const WorkspaceRecord = Type.Object({
   workspace_id: AnyText,
@@ -136,23 +136,27 @@ const WorkspaceRecord = Type.Object({
   offered: Type.Boolean({ description: 'Whether runs that the hub dispatches may work in it.' }),
 })
 export type WorkspaceRecord = Static<typeof WorkspaceRecord>
-export const ListWorkspaces = call(
+export const ListWorkspaces = bareCall(
   '/v1/workspaces/get',
   Type.Object({}),
   Type.Object({ workspaces: Type.Array(WorkspaceRecord) }),
   'workspace_list',
 )
 
-export const AddWorkspace = call(
+export const AddWorkspace = bareCall(
   '/v1/workspaces/add',
   Type.Object({ path: AnyText, name: Type.Optional(AnyText), offer: Type.Optional(Type.Boolean()) }),
   WorkspaceRecord,
 )
-export const RemoveWorkspace = call('/v1/workspaces/remove', Type.Object({ workspace_id: AnyText }), WorkspaceRecord)
+export const RemoveWorkspace = bareCall(
+  '/v1/workspaces/remove',
+  Type.Object({ workspace_id: AnyText }),
+  WorkspaceRecord,
+)
 
 const Artifact = Type.Object({ ...FileRecord.properties, phase: AnyText })
 export type Artifact = Static<typeof Artifact>
-export const ListArtifacts = call('/v1/artifacts/list', OneRun, listOf('artifacts', Artifact))
+export const ListArtifacts = bareCall('/v1/artifacts/list', OneRun, listOf('artifacts', Artifact))
 
 const Handler = Type.Object({
   description: Type.Optional(AnyText),
@@ -176,7 +180,7 @@ const AgentEntry = Type.Object({
 })
 /** An agent of the catalogue. `settings`, `entry` and `data` are JSON Schemas. */
 export type AgentEntry = Static<typeof AgentEntry>
-export const ListAgents = call(
+export const ListAgents = bareCall(
   '/v1/agents/list',
   Type.Object({}),
   Type.Object({
@@ -201,7 +205,7 @@ const Finding = Type.Object({
 })
 export type Finding = Static<typeof Finding>
 /** Asks the systems of all agents, or of one, whether the credentials do. */
-export const ExamineAgents = call(
+export const ExamineAgents = bareCall(
   '/v1/agents/doctor',
   Type.Object({ agent: Type.Optional(AnyText) }),
   Type.Object({ findings: Type.Array(Finding) }),
@@ -209,6 +213,10 @@ export const ExamineAgents = call(
 
 const Setting = Type.Object({ key: AnyText, value: AnyJson })
 export type Setting = Static<typeof Setting>
-export const ListSettings = call('/v1/settings/list', Type.Object({}), Type.Object({ settings: Type.Array(Setting) }))
-export const GetSetting = call('/v1/settings/get', Type.Object({ key: AnyText }), Setting)
-export const SetSetting = call('/v1/settings/set', Setting, Setting)
+export const ListSettings = bareCall(
+  '/v1/settings/list',
+  Type.Object({}),
+  Type.Object({ settings: Type.Array(Setting) }),
+)
+export const GetSetting = bareCall('/v1/settings/get', Type.Object({ key: AnyText }), Setting)
+export const SetSetting = bareCall('/v1/settings/set', Setting, Setting)

@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { Type } from '../../schema/type.ts'
-import { call } from '../call.ts'
+import { bareCall } from '../call.ts'
 import { listOf, PAGE, rowsOf } from '../page.ts'
 import { AnyObject, AnyText } from '../parts.ts'
 import {
@@ -21,7 +21,7 @@ import {
 } from '../records/hub-records.ts'
 import { Decision, LogPart, OnePhase, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
 
-export const DispatchRun = call(
+export const DispatchRun = bareCall(
   '/v1/dispatch/run',
   Type.Object({
     realm_id: AnyText,
@@ -32,43 +32,47 @@ export const DispatchRun = call(
   }),
   Dispatched,
 )
-export const CancelDispatched = call('/v1/dispatch/cancel', OneRun, Ordered)
-export const ResumeDispatched = call(
+export const CancelDispatched = bareCall('/v1/dispatch/cancel', OneRun, Ordered)
+export const ResumeDispatched = bareCall(
   '/v1/dispatch/resume',
   Type.Object({ run_id: AnyText, from_phase: Type.Optional(AnyText) }),
   Ordered,
 )
-export const ListQueue = call(
+export const ListQueue = bareCall(
   '/v1/dispatch/queue',
   Type.Object({ ...PAGE, realm_id: AnyText }),
   listOf('jobs', QueuedJob),
 )
 
 export type HubRun = Static<typeof Run>
-export const ListHubRuns = call(
+export const ListHubRuns = bareCall(
   '/v1/runs/list',
   Type.Object({ ...RUN_FILTERS, realm_id: Type.Optional(AnyText) }),
   listOf('runs', Run),
 )
-export const GetHubRun = call('/v1/runs/get', OneRun, WholeRun)
-export const GetHubTree = call('/v1/runs/tree', OneRun, Type.Object({ root_run_id: AnyText, runs: rowsOf(TreeEntry) }))
+export const GetHubRun = bareCall('/v1/runs/get', OneRun, WholeRun)
+export const GetHubTree = bareCall(
+  '/v1/runs/tree',
+  OneRun,
+  Type.Object({ root_run_id: AnyText, runs: rowsOf(TreeEntry) }),
+)
 export type HubPhase = Static<typeof Phase>
-export const GetHubPhases = call(
+export const GetHubPhases = bareCall(
   '/v1/runs/phases',
   OnePhase,
   Type.Object({ run_id: AnyText, state: Run.properties.state, phases: rowsOf(Phase) }),
 )
 
 /** Lines of a log, and how much of it the hub has. */
-export const GetHubLogs = call(
+export const GetHubLogs = bareCall(
   '/v1/runs/logs',
   LogPart,
   Type.Object({ lines: rowsOf(Line), next: Type.Integer(), ...LOG_STATE }),
 )
 
 export type HubReview = Static<typeof Review>
-export const ListHubReviews = call('/v1/reviews/list', Type.Object(REVIEW_FILTERS), listOf('reviews', Review))
-export const DecideHubReview = call('/v1/reviews/decide', Decision, withMore(Review, ORDER_FATE))
+export const ListHubReviews = bareCall('/v1/reviews/list', Type.Object(REVIEW_FILTERS), listOf('reviews', Review))
+export const DecideHubReview = bareCall('/v1/reviews/decide', Decision, withMore(Review, ORDER_FATE))
 
 /** The events of `GET /v1/runs/stream`, and of each the data that is read. `end` is the last one. */
 export const HUB_STREAM = '/v1/runs/stream'

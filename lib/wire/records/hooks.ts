@@ -14,6 +14,9 @@ export const HookEvent = Type.Unsafe<HookEvent>(
   }),
 )
 
+/** Secrets of webhooks begin with this; 24 to 64 bytes in base64 follow. */
+export const SECRET_PREFIX = 'whsec_'
+
 const DeliveryState = Type.Enum(['waiting', 'delivered', 'failed', 'unknown'])
 export type DeliveryState = Static<typeof DeliveryState>
 

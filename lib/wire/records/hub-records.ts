@@ -99,11 +99,23 @@ export type Member = Static<typeof Member>
 export function memberOf<K extends string, S extends TSchema>(key: K, of: S) {
   const gone = Type.Object({
     id: Type.Integer(),
-    [key]: of,
+    ...({ [key]: of } as Record<K, S>),
     user_id: Type.Integer(),
     username: Text,
   })
   return { set: withMore(gone, { role: Text }), gone }
+}
+
+const Owned = Type.Object({ id: Text, realm_id: Text, name: Text })
+/** What somebody owns who lost a role. It does nothing until somebody takes it over or makes another. */
+export const OWNS = {
+  /** Older hubs do not list it. */
+  owns: Type.Optional(
+    Type.Object(
+      { webhooks: Type.Array(Owned), tokens: Type.Array(Owned), invitations: Type.Array(Owned) },
+      { description: 'What the account made and what acts for it in the realms that it left, at most 100 of each.' },
+    ),
+  ),
 }
 
 /** The keys of an org, current first. */

@@ -39,10 +39,12 @@ const VALUES = {
 }
 export type QuotaValues = Record<Quota, number | null>
 
-/** What holds for a realm, and what is used in it. */
+/** What holds for a realm, and what is used in it. Older hubs have no quotas. */
 export const REALM_QUOTAS = {
-  quotas: Type.Object(VALUES, { description: 'The quotas that hold for the realm; null: there is no such quota.' }),
-  use: Type.Object(VALUES, {
-    description: 'What is used of them; null where there is no quota, so nothing is counted.',
-  }),
+  quotas: Type.Optional(
+    Type.Object(VALUES, { description: 'The quotas that hold for the realm; null: there is no such quota.' }),
+  ),
+  use: Type.Optional(
+    Type.Object(VALUES, { description: 'What is used of them; null where there is no quota, so nothing is counted.' }),
+  ),
 }

@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../../error.ts'
 import { commandLine } from '../../../program/called-as.ts'
-import { AcceptInvitation, Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/hub-admin-calls.ts'
+import { AcceptInvitation, Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/realm-members.ts'
 import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/link.ts'
 import { hubAddress, hubOf } from '../kit/hub-client.ts'

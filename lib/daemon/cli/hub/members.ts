@@ -1,20 +1,13 @@
 // `members`: who belongs to a realm, an org or a scope, and as what.
 
 import type { Option } from 'commander'
+import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import { listed } from '../../../text/spelling.ts'
-import {
-  AddOrgMember,
-  AddRealmMember,
-  AddScopeMember,
-  GetOrg,
-  GetScope,
-  ListRealmMembers,
-  type Removed,
-  RemoveOrgMember,
-  RemoveRealmMember,
-  RemoveScopeMember,
-} from '../../../wire/calls/hub-admin-calls.ts'
+import type { Role } from '../../../wire/access.ts'
+import { AddOrgMember, GetOrg, RemoveOrgMember } from '../../../wire/calls/orgs.ts'
+import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../wire/calls/realm-members.ts'
+import { AddScopeMember, GetScope, RemoveScopeMember } from '../../../wire/calls/scopes.ts'
 import type { Member } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, inRealm, option, page, type Words } from './entry.ts'
@@ -84,6 +77,8 @@ function setting(...[usage, does, example, options]: Words<readonly Option[]>): 
   })
 }
 
+type Removed = Pick<Static<typeof RemoveRealmMember.data>, 'owns'>
+
 interface Circle {
   /** `realm prod`. */
   name: string
@@ -111,7 +106,7 @@ async function realmCircle(hub: HubClient, wanted: string | undefined): Promise<
     name: `realm ${slug}`,
     roles: ['member', 'operator', 'admin'],
     members: page => hub.call(ListRealmMembers, { realm_id, ...page }),
-    set: (username, role) => hub.call(AddRealmMember, { realm_id, username, role }),
+    set: (username, role) => hub.call(AddRealmMember, { realm_id, username, role: role as Role<'realm'> }),
     remove: username => hub.call(RemoveRealmMember, { realm_id, username }),
   }
 }
@@ -122,7 +117,7 @@ async function orgCircle(hub: HubClient, wanted: string): Promise<Circle> {
     name: `org ${slug}`,
     roles: ['member', 'admin', 'owner'],
     members: async page => cut((await hub.call(GetOrg, { org_id })).members, page),
-    set: (username, role) => hub.call(AddOrgMember, { org_id, username, role }),
+    set: (username, role) => hub.call(AddOrgMember, { org_id, username, role: role as Role<'org'> }),
     remove: username => hub.call(RemoveOrgMember, { org_id, username }),
   }
 }
@@ -133,7 +128,7 @@ async function scopeCircle(hub: HubClient, wanted: string): Promise<Circle> {
     name: `scope @${slug}`,
     roles: ['member', 'owned'],
     members: async page => cut((await hub.call(GetScope, { scope_id })).members, page),
-    set: (username, role) => hub.call(AddScopeMember, { scope_id, username, role }),
+    set: (username, role) => hub.call(AddScopeMember, { scope_id, username, role: role as 'owned' | 'member' }),
     remove: async username => {
       await hub.call(RemoveScopeMember, { scope_id, username })
       return {}

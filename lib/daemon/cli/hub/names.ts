@@ -4,8 +4,10 @@
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import type { Call } from '../../../wire/call.ts'
-import { ListDaemons, ListOrgs, ListScopes, type SeenDaemon } from '../../../wire/calls/hub-admin-calls.ts'
-import { GetRealm, ListRealms } from '../../../wire/calls/hub-calls.ts'
+import { ListDaemons, type SeenDaemon } from '../../../wire/calls/hub-admin-calls.ts'
+import { ListOrgs } from '../../../wire/calls/orgs.ts'
+import { GetRealm, ListRealms } from '../../../wire/calls/realms.ts'
+import { ListScopes } from '../../../wire/calls/scopes.ts'
 import type { Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 

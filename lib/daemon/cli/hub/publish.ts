@@ -6,8 +6,10 @@ import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJsonLine, tell } from '../../../text/terminal.ts'
 import { unseenNotes } from '../../../text/unseen.ts'
-import { AddTeam, DownloadTeam, PublishTeam } from '../../../wire/calls/hub-calls.ts'
+import { DownloadTeam, PublishTeam } from '../../../wire/calls/hub-calls.ts'
 import { DispatchRun } from '../../../wire/calls/hub-run-calls.ts'
+import { AddTeam } from '../../../wire/calls/realms.ts'
+import { NOT_LISTED } from '../../../wire/reasons.ts'
 import { homeFolder } from '../../home/home.ts'
 import type { HubClient } from '../../link/link.ts'
 import { EXIT } from '../kit/exit.ts'
@@ -89,11 +91,11 @@ export async function dispatch(hub: HubClient, team: string, options: DispatchOp
 
 /** The hub names its route for a team that is not on the list of the realm. People are told the command. */
 function withCommand(error: unknown, realm: string, team: string): unknown {
+  if (!(error instanceof CadreError) || error.reason !== NOT_LISTED) return error
   const route = AddTeam.path.slice('/v1/'.length)
-  if (!(error instanceof CadreError) || !error.message.includes(route)) return error
   const [name] = /^@[^@]+/.exec(team) ?? [team]
   const command = `\`${commandLine('realms', 'add-team', realm, name)}\``
-  return new CadreError(error.code, error.message.replace(route, command))
+  return new CadreError(error.code, error.message.replace(route, command), { reason: NOT_LISTED })
 }
 
 /** The inputs of `-i`. They are text until the team's declaration says what type they have. */

@@ -1,16 +1,16 @@
 // `realms`: where daemons enrol and runs are dispatched.
 
 import { commandLine } from '../../../program/called-as.ts'
+import { GetKeys, ListDaemons } from '../../../wire/calls/hub-admin-calls.ts'
+import { ListRealmMembers } from '../../../wire/calls/realm-members.ts'
 import {
+  AddTeam,
   CreateRealm,
   DeleteRealm,
-  GetKeys,
-  ListDaemons,
-  ListRealmMembers,
+  ListRealms,
   ListRealmTeams,
   RemoveTeam,
-} from '../../../wire/calls/hub-admin-calls.ts'
-import { AddTeam, ListRealms } from '../../../wire/calls/hub-calls.ts'
+} from '../../../wire/calls/realms.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, inOrg, named, option } from './entry.ts'
 import { changing, listing } from './forms.ts'

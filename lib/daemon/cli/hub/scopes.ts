@@ -1,7 +1,7 @@
 // `scopes`: the namespaces in which teams are published.
 
 import { commandLine } from '../../../program/called-as.ts'
-import { CreateScope, DeleteScope, GetScope, ListScopes } from '../../../wire/calls/hub-admin-calls.ts'
+import { CreateScope, DeleteScope, GetScope, ListScopes } from '../../../wire/calls/scopes.ts'
 import { type Entry, inOrg, named, option } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
 import { ofOrg, orgOf, scopeOf } from './names.ts'

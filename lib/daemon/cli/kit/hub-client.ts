@@ -9,6 +9,7 @@ import { writeDurable } from '../../../files/durable-file.ts'
 import { createLog } from '../../../log/log.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import type { Call } from '../../../wire/call.ts'
+import { LACKS_GRANT } from '../../../wire/reasons.ts'
 import { HubCredentials, sameHub } from '../../access/hub-credentials.ts'
 import { makeHome } from '../../home/home.ts'
 import { type CallOptions, HubClient } from '../../link/link.ts'
@@ -56,15 +57,16 @@ class PersonalClient extends HubClient {
   }
 
   #explained(error: CadreError): CadreError {
-    const { code, message, details } = error
+    const { code, message, reason, details } = error
     const { name, first } = this.#source
     const more =
       code === 'unauthorized'
         ? `the credential is ${name}: ${first}${signIn(this.url)}`
-        : code === 'forbidden' && /grant lacks/.test(message)
+        : reason === LACKS_GRANT
           ? `the credential is ${name}: mint a token that has it (\`tokens create\`), or ${first}${signIn(this.url)}`
           : null
-    return more === null ? error : new CadreError(code, `${message}; ${more}`, { ...(details && { details }) })
+    if (more === null) return error
+    return new CadreError(code, `${message}; ${more}`, { ...(reason && { reason }), ...(details && { details }) })
   }
 }
 

@@ -4,7 +4,7 @@ import { CadreError } from '../../../error.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { hubCallee, SEARCHED } from '../../calls/hub-answers.ts'
 import { hubRunner } from '../../calls/hub-runner.ts'
-import { type Ask, reviewIdAt, runIdAt } from '../../calls/ids.ts'
+import { type Ask, NO_MATCH, reviewIdAt, runIdAt } from '../../calls/ids.ts'
 import { hubOf } from './hub-client.ts'
 import type { RunPlace } from './run-place.ts'
 
@@ -29,6 +29,6 @@ export async function hubPlace(home: string, hub: string | true): Promise<RunPla
 
 /** Says how far a beginning was looked for. */
 function withLimit(error: unknown): never {
-  if (!(error instanceof CadreError) || !/^no (run|review) begins/.test(error.message)) throw error
+  if (!(error instanceof CadreError) || error.reason !== NO_MATCH) throw error
   throw new CadreError(error.code, `${error.message} among the newest ${SEARCHED} of the hub; give the whole id`)
 }

@@ -3,7 +3,7 @@
 import { CadreError } from '../../../error.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { Whoami } from '../../../wire/calls/hub-calls.ts'
+import { Whoami } from '../../../wire/calls/auth.ts'
 import { refuseOtherToken, storeEnrolment } from '../../access/hub-credentials.ts'
 import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/link.ts'

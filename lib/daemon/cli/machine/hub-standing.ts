@@ -8,10 +8,12 @@ import { CadreError } from '../../../error.ts'
 import { isObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { Store } from '../../../run/engine.ts'
+import { Whoami } from '../../../wire/calls/auth.ts'
 import { GetDaemon } from '../../../wire/calls/hub-admin-calls.ts'
-import { GetRealm, Whoami } from '../../../wire/calls/hub-calls.ts'
+import { GetRealm } from '../../../wire/calls/realms.ts'
 import { databaseFile } from '../../home/home.ts'
 import { APPROVED, HubClient, REFUSED, type Refused } from '../../link/link.ts'
+import { OutboxRows } from '../../outbox/outbox.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
 
 /** A hub that does not answer so fast is told as away. */
@@ -72,13 +74,13 @@ function factsIn(home: string): LinkFacts {
   if (!existsSync(file)) return none
   try {
     using db = openForReading(file)
-    const { facts, outbox } = new Store(db)
+    const { facts } = new Store(db)
     const approved = facts.get(APPROVED)
     return {
       daemon_id: facts.get('daemon_id'),
       realm_id: facts.get('realm_id'),
       approved: approved === null ? null : approved === 'yes',
-      unsent: { changes: outbox.count(), lines: outbox.linesDue() },
+      unsent: new OutboxRows(db).left(),
       refused: JSON.parse(facts.get(REFUSED) ?? 'null') ?? NOTHING_REFUSED,
     }
   } catch (error) {

@@ -111,7 +111,7 @@ export interface HubCalls {
   'realms/revoke_invite': (body: { id: string }) => Anything
   'realms/teams': (body: Page & OfRealm) => Promise<{ teams: { team: string; added_at: number }[]; total: number }>
   'realms/webhook_deliveries': (body: Page & OfRealm) => Promise<{ deliveries: Delivery[]; total: number }>
-  'realms/get': (body: OfRealm) => Promise<Static<typeof Records.RealmDetail>>
+  'realms/get': (body: OfRealm) => Promise<Required<Static<typeof Records.RealmDetail>>>
   'realms/webhook_take_over': (body: OfRealm & { id: string }) => Anything
   'realms/webhooks': (body: Page & OfRealm) => Promise<{ webhooks: Webhook[]; total: number }>
   'reviews/decide': (body: JsonObject) => Anything

@@ -1,0 +1,45 @@
+// How the hub answers a call that lib/wire/calls declares.
+
+import type { Server } from 'bun'
+import type { Static, TSchema } from 'typebox'
+import type { ReadySuccess } from '../../http/reply.ts'
+import type { Answer } from '../../http/resource.ts'
+import type { HubAccess } from '../../wire/access.ts'
+import type { Call, Transfer } from '../../wire/call.ts'
+import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
+
+type Caller<A> = A extends { user: unknown }
+  ? UserCaller
+  : A extends { realm: unknown }
+    ? RealmCaller
+    : A extends { either: unknown }
+      ? UserCaller | RealmCaller
+      : A extends { operator: unknown }
+        ? UserCaller | null
+        : A extends { optional: unknown }
+          ? UserCaller | Stranger
+          : Stranger
+
+type Answered = (Call | Transfer) & { readonly hub: HubAccess }
+type DataOf<C> = C extends { data: infer Data extends TSchema } ? Static<Data> : never
+
+/** What a handler gets: the body or query of the call, checked, and who made it. */
+interface Context<C extends Answered> {
+  body: C extends Call ? Static<C['body']> : never
+  query: C extends Transfer ? Static<C['query']> : never
+  caller: Caller<C['hub']>
+  request: Request
+  server: Server<unknown> | null
+  /** Aborted when the hub is told to stop. */
+  stopping: AbortController
+}
+
+type Reply<C> = DataOf<C> | Response | ReadySuccess
+
+/** The route of a call. */
+export function answer<C extends Answered>(
+  call: C,
+  handler: (context: Context<C>) => Reply<C> | Promise<Reply<C>>,
+): Answer {
+  return { call, handler, access: call.hub }
+}
