@@ -2,9 +2,11 @@
 // carries them. The files hold nothing secret and need no credential; every call that the page makes is one of the API and needs what the API asks.
 
 import { basename, join } from 'node:path'
+import type { BunPlugin } from 'bun'
 import { Elysia } from 'elysia'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
+import { isObject } from '../json.ts'
 import { calledAs, isCadre } from '../program/called-as.ts'
 import { carried, type Dashboard } from '../program/carried.ts'
 import { ROOT } from '../program/install-root.ts'
@@ -92,6 +94,7 @@ export async function build(command = calledAs(), of: Of = 'daemon'): Promise<Da
     // What only some visits need is loaded when it is needed.
     splitting: true,
     tsconfig: join(PAGE, 'tsconfig.json'),
+    plugins: [callsOfPage],
     jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     define: { 'process.env.NODE_ENV': '"production"', CADRE_COMMAND: JSON.stringify(command) },
@@ -105,6 +108,24 @@ export async function build(command = calledAs(), of: Of = 'daemon'): Promise<Da
   }
   const path = (extension: string) => `/web/${Object.keys(files).find(name => name.endsWith(extension))}`
   return { html: htmlOf(`/web/${basename(entry.path)}`, path('.css'), path('.svg')), files }
+}
+
+/**
+ * The calls of lib/wire/calls as pages import them: with their addresses, and without the schemas, which only servers and
+ * the compiler read.
+ */
+const callsOfPage: BunPlugin = {
+  name: 'calls of the page',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/lib\/wire\/calls\/[^/]+\.ts$/ }, async ({ path }) => {
+      const declared: Record<string, unknown> = await import(path)
+      const lines = Object.entries(declared).map(([name, call]) => {
+        const address = isObject(call) && { path: call.path, method: call.method, envelope: call.envelope }
+        return address && typeof address.path === 'string' ? `export const ${name} = ${JSON.stringify(address)}` : ''
+      })
+      return { contents: lines.join('\n'), loader: 'js' }
+    })
+  },
 }
 
 const htmlOf = (script: string, style: string, icon: string): string => `<!doctype html>

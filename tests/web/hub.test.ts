@@ -27,6 +27,12 @@ test('the first page is below 60 KB compressed', async () => {
   expect(sizes.reduce((sum, size) => sum + size, Bun.gzipSync(html).length)).toBeLessThan(60_000)
 })
 
+test('the page has the addresses of calls, and none of their schemas', async () => {
+  const scripts = Object.values((await build('cadre', 'hub')).files).map(({ text }) => text)
+  expect(scripts.join('\n')).toContain('/v1/realms/list')
+  expect(scripts.filter(text => /additionalProperties|x-expected/.test(text))).toEqual([])
+})
+
 describe.skipIf(!hasBrowser)('the pages of the hub', () => {
   const started = hasBrowser ? Promise.all([startWorld(), startBrowser()]) : null
   const opened: Seen[] = []

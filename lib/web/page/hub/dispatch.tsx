@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
 import type { JsonObject } from '../../../json.ts'
+import { ListRealmTeams } from '../../../wire/calls/realms.ts'
 import { command } from '../kit/command.ts'
 import { bound, boundTo, choicesOf, Field, Select } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
@@ -25,7 +26,7 @@ export function Dispatch() {
   const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', timeout: '' })
   const { busy, error, run } = useWork()
   const listed = useLoaded(`teams ${chosen?.id}`, async () =>
-    chosen ? (await hub('realms/teams', { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
+    chosen ? (await hub(ListRealmTeams, { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
   )
   const versions = useLoaded(`versions ${team.value}`, async () =>
     team.value === '' ? [] : (await hub('teams/versions', { team: team.value, limit: 100 })).versions,

@@ -1,6 +1,7 @@
 // The teams that a realm may run.
 
 import { useSignal } from '@preact/signals'
+import { AddTeam, ListRealmTeams, RemoveTeam } from '../../../wire/calls/realms.ts'
 import { bound, Field } from '../kit/fields.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
@@ -12,7 +13,7 @@ import { may } from './kit/realm-choice.tsx'
 
 export function ListedTeams({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
-  const found = useList(`teams ${realm_id}`, page => hub('realms/teams', { realm_id, ...page }))
+  const found = useList(`teams ${realm_id}`, page => hub(ListRealmTeams, { realm_id, ...page }))
   const team = useSignal('')
   const operates = may(realm, 'operator')
   return (
@@ -42,7 +43,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
                   <Ending
                     list={found}
                     question={`Remove ${each.team}? Its runs are not synced any more.`}
-                    work={() => hub('realms/remove_team', { realm_id, team: each.team })}
+                    work={() => hub(RemoveTeam, { realm_id, team: each.team })}
                   >
                     <a
                       class="button plain"
@@ -62,7 +63,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
           label="Put a team on the list"
           submit="Add"
           work={async () => {
-            await hub('realms/add_team', { realm_id, team: team.value.trim() })
+            await hub(AddTeam, { realm_id, team: team.value.trim() })
             team.value = ''
             found.again()
           }}

@@ -1,6 +1,8 @@
 // Published teams, the versions of one, and what changed between two versions.
 
 import { useSignal } from '@preact/signals'
+import { AddTeam, ListRealmTeams } from '../../../wire/calls/realms.ts'
+import { ListScopes } from '../../../wire/calls/scopes.ts'
 import { command } from '../kit/command.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -65,7 +67,7 @@ export function Packages() {
 export function OnePackage({ name }: { name: string }) {
   const { query } = route.value
   const found = useList(`versions ${name}`, page => hub('teams/versions', { team: name, ...page }))
-  const scopes = useLoaded('scopes', () => hub('scopes/list', { limit: 100 }))
+  const scopes = useLoaded('scopes', () => hub(ListScopes, { limit: 100 }))
   const role = scopes.data?.scopes.find(({ slug }) => name.startsWith(`@${slug}/`))?.my_role
   const versions = found.items?.map(({ version }) => version) ?? []
   const newer = query.get('to') ?? versions[0]
@@ -161,7 +163,7 @@ function OnList({ name }: { name: string }) {
   const realm = useRealm()
   const error = useSignal<unknown>(null)
   const { data, again } = useLoaded(`list ${realm?.id} ${name}`, async () =>
-    realm ? (await hub('realms/teams', { realm_id: realm.id, limit: 100 })).teams : [],
+    realm ? (await hub(ListRealmTeams, { realm_id: realm.id, limit: 100 })).teams : [],
   )
   if (!realm || !data || !realms.value) return null
   const listed = data.some(({ team }) => team === name)
@@ -178,7 +180,7 @@ function OnList({ name }: { name: string }) {
           onClick={async () => {
             error.value = null
             try {
-              await hub('realms/add_team', { realm_id: realm.id, team: name })
+              await hub(AddTeam, { realm_id: realm.id, team: name })
               again()
             } catch (thrown) {
               error.value = thrown

@@ -1,6 +1,7 @@
 // One realm: its members, invitations, teams and webhooks.
 
 import { sizeText } from '../../../size.ts'
+import { GetRealm } from '../../../wire/calls/realms.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
@@ -28,16 +29,17 @@ const TITLES: Record<string, string> = {
 
 /** What the realm uses of its quotas, where it has any. */
 function Quotas({ realm_id }: { realm_id: string }) {
-  const { data } = useLoaded(`quotas ${realm_id}`, () => hub('realms/get', { realm_id }), LOOK_MS)
-  if (!data) return null
+  const { data } = useLoaded(`quotas ${realm_id}`, () => hub(GetRealm, { realm_id }), LOOK_MS)
+  const { quotas, use } = data ?? {}
+  if (!quotas || !use) return null
   const text = (name: string, value: number) => (BYTES.includes(name) ? sizeText(value) : value.toLocaleString('en'))
-  const limited = Object.entries(data.quotas).filter(([, most]) => most !== null)
+  const limited = Object.entries(quotas).filter(([, most]) => most !== null)
   if (limited.length === 0) return null
   return (
     <p class="facts quiet small">
       {limited.map(([name, most]) => (
         <span key={name}>
-          {TITLES[name] ?? name}: {text(name, data.use[name as keyof typeof data.use] ?? 0)} of {text(name, most!)}
+          {TITLES[name] ?? name}: {text(name, use[name as keyof typeof use] ?? 0)} of {text(name, most!)}
         </span>
       ))}
     </p>

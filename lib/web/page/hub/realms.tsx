@@ -1,6 +1,7 @@
 // The realms of the user.
 
 import { useSignal } from '@preact/signals'
+import { CreateRealm } from '../../../wire/calls/realms.ts'
 import { bound, Field, Select } from '../kit/fields.tsx'
 import { go, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
@@ -53,7 +54,7 @@ function NewRealm() {
       label="New realm"
       submit="Create"
       work={async () => {
-        const { id } = await hub('realms/create', { org_id: chosen, slug: slug.value, name: name.value.trim() })
+        const { id } = await hub(CreateRealm, { org_id: chosen, slug: slug.value, name: name.value.trim() })
         await loadRealms()
         go(to('realms', id))
       }}

@@ -1,6 +1,13 @@
 // The webhooks of a realm, and what happened to their messages.
 
 import { useSignal } from '@preact/signals'
+import {
+  AddWebhook,
+  ListDeliveries,
+  ListWebhooks,
+  RemoveWebhook,
+  TakeOverWebhook,
+} from '../../../wire/calls/webhooks.ts'
 import { HOOK_EVENTS } from '../../../wire/records/hook-events.ts'
 import { bound, Check, Field } from '../kit/fields.tsx'
 import { State } from '../kit/state.tsx'
@@ -21,8 +28,8 @@ const SHOWN: Record<Delivery['state'], string> = {
 
 export function Webhooks({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
-  const found = useList(`webhooks ${realm_id}`, page => hub('realms/webhooks', { realm_id, ...page }))
-  const sent = useList(`deliveries ${realm_id}`, page => hub('realms/webhook_deliveries', { realm_id, ...page }))
+  const found = useList(`webhooks ${realm_id}`, page => hub(ListWebhooks, { realm_id, ...page }))
+  const sent = useList(`deliveries ${realm_id}`, page => hub(ListDeliveries, { realm_id, ...page }))
   const url = useSignal('')
   const events = useSignal<Delivery['event'][]>(['run.failed'])
   const secret = useSignal('')
@@ -54,13 +61,13 @@ export function Webhooks({ realm }: { realm: Realm }) {
                   <Ending
                     list={found}
                     question="Its log of deliveries is removed with it."
-                    work={() => hub('realms/remove_webhook', { realm_id, id: each.id })}
+                    work={() => hub(RemoveWebhook, { realm_id, id: each.id })}
                   >
                     {each.state === 'stopped' && (
                       <Sure
                         question="It will act for you."
                         work={async () => {
-                          await hub('realms/webhook_take_over', { realm_id, id: each.id })
+                          await hub(TakeOverWebhook, { realm_id, id: each.id })
                           found.again()
                         }}
                       >
@@ -79,7 +86,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
           label="Add a webhook"
           submit="Add"
           work={async () => {
-            const made = await hub('realms/add_webhook', { realm_id, url: url.value.trim(), events: events.value })
+            const made = await hub(AddWebhook, { realm_id, url: url.value.trim(), events: events.value })
             secret.value = made.secret
             url.value = ''
             found.again()

@@ -1,6 +1,8 @@
 // Calls of the hub's API. The session is in a cookie that no script can read, and the hub takes it below `/web` only.
 
 import { signal } from '@preact/signals'
+import type { Static, TSchema } from 'typebox'
+import type { Call } from '../../../../wire/call.ts'
 import { failureOf, Refusal, token } from '../../kit/api.ts'
 import type { HubCalls } from './calls.ts'
 
@@ -52,9 +54,13 @@ async function data(path: string, method: string, body?: unknown) {
 }
 
 /** The data of a call. Throws a `Refusal`. */
+export function hub<Body extends TSchema, Data extends TSchema>(
+  call: Call<Body, Data>,
+  body: Static<Body>,
+): Promise<Static<Data>>
 export function hub<N extends keyof HubCalls>(name: N, body: Parameters<HubCalls[N]>[0]): ReturnType<HubCalls[N]>
-export function hub(name: string, body: unknown): Promise<unknown> {
-  return data(`/v1/${name}`, 'POST', body)
+export function hub(call: Call | string, body: unknown): Promise<unknown> {
+  return data(typeof call === 'string' ? `/v1/${call}` : call.path, 'POST', body)
 }
 
 /** Finds out who is signed in. */

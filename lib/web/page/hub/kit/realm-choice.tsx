@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { ListRealms } from '../../../../wire/calls/realms.ts'
 import { Select } from '../../kit/fields.tsx'
 import { Empty } from '../../kit/parts.tsx'
 import { route, setQuery, to } from '../../kit/route.ts'
@@ -17,7 +18,7 @@ export const realms = signal<readonly Realm[] | null>(null)
 export async function loadRealms(): Promise<void> {
   const all: Realm[] = []
   for (let total = 1; all.length < total; ) {
-    const found = await hub('realms/list', { limit: PAGE, offset: all.length })
+    const found = await hub(ListRealms, { limit: PAGE, offset: all.length })
     all.push(...found.realms)
     total = found.realms.length === 0 ? 0 : found.total
   }

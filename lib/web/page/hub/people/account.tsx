@@ -1,6 +1,7 @@
 // The account of the user: its password. Tokens have a page of their own.
 
 import { useSignal } from '@preact/signals'
+import { ChangePassword } from '../../../../wire/calls/users.ts'
 import { bound, Check, Field } from '../../kit/fields.tsx'
 import { to } from '../../kit/route.ts'
 import { hub, me } from '../kit/api.ts'
@@ -29,7 +30,7 @@ export function Account() {
         submit="Change"
         work={async () => {
           done.value = ''
-          await hub('users/change_password', {
+          await hub(ChangePassword, {
             password: password.value,
             new_password: fresh.value,
             ...(revoke.value && { revoke_tokens: true }),

@@ -1,6 +1,7 @@
 // Invitations to a realm: those that are open, and new ones, whose link is shown once.
 
 import { useSignal } from '@preact/signals'
+import { Invite, ListInvitations, RevokeInvitation } from '../../../../wire/calls/realm-members.ts'
 import { to } from '../../kit/route.ts'
 import { When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
@@ -13,7 +14,7 @@ import { Until } from '../kit/until.tsx'
 const linkOf = (token: string): string => `${location.origin}/${to('join', token)}`
 
 export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm }) {
-  const found = useList(`invitations ${realm_id}`, page => hub('realms/invitations', { realm_id, ...page }))
+  const found = useList(`invitations ${realm_id}`, page => hub(ListInvitations, { realm_id, ...page }))
   const username = useSignal('')
   const role = useSignal<Role>('member')
   const link = useSignal('')
@@ -42,7 +43,7 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
                   list={found}
                   word="Revoke"
                   question="Nobody can use the link any more."
-                  work={() => hub('realms/revoke_invite', { id: each.id })}
+                  work={() => hub(RevokeInvitation, { id: each.id })}
                 />
               </tr>
             ))}
@@ -54,7 +55,7 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
         submit="Create a link"
         work={async () => {
           const name = username.value.trim()
-          const { token } = await hub('realms/invite', {
+          const { token } = await hub(Invite, {
             realm_id,
             role: role.value,
             ...(name !== '' && { username: name }),

@@ -1,6 +1,7 @@
 // The members of a realm, with their roles.
 
 import { useSignal } from '@preact/signals'
+import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../../wire/calls/realm-members.ts'
 import { to } from '../../kit/route.ts'
 import { hub } from '../kit/api.ts'
 import { Ask } from '../kit/asking.tsx'
@@ -11,12 +12,12 @@ import { ROLES, RoleFor } from '../kit/role.tsx'
 
 export function Members({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
-  const found = useList(`members ${realm_id}`, page => hub('realms/members', { realm_id, ...page }))
+  const found = useList(`members ${realm_id}`, page => hub(ListRealmMembers, { realm_id, ...page }))
   const username = useSignal('')
   const role = useSignal<Role>('member')
   const leads = may(realm, 'admin')
   const set = async (name: string, to: Role) => {
-    await hub('realms/add_member', { realm_id, username: name, role: to })
+    await hub(AddRealmMember, { realm_id, username: name, role: to })
     found.again()
   }
   return (
@@ -32,7 +33,7 @@ export function Members({ realm }: { realm: Realm }) {
                   <Ending
                     list={found}
                     question={`Remove ${member.username} from ${realm.name}?`}
-                    work={() => hub('realms/remove_member', { realm_id, username: member.username })}
+                    work={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
                   />
                 )}
               </tr>

@@ -1,6 +1,7 @@
 // Mints a token: for a program, with its grant as a matrix, or for a daemon.
 
 import { useSignal } from '@preact/signals'
+import { GenerateToken } from '../../../../wire/calls/auth.ts'
 import { bound, Field, Select } from '../../kit/fields.tsx'
 import { Failure, handle, useWork } from '../../kit/parts.tsx'
 import { hub } from '../kit/api.ts'
@@ -26,7 +27,7 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
   const realmId = chosen.value || realm?.id
   const mint = async () => {
     const asked = type.value === 'realm' || !everywhere.value
-    const { token } = await hub('auth/generate_token', {
+    const { token } = await hub(GenerateToken, {
       type: type.value,
       name: name.value.trim(),
       ...(days.value && { expires_in_days: Number(days.value) }),

@@ -1,6 +1,7 @@
 // Signing in, and joining a realm with the link of an invitation.
 
 import { type Signal, useSignal } from '@preact/signals'
+import { AcceptInvitation } from '../../../../wire/calls/realm-members.ts'
 import { bound, Field } from '../../kit/fields.tsx'
 import { Failure, handle, useWork } from '../../kit/parts.tsx'
 import { go, to } from '../../kit/route.ts'
@@ -60,7 +61,7 @@ export function Join({ token }: { token: string }) {
   const known = useSignal(false)
   const { busy, error, run } = useWork()
   const join = async (account: { username?: string; password?: string }) => {
-    const { realm_id } = await hub('realms/accept_invite', { token, ...account })
+    const { realm_id } = await hub(AcceptInvitation, { token, ...account })
     if (account.username && account.password) await signIn(account.username, account.password)
     await loadRealms()
     go(to('realms', realm_id))

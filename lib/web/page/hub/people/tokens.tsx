@@ -1,6 +1,7 @@
 // The tokens of the user: what each grants, and new ones, whose secret is shown once.
 
 import { useSignal } from '@preact/signals'
+import { ListTokens, RevokeToken, RotateToken } from '../../../../wire/calls/auth.ts'
 import { command } from '../../kit/command.ts'
 import { bound, Check } from '../../kit/fields.tsx'
 import { State } from '../../kit/state.tsx'
@@ -15,7 +16,7 @@ import { GrantMatrix } from './grant.tsx'
 import { NewToken } from './new-token.tsx'
 
 export function Tokens() {
-  const found = useList('tokens', page => hub('auth/get_tokens', page))
+  const found = useList('tokens', page => hub(ListTokens, page))
   const secret = useSignal<{ text: string; type: string } | null>(null)
   const all = useSignal(false)
   return (
@@ -125,7 +126,7 @@ function One({
               <Sure
                 question="The old secret stops working at once."
                 work={async () => {
-                  const made = await hub('auth/rotate_token', { id: token.id })
+                  const made = await hub(RotateToken, { id: token.id })
                   shown({ text: made.token, type: token.type })
                   again()
                 }}
@@ -136,7 +137,7 @@ function One({
             <Sure
               question={`Whoever uses ${token.name} is refused from now on.`}
               work={async () => {
-                await hub('auth/revoke_token', { id: token.id })
+                await hub(RevokeToken, { id: token.id })
                 again()
               }}
             >
