@@ -1,14 +1,15 @@
 #!/usr/bin/env bun
 
 // The hub: tokens, tenancy, packages, dispatch, and the runs of all daemons. Its API is assembled here, with one plugin
-// for each resource (lib/hub/routes). The database is in db/hub, and the command line is in lib/hub/commands.
+// for each resource (lib/hub/routes). The database is in db/hub, and the command line is in lib/hub/cli.
 
 import { Elysia } from 'elysia'
 import { health } from './lib/http/health.ts'
 import { listen, stopOnSignal } from './lib/http/listen.ts'
 import { openapi } from './lib/http/openapi/routes.ts'
 import { root, STRICT } from './lib/http/root.ts'
-import { runCommand } from './lib/hub/commands/program.ts'
+import { startChores } from './lib/hub/chores/chores.ts'
+import { runCommand } from './lib/hub/cli/program.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
 import type { Hub } from './lib/hub/core/hub.ts'
 import { artifacts } from './lib/hub/routes/artifacts.ts'
@@ -29,7 +30,7 @@ import { teams } from './lib/hub/routes/teams.ts'
 import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
-import { keepChores, openHub } from './lib/hub/serve.ts'
+import { openHub } from './lib/hub/serve.ts'
 import { logConsole, logFromEnvironment } from './lib/log/log.ts'
 import { line } from './lib/text/printable.ts'
 import { print } from './lib/text/terminal.ts'
@@ -82,7 +83,7 @@ export async function serve(flags: HubFlags): Promise<void> {
   logConsole(log)
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
-  const chores = keepChores(hub, config)
+  const chores = startChores(hub, config)
   stopOnSignal(
     listening,
     log,

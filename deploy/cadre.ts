@@ -14,7 +14,7 @@ if (part) {
   process.argv.splice(2, 1)
   keepBytecode()
   const { serve } = await import('../hub.ts')
-  const { runCommand } = await import('../lib/hub/commands/program.ts')
+  const { runCommand } = await import('../lib/hub/cli/program.ts')
   await runCommand(serve)
 } else {
   await import('../daemon.ts')

@@ -76,7 +76,7 @@ test("a hub starts without TypeBox's type engine", () => {
   const program = `
     const { openStore } = await import('./db/hub/store.ts')
     const { createLog } = await import('./lib/log/log.ts')
-    const { createHub } = await import('./lib/hub/core/hub.ts')
+    const { createHub } = await import('./lib/hub/serve.ts')
     const { hubApp } = await import('./hub.ts')
     const hub = createHub({ store: await openStore(${JSON.stringify(join(home, 'hub.db'))}), log: createLog({ write: () => {} }), home: '' })
     hubApp(hub)

@@ -6,8 +6,9 @@ import { isPostgres } from '../../db/hub/store.ts'
 import { isAllowEntry } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
-import { type ArtifactStore, artifactStore } from './artifacts/artifacts.ts'
-import { siteQuotas } from './core/site-quotas.ts'
+import { siteQuotas } from './access/quotas.ts'
+import { artifactStore } from './artifacts/artifacts.ts'
+import type { ArtifactStore } from './core/artifact-store.ts'
 
 export interface HubFlags {
   host?: string
@@ -36,7 +37,7 @@ export interface HubConfig {
 }
 
 /** How long entries of the audit log are kept, unless `CADRE_KEEP_AUDIT_DAYS` says otherwise. */
-export const KEEP_AUDIT_DAYS = 400
+const KEEP_AUDIT_DAYS = 400
 
 type Environment = Record<string, string | undefined>
 

@@ -1,28 +1,103 @@
-// What a serving hub does besides answering calls: it opens the database, creates the first account, and runs the
-// chores.
+// Opens a hub: fills the `Hub` from the configuration, and creates the first account.
 
 import { serveAlone } from '../../db/hub/alone.ts'
-import { openStore } from '../../db/hub/store.ts'
-import { messageOf } from '../error.ts'
+import { openStore, type Store } from '../../db/hub/store.ts'
 import type { Log } from '../log/log.ts'
+import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
 import { line } from '../text/printable.ts'
 import { tell } from '../text/terminal.ts'
+import type { QuotaValues } from '../wire/records/quotas.ts'
 import { firstStart } from './access/accounts.ts'
-import { ONLINE_MS } from './access/daemons.ts'
-import { type HubConfig, KEEP_AUDIT_DAYS } from './config.ts'
-import { createHub, type Hub } from './core/hub.ts'
-import { removeLeftFiles } from './reports/kept-files.ts'
-import { passSilentHolders } from './runs/places.ts'
-import { countAllUse } from './runs/quotas.ts'
-import { forgetRuns, loseOverdueRuns } from './runs/runs.ts'
-import { forgetAudit, sealAudit } from './webhooks/audit-chain.ts'
-import { forgetDeliveries, sendWebhooks } from './webhooks/webhook-delivery.ts'
-import { tellStaleDaemons } from './webhooks/webhooks.ts'
+import { siteQuotas } from './access/quotas.ts'
+import type { HubConfig } from './config.ts'
+import type { ArtifactStore } from './core/artifact-store.ts'
+import { Counts } from './core/counts.ts'
+import type { Hub, PasswordCost } from './core/hub.ts'
+import { LastSeen } from './core/last-seen.ts'
+import { createMemo } from './core/memo.ts'
+import { Memory } from './core/memory.ts'
+import { createNotifier } from './core/notifier.ts'
+import { createSealer } from './core/sealer.ts'
+import { Sealing } from './core/sealing.ts'
+import { createThrottle } from './core/throttle.ts'
+import { PackageChecker } from './packages/packages.ts'
 
-const HOUR_MS = 3_600_000
-/** A run that no daemon asks for ends at most this much later than its deadline. */
-const LOOK_MS = 2_000
+const HEARTBEAT_MS = 15_000
+/** A hash takes a fraction of a second on purpose, to make guessing slow. */
+const PASSWORD_COST: PasswordCost = { memoryCost: 65_536, timeCost: 2 }
+
+export interface HubOptions {
+  store: Store
+  log: Log
+  now?: () => number
+  /** Encrypts private dispatch keys and the secrets of webhooks at rest (`CADRE_HUB_KEY`). */
+  key?: string | undefined
+  /** The default is `PASSWORD_COST`. Tests choose a lower one. */
+  passwordCost?: PasswordCost
+  /** The default is 15 s. Tests choose less. */
+  beatMs?: number
+  trustProxy?: boolean
+  webhookAllow?: readonly string[]
+  /** The default is what the environment says. */
+  quotas?: QuotaValues
+  metricsToken?: string | undefined
+  artifacts?: ArtifactStore | null
+  tracer?: Tracer | null
+  /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
+  home: string
+  agentsFolder?: string | undefined
+}
+
+export function createHub(options: HubOptions): Hub {
+  const {
+    store,
+    log,
+    now = Date.now,
+    key,
+    passwordCost = PASSWORD_COST,
+    beatMs = HEARTBEAT_MS,
+    trustProxy = false,
+  } = options
+  const { webhookAllow = [], quotas = siteQuotas(process.env) } = options
+  if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
+  const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
+  const lastSeen = new LastSeen(store, log, now)
+  const notifier = createNotifier(store.channel)
+  const memory = new Memory({ store, log, now, notifier })
+  return {
+    store,
+    log,
+    now,
+    startedAt: now(),
+    memo: createMemo(() => store.epoch()),
+    memory,
+    lastSeen,
+    clocks: new Map(),
+    fullDisks: new Map(),
+    notifier,
+    throttle: createThrottle(store, now),
+    sealer: createSealer(key),
+    sealing: new Sealing(log),
+    passwordCost,
+    beatMs,
+    trustProxy,
+    webhookAllow,
+    quotas,
+    metricsToken: options.metricsToken ?? null,
+    artifacts: options.artifacts ?? null,
+    tracer: options.tracer ?? null,
+    counts: new Counts(),
+    checker,
+    async close() {
+      await checker.close()
+      await lastSeen.close()
+      await memory.close()
+      await options.tracer?.close()
+      await store.close()
+    },
+  }
+}
 
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
@@ -41,65 +116,4 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
     hold.release()
   }
   return { ...hub, close }
-}
-
-/**
- * Ends overdue runs and looks for silent daemons every two seconds, seals the audit log, deletes what is old every hour, and sends webhooks,
- * until `stop` is called. `look` does at once what is done every two seconds.
- */
-export function keepChores(
-  hub: Hub,
-  { keepRunsDays, keepAuditDays = KEEP_AUDIT_DAYS }: Pick<HubConfig, 'keepRunsDays'> & Partial<HubConfig>,
-): { look(): Promise<void>; stop(): Promise<void> } {
-  let busy = false
-  let next = 0
-  // While this hub was away, no daemon could call it.
-  const daemonsJudged = hub.now() + ONLINE_MS
-  const work = async () => {
-    if (busy) return
-    busy = true
-    await chore(hub, 'the database could not be compared with what is known of it', () => hub.memory.tick())
-    await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
-    await chore(hub, 'runs could not pass those of silent daemons', () => passSilentHolders(hub))
-    if (hub.now() >= daemonsJudged) {
-      await chore(hub, 'silent daemons could not be found', () => tellStaleDaemons(hub))
-    }
-    // Those of a command, or of a hub that was killed.
-    hub.sealing.wake()
-    if (Date.now() >= next) {
-      next = Date.now() + HOUR_MS
-      await chore(hub, 'what realms use could not be counted', () => countAllUse(hub))
-      await chore(hub, 'old runs could not be deleted', () => forgetOld(hub, keepRunsDays, forgetRuns))
-      await chore(hub, 'old webhook deliveries could not be deleted', () =>
-        forgetOld(hub, keepRunsDays, forgetDeliveries),
-      )
-      await chore(hub, 'old audit entries could not be removed', () => forgetOld(hub, keepAuditDays, forgetAudit))
-      await chore(hub, 'files of deleted runs could not be removed', () => removeLeftFiles(hub))
-    }
-    busy = false
-  }
-  void work()
-  const chores = setInterval(() => void work(), LOOK_MS)
-  chores.unref()
-  hub.sealing.start(() => sealAudit(hub))
-  const stopSending = sendWebhooks(hub)
-  const stop = async () => {
-    clearInterval(chores)
-    await Promise.all([hub.sealing.stop(), stopSending()])
-  }
-  return { look: work, stop }
-}
-
-async function chore(hub: Hub, failed: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    hub.log.warn(failed, { error: messageOf(error).split('\n', 1)[0] })
-  }
-}
-
-type Forget = (hub: Hub, before: number) => Promise<number>
-
-async function forgetOld(hub: Hub, days: number, forget: Forget): Promise<void> {
-  while ((await forget(hub, hub.now() - days * 24 * HOUR_MS)) > 0) await Bun.sleep(100)
 }

@@ -303,7 +303,7 @@ test('no other expression is made of a text that is not ours', () => {
       'lib/vendors/chat/webhook.ts',
       'lib/vendors/s3/place.ts',
       'lib/agent/net/guard.ts',
-      'lib/hub/artifacts/store.ts',
+      'lib/hub/core/artifact-store.ts',
     ],
     ...['lib/text/unseen.ts', 'lib/web/page/kit/lines.ts', 'lib/daemon/upgrade.ts'],
   ]

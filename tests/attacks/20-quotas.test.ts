@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { and, eq, inArray } from 'drizzle-orm'
-import { siteQuotas } from '../../lib/hub/core/site-quotas.ts'
+import { siteQuotas } from '../../lib/hub/access/quotas.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { CadreError } from '../../lib/error.ts'
 import { answer, enqueue, LEASE_MS } from '../../lib/hub/core/queue.ts'
 import { claim } from '../../lib/hub/queue/claims.ts'
-import { MOST_DELIVERIES, sweep } from '../../lib/hub/runs/overdue.ts'
+import { MOST_DELIVERIES, sweep } from '../../lib/hub/queue/overdue-jobs.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

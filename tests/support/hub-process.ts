@@ -7,9 +7,9 @@ import { hubApp } from '../../hub.ts'
 import { listen, stopOnSignal } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/access/accounts.ts'
 import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
+import { startChores } from '../../lib/hub/chores/chores.ts'
 import { hubConfig } from '../../lib/hub/config.ts'
-import { createHub } from '../../lib/hub/core/hub.ts'
-import { keepChores } from '../../lib/hub/serve.ts'
+import { createHub } from '../../lib/hub/serve.ts'
 import { WEBHOOK_NEWS } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { openTracer } from '../../lib/log/tracing.ts'
@@ -38,7 +38,7 @@ const hub = createHub({
 await hub.memory.open()
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
-const chores = keepChores(hub, hubConfig({}))
+const chores = startChores(hub, hubConfig({}))
 stopOnSignal(listening, hub.log, async () => {
   await chores.stop()
   await hub.close()
@@ -48,7 +48,7 @@ process.on('message', async ({ id, ask, ms = 0 }: Question) => {
   if (ask === 'skew') {
     skew = ms
     // What is due by now is not waited for.
-    void chores.look()
+    void chores.runDue()
     hub.notifier.notify(WEBHOOK_NEWS)
   }
   if (ask === 'flush') await hub.lastSeen.flush()

@@ -3,12 +3,9 @@
 import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CadreError } from '../../error.ts'
+import type { ArtifactStore } from '../core/artifact-store.ts'
 import { type BucketPlace, bucketStore } from './bucket.ts'
 import { folderStore } from './folder.ts'
-import type { ArtifactStore } from './store.ts'
-
-export { UPLOAD_URL_SECONDS } from './bucket.ts'
-export type { ArtifactStore } from './store.ts'
 
 type Environment = Record<string, string | undefined>
 

@@ -5,7 +5,7 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { CadreError, messageOf } from '../../error.ts'
 import { attachment } from '../../http/download.ts'
-import { type ArtifactStore, type KeptFile, keyOf } from './store.ts'
+import { type ArtifactStore, type KeptFile, keyOf } from '../core/artifact-store.ts'
 
 /** An upload must begin within this time. */
 export const UPLOAD_URL_SECONDS = 15 * 60

@@ -9,7 +9,7 @@ import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { downloadHeaders } from '../../http/download.ts'
 import { chunksIn } from '../../stream.ts'
-import { type ArtifactStore, type KeptFile, keyOf } from './store.ts'
+import { type ArtifactStore, type KeptFile, keyOf } from '../core/artifact-store.ts'
 
 /** A temporary file that is older belongs to an upload that was interrupted. */
 const LONGEST_UPLOAD_MS = 24 * 3_600_000

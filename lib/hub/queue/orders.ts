@@ -10,8 +10,8 @@ import type { UserCaller } from '../access/callers.ts'
 import type { Hub } from '../core/hub.ts'
 import { enqueue, type JobRow } from '../core/queue.ts'
 import { findPackage } from '../packages/packages.ts'
-import { type ReportedRun, readableRun } from '../runs/runs.ts'
-import { askToEnd, firstJob, type Order, openOrders } from './ending.ts'
+import { type ReportedRun, readableRun } from '../reports/runs.ts'
+import { askToEnd, firstJob, type Order, openOrders } from './cancel.ts'
 import { resumeForKey } from './run-keys.ts'
 
 /**

@@ -9,12 +9,13 @@ import { Recent } from '../../recent.ts'
 import { type HeldKey, inputsFor, keyFrom } from '../../team/team.ts'
 import { skippedFor } from '../../wire/concurrency.ts'
 import type { Hub } from '../core/hub.ts'
-import { wholeRun } from '../core/large-values.ts'
 import type { JobRow } from '../core/queue.ts'
 import type { PackageRow } from '../packages/packages.ts'
-import { type AskedKey, holdersNamed, type PlaceRow, takePlace } from '../runs/places.ts'
-import { type ReportedRun, skipQueued } from '../runs/runs.ts'
-import { makeRoom } from './ending.ts'
+import { wholeRun } from '../reports/large-values.ts'
+import type { ReportedRun } from '../reports/runs.ts'
+import { makeRoom } from './cancel.ts'
+import { type AskedKey, holdersNamed, type PlaceRow, takePlace } from './concurrency-keys.ts'
+import { skipQueued } from './ends.ts'
 
 const keys = new Recent<string, HeldKey>(1_000)
 

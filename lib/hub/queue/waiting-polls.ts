@@ -8,9 +8,9 @@ import type { DaemonRow } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 import { lacks, unready } from '../core/needs.ts'
 import type { Notifier } from '../core/notifier.ts'
-import { hasOverdue, nextDeadline } from '../runs/overdue.ts'
-import { loseRuns } from '../runs/runs.ts'
 import { type Waiting, waitingJobs } from './claims.ts'
+import { loseRuns } from './ends.ts'
+import { hasOverdue, nextDeadline } from './overdue-jobs.ts'
 
 /** A realm looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000

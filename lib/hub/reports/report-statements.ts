@@ -1,13 +1,13 @@
 // The statements of a report: what its changes build on is read for many rows at once, and what has come of them is
 // written likewise. Who fills a column of runs is said here, and nowhere else.
 
-import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { batchUpdater, batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
 import { pick } from '../../pick.ts'
 import { adoptable } from '../core/older-copy.ts'
-import { LOG_COLUMNS } from '../runs/log-state.ts'
-import type { ReportedRun } from '../runs/runs.ts'
+import { LOG_COLUMNS } from './log-state.ts'
+import type { ReportedRun } from './runs.ts'
 
 /** Columns that the hub fills when it dispatches a run. Reports leave them as they are. */
 const OF_DISPATCH = ['job_id', 'concurrency_key'] as const
@@ -73,43 +73,6 @@ export const revisions = prepared((store, db, slot: Slot<'roots'>) => {
 
 /** For runs of which only details were reported. */
 export const putCounted = batchUpdater(({ runs }) => runs, { key: 'run_id', set: COUNTED })
-
-/** Ends the jobs of runs that have ended. */
-export const endJobs = prepared((store, db, slot: Slot<'ids' | 'now'>) => {
-  const { jobs } = store
-  const held = and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
-  return db
-    .update(jobs)
-    .set({ state: 'done', finished_at: sql`${slot('now')}` })
-    .where(held)
-})
-
-/** Gives a daemon the jobs of runs that it has executed, and the orders about them that waited. */
-export const adoptJobs = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) => {
-  const { jobs } = store
-  const isRun = eq(jobs.kind, 'run')
-  const those = or(and(isRun, adoptable(store)), inArray(jobs.state, ['held', 'waiting']))
-  const daemon = sql`${slot('daemonId')}`
-  return db
-    .update(jobs)
-    .set({
-      daemon_id: daemon,
-      state: sql`CASE WHEN ${isRun} THEN 'accepted' ELSE ${jobs.state} END`,
-      leased_to: sql`CASE WHEN ${isRun} THEN ${daemon} ELSE ${jobs.leased_to} END`,
-      finished_at: null,
-    })
-    .where(and(isAmong(store, jobs.run_id, slot('runs')), those))
-})
-
-/** Ends the held orders to resume runs that were resumed. */
-export const endResumptions = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
-  const { jobs } = store
-  const held = and(isNotNull(jobs.copy_id), inArray(jobs.state, ['held', 'blocked']), eq(jobs.kind, 'resume'))
-  return db
-    .update(jobs)
-    .set({ state: 'done', finished_at: sql`${slot('now')}` })
-    .where(and(isAmong(store, jobs.run_id, slot('runs')), held))
-})
 
 export const putRuns = batchWriter(({ runs }) => runs, {
   left: OF_DISPATCH,

@@ -11,8 +11,10 @@ import type { Beside } from '../../../db/hub/work.ts'
 import { pick } from '../../pick.ts'
 import type { takeTurns } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
+import { addBytes, logRoom } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import type { Hub } from '../core/hub.ts'
+import { tellRunStates } from '../webhooks/webhooks.ts'
 import {
   dropLarge,
   type LargeValue,
@@ -23,15 +25,9 @@ import {
   REVIEW_LIMITS,
   RUN_LIMITS,
   setAside,
-} from '../core/large-values.ts'
-import { LOG_COLUMNS, withLines } from '../runs/log-state.ts'
-import { giveUpPlace, rejoin } from '../runs/places.ts'
-import { addBytes, endWaiting, logRoom } from '../runs/quotas.ts'
-import { tellRunStates } from '../webhooks/webhooks.ts'
+} from './large-values.ts'
+import { LOG_COLUMNS, withLines } from './log-state.ts'
 import {
-  adoptJobs,
-  endJobs,
-  endResumptions,
   holders,
   phaseAttempts,
   putArtifacts,
@@ -66,6 +62,18 @@ export interface Named {
   lines: boolean
 }
 
+/** What the queue has to do because of a report. */
+export interface Outcome {
+  /** Runs that waited in an older copy, and that the daemon has executed. */
+  adopted: Set<string>
+  /** Runs that are in a later attempt. */
+  resumed: Set<string>
+  /** Top runs that have ended. */
+  ended: Set<string>
+  /** Runs that release their concurrency key, or hold it again. */
+  keys: { run: RunFacts; holds: boolean; waited: boolean }[]
+}
+
 type EndTurn = ReturnType<typeof takeTurns>
 
 const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
@@ -78,8 +86,6 @@ export class Report {
   readonly #holders = new Map<string, string | null>()
   /** Runs that waited in an older copy, of which nobody is known to have begun them. */
   readonly #ownerless = new Set<string>()
-  readonly #adopted = new Set<string>()
-  readonly #resumed = new Set<string>()
   readonly #attempts = new Map<string, number>()
   readonly #reviewed = new Map<string, Pick<ReviewRow, 'run_id' | 'state'>>()
   /** The columns that lay beside phases and reviews, by their keys. */
@@ -88,9 +94,9 @@ export class Report {
   readonly #touched = new Set<RunFacts>()
   readonly #reported = new Map<string, RunReport>()
   readonly #states: RunReport[] = []
+  /** What the queue has to do because of the changes. */
+  readonly outcome: Outcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [] }
   readonly #moved = new Set<string>()
-  readonly #ended = new Set<string>()
-  readonly #placeChanges: (() => Promise<void>)[] = []
   readonly #phases = new Map<string, PhaseRow>()
   readonly #logs: LogRow[] = []
   readonly #events: EventRow[] = []
@@ -163,13 +169,13 @@ export class Report {
   /** Gives the daemon a run that waited in an older copy. Returns false for any other. */
   adopt(runId: string): boolean {
     if (!this.#ownerless.delete(runId)) return false
-    this.#adopted.add(runId)
+    this.outcome.adopted.add(runId)
     return true
   }
 
   /** The run is in a later attempt, so what asked for that has been done. */
   resumed(runId: string): void {
-    this.#resumed.add(runId)
+    this.outcome.resumed.add(runId)
   }
 
   /** Whether a team is on the list of the realm, and may be run. */
@@ -213,14 +219,12 @@ export class Report {
 
   /** The run has ended, and so has its job. */
   endJob(runId: string): void {
-    this.#ended.add(runId)
+    this.outcome.ended.add(runId)
   }
 
-  /** The run gives up the place of its key, which it may have `waited` for, or takes it again. */
-  changePlace(run: RunFacts, over: boolean, waited = false): void {
-    this.#placeChanges.push(() =>
-      over ? giveUpPlace(this.#hub, this.#tx, run, waited) : rejoin(this.#hub, this.#tx, run),
-    )
+  /** The run releases its key, for which it may have `waited`, or holds it again. */
+  changeKey(run: RunFacts, holds: boolean, waited = false): void {
+    this.outcome.keys.push({ run, holds, waited })
   }
 
   attemptOf(runId: string, index: number): number | undefined {
@@ -353,14 +357,7 @@ export class Report {
     for (const value of this.#large) await putLarge(store, tx, [value], endTurn)
     const others = [...counted.values()].filter(({ run_id }) => !this.#reported.has(run_id))
     await putCounted(store, tx, others, endTurn)
-    const now = this.#hub.now()
-    const daemonId = this.#daemon.id
-    for (const runs of inParts([...this.#adopted])) await adoptJobs(store, tx, { runs, daemonId })
-    await endWaiting(this.#hub, tx, this.#daemon.realm_id, this.#adopted.size)
-    for (const runs of inParts([...this.#resumed])) await endResumptions(store, tx, { runs, now })
-    for (const ids of inParts([...this.#ended])) await endJobs(store, tx, { ids, now })
     await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
-    for (const change of this.#placeChanges) await change()
   }
 
   /**

@@ -19,7 +19,7 @@ import {
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { type Named, Report } from './report.ts'
+import { type Named, type Outcome, Report } from './report.ts'
 import type { RunFacts, RunReport } from './report-statements.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
@@ -44,6 +44,8 @@ export interface Applied {
   touched: Map<string, Set<string>>
   /** How many log lines were left out, because the realm has used up its quota. */
   cut_lines?: number
+  /** What the queue has to do. */
+  outcome: Outcome
 }
 
 /** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
@@ -75,7 +77,8 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
   if (batch.reported !== undefined) await hub.memory.reported(tx, daemon, batch.reported)
   const cut = report.cutLines > 0 && { cut_lines: report.cutLines }
-  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: report.touched, ...cut }
+  const fresh = Math.max(0, acked - known)
+  return { acked_seq: acked, rejected, fresh, touched: report.touched, outcome: report.outcome, ...cut }
 }
 
 /** The rows that these changes name, before it is known whether they have the form of changes. */
@@ -216,8 +219,8 @@ async function applyRun(
   if (run.state === known?.state && attempt === known.attempt) return null
   report.changeState(reported)
   if (known && known.concurrency_key !== null) {
-    if (over) report.changePlace(known, true, isAdopted)
-    else if (known.completed_at !== null || isAdopted) report.changePlace(known, false)
+    if (over) report.changeKey(known, false, isAdopted)
+    else if (known.completed_at !== null || isAdopted) report.changeKey(known, true)
   }
   return null
 }

@@ -11,9 +11,9 @@ import { Text, Uuid } from '../../wire/parts.ts'
 import { KeepFile, OfferFile, PutFile } from '../../wire/protocol.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
 import { hubKit } from '../access/kit.ts'
+import { admitFile, reportedFile, settleFile, storedOf, storeOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
-import { admitFile, reportedFile, settleFile, storedOf, storeOf } from '../reports/kept-files.ts'
-import { READ, type ReportedRun, readableRun } from '../runs/runs.ts'
+import { READ, type ReportedRun, readableRun } from '../reports/runs.ts'
 
 export function artifacts(hub: Hub) {
   const { store } = hub

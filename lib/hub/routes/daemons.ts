@@ -28,10 +28,10 @@ import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
 import { type Given, holdsLeases, type JobRow, renew } from '../core/queue.ts'
 import { claim, hasWork } from '../queue/claims.ts'
+import { loseRuns } from '../queue/ends.ts'
+import { takeAnswers } from '../queue/job-answers.ts'
+import { hasOverdue } from '../queue/overdue-jobs.ts'
 import { WaitingPolls } from '../queue/waiting-polls.ts'
-import { takeAnswers } from '../reports/answers.ts'
-import { hasOverdue } from '../runs/overdue.ts'
-import { loseRuns } from '../runs/runs.ts'
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.

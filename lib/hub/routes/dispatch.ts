@@ -18,13 +18,13 @@ import { hubKit } from '../access/kit.ts'
 import { orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
+import { turnOfRun } from '../queue/concurrency-keys.ts'
 import { dispatchRun } from '../queue/dispatch.ts'
 import { moveRun } from '../queue/move.ts'
 import { orderRun } from '../queue/orders.ts'
 import { createRunQueue } from '../queue/queue-runs.ts'
 import { heldFor, waitingReasons } from '../queue/waiting-reasons.ts'
-import { turnOfRun } from '../runs/places.ts'
-import { readableRun } from '../runs/runs.ts'
+import { readableRun } from '../reports/runs.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
 /** The lifetime of a dispatch token in seconds. */

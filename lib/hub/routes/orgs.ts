@@ -24,7 +24,7 @@ import { ownedBy } from '../access/owners.ts'
 import { checkSlug, orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { endLiveRuns, hasLiveRuns } from '../runs/runs.ts'
+import { endLiveRuns, hasLiveRuns } from '../reports/runs.ts'
 
 export function orgs(hub: Hub) {
   const { store } = hub

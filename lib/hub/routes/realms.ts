@@ -21,14 +21,14 @@ import { addRealm } from '../access/accounts.ts'
 import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import { hubKit } from '../access/kit.ts'
+import { countUse, quotasOf, useOf } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import { checkSlug, orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
-import { countUse, quotasOf, useOf } from '../runs/quotas.ts'
-import { endLiveRuns, hasLiveRuns } from '../runs/runs.ts'
+import { endLiveRuns, hasLiveRuns } from '../reports/runs.ts'
 
 type RealmRow = Tables['realms']['$inferSelect']
 

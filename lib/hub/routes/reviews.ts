@@ -18,10 +18,10 @@ import { ORDER_FATE, Review, withMore } from '../../wire/records/hub-records.ts'
 import { hubKit } from '../access/kit.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
-import { ownerOf, whole } from '../core/large-values.ts'
 import { countOf } from '../core/list-total.ts'
 import { orderRun } from '../queue/orders.ts'
-import { readableRun } from '../runs/runs.ts'
+import { ownerOf, whole } from '../reports/large-values.ts'
+import { readableRun } from '../reports/runs.ts'
 
 type ReviewRow = Tables['reviews']['$inferSelect']
 

@@ -15,15 +15,15 @@ import { ENDED_RUN_STATES, HUB_RUN_STATES } from '../../wire/states.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
 import { hubKit } from '../access/kit.ts'
+import { countedStream } from '../access/quotas.ts'
 import { realmsReached } from '../access/token-reach.ts'
+import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from '../core/log-lines.ts'
-import { reportedFiles, storedOf } from '../reports/kept-files.ts'
-import { runEvents } from '../reports/stream.ts'
-import { applyBatch } from '../reports/sync.ts'
-import { logState } from '../runs/log-state.ts'
-import { runPhases } from '../runs/phases.ts'
-import { countedStream } from '../runs/quotas.ts'
+import { takeReport } from '../queue/reported-runs.ts'
+import { linesAfter } from '../reports/log-lines.ts'
+import { logState } from '../reports/log-state.ts'
+import { runPhases } from '../reports/phases.ts'
+import { runEvents } from '../reports/run-events.ts'
 import {
   inState,
   newestFirst,
@@ -33,8 +33,8 @@ import {
   stateColumn,
   treeEntries,
   wholeRecord,
-} from '../runs/runs.ts'
-import { treeLog } from '../runs/tree-log.ts'
+} from '../reports/runs.ts'
+import { treeLog } from '../reports/tree-log.ts'
 
 const OneRun = closed({ run_id: Uuid })
 /** Few runs have more files, and all of them fit into a reply. */
@@ -51,7 +51,7 @@ export function runs(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body)
-        const { touched, fresh, ...reply } = await caller.write(tx => applyBatch(hub, tx, daemon.id, body))
+        const { touched, fresh, ...reply } = await caller.write(tx => takeReport(hub, tx, daemon, body))
         if (body.reported !== undefined) await hub.memory.changedWitness()
         hub.counts.changes.add(fresh)
         for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })

@@ -26,7 +26,7 @@ const FILES: Candidate = { word: ':files' }
 const PATIENCE_MS = 1_000
 const MOST = 50
 
-/** The commands of the hub, which are another program (lib/hub/commands). */
+/** The commands of the hub, which are another program (lib/hub/cli). */
 export const HUB_COMMANDS = ['serve', 'user', 'backup', 'restore', 'reconcile']
 
 interface Place {

@@ -12,7 +12,8 @@ import { addUser, endTokens, hashPassword, userNamed } from '../access/accounts.
 import { record } from '../access/audit.ts'
 import { ownedBy } from '../access/owners.ts'
 import type { HubConfig } from '../config.ts'
-import { createHub, type Hub } from '../core/hub.ts'
+import type { Hub } from '../core/hub.ts'
+import { createHub } from '../serve.ts'
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8

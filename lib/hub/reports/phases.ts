@@ -7,7 +7,7 @@ import { CadreError } from '../../error.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
 import type { Phase, SubRun } from '../../wire/records/hub-records.ts'
 import type { Hub } from '../core/hub.ts'
-import { ownerOf, valuesOf } from '../core/large-values.ts'
+import { ownerOf, valuesOf } from './large-values.ts'
 import { type ReportedRun, subRuns } from './runs.ts'
 
 /** Files and sub-runs that are read of a run for one reply; few of them have more than 200 bytes. */

@@ -9,10 +9,9 @@ import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { sizeText } from '../../size.ts'
 import { STORED_BYTES } from '../../wire/reasons.ts'
-import type { Quota, Quotas, QuotaValues } from '../../wire/records/quotas.ts'
+import { QUOTAS, type Quota, type Quotas, type QuotaValues } from '../../wire/records/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { inState } from '../core/queue.ts'
-import { valuesBy } from '../core/site-quotas.ts'
 
 const MINUTE_MS = 60_000
 /** How long a stream counts as open after the hub that serves it was heard last, and how often it says so. */
@@ -235,4 +234,23 @@ function exceeded(reason: Quota, { slug }: Realm, rule: string, retryAfter: numb
     reason,
     retryAfter,
   })
+}
+
+const NAMES = Object.keys(QUOTAS) as Quota[]
+
+/** The quotas that the operator of the hub sets: `CADRE_QUOTA_WAITING` and so on; null where nothing is set. Throws `invalid_request`. */
+export function siteQuotas(env: Record<string, string | undefined>): QuotaValues {
+  return valuesBy(name => {
+    const variable = `CADRE_QUOTA_${name.toUpperCase()}`
+    const text = env[variable]
+    if (!text) return null
+    const value = Number(text)
+    if (/^[0-9]+$/.test(text) && Number.isSafeInteger(value)) return value
+    throw new CadreError('invalid_request', `${variable}: expected a whole number, got ${text}`)
+  })
+}
+
+/** A value for each quota. */
+function valuesBy(of: (name: Quota) => number | null): QuotaValues {
+  return Object.fromEntries(NAMES.map(name => [name, of(name)])) as QuotaValues
 }

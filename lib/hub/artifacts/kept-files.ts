@@ -11,10 +11,11 @@ import { sizeText } from '../../size.ts'
 import type { OfferFile } from '../../wire/protocol.ts'
 import type { RealmCaller } from '../access/callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon } from '../access/daemons.ts'
-import { type ArtifactStore, UPLOAD_URL_SECONDS } from '../artifacts/artifacts.ts'
+import { addBytes, takeStored } from '../access/quotas.ts'
+import type { ArtifactStore } from '../core/artifact-store.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { addBytes, takeStored } from '../runs/quotas.ts'
+import { UPLOAD_URL_SECONDS } from './bucket.ts'
 
 type KeptRow = Tables['keptFiles']['$inferSelect']
 type Offered = Pick<Static<typeof OfferFile.body>, 'run_id' | 'sha256' | 'bytes'>

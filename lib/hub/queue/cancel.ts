@@ -6,8 +6,9 @@ import type { JsonObject } from '../../json.ts'
 import { supersededBy } from '../../wire/concurrency.ts'
 import type { Hub } from '../core/hub.ts'
 import { enqueue, type JobRow } from '../core/queue.ts'
-import { inTheWay, type PlaceRow, willEnd } from '../runs/places.ts'
-import { loseRuns, type ReportedRun } from '../runs/runs.ts'
+import type { ReportedRun } from '../reports/runs.ts'
+import { inTheWay, type PlaceRow, willEnd } from './concurrency-keys.ts'
+import { loseRuns } from './ends.ts'
 
 /** The job that started a tree. */
 export async function firstJob({ store: { jobs } }: Hub, tx: Db, rootId: string): Promise<JobRow | undefined> {

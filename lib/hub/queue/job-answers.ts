@@ -4,14 +4,14 @@
 import { sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import { CadreError } from '../../error.ts'
+import { runSpanOf, spanIdOf, traceIdOf } from '../../log/trace.ts'
 import { record } from '../access/audit.ts'
 import { orgOf, type RealmCaller } from '../access/callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, toldName } from '../access/daemons.ts'
+import { endWaiting } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { answer, type Given, type JobRow, type Verdict } from '../core/queue.ts'
-import { endWaiting } from '../runs/quotas.ts'
-import { traceWait } from '../runs/run-tracing.ts'
-import { cancelQueued, keepEnded, refuseRun } from '../runs/runs.ts'
+import { cancelQueued, keepEnded, refuseRun } from './ends.ts'
 
 /** The jobs as the answers have left them, or why an answer is refused, in the order of the answers. */
 export async function takeAnswers(
@@ -43,6 +43,29 @@ export async function takeAnswers(
       traceWait(hub, job, daemon)
     }
     return job
+  })
+}
+
+/** The hub's part of the trace of a dispatched run: how long it waited for a daemon. Its daemon exports the rest. The span
+ * lies below that of the run, which begins later. */
+function traceWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): void {
+  const name = String(job.payload.team).replace(/(.)@.*$/, '$1')
+  tracer?.add({
+    trace: traceIdOf(job.run_id),
+    id: spanIdOf('dispatch', job.run_id),
+    parent: runSpanOf(job.run_id, 1),
+    name: `dispatch ${name}`,
+    kind: 'producer',
+    start: job.created_at,
+    end: now(),
+    failed: false,
+    attributes: {
+      'cicd.pipeline.name': name,
+      'cicd.pipeline.run.id': job.run_id,
+      'cicd.pipeline.run.state': 'pending',
+      'cicd.worker.id': daemon.id,
+      'cicd.worker.name': daemon.name,
+    },
   })
 }
 

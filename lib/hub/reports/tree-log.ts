@@ -5,9 +5,9 @@ import { and, asc, eq, isNotNull } from 'drizzle-orm'
 import { type LogPlace, linesByTime } from '../../wire/records/lines-by-time.ts'
 import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from '../core/log-lines.ts'
-import { below } from '../core/tree-order.ts'
+import { linesAfter } from './log-lines.ts'
 import type { ReportedRun } from './runs.ts'
+import { below } from './tree-order.ts'
 
 /** Lines that are read of one run at once. */
 const PAGE = 1_000

@@ -6,11 +6,11 @@ import { and, eq, gt, or } from 'drizzle-orm'
 import type { ServerEvent } from '../../http/stream.ts'
 import { statusOf } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from '../core/log-lines.ts'
-import { behind, below, treeOrder } from '../core/tree-order.ts'
-import { awaitsLines } from '../runs/log-state.ts'
-import { phaseHeads } from '../runs/phases.ts'
-import { lastRev, type ReportedRun, runRecord, stateColumn } from '../runs/runs.ts'
+import { linesAfter } from './log-lines.ts'
+import { awaitsLines } from './log-state.ts'
+import { phaseHeads } from './phases.ts'
+import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
+import { behind, below, treeOrder } from './tree-order.ts'
 
 /**
  * The database is read this often even without a notification, because a daemon may have fallen silent or a notification may be

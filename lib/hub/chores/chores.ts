@@ -1,0 +1,143 @@
+// What a serving hub does by itself, at intervals, besides answering calls. Several hubs on one database do it at once:
+// each transaction decides which of them wins.
+
+import { messageOf } from '../../error.ts'
+import { ONLINE_MS } from '../access/daemons.ts'
+import { countAllUse } from '../access/quotas.ts'
+import { removeLeftFiles } from '../artifacts/kept-files.ts'
+import type { HubConfig } from '../config.ts'
+import type { Hub } from '../core/hub.ts'
+import { passSilentHolders } from '../queue/concurrency-keys.ts'
+import { loseOverdueRuns } from '../queue/ends.ts'
+import { forgetRuns } from '../reports/runs.ts'
+import { forgetAudit, sealAudit } from '../webhooks/audit-chain.ts'
+import { forgetDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
+import { tellStaleDaemons } from '../webhooks/webhooks.ts'
+
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600 * SECOND_MS
+const DAY_MS = 24 * HOUR_MS
+/** A run that no daemon asks for ends at most this much later than its deadline. */
+const TICK_MS = 2 * SECOND_MS
+
+/** How long things are kept. */
+type Retention = Pick<HubConfig, 'keepRunsDays' | 'keepAuditDays'>
+
+interface Chore {
+  name: string
+  everyMs: number
+  /** The message of the log when it fails. */
+  failure: string
+  run(hub: Hub, retention: Retention): Promise<void>
+}
+
+/** In the order in which those that are due run. */
+const CHORES: readonly Chore[] = [
+  {
+    name: 'check_lineage',
+    everyMs: TICK_MS,
+    failure: 'the database could not be compared with what is known of it',
+    run: hub => hub.memory.tick(),
+  },
+  {
+    name: 'end_undeliverable_runs',
+    everyMs: TICK_MS,
+    failure: 'overdue runs could not be ended',
+    run: loseOverdueRuns,
+  },
+  {
+    name: 'grant_keys_of_silent_daemons',
+    everyMs: TICK_MS,
+    failure: 'runs could not pass those of silent daemons',
+    run: passSilentHolders,
+  },
+  {
+    name: 'report_stale_daemons',
+    everyMs: TICK_MS,
+    failure: 'silent daemons could not be found',
+    // While this hub was away, no daemon could call it.
+    run: async hub => {
+      if (hub.now() >= hub.startedAt + ONLINE_MS) await tellStaleDaemons(hub)
+    },
+  },
+  {
+    name: 'seal_audit_entries',
+    everyMs: TICK_MS,
+    failure: 'audit entries could not be sealed',
+    // Those of a command, or of a hub that was killed: entries of this process are sealed when they are committed.
+    run: async hub => hub.sealing.wake(),
+  },
+  {
+    name: 'count_quotas',
+    everyMs: HOUR_MS,
+    failure: 'what realms use could not be counted',
+    run: countAllUse,
+  },
+  {
+    name: 'delete_runs',
+    everyMs: HOUR_MS,
+    failure: 'old runs could not be deleted',
+    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, forgetRuns),
+  },
+  {
+    name: 'delete_webhook_deliveries',
+    everyMs: HOUR_MS,
+    failure: 'old webhook deliveries could not be deleted',
+    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, forgetDeliveries),
+  },
+  {
+    name: 'delete_audit_entries',
+    everyMs: HOUR_MS,
+    failure: 'old audit entries could not be removed',
+    run: (hub, { keepAuditDays }) => deleteOld(hub, keepAuditDays, forgetAudit),
+  },
+  {
+    name: 'delete_files',
+    everyMs: HOUR_MS,
+    failure: 'files of deleted runs could not be removed',
+    run: removeLeftFiles,
+  },
+]
+
+/** Deletes what is older than `days`, a part at a time. `deleteSome` returns how many it deleted. */
+async function deleteOld(
+  hub: Hub,
+  days: number,
+  deleteSome: (hub: Hub, before: number) => Promise<number>,
+): Promise<void> {
+  while ((await deleteSome(hub, hub.now() - days * DAY_MS)) > 0) await Bun.sleep(100)
+}
+
+/**
+ * Runs the chores when they are due, seals audit entries, and sends webhooks, until `stop` is called. `runDue` runs at once
+ * what is due every two seconds.
+ */
+export function startChores(hub: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
+  const nextAt = new Map<Chore, number>()
+  let isRunning = false
+  const runDue = async () => {
+    if (isRunning) return
+    isRunning = true
+    for (const chore of CHORES) {
+      const { name, everyMs, failure, run } = chore
+      if (everyMs > TICK_MS && Date.now() < (nextAt.get(chore) ?? 0)) continue
+      nextAt.set(chore, Date.now() + everyMs)
+      try {
+        await run(hub, retention)
+      } catch (error) {
+        hub.log.warn(failure, { chore: name, error: messageOf(error).split('\n', 1)[0] })
+      }
+    }
+    isRunning = false
+  }
+  void runDue()
+  const timer = setInterval(() => void runDue(), TICK_MS)
+  timer.unref()
+  hub.sealing.start(() => sealAudit(hub))
+  const stopSending = sendWebhooks(hub)
+  const stop = async () => {
+    clearInterval(timer)
+    await Promise.all([hub.sealing.stop(), stopSending()])
+  }
+  return { runDue, stop }
+}
