@@ -1,5 +1,6 @@
 // Replies that are written in pieces: large JSON that does not delay other calls, and server-sent events.
 
+import { streamOf } from '../stream.ts'
 import { takeTurns } from '../turns.ts'
 
 /** The number of characters that are collected before a piece is sent. */
@@ -38,8 +39,8 @@ async function* pieces(head: string, items: Items, { between, tail }: { between:
   yield piece + tail
 }
 
-const answer = (type: string, text: AsyncGenerator<string>): Response =>
-  new Response(encoded(text), { headers: { 'content-type': type } })
+const answer = (type: string, text: AsyncGenerator<string, void>): Response =>
+  new Response(streamOf(text), { headers: { 'content-type': type } })
 
 export interface ServerEvent {
   id?: string | number
@@ -98,18 +99,4 @@ export function eventStream(
 function format({ id, event, data }: ServerEvent): string {
   const head = (id === undefined ? '' : `id: ${id}\n`) + (event === undefined ? '' : `event: ${event}\n`)
   return `${head}data: ${JSON.stringify(data)}\n\n`
-}
-
-function encoded(pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder()
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { value, done } = await pieces.next()
-      if (done) controller.close()
-      else controller.enqueue(encoder.encode(value))
-    },
-    async cancel() {
-      await pieces.return(undefined)
-    },
-  })
 }

@@ -2,9 +2,7 @@
 // first asked for.
 // Document: https://spec.openapis.org/oas/v3.1.1 · schemas: JSON Schema 2020-12
 
-import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import type { AnyElysia } from 'elysia'
-import type { TSchema } from 'typebox'
 import { STATUS } from '../../error.ts'
 import { isObject } from '../../json.ts'
 import { type Route, routesOf } from '../routes.ts'
@@ -16,13 +14,20 @@ export interface Info {
   description: string
 }
 
+interface Parameter {
+  name: string
+  in: 'path' | 'query'
+  required: boolean
+  schema: unknown
+}
+
 export interface Operation {
   summary?: string
   description?: string
   operationId?: string
   tags: string[]
   security: Record<string, string[]>[]
-  parameters?: { name: string; in: string; required: boolean; schema: unknown }[]
+  parameters?: Parameter[]
   requestBody?: { required: boolean; content: Record<string, { schema?: unknown }> }
   responses: Record<string, unknown>
 }
@@ -36,28 +41,48 @@ export interface Document {
 
 /** Describes every route of `app` that is not hidden: its body or query, its access rule, its reply, and the errors that it may return. */
 export function openapiDocument(app: AnyElysia, info: Info): Document {
-  const generated = toOpenAPISchema(withJsonBodies(app), { staticFile: false }, undefined, {
-    typebox: (body: TSchema) => body,
-  })
   const schemas: Record<string, unknown> = { ...components.schemas }
   const paths: Document['paths'] = {}
   for (const route of routesOf(app)) {
     if (route.hidden) continue
-    const method = route.method.toLowerCase() as 'get' | 'post' | 'put'
     const path = route.path.replace(/:(\w+)/g, '{$1}')
-    const operation = generated.paths[path]![method] as Operation
-    operation.tags = [route.path.split('/').at(-2) || 'service']
-    operation.security = securityOf(route)
-    operation.responses = { [route.status]: successOf(route, schemas), ...failuresOf(route) }
-    // An empty body counts as `{}`.
-    if (operation.requestBody) operation.requestBody.required = false
-    // The body of a PUT is a file.
-    if (method === 'put') operation.requestBody = { required: true, content: { 'application/octet-stream': {} } }
-    paths[path] = { ...paths[path], [method]: operation }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, schemas) }
   }
   // Paths and components are the same kind of thing here: schemas with properties at some depth.
   const whole = { paths, components: { ...components, schemas } }
   return { openapi: '3.1.1', info, ...(described(whole) as Pick<Document, 'paths' | 'components'>) }
+}
+
+function operationOf(route: Route, schemas: Record<string, unknown>): Operation {
+  const parameters = [...Array.from(route.path.matchAll(/:(\w+)/g), ([, name]) => inPath(name!)), ...inQuery(route)]
+  const body = bodyOf(route)
+  return {
+    ...route.detail,
+    operationId: operationIdOf(route),
+    tags: [route.path.split('/').at(-2) || 'service'],
+    security: securityOf(route),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: body }),
+    responses: { [route.status]: successOf(route, schemas), ...failuresOf(route) },
+  }
+}
+
+/** `postV1RunsStart`, `getV1RunsById`. */
+const operationIdOf = ({ method, path }: Route): string =>
+  method.toLowerCase() + path.replace(/\/:/g, '/By/').replace(/\/(\w?)/g, (_, first: string) => first.toUpperCase())
+
+const inPath = (name: string): Parameter => ({ name, in: 'path', required: true, schema: { type: 'string' } })
+
+const inQuery = ({ query }: Route): Parameter[] =>
+  Object.entries(query?.properties ?? {}).map(([name, schema]) => {
+    return { name, in: 'query', required: query?.required?.includes(name) ?? false, schema }
+  })
+
+function bodyOf({ method, body }: Route): Operation['requestBody'] {
+  // The body of a PUT is a file.
+  if (method === 'PUT') return { required: true, content: { 'application/octet-stream': {} } }
+  // An empty body counts as `{}`.
+  return body && { required: false, content: { 'application/json': { schema: body } } }
 }
 
 /** Replaces each named record in `schema` by a reference, and adds the record to `schemas` under its name. */
@@ -70,14 +95,6 @@ function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
   if (typeof $id !== 'string') return plain
   schemas[$id] = plain
   return { $ref: `#/components/schemas/${$id}` }
-}
-
-/**
- * Marks bodies as JSON. `admission` reads them, of which the generator knows nothing.
- */
-function withJsonBodies(app: AnyElysia): AnyElysia {
-  const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
-  return Object.create(app, { getGlobalRoutes: { value: () => routes } })
 }
 
 function securityOf({ rule }: Route): Operation['security'] {
