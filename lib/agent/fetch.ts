@@ -5,6 +5,7 @@
 // has an `effect` of its own. Any other request is retried only after a complete refusal because of a rate limit, which
 // guarantees that the request had no effect. A `costly` request is retried only when it was certainly not processed.
 
+import { backoff } from '../backoff.ts'
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { CallTrace } from '../log/trace.ts'
@@ -12,7 +13,6 @@ import { LONGEST_TIMER_MS, unlessAborted } from '../wait.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, isReading, mayRepeat } from './core/effect.ts'
 import { isLoopback } from './net/address.ts'
-import { backoff } from './net/backoff.ts'
 import { bound } from './net/body.ts'
 import { type Guard, isOriginIn, originsOf, systemLookup, vet } from './net/guard.ts'
 import { outgoing } from './net/outgoing.ts'
@@ -136,7 +136,7 @@ export function guardedFetch(
           ? (repeatable || (costly && result.sent === 'no')) && result.retryable
           : isTransient(result.status) && (repeatable || (costly && UNPROCESSED.includes(result.status))))
       const asked = result instanceof Response ? askedWait(result.status, result.headers, now(), limited) : null
-      const wait = asked ?? backoff(attempt, random)
+      const wait = asked ?? backoff(attempt - 1, { jitter: 1, random })
       if (!again || attempt >= attempts || wait > LONGEST_WAIT || now() + wait > deadline) {
         if (result instanceof AgentError) throw result
         return result

@@ -1,10 +1,10 @@
 // Retries for what the guarded fetch does not send (mail, databases, ssh) or cannot repeat by itself (the parts of an
 // upload). The waits are the same, and only a retryable AgentError is retried.
 
+import { backoff } from '../backoff.ts'
 import { pause, unlessAborted } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './core/agent-error.ts'
-import { backoff } from './net/backoff.ts'
 
 const ATTEMPTS = 4
 
@@ -30,7 +30,7 @@ export async function waitToRetry(
   why: string,
   attempt: number,
 ): Promise<void> {
-  const wait = backoff(attempt, Math.random)
+  const wait = backoff(attempt - 1, { jitter: 1 })
   log(`waiting: ${why}`, { attempt, wait_ms: wait })
   using _ = waiting(why)
   await pauseToRetry(wait, signal)

@@ -1,10 +1,10 @@
 // The heartbeats of this daemon, which a thread of its own sends (heartbeat.ts). A thread that dies is replaced.
 
+import { backoff } from '../../backoff.ts'
 import type { Log } from '../../log/log.ts'
 import { thread } from '../../program/install-root.ts'
 import { pause } from '../../wait.ts'
 import type { Bulletin, Start } from '../../wire/protocol.ts'
-import { retryPause } from './backoff.ts'
 import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat.ts'
 
 interface Parts {
@@ -76,7 +76,7 @@ export class Heartbeats {
     dead.terminate()
     this.#deaths++
     log.error('the heartbeat failed; starting it again', { error })
-    await pause(retryPause(this.#deaths), signal)
+    await pause(backoff(this.#deaths), signal)
     // Meanwhile an enrolment may have started another one.
     if (this.#worker === null && !signal.aborted) this.start(this.#daemonId)
   }

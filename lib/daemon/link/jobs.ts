@@ -3,6 +3,7 @@
 // carried out once, and its answer is repeated until the hub has taken it.
 
 import type { Static } from 'typebox'
+import { backoff } from '../../backoff.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import { isObject, type JsonObject } from '../../json.ts'
@@ -21,7 +22,6 @@ import {
   type RunOrder,
 } from '../../wire/records/jobs.ts'
 import { isOver } from './answers.ts'
-import { retryPause } from './backoff.ts'
 import type { JobBook, JobState, JobToTake, TakenJob } from './job-book.ts'
 
 /**
@@ -330,7 +330,7 @@ export class Jobs {
   /** A growing pause, which a new delivery of the job ends. */
   async #rest(id: string, failures: number): Promise<void> {
     const { signal, startPause } = this.#options
-    const { over, end } = startPause(retryPause(failures), signal)
+    const { over, end } = startPause(backoff(failures), signal)
     this.#open.get(id)!.wake = end
     await over
     signal.throwIfAborted()

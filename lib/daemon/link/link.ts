@@ -3,6 +3,7 @@
 // backoff and jitter.
 
 import type { NetworkPolicy } from '../../agent/fetch.ts'
+import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
@@ -25,7 +26,6 @@ import {
 } from '../../wire/protocol.ts'
 import type { SyncOutbox } from '../outbox/outbox.ts'
 import { Answers } from './answers.ts'
-import { retryPause } from './backoff.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
 import type { HeartbeatOrder } from './heartbeat.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -461,7 +461,7 @@ export class Link {
         const message = messageOf(error)
         if (message !== told) this.#options.log.warn(`${name} failed; trying again`, { error: message })
         told = message
-        await pause(retryPause(failures), this.#stop.signal)
+        await pause(backoff(failures), this.#stop.signal)
       }
     }
   }

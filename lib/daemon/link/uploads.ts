@@ -5,6 +5,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { guardedFetch, type NetworkPolicy } from '../../agent/fetch.ts'
 import { digestOf } from '../../agent/files/hashed-file.ts'
+import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
@@ -132,7 +133,7 @@ export class FileUploads {
       return
     }
     if (row.failures === 0) log.warn('a file of a run could not be sent to the hub; trying again later', about)
-    rows.later(row, Date.now() + Math.min(LONGEST_PAUSE_MS, 2_000 * 2 ** row.failures) * (0.5 + Math.random()))
+    rows.later(row, Date.now() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS }))
   }
 }
 

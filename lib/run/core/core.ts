@@ -1,7 +1,6 @@
 // The exports of lib/run/core: what runs and phases are, and every rule about them that needs no database, clock or
 // file. Pure; it imports no other folder of lib/run.
 
-export { retryDelay } from './backoff.ts'
 export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
 export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'

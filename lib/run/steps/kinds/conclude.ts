@@ -1,7 +1,8 @@
 // What the outcome of an attempt means for its phase: it ends, asks a person, or is tried again later.
 
+import { backoff } from '../../../backoff.ts'
 import type { GatePhase } from '../../../team/team.ts'
-import { type LiveRun, retryDelay } from '../../core/core.ts'
+import type { LiveRun } from '../../core/core.ts'
 import type { Outcome } from '../state/effects.ts'
 import { failureOf } from '../state/fault.ts'
 import { scopeOf } from '../state/scope.ts'
@@ -9,6 +10,9 @@ import type { Work } from '../state/state.ts'
 import { postpone } from '../state/transition.ts'
 import { ask, entriesAfter } from './question.ts'
 import { endPhase, failPhase } from './settle.ts'
+
+/** No phase waits longer for its next attempt, however large its `backoff` is. */
+const LONGEST_WAIT_MS = 5 * 60_000
 
 export function conclude(work: Work, live: LiveRun, position: number, outcome: Outcome): void {
   const phase = live.phase(position)
@@ -37,8 +41,8 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
   if (!outcome.retryable || failures + 1 >= phase.retry.attempts || live.ending) {
     return failPhase(work, live, position, error)
   }
-  const delay = retryDelay(phase.retry.backoff, failures, work.world.random)
-  postpone(work, live, position, work.world.now() + delay, failures + 1, error)
+  const wait = { firstMs: phase.retry.backoff, mostMs: LONGEST_WAIT_MS, random: work.world.random }
+  postpone(work, live, position, work.world.now() + backoff(failures, wait), failures + 1, error)
 }
 
 function askGate(work: Work, live: LiveRun, position: number, review: NonNullable<GatePhase['review']>): void {

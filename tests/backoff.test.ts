@@ -2,12 +2,15 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { retryDelay } from '../../../lib/run/core/backoff.ts'
+import { backoff as backoffOf } from '../lib/backoff.ts'
 
 const MOST_MS = 5 * 60_000
 const base = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 7 * 24 * 3_600_000 }))
 const failures = fc.integer({ min: 0, max: 10_000 })
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+
+const retryDelay = (firstMs: number, failed: number, random: () => number) =>
+  backoffOf(failed, { firstMs, mostMs: MOST_MS, random })
 
 const whole = (backoff: number, failed: number) => (backoff === 0 ? 0 : Math.min(backoff * 2 ** failed, MOST_MS))
 
