@@ -1,4 +1,4 @@
-// The dashboard: its frame, and which page an address shows.
+// The dashboard: the table of its pages, and its frame.
 
 import './style.css'
 import './kit/texts.ts'
@@ -9,54 +9,33 @@ import { Settings } from './daemon/settings.tsx'
 import { Start } from './daemon/start.tsx'
 import { Workspaces } from './daemon/workspaces.tsx'
 import { Help, listen } from './kit/keys.tsx'
-import { follow, route } from './kit/route.ts'
-import { Bar, NoPage } from './run/frame.tsx'
+import { follow } from './kit/route.ts'
+import { Bar, keysOf, type Pages, Shown } from './run/frame.tsx'
 import { PlanPage } from './run/plan.tsx'
 import { Reviews } from './run/reviews.tsx'
 import { Runs } from './run/runs.tsx'
 
-const LINKS = {
-  runs: 'Runs',
-  reviews: 'Reviews',
-  start: 'Start',
-  agents: 'Agents',
-  workspaces: 'Workspaces',
-  settings: 'Settings',
+const PAGES: Pages = {
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <Run key={id} id={id} />) },
+  reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
+  start: { title: 'Start', key: 'n', show: (_, query) => <Start key={query.get('like')} /> },
+  plan: { title: 'Plan', show: (_, query) => <PlanPage key={query.toString()} /> },
+  agents: { title: 'Agents', key: 'a', show: () => <Agents /> },
+  workspaces: { title: 'Workspaces', key: 'w', show: () => <Workspaces /> },
+  settings: { title: 'Settings', key: 's', show: () => <Settings /> },
 }
-
-function Page() {
-  const { parts, query } = route.value
-  const [name, id] = parts
-  switch (name) {
-    case 'runs':
-      return id === undefined ? <Runs /> : <Run key={id} id={id} />
-    case 'reviews':
-      return <Reviews />
-    case 'start':
-      return <Start key={query.get('like')} />
-    case 'plan':
-      return <PlanPage key={query.toString()} />
-    case 'agents':
-      return <Agents />
-    case 'workspaces':
-      return <Workspaces />
-    case 'settings':
-      return <Settings />
-    default:
-      return <NoPage name={name} />
-  }
-}
+const KEYS = keysOf(PAGES)
 
 function Frame() {
   return (
     <>
-      <Bar links={LINKS} titles={{ plan: 'Plan' }} />
-      <Page />
-      <Help />
+      <Bar pages={PAGES} />
+      <Shown pages={PAGES} />
+      <Help pages={KEYS} />
     </>
   )
 }
 
 follow()
-listen()
+listen(KEYS)
 render(<Frame />, document.getElementById('page')!)

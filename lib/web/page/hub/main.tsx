@@ -1,4 +1,4 @@
-// The pages of the hub: their frame, and which page an address shows. Whoever is not signed in gets the page for signing
+// The pages of the hub: their table, and their frame. Whoever is not signed in gets the page for signing
 // in, at any address, and then what the address says.
 
 import '../style.css'
@@ -9,7 +9,7 @@ import { useEffect } from 'preact/hooks'
 import { Help, listen } from '../kit/keys.tsx'
 import { Failure, useWork } from '../kit/parts.tsx'
 import { follow, route, to } from '../kit/route.ts'
-import { Bar, NoPage } from '../run/frame.tsx'
+import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
 import { Reviews } from '../run/reviews.tsx'
 import { askHub } from './as-daemon.ts'
 import { Audit } from './audit.tsx'
@@ -28,63 +28,35 @@ import { Realms } from './realms.tsx'
 import { OneRun } from './run.tsx'
 import { Runs } from './runs.tsx'
 
-const LINKS = {
-  runs: 'Runs',
-  reviews: 'Reviews',
-  dispatch: 'Dispatch',
-  queue: 'Queue',
-  daemons: 'Daemons',
-  packages: 'Packages',
-  realms: 'Realms',
-  tokens: 'Tokens',
-  audit: 'Audit',
+const PAGES: Pages = {
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <OneRun key={id} id={id} />) },
+  reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
+  dispatch: {
+    title: 'Dispatch',
+    key: 'n',
+    show: (_, query) => <Dispatch key={`${query.get('like')} ${query.get('team')}`} />,
+  },
+  queue: { title: 'Queue', key: 'q', show: () => <Queue /> },
+  daemons: {
+    title: 'Daemons',
+    key: 'd',
+    show: id => (id === undefined ? <Daemons /> : <OneDaemon key={id} id={id} />),
+  },
+  packages: {
+    title: 'Packages',
+    key: 'p',
+    show: name => (name === undefined ? <Packages /> : <OnePackage key={name} name={name} />),
+  },
+  realms: { title: 'Realms', key: 'm', show: id => (id === undefined ? <Realms /> : <OneRealm key={id} id={id} />) },
+  tokens: { title: 'Tokens', key: 't', show: () => <Tokens /> },
+  audit: { title: 'Audit', key: 'a', show: () => <Audit /> },
+  account: { title: 'Account', show: () => <Account /> },
+  join: { title: 'Join', show: token => <Join token={token ?? ''} /> },
 }
-
-const KEYS = {
-  r: 'runs',
-  v: 'reviews',
-  n: 'dispatch',
-  q: 'queue',
-  d: 'daemons',
-  p: 'packages',
-  m: 'realms',
-  t: 'tokens',
-  a: 'audit',
-}
+const KEYS = keysOf(PAGES)
 
 /** A hub that does not answer is asked again. */
 const AGAIN_MS = 2_000
-
-function Page() {
-  const { parts, query } = route.value
-  const [name, id] = parts
-  switch (name) {
-    case 'runs':
-      return id === undefined ? <Runs /> : <OneRun key={id} id={id} />
-    case 'reviews':
-      return <Reviews />
-    case 'dispatch':
-      return <Dispatch key={`${query.get('like')} ${query.get('team')}`} />
-    case 'queue':
-      return <Queue />
-    case 'daemons':
-      return id === undefined ? <Daemons /> : <OneDaemon key={id} id={id} />
-    case 'packages':
-      return id === undefined ? <Packages /> : <OnePackage key={id} name={id} />
-    case 'realms':
-      return id === undefined ? <Realms /> : <OneRealm key={id} id={id} />
-    case 'tokens':
-      return <Tokens />
-    case 'audit':
-      return <Audit />
-    case 'account':
-      return <Account />
-    case 'join':
-      return <Join token={id ?? ''} />
-    default:
-      return <NoPage name={name} />
-  }
-}
 
 function Signed() {
   const { error, run } = useWork()
@@ -94,7 +66,7 @@ function Signed() {
   }, [me.value?.id])
   return (
     <>
-      <Bar links={LINKS} titles={{ account: 'Account' }}>
+      <Bar pages={PAGES}>
         <span class="account row">
           <a class="small" href={to('account')}>
             {me.value?.username}
@@ -105,8 +77,8 @@ function Signed() {
         </span>
       </Bar>
       <Failure of={error} />
-      {realms.value === null ? <main aria-busy="true" /> : <Page />}
-      <Help places={KEYS} />
+      {realms.value === null ? <main aria-busy="true" /> : <Shown pages={PAGES} />}
+      <Help pages={KEYS} />
     </>
   )
 }

@@ -4,16 +4,6 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { go, to } from './route.ts'
 
-/** The pages that `g` and another key open. */
-const PLACES: Record<string, string> = {
-  r: 'runs',
-  v: 'reviews',
-  n: 'start',
-  a: 'agents',
-  w: 'workspaces',
-  s: 'settings',
-}
-
 const helped = signal(false)
 type Keys = Record<string, () => void>
 /** The keys of everything that is shown. */
@@ -27,7 +17,8 @@ export function useKeys(keys: Keys): void {
   })
 }
 
-export function listen(places = PLACES): void {
+/** `pages`: what `g` and another key open. */
+export function listen(pages: Record<string, string>): void {
   let prefix = ''
   document.addEventListener('keydown', event => {
     const { target, key } = event
@@ -40,7 +31,7 @@ export function listen(places = PLACES): void {
     // What has the focus is opened, and not the row that was chosen.
     if (key === 'Enter' && target instanceof HTMLElement && target.closest('a, button, summary')) return
     const work =
-      prefix === 'g' && places[key] ? () => go(to(places[key]!)) : [...shown, common].find(keys => key in keys)?.[key]
+      prefix === 'g' && pages[key] ? () => go(to(pages[key]!)) : [...shown, common].find(keys => key in keys)?.[key]
     prefix = key
     if (!work) return
     event.preventDefault()
@@ -63,7 +54,7 @@ const LIST = [
   ['← →', 'close and open a branch of the tree'],
 ] as const
 
-export function Help({ places = PLACES }: { places?: Record<string, string> }) {
+export function Help({ pages }: { pages: Record<string, string> }) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     if (helped.value) dialog.current?.showModal()
@@ -78,7 +69,7 @@ export function Help({ places = PLACES }: { places?: Record<string, string> }) {
     >
       <h2 id="keys">Keys</h2>
       <dl class="keys">
-        {[...LIST, ...Object.entries(places).map(([key, page]) => [`g ${key}`, page]), ['?', 'this list']].map(
+        {[...LIST, ...Object.entries(pages).map(([key, page]) => [`g ${key}`, page]), ['?', 'this list']].map(
           ([key, what]) => (
             <div key={key}>
               <dt>

@@ -1,4 +1,4 @@
-// The bar above each page, with the links to all of them, and the page for an address that names none.
+// What is around each page: the bar with the links to all of them, and what their table says of each.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
@@ -6,20 +6,26 @@ import { Empty } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { useWaiting } from './reviews.tsx'
 
-/** `titles` are those of pages without a link. */
-export function Bar({
-  links,
-  titles,
-  children,
-}: {
-  links: Record<string, string>
-  titles: Record<string, string>
-  children?: ComponentChildren
-}) {
+/** One entry of the table of pages. Its name is the first part of its address. */
+export interface Page {
+  title: string
+  /** The key that opens it after `g`. A page without one has no link in the bar. */
+  key?: string
+  /** `id` is the second part of the address. */
+  show(id: string | undefined, query: URLSearchParams): ComponentChildren
+}
+
+export type Pages = Readonly<Record<string, Page>>
+
+/** The names of the pages by their keys. */
+export const keysOf = (pages: Pages): Record<string, string> =>
+  Object.fromEntries(Object.entries(pages).flatMap(([name, { key }]) => (key ? [[key, name]] : [])))
+
+export function Bar({ pages, children }: { pages: Pages; children?: ComponentChildren }) {
   const [here = ''] = route.value.parts
   const waiting = useWaiting().data?.total ?? 0
   useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${links[here] ?? titles[here] ?? 'cadre'} · cadre`
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${pages[here]?.title ?? 'cadre'} · cadre`
     // On a narrow screen there is not room for all links, and they scroll.
     document.querySelector('.frame [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [here, waiting])
@@ -29,9 +35,9 @@ export function Bar({
         cadre
       </a>
       <nav aria-label="Pages">
-        {Object.entries(links).map(([name, title]) => (
+        {Object.values(keysOf(pages)).map(name => (
           <a key={name} href={to(name)} aria-current={name === here ? 'page' : undefined}>
-            {title}
+            {pages[name]!.title}
             {name === 'reviews' && waiting > 0 && <span class="count">{waiting}</span>}
           </a>
         ))}
@@ -41,7 +47,14 @@ export function Bar({
   )
 }
 
-export function NoPage({ name }: { name: string | undefined }) {
+/** The page of this address. */
+export function Shown({ pages }: { pages: Pages }) {
+  const { parts, query } = route.value
+  const [name = '', id] = parts
+  return <>{Object.hasOwn(pages, name) ? pages[name]!.show(id, query) : <NoPage name={name} />}</>
+}
+
+function NoPage({ name }: { name: string }) {
   return (
     <main>
       <Empty>
