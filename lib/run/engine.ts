@@ -18,7 +18,6 @@ import type { RunRow } from './core/core.ts'
 import { restoreSmall } from './files/files.ts'
 import { assemble, type EngineOptions, type Parts } from './parts.ts'
 import {
-  beginTop,
   continueTree,
   type Decision,
   decide,
@@ -38,6 +37,7 @@ import {
   resume,
   secretsAgain,
   settleFiles,
+  startTopRun,
   stopRun,
   textOf,
 } from './steps/steps.ts'
@@ -156,7 +156,7 @@ export class Engine {
       await secrets.keep(id, fields, inputs)
       return await this.#ask(id, () => {
         const isNew = request.runId === undefined || this.store.runs.attempt(id) === null
-        beginTop(this.#parts.machine, run, key)
+        startTopRun(this.#parts.machine, run, key)
         if (isNew) also?.()
         const live = this.#parts.machine.lives.get(id)
         return live ? runRecord(live.row) : this.record(id)

@@ -9,6 +9,7 @@ export {
   agentRefs,
   conversionOf,
   credentialsOf,
+  hasSubRuns,
   inputsFor,
   inputsFromArguments,
   isOfType,
@@ -20,6 +21,7 @@ export {
   readersOf,
   renderProblem,
   retriesNoWrite,
+  reviewOf,
   secretReader,
   teamsOf,
 } from './model/model.ts'

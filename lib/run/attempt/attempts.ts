@@ -7,7 +7,7 @@ import type { RunId } from '../../files/run-id.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
-import { beginSettling, CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
+import { CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf, startSettling } from '../steps/steps.ts'
 import { execute } from './execute.ts'
 import type { Hold, Ledger } from './ledger.ts'
 import { Limit } from './limit.ts'
@@ -202,7 +202,7 @@ export class Attempts {
           return
         }
         await write(root, () => {
-          if (beginSettling(machine, id, position, attempt)) running.settling = wait
+          if (startSettling(machine, id, position, attempt)) running.settling = wait
         })
       },
       goOn: async () => {

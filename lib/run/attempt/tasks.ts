@@ -18,16 +18,15 @@ import {
   type FrozenItem,
   failPhase,
   fileOutputs,
-  freezePage,
-  frozen,
+  itemsFrozen,
+  kindOf,
   type Machine,
   mapConcluded,
-  mapHanded,
   moveSubRuns,
   scopeOf,
+  storeItems,
   type Task,
   taskDone,
-  teamHanded,
 } from '../steps/steps.ts'
 import { type ChildRow, putSmallFiles } from '../store/store.ts'
 
@@ -75,8 +74,7 @@ export class Tasks {
         return machine.agenda.add(live)
       }
       const phase = live.phase(task.position)
-      if (task.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, task.child!, thrown)
-      else if (task.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
+      if (task.kind === 'hand') kindOf(phase).subRuns!.handed(machine, live, phase, task.child!, thrown)
       else failPhase(machine, live, task.position, errorOf(thrown))
     })
   }
@@ -109,7 +107,7 @@ export class Tasks {
     const items = await evaluate(machine, live, phase)
     for (let from = 0; from === 0 || from < items.length; from += ITEMS_PAGE) {
       const page = items.slice(from, from + ITEMS_PAGE)
-      await this.#record(task, now => freezePage(machine, now, phase, from, page))
+      await this.#record(task, now => storeItems(machine, now, phase, from, page))
     }
     const moves = movesOf(machine, live, phase, items)
     for (const away of [true, false]) {
@@ -118,7 +116,7 @@ export class Tasks {
         await this.#record(task, now => moveSubRuns(machine, now, phase, page, away))
       }
     }
-    await this.#recordEnd(task, now => frozen(machine, now, phase, items.length))
+    await this.#recordEnd(task, now => itemsFrozen(machine, now, phase, items.length))
   }
 
   // Files
@@ -157,8 +155,7 @@ export class Tasks {
     await this.#recordEnd(task, now => {
       machine.store.runs.setHanded(child.id, handed)
       putSmallFiles(machine.store.db, now.id, small, machine.world.now())
-      if (phase.type === 'map') mapHanded(machine, now, phase, child.id, null)
-      else teamHanded(machine, now, phase, null)
+      kindOf(phase).subRuns!.handed(machine, now, phase, child.id, null)
     })
   }
 

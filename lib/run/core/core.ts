@@ -4,7 +4,7 @@
 export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
 export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'
-export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
+export { type Ending, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
 export { type Lived, livedTime, sinceThen } from './lived.ts'
 export { RECEIPT_FENCE } from './receipt.ts'
 export {

@@ -3,7 +3,7 @@
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { Bundle, Phase, Team } from '../../team/team.ts'
+import { type Bundle, hasSubRuns, type Phase, type Team } from '../../team/team.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
 import type { RunRow } from './rows.ts'
 import { blocks, type PhaseState, phaseEnded, type RunState } from './states.ts'
@@ -25,10 +25,6 @@ export interface LivePhase {
   /** A dependency ended in a way that keeps this phase from running. */
   blocked: boolean
 }
-
-/** Whether a phase executes something itself and therefore takes a slot. */
-export const isLeaf = (phase: Phase): boolean =>
-  phase.type === 'standard' || (phase.type === 'gate' && phase.commands.length > 0)
 
 /** A phase that nothing has happened to yet. */
 export const untouched = (): LivePhase => ({
@@ -115,7 +111,7 @@ export class LiveRun {
   /** It has given up its place in the concurrency of the map above. */
   parked = false
   /** It is idle and keeps its place, because something in it waits for another system to settle. */
-  keepsPlace = false
+  keepsMapSlot = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
   /** What the task that checked its file outputs found; null before that. */
@@ -185,13 +181,13 @@ export class LiveRun {
     if (this.ready[at - 1] !== position) this.ready.splice(at, 0, position)
   }
 
-  unready(position: number): void {
+  dropReady(position: number): void {
     const at = this.ready.indexOf(position)
     if (at >= 0) this.ready.splice(at, 1)
   }
 
   /** Records a new state in memory and keeps the counters right. */
-  enter(position: number, state: PhaseState, reason: string | null): void {
+  setState(position: number, state: PhaseState, reason: string | null): void {
     const phase = this.phases[position]!
     if (phase.state === 'running') this.running--
     this.settling.delete(position)
@@ -206,7 +202,7 @@ export class LiveRun {
   /** Whether a phase of it holds a slot. */
   holdsSlot(position: number): boolean {
     const { state } = this.phases[position]!
-    return state === 'running' && isLeaf(this.phase(position)) && !this.settling.has(position)
+    return state === 'running' && this.phase(position).isLeaf && !this.settling.has(position)
   }
 
   /** Whether anything in it, or directly below it, waits for a person or for another system to settle. */
@@ -241,7 +237,7 @@ export class LiveRun {
     if (this.settling.has(position)) return true
     const isAsked = state === 'awaiting_input'
     if (!isAsked && state !== 'running') return false
-    if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return isAsked
+    if (!hasSubRuns(this.phase(position))) return isAsked
     const { runs, idle } = this.below(position)
     if (runs.size === 0) return isAsked
     const map = this.maps.get(position)

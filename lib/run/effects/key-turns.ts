@@ -2,7 +2,7 @@
 // key when a run of it has come, begun or ended. Everything follows from the rows, so a restart only has to ask again.
 
 import type { Log } from '../../log/log.ts'
-import { admit, type Machine, nextOf, supersede, superseded, textOf } from '../steps/steps.ts'
+import { type Machine, nextForKey, startIfAdmitted, supersede, superseded, textOf } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
 
 interface Parts {
@@ -22,8 +22,8 @@ export class KeyTurns {
   look(key: string): void {
     const { machine } = this.#parts
     for (const { runId, by } of superseded(machine, key)) this.#change(runId, () => supersede(machine, runId, by))
-    const next = nextOf(machine, key)
-    if (next) this.#change(next.run_id, () => void admit(machine, next.run_id))
+    const next = nextForKey(machine, key)
+    if (next) this.#change(next.run_id, () => void startIfAdmitted(machine, next.run_id))
   }
 
   #change(root: string, apply: () => void): void {

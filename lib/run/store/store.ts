@@ -4,11 +4,11 @@
 import type { Database } from 'bun:sqlite'
 import { Attempts } from './attempts.ts'
 import { Bundles, Facts } from './bundles.ts'
+import { ConcurrencyKeys } from './concurrency-keys.ts'
 import { Copies } from './copies.ts'
 import { Deliveries } from './deliveries.ts'
 import { Identities } from './identities.ts'
 import { Items } from './items.ts'
-import { KeyPlaces } from './key-places.ts'
 import { Looks } from './looks.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
@@ -30,7 +30,7 @@ export class Store {
   readonly deliveries: Deliveries
   readonly bundles: Bundles
   readonly facts: Facts
-  readonly keyPlaces: KeyPlaces
+  readonly concurrencyKeys: ConcurrencyKeys
   readonly copies: Copies
 
   constructor(db: Database) {
@@ -47,7 +47,7 @@ export class Store {
     this.deliveries = new Deliveries(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
-    this.keyPlaces = new KeyPlaces(db)
+    this.concurrencyKeys = new ConcurrencyKeys(db)
     this.copies = new Copies(db)
   }
 }
@@ -55,9 +55,9 @@ export class Store {
 // What other folders use of lib/run/store
 
 export type { AttemptRow } from './attempts.ts'
+export type { KeyClaim } from './concurrency-keys.ts'
 export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type Unit } from './journal.ts'
-export type { KeyPlace } from './key-places.ts'
 export type { LookRow } from './looks.ts'
 export type { Due, PhaseChange, PhaseStates } from './phases.ts'
 export type { ReceiptPlace, Unasked } from './receipts.ts'

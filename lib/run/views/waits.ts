@@ -44,9 +44,9 @@ function reasonOf(live: LiveRun, position: number, short: string | null): string
 }
 
 /** What a top run waits for before it begins; null when it waits for no key. */
-export function turnOfRun({ keyPlaces }: Store, runId: string): string | null {
-  const place = keyPlaces.get(runId)
+export function turnOfRun({ concurrencyKeys }: Store, runId: string): string | null {
+  const place = concurrencyKeys.get(runId)
   if (!place || place.holds) return null
-  const holders = keyPlaces.of(place.key, 1).map(holder => holder.run_id)
-  return turnOf(place.key, holders, keyPlaces.ahead(place))
+  const holders = concurrencyKeys.of(place.key, 1).map(holder => holder.run_id)
+  return turnOf(place.key, holders, concurrencyKeys.ahead(place))
 }

@@ -121,8 +121,8 @@ function reviewOf(store: Store, run: RunRow): string | null {
 }
 
 function holderOf(store: Store, run: RunRow): string | null {
-  const place = store.keyPlaces.get(run.id)
-  const holders = place && !place.holds ? store.keyPlaces.of(place.key, 1) : []
+  const place = store.concurrencyKeys.get(run.id)
+  const holders = place && !place.holds ? store.concurrencyKeys.of(place.key, 1) : []
   return holders[0]?.run_id ?? null
 }
 

@@ -54,7 +54,7 @@ export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind 
   return told
 }
 
-type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type'>>
+type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type' | 'isLeaf'>>
 
 /** Compiles any phase except a listener. The graph fills in the positions of dependencies. */
 export function compilePhase(
@@ -74,11 +74,21 @@ export function compilePhase(
     case 'map':
       return { ...base, ...compileMap(compilation, node, name, calls) }
     default:
-      return { ...base, type: 'standard', ...compileCall(compilation, node, name) } satisfies StandardPhase
+      return {
+        ...base,
+        type: 'standard',
+        isLeaf: true,
+        ...compileCall(compilation, node, name),
+      } satisfies StandardPhase
   }
 }
 
-function compileBase(compilation: Compilation, node: Mapping, name: string, index: number): Omit<Phase, 'type'> {
+function compileBase(
+  compilation: Compilation,
+  node: Mapping,
+  name: string,
+  index: number,
+): Omit<Phase, 'type' | 'isLeaf'> {
   const when = field(node, 'when')
   const retry = field(node, 'retry')
   const onFailure = textOf(field(node, 'on_failure'))
@@ -120,9 +130,11 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
   if (!node.entries.has('commands')) {
     refuse(compilation, node, 'timeout', 'a gate without `commands` runs nothing: write `timeout` inside `review`')
   }
+  const commands = itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name))
   return {
     type: 'gate',
-    commands: itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name)),
+    isLeaf: commands.length > 0,
+    commands,
     env: env ? compileTemplate(env, siteOf(compilation, name, { secrets: true })) : constant({}),
     needs: itemsOf(field(node, 'needs')).flatMap(each => textOf(each) ?? []),
     ...(review?.kind === 'map' && { review: compileReview(compilation, review, name) }),
@@ -160,7 +172,7 @@ function compileReview(compilation: Compilation, node: Mapping, phase: string): 
 
 function compileTeamPhase(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<TeamPhase> {
   checkAgainst(compilation, node, SCHEMAS.team)
-  return { type: 'team', ...compileSubTeam(compilation, node, name, calls, false) }
+  return { type: 'team', isLeaf: false, concurrency: 1, ...compileSubTeam(compilation, node, name, calls, false) }
 }
 
 function compileMap(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<MapPhase> {
@@ -172,6 +184,7 @@ function compileMap(compilation: Compilation, node: Mapping, name: string, calls
   if (alone) compileExpression(items, { ...site, used: () => undefined }, ['list'], '`items` must give a list')
   return {
     type: 'map',
+    isLeaf: false,
     ...compileSubTeam(compilation, node, name, calls, true),
     items: items ? compileTemplate(items, site) : constant([]),
     ...(key && { key: compileTemplate(key, siteOf(compilation, name, { item: true })) }),

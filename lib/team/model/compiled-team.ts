@@ -97,6 +97,8 @@ interface PhaseBase {
   retry: { attempts: number; backoff: number }
   /** Milliseconds, per attempt. */
   timeout?: number
+  /** Whether it executes something itself, and therefore takes a slot. */
+  isLeaf: boolean
 }
 
 /** What a phase asks of its agent. */
@@ -124,24 +126,33 @@ export interface GatePhase extends PhaseBase {
   review?: Review
 }
 
-export interface TeamPhase extends PhaseBase {
-  type: 'team'
+/** What a phase passes to its sub-runs. */
+interface SubRuns {
   /** Key of the sub-team in the bundle. */
   team: string
   inputs: Template
+  /** How many of its sub-runs may run at once. */
+  concurrency: number
 }
 
-export interface MapPhase extends PhaseBase {
+export interface TeamPhase extends PhaseBase, SubRuns {
+  type: 'team'
+}
+
+export interface MapPhase extends PhaseBase, SubRuns {
   type: 'map'
-  team: string
-  inputs: Template
   items: Template
   key?: Template
-  concurrency: number
   onItemFailure: 'stop' | 'continue'
 }
 
 export type Phase = StandardPhase | GatePhase | TeamPhase | MapPhase
+export type PhaseWithSubRuns = Extract<Phase, SubRuns>
+
+export const hasSubRuns = (phase: Phase): phase is PhaseWithSubRuns => 'team' in phase
+
+/** What a phase asks a person each time that it runs. */
+export const reviewOf = (phase: Phase): Review | undefined => ('review' in phase ? phase.review : undefined)
 
 export type EventName =
   | 'on_start'

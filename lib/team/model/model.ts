@@ -1,6 +1,6 @@
 // The door of this room: what a compiled team is, what may be given to it, and how mistakes in its files are told.
 
-export type * from './compiled-team.ts'
+export * from './compiled-team.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
 export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './needs.ts'
 export { type Problem, problemError, renderProblem } from './problem.ts'

@@ -4,79 +4,86 @@ import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { TeamPhase } from '../../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../../core/core.ts'
+import { endPhase, failPhase } from '../phase/phase-end.ts'
+import { sendTask } from '../phase/tasks.ts'
+import { openWhole } from '../run/reopen.ts'
+import type { RunEnd } from '../run/run-end.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
-import type { RunEnd } from '../state/run-end.ts'
-import type { Work } from '../state/state.ts'
-import { startTask } from '../state/task.ts'
-import { endPhase, failPhase } from './settle.ts'
-import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
+import type { EngineState } from '../state/state.ts'
+import type { PhaseKind } from './phase-kind.ts'
+import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun, stopPhaseWithSubRuns } from './sub-runs.ts'
 
-export function startTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
-  try {
-    // A new attempt continues the sub-run of the earlier attempt and keeps its completed phases.
-    work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, 1), [])
-    const earlier = work.store.runs.child(live.id, phase.index, 0)
-    if (earlier?.state === 'completed') return completed(work, live, phase, earlier)
-    if (live.phases[phase.index]!.attempt > 1)
-      work.notes.after({ kind: 'clear', runId: live.id, position: phase.index })
-    if (earlier) reopenSubRun(work, live, phase, earlier.id, undefined)
-    else createSubRun(work, live, phase, null, undefined)
-  } catch (thrown) {
-    failPhase(work, live, phase.index, failureOf(thrown))
-  }
+export const team: PhaseKind<TeamPhase> = {
+  start(engine, live, phase) {
+    const { index } = phase
+    try {
+      // A new attempt continues the sub-run of the earlier attempt and keeps its completed phases.
+      engine.notes.changedRows(engine.store.runs.requeueChildren(live.id, index, 1), [])
+      const earlier = engine.store.runs.child(live.id, index, 0)
+      if (earlier?.state === 'completed') return takeResult(engine, live, phase, earlier)
+      if (live.phases[index]!.attempt > 1) engine.notes.after({ kind: 'clear', runId: live.id, position: index })
+      if (earlier) reopenSubRun(engine, live, phase, earlier.id, undefined)
+      else createSubRun(engine, live, phase, null, undefined)
+    } catch (thrown) {
+      failPhase(engine, live, index, failureOf(thrown))
+    }
+  },
+
+  stop: stopPhaseWithSubRuns,
+  attempts: null,
+
+  subRuns: {
+    continue(engine, live, phase) {
+      if (live.below(phase.index).runs.size > 0) return
+      // The sub-run may have completed without its files being handed over.
+      const child = engine.store.runs.child(live.id, phase.index, 0)
+      if (child?.state === 'completed') takeResult(engine, live, phase, child)
+    },
+
+    proceed() {},
+
+    ended(engine, live, phase, child, end) {
+      const position = phase.index
+      if (phaseEnded(live.phases[position]!.state)) return
+      if (end.state === 'completed') {
+        if (end.handFault !== null) return failPhase(engine, live, position, errorOf(end.handFault))
+        return endTeam(engine, live, phase, { ...child.row, handed: end.handed })
+      }
+      const ending = live.callsOff(position)
+      if (ending) return endPhase(engine, live, position, 'cancelled', { reason: ending.reason })
+      const late = parse<RunError>(engine.store.phases.error(live.id, position))
+      if (late) return failPhase(engine, live, position, late)
+      if (end.state === 'cancelled') return endPhase(engine, live, position, 'cancelled', { reason: 'sub_run' })
+      failPhase(engine, live, position, subRunError(child, end))
+    },
+
+    handed(engine, live, phase, childId, fault) {
+      if (live.phases[phase.index]!.state !== 'running') return
+      if (fault !== null) return failPhase(engine, live, phase.index, errorOf(fault))
+      endTeam(engine, live, phase, engine.store.runs.get(childId)!)
+    },
+
+    reopen(engine, row, phase) {
+      const below = engine.store.runs.child(row.id, phase.index, 0)
+      if (below) openWhole(engine, below.id)
+    },
+  },
 }
 
-/** Continues a team phase after a restart: its sub-run may have completed without its files being handed over. */
-export function takeUpTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
-  if (live.below(phase.index).runs.size > 0) return
-  const child = work.store.runs.child(live.id, phase.index, 0)
-  if (child?.state === 'completed') completed(work, live, phase, child)
+function takeResult(engine: EngineState, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
+  if (lacksHandOver(live, child)) sendTask(engine, live, phase.index, 'hand', child.id)
+  else endTeam(engine, live, phase, child)
 }
 
-export function teamChildEnded(
-  work: Work,
-  live: LiveRun,
-  phase: TeamPhase,
-  child: LiveRun,
-  end: RunEnd,
-  handed: string | null,
-  fault: unknown,
-): void {
-  const position = phase.index
-  if (phaseEnded(live.phases[position]!.state)) return
-  if (end.state === 'completed') {
-    if (fault !== null) return failPhase(work, live, position, errorOf(fault))
-    return endTeam(work, live, phase, { ...child.row, handed })
-  }
-  const ending = live.callsOff(position)
-  if (ending) return endPhase(work, live, position, 'cancelled', { reason: ending.reason })
-  const late = parse<RunError>(work.store.phases.error(live.id, position))
-  if (late) return failPhase(work, live, position, late)
-  if (end.state === 'cancelled') return endPhase(work, live, position, 'cancelled', { reason: 'sub_run' })
-  failPhase(work, live, position, subRunError(child, end))
-}
-
-/** Called when the files of an already completed sub-run were handed over, or could not be (`fault`). */
-export function teamHanded(work: Work, live: LiveRun, phase: TeamPhase, fault: unknown): void {
-  if (live.phases[phase.index]!.state !== 'running') return
-  if (fault !== null) return failPhase(work, live, phase.index, errorOf(fault))
-  endTeam(work, live, phase, work.store.runs.child(live.id, phase.index, 0)!)
-}
-
-function completed(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
-  if (lacksHandOver(live, child)) startTask(work, live, phase.index, 'hand', child.id)
-  else endTeam(work, live, phase, child)
-}
-
-function endTeam(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
+function endTeam(engine: EngineState, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
   try {
     const handed = parse<{ outputs: JsonObject; files: FileRecord[] }>(child.handed)
     const outputs = handed?.outputs ?? parse<JsonObject>(child.outputs) ?? {}
     const files = handed?.files ?? []
     const data = bounded(outputs, phase.name, files)
-    endPhase(work, live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
+    endPhase(engine, live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
   } catch (thrown) {
-    failPhase(work, live, phase.index, failureOf(thrown))
+    failPhase(engine, live, phase.index, failureOf(thrown))
   }
 }
 

@@ -25,17 +25,17 @@ export class Agenda {
   #hasBegun = false
 
   /** Called before a unit of a tree. */
-  beginUnit(root: string | null): void {
+  startUnit(root: string | null): void {
     const isRepeated = root !== null && this.#thrown.has(root)
     this.#until = isRepeated ? Number.POSITIVE_INFINITY : performance.now() + UNIT_MS
     this.#hasBegun = false
   }
 
   /**
-   * Whether the unit may begin another piece of work; what it may not begin is left to a later unit. The first answer in
+   * Whether the unit may begin another piece; what it may not begin is left to a later unit. The first answer in
    * a unit is always yes, so that a tree gets on however slow the machine is.
    */
-  mayBegin(): boolean {
+  hasTime(): boolean {
     if (this.#hasBegun) return performance.now() < this.#until
     this.#hasBegun = true
     return true
@@ -66,7 +66,7 @@ export class Agenda {
     for (const live of steps) {
       steps.delete(live)
       step(live)
-      if (--left === 0 || !this.mayBegin()) break
+      if (--left === 0 || !this.hasTime()) break
     }
     // The rest goes behind the other trees that wait for a unit.
     this.#steps.delete(root)

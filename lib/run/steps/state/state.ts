@@ -6,7 +6,7 @@ import type { Agenda } from './agenda.ts'
 import type { Notes } from './notes.ts'
 import type { World } from './world.ts'
 
-export interface Work {
+export interface EngineState {
   readonly store: Store
   /** The runs that have not ended, by id. */
   readonly lives: Map<string, LiveRun>
@@ -22,7 +22,7 @@ export interface Work {
 }
 
 /** The run of a fact about an attempt; null when the phase has ended or is in another attempt. */
-export function liveIn({ lives }: Work, runId: string, position: number, attempt: number): LiveRun | null {
+export function liveIn({ lives }: EngineState, runId: string, position: number, attempt: number): LiveRun | null {
   const live = lives.get(runId)
   const phase = live?.phases[position]
   return live && phase && phase.attempt === attempt && !phaseEnded(phase.state) ? live : null

@@ -1,0 +1,61 @@
+// Asks a person about a phase. There is one review for each phase and attempt, and its answer decides how the phase
+// continues (review.ts).
+
+import type { LiveRun, ReviewRow, RunError } from '../../core/core.ts'
+import type { PhaseChange } from '../../store/store.ts'
+import type { EngineState } from '../state/state.ts'
+import { setPhaseState } from './transition.ts'
+
+export interface Question {
+  kind: ReviewRow['kind']
+  reason: string
+  prompt: string
+  /** Entries of which it is unknown whether they were written. */
+  entries: readonly string[]
+  /** The error of the phase, and the result that it keeps if the person lets it fail. */
+  error?: RunError
+  change?: PhaseChange
+  /** Milliseconds until the question escalates. */
+  timeout?: number
+}
+
+/** Opens the review of a phase. */
+export function askPerson(engine: EngineState, live: LiveRun, position: number, { change, ...asked }: Question): void {
+  const question = engine.world.mask(live.root, asked)
+  setPhaseState(engine, live, position, 'awaiting_input', question.reason)
+  live.dropReady(position)
+  live.maps.delete(position)
+  live.tasks.delete(position)
+  if (question.error) engine.store.phases.keepResult(live.id, position, question.error, change ?? {})
+  openReview(engine, live, position, question)
+  noteEscalation(engine, live, position)
+}
+
+/** Raises `on_escalate` once for a review: in its run, and in each run above. */
+function noteEscalation({ notes }: EngineState, live: LiveRun, position: number): void {
+  let asked: number | null = position
+  for (let run: LiveRun | null = live; run; run = run.parent) {
+    notes.event(run, 'on_escalate', asked)
+    asked = run.row.parent_position
+  }
+}
+
+export function openReview(engine: EngineState, live: LiveRun, position: number, question: Question): void {
+  const { kind, reason, prompt, entries, timeout } = question
+  const at = engine.world.now()
+  const deadline = timeout === undefined ? null : at + timeout
+  const { attempt } = live.phases[position]!
+  engine.store.reviews.open({ run_id: live.id, position, attempt, kind, reason, prompt, entries, deadline, at })
+  if (deadline !== null) engine.world.wakeAt(deadline)
+  noteReview(engine, live, position)
+}
+
+/** Closes the review of a phase without an answer, because its run ends for another reason. */
+export function closeReview(engine: EngineState, live: LiveRun, position: number): void {
+  engine.store.reviews.close(live.id, position, engine.world.now())
+  noteReview(engine, live, position)
+}
+
+export function noteReview({ notes }: EngineState, live: LiveRun, position: number): void {
+  notes.add({ run: live.row, team: live.team, position, kind: 'review' })
+}

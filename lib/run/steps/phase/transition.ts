@@ -1,0 +1,179 @@
+// A phase moves from one state to another: in its row, whose fence may refuse, then in memory. A leaf phase holds a slot
+// while it is `running`. The states of its run and of the phases above follow in the same unit: they are
+// `awaiting_input` exactly while a person is asked below them. What the move means for other phases is decided elsewhere
+// (phase-end.ts).
+
+import { CadreError } from '../../../error.ts'
+import { hasSubRuns } from '../../../team/team.ts'
+import {
+  branchKey,
+  type LiveRun,
+  NO_CLOCK,
+  type PhaseState,
+  phaseEnded,
+  type RunError,
+  resume,
+  startClock,
+} from '../../core/core.ts'
+import type { PhaseChange } from '../../store/store.ts'
+import type { EngineState } from '../state/state.ts'
+import { setIdle, setPhaseClock } from './clocks.ts'
+
+/** How long an `always` phase without a timeout may take once its run was asked to end. */
+export const CLEANUP_MS = 60_000
+
+export type PhaseEnd = 'completed' | 'failed' | 'skipped' | 'cancelled'
+
+/** Begins the next attempt of a phase. */
+export function startAttempt(engine: EngineState, live: LiveRun, position: number): void {
+  const phase = live.phase(position)
+  const state = live.phases[position]!
+  const attempt = state.attempt + 1
+  const now = engine.world.now()
+  const timeout = phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)
+  const clock = hasSubRuns(phase) ? startClock(timeout, now) : NO_CLOCK
+  if (attempt > 1) engine.store.attempts.keepLost(live.id, position, attempt - 1)
+  if (!engine.store.phases.start(live.id, position, attempt, now, clock.deadline)) {
+    throw impossible(live, position, 'running')
+  }
+  live.dropReady(position)
+  state.attempt = attempt
+  state.dueAt = null
+  state.clock = clock
+  if (clock.deadline !== null) engine.world.wakeAt(clock.deadline)
+  live.setState(position, 'running', null)
+  if (phase.isLeaf) engine.slots.take()
+  engine.notes.changed(live, position)
+  engine.notes.event(live, 'on_phase_start', position)
+}
+
+/** Moves a phase that has not ended to `awaiting_input`, or back to `running`. */
+export function setPhaseState(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  state: 'running' | 'awaiting_input',
+  reason: string | null,
+): void {
+  const { attempt } = live.phases[position]!
+  if (!engine.store.phases.setState(live.id, position, attempt, state, reason)) throw impossible(live, position, state)
+  leaveSlot(engine, live, position)
+  live.setState(position, state, reason)
+  raiseStateToParent(engine, live)
+  engine.notes.changed(live, position)
+  engine.agenda.add(live)
+}
+
+/**
+ * Updates the state of a run, and of the phase above it, according to whether a person is asked in the run. Clocks that
+ * were stopped go on as soon as nobody is asked.
+ */
+export function raiseStateToParent(engine: EngineState, live: LiveRun): void {
+  const { row, parent } = live
+  const asked = live.awaiting > 0
+  if (asked === (row.state === 'awaiting_input')) return
+  const reason = asked ? (live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null) : null
+  const state = asked ? 'awaiting_input' : 'running'
+  if (!engine.store.runs.setState(live.id, state, reason)) {
+    throw new CadreError('internal', `run ${live.id} may not become ${state} now`)
+  }
+  row.state = state
+  row.reason = reason
+  engine.notes.changed(live)
+  if (!asked) setIdle(engine, live, false)
+  const above = live.siblings
+  if (above) above.asked += asked ? 1 : -1
+  if (parent) takeStateFromSubRuns(engine, parent, row.parent_position!, reason)
+}
+
+/** Makes a team or map phase wait for a person while a run below it does. */
+export function takeStateFromSubRuns(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  reason: string | null,
+): void {
+  const { state } = live.phases[position]!
+  const asked = live.below(position).asked > 0
+  if (phaseEnded(state) || asked === (state === 'awaiting_input')) return
+  if (asked) return setPhaseState(engine, live, position, 'awaiting_input', reason)
+  setPhaseState(engine, live, position, 'running', null)
+  setPhaseClock(engine, live, position, resume(live.phases[position]!.clock, engine.world.now()))
+}
+
+/** Sets a phase back to `pending` for another attempt, at `due` or at once. */
+export function postponePhase(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  due: number,
+  failures: number,
+  error: RunError | null,
+): void {
+  const phase = live.phases[position]!
+  engine.store.attempts.keepFailed(live.id, position, phase.attempt, engine.world.now(), error)
+  if (!engine.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
+    throw impossible(live, position, 'pending')
+  }
+  leaveSlot(engine, live, position)
+  live.setState(position, 'pending', 'retry')
+  raiseStateToParent(engine, live)
+  phase.failures = failures
+  phase.dueAt = due
+  phase.clock = NO_CLOCK
+  if (due > engine.world.now()) engine.world.wakeAt(due)
+  else live.makeReady(position)
+  engine.notes.changed(live, position)
+  engine.agenda.add(live)
+}
+
+/** Ends a phase. Its dependants are left as they are. */
+export function recordPhaseEnd(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  state: PhaseEnd,
+  given: PhaseChange,
+): void {
+  const change = given.error ? { ...given, error: engine.world.mask(live.root, given.error) } : given
+  const { attempt } = live.phases[position]!
+  // Sub-runs that are `queued` for a new attempt end with the phase, which will not start them any more.
+  if (hasSubRuns(live.phase(position))) cancelQueuedSubRuns(engine, live, position)
+  if (!engine.store.phases.end(live.id, position, attempt, state, engine.world.now(), change)) {
+    throw impossible(live, position, state)
+  }
+  leaveSlot(engine, live, position)
+  live.tasks.delete(position)
+  live.maps.delete(position)
+  live.dropReady(position)
+  live.setState(position, state, change.reason ?? null)
+  raiseStateToParent(engine, live)
+  engine.notes.changed(live, position)
+  if (state === 'completed') engine.notes.event(live, 'on_phase_complete', position)
+  if (state === 'failed') engine.notes.event(live, 'on_phase_fail', position)
+  engine.agenda.add(live)
+}
+
+/** Cancels the sub-runs of a phase that wait for a new attempt, with everything that waits below them. */
+export function cancelQueuedSubRuns({ store, notes, world }: EngineState, { row }: LiveRun, position: number): void {
+  const branch = branchKey(row.tree_key, position)
+  const at = world.now()
+  const phases = store.phases.cancelQueued(row.root_id, branch, at)
+  const runs = store.runs.cancelQueued(row.root_id, branch, at)
+  if (runs.length === 0) return
+  notes.changedRows(runs, phases)
+  for (const { id, root_id } of runs) notes.after({ kind: 'ended', runId: id, root: root_id, settled: false })
+}
+
+/** Gives the slot of a leaf phase back when it leaves `running`. */
+function leaveSlot({ slots }: EngineState, live: LiveRun, position: number): void {
+  if (live.holdsSlot(position)) slots.release()
+}
+
+function impossible(live: LiveRun, position: number, state: PhaseState): CadreError {
+  const { attempt } = live.phases[position]!
+  return new CadreError(
+    'internal',
+    `run ${live.id}, phase ${live.phase(position).name}: attempt ${attempt} cannot become ${state} now`,
+  )
+}

@@ -1,0 +1,110 @@
+// Creates a run: inserts its rows and makes its first phases ready. Its tree key follows from the phase above.
+
+import type { RunId } from '../../../files/run-id.ts'
+import type { JsonObject } from '../../../json.ts'
+import type { Bundle, Field, Team } from '../../../team/team.ts'
+import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../../core/core.ts'
+import { considerPhase } from '../phase/phase-end.ts'
+import type { EngineState } from '../state/state.ts'
+
+export interface NewRun {
+  id: RunId
+  bundle: Bundle
+  teamKey: string
+  /** Checked and complete. */
+  inputs: JsonObject
+  runName: string | null
+  workspace: string | null
+  fromPath: boolean
+  synced: boolean
+}
+
+/** The phase that starts a sub-run, and the item that it is for. A team phase has one item, 0, without a key. */
+export interface Above {
+  live: LiveRun
+  position: number
+  item: number
+  key: string | null
+}
+
+/** Inserts a run with its phases, and starts it. */
+export function createRun(engine: EngineState, run: NewRun, above: Above | null): LiveRun {
+  const row = newRow(run, above, engine.world.now())
+  const team = run.bundle.team(run.teamKey)
+  engine.store.runs.insert(row)
+  engine.store.phases.insert(row.id, team.phases.length)
+  const live = new LiveRun(row, run.bundle, above?.live ?? null, team.phases.map(untouched), run.inputs)
+  engine.notes.touch(live.root)
+  engine.lives.set(row.id, live)
+  live.siblings?.runs.add(live)
+  if (row.deadline !== null) engine.world.wakeAt(row.deadline)
+  engine.notes.changed(live)
+  engine.notes.event(live, 'on_start', null)
+  for (const phase of team.phases) if (phase.dependsOn.length === 0) considerPhase(engine, live, phase.index)
+  engine.agenda.add(live)
+  return live
+}
+
+/** Inserts a top run that waits for its concurrency key. */
+export function createQueuedRun(engine: EngineState, run: NewRun): void {
+  const row: RunRow = { ...newRow(run, null, engine.world.now()), state: 'queued', started_at: null, deadline: null }
+  engine.store.runs.insert(row)
+  engine.store.phases.insert(row.id, run.bundle.team(run.teamKey).phases.length)
+  engine.notes.touch(row.id)
+  engine.notes.changedRows([row], [])
+}
+
+/** The inputs in the form that is stored and shown: without secrets. */
+export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
+  if (!fields.some(({ secret }) => secret)) return values
+  const masked = { ...values }
+  for (const { name, secret } of fields) if (secret && name in masked) masked[name] = '***'
+  return masked
+}
+
+/** Whether the end of a run needs nothing more, because there are no listeners and no secrets. */
+function endsAlone({ inputs, listeners }: Team): boolean {
+  return listeners.length === 0 && !inputs.some(({ secret }) => secret)
+}
+
+function newRow(run: NewRun, above: Above | null, now: number): RunRow {
+  const team = run.bundle.team(run.teamKey)
+  const parent = above?.live.row
+  return {
+    id: run.id,
+    root_id: parent?.root_id ?? run.id,
+    tree_key: parent ? treeKey(parent.tree_key, above!.position, above!.item) : '',
+    parent_id: parent?.id ?? null,
+    parent_position: above?.position ?? null,
+    parent_phase: above ? above.live.phase(above.position).name : null,
+    item: above?.item ?? null,
+    run_name: above ? above.key : run.runName,
+    call_path: JSON.stringify([...(parent ? parse<string[]>(parent.call_path)! : []), team.name]),
+    call_depth: parent ? parent.call_depth + 1 : 0,
+    bundle_id: run.bundle.id,
+    team_key: run.teamKey,
+    team: team.name,
+    version: team.version,
+    state: 'running',
+    reason: null,
+    error: null,
+    inputs: JSON.stringify(maskInputs(team.inputs, run.inputs)),
+    outputs: null,
+    workspace: run.workspace,
+    from_path: run.fromPath ? 1 : 0,
+    synced: run.synced ? 1 : 0,
+    attempt: 1,
+    ending: null,
+    created_at: now,
+    started_at: now,
+    completed_at: null,
+    deadline: startClock(team.timeout, now).deadline,
+    time_left: null,
+    logged: 0,
+    log_sent: 0,
+    log_ended: 0,
+    log_due: 0,
+    handed: null,
+    settled: parent || endsAlone(team) ? 1 : 0,
+  }
+}

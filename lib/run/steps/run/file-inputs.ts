@@ -1,0 +1,72 @@
+// Inputs of type `file`: each is judged by the rule for files before a run begins with it. Agents and commands judge the
+// path once more when they open it, because what lies there may have changed.
+
+import { AgentError } from '../../../agent/core/agent-error.ts'
+import { type Places, settledPath } from '../../../agent/files/file-rule.ts'
+import { CadreError } from '../../../error.ts'
+import type { JsonObject } from '../../../json.ts'
+import type { Field } from '../../../team/team.ts'
+import type { RunRow } from '../../core/core.ts'
+import type { Store } from '../../store/store.ts'
+import type { World } from '../state/world.ts'
+
+/** The values of the inputs of type `file`. */
+export function fileInputs(fields: readonly Field[], inputs: JsonObject): string[] {
+  const values = fields.filter(({ type }) => type === 'file').map(({ name }) => inputs[name])
+  return values.filter(path => typeof path === 'string')
+}
+
+/**
+ * Which files outside of its own places a run may name: any in a tree that a person has started from a path, but a
+ * package in it only those that it was given. `isOwn`: its team belongs to that path, and not to a package.
+ */
+export function filesFrom(
+  { from_path }: Pick<RunRow, 'from_path'>,
+  isOwn: boolean,
+  fields: readonly Field[],
+  inputs: JsonObject,
+): { outside: boolean; given: ReadonlySet<string> } {
+  const free = from_path === 1
+  return { outside: free && isOwn, given: new Set(free && !isOwn ? fileInputs(fields, inputs) : []) }
+}
+
+/** Which files a run may name. */
+export function placesOf(
+  { store, world }: { store: Store; world: Pick<World, 'stateDir'> },
+  row: Pick<RunRow, 'id' | 'root_id' | 'workspace' | 'from_path'>,
+  { outside, given }: Pick<Places, 'outside' | 'given'> = { outside: row.from_path === 1 },
+): Places {
+  return {
+    stateDir: world.stateDir(row.id),
+    workspace: row.workspace ?? `${world.stateDir(row.root_id)}/engine`,
+    outside,
+    given,
+    sameTree: runId => store.runs.get(runId)?.root_id === row.root_id,
+  }
+}
+
+/** The inputs that a top run begins with, in which each file names one place for as long as the run lives. */
+export function settleFiles(fields: readonly Field[], values: JsonObject, places: Places): JsonObject {
+  return withFiles(fields, values, path => settledPath(path, places))
+}
+
+/** `values` with the inputs of type `file` changed. Throws `invalid_request` that names the first that is refused. */
+export function withFiles(
+  fields: readonly Field[],
+  values: JsonObject,
+  change: (path: string, name: string) => string,
+): JsonObject {
+  const changed = { ...values }
+  for (const { name, type } of fields) {
+    const path = values[name]
+    if (type !== 'file' || typeof path !== 'string') continue
+    try {
+      changed[name] = change(path, name)
+    } catch (cause) {
+      const why = cause instanceof AgentError ? cause.message : `${JSON.stringify(path)} cannot be resolved`
+      const message = `input ${name}: ${why}`
+      throw new CadreError('invalid_request', message, { details: [{ path: `/inputs/${name}`, message }], cause })
+    }
+  }
+  return changed
+}

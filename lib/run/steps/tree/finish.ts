@@ -1,0 +1,70 @@
+// Ends a run whose phases have all ended, and reports the end to the phase above.
+
+import { CadreError } from '../../../error.ts'
+import type { LiveRun } from '../../core/core.ts'
+import { kindOf } from '../kinds/kinds.ts'
+import { sendTask } from '../phase/tasks.ts'
+import { takeStateFromSubRuns } from '../phase/transition.ts'
+import { endOf, failedOutputs, fileOutputs, type RunEnd } from '../run/run-end.ts'
+import { OF_RUN } from '../state/effects.ts'
+import { errorOf } from '../state/fault.ts'
+import type { EngineState } from '../state/state.ts'
+import { releaseKey } from './release-key.ts'
+
+const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
+
+/**
+ * Ends a run whose phases have all ended. Its file outputs are checked first, by a task, which puts its result into
+ * `live.outputs` and has this called again.
+ */
+export function finishRun(engine: EngineState, live: LiveRun): void {
+  const computed = endOf(engine, live)
+  if (!computed) return engine.agenda.add(live)
+  let end = engine.world.mask(live.root, computed)
+  let handed: string | null = null
+  let handFault: unknown = null
+  if (end.state === 'completed' && fileOutputs(live, end.outputs).length > 0) {
+    if (live.tasks.has(OF_RUN)) return
+    if (!live.outputs) return sendTask(engine, live, OF_RUN, 'outputs')
+    const { fault } = live.outputs
+    handed = live.outputs.handed
+    if (fault?.of === 'phase') handFault = fault.error
+    if (fault?.of === 'run') end = engine.world.mask(live.root, failedOutputs(live, errorOf(fault.error)))
+  }
+  const at = engine.world.now()
+  if (!engine.store.runs.end(live.id, end.state, { ...end, handed, at })) {
+    throw new CadreError('internal', `run ${live.id} may not become ${end.state} now`)
+  }
+  removeFromMemory(engine, live, end)
+  engine.notes.changed(live)
+  engine.notes.event(live, EVENT_OF[end.state], null)
+  const { settled, synced } = live.row
+  engine.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: settled === 1 && synced === 0 })
+  const { parent } = live
+  if (!parent) {
+    if (live.team.key) releaseKey(engine, live.id)
+    return
+  }
+  const position = live.row.parent_position!
+  // This may have been the last run below the phase that was waiting for a person.
+  takeStateFromSubRuns(engine, parent, position, null)
+  const phase = parent.phase(position)
+  kindOf(phase).subRuns!.ended(engine, parent, phase, live, { ...end, handed, handFault })
+  engine.agenda.add(parent)
+}
+
+/** Takes an ended run out of memory, and out of the counters of the run above. */
+function removeFromMemory(engine: EngineState, live: LiveRun, end: RunEnd): void {
+  const above = live.siblings
+  if (above) {
+    if (live.row.state === 'awaiting_input') above.asked--
+    if (live.idle) above.idle--
+    if (live.parked) above.parked--
+    above.wanting.delete(live)
+    above.runs.delete(live)
+  }
+  live.row.state = end.state
+  live.row.outputs = end.outputs && JSON.stringify(end.outputs)
+  engine.lives.delete(live.id)
+  engine.slots.drop(live)
+}

@@ -1,0 +1,142 @@
+// The answer to a review, which decides how its phase continues. It comes from a person, or from the time-out of a
+// gate.
+
+import type { AgentResult } from '../../../agent/agent-context.ts'
+import { CadreError } from '../../../error.ts'
+import type { Json, JsonObject } from '../../../json.ts'
+import { reviewOf } from '../../../team/team.ts'
+import { CHOICES, type Choice } from '../../../wire/choices.ts'
+import { JsonText, type LiveRun, parse, type ReviewRow } from '../../core/core.ts'
+import type { PhaseChange } from '../../store/store.ts'
+import { kindOf } from '../kinds/kinds.ts'
+import { considerPhase, endPhase } from '../phase/phase-end.ts'
+import { noteReview, openReview } from '../phase/question.ts'
+import { postponePhase } from '../phase/transition.ts'
+import type { EngineState } from '../state/state.ts'
+import { takeSteps } from './step.ts'
+
+export interface Decision {
+  decision: Choice
+  by: string
+  comment?: string
+  values?: JsonObject
+}
+
+export { CHOICES }
+
+/** A gate that nobody answered in time becomes an escalation. */
+export function reviewOverdue(engine: EngineState, live: LiveRun, review: ReviewRow): void {
+  const { position, prompt } = review
+  const reason = 'review_timeout'
+  openReview(engine, live, position, { kind: 'escalation', reason, prompt, entries: [] })
+  engine.store.phases.setReason(live.id, position, reason)
+  live.phases[position]!.reason = reason
+  engine.notes.changed(live, position)
+}
+
+/** Applies a person's answer. Throws `not_found`, `invalid_state` when it was answered already, `invalid_request`. */
+export function decide(engine: EngineState, reviewId: string, given: Decision): void {
+  const review = engine.store.reviews.get(reviewId)
+  if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
+  const live = engine.lives.get(review.run_id)
+  if (review.state !== 'pending' || !live) {
+    throw new CadreError(
+      'invalid_state',
+      `review ${reviewId} has already been decided (${review.decision ?? 'run ended'})`,
+    )
+  }
+  const choices = CHOICES[review.kind]
+  if (!choices.includes(given.decision)) {
+    throw new CadreError(
+      'invalid_request',
+      `a review of kind ${review.kind} takes ${choices.join(', ')}, not ${given.decision}`,
+      { details: [{ path: '/decision', message: `expected one of ${choices.join(', ')}` }] },
+    )
+  }
+  const answer = engine.world.mask(live.root, given)
+  const { decision, by, comment = null } = answer
+  const values = answer.values ? JSON.stringify(answer.values) : null
+  engine.store.reviews.decide(reviewId, { decision, by, comment, values, at: engine.world.now() })
+  noteReview(engine, live, review.position)
+  apply(engine, live, review, answer)
+  takeSteps(engine, live.root)
+}
+
+function apply(
+  engine: EngineState,
+  live: LiveRun,
+  review: ReviewRow,
+  { decision, by, comment, values }: Decision,
+): void {
+  const { position } = review
+  const data: Json = { ...emptyForm(live, position), ...values }
+  const said = (verb: string) => `${verb} by ${by}${comment ? `: ${comment}` : ''}`
+  switch (decision) {
+    case 'approve':
+    case 'complete': {
+      const entries: string[] = JSON.parse(review.entries)
+      const result = { text: `${decision} by ${by}`, data }
+      for (const entry of entries) vouch(engine, live, position, entry, result)
+      const phase = live.phase(position)
+      const rest = kindOf(phase).attempts?.entriesAfter(phase, entries) ?? []
+      if (rest.length > 0) return repeat(engine, live, position)
+      return endPhase(engine, live, position, 'completed', { ...result, files: [] })
+    }
+    case 'reject': {
+      const error = { code: 'rejected', message: said('rejected') }
+      return endPhase(engine, live, position, 'failed', { reason: 'rejected', error })
+    }
+    case 'fail': {
+      const error = { code: 'person', message: said('failed') }
+      return endPhase(engine, live, position, 'failed', { ...kept(engine, live, position), reason: 'person', error })
+    }
+    case 'skip':
+      return endPhase(engine, live, position, 'skipped', { reason: 'person' })
+    case 'retry':
+      retry(engine, live, position, JSON.parse(review.entries))
+  }
+}
+
+/** Null for each field of a gate's form, so that an expression can name one that was left empty. */
+function emptyForm(live: LiveRun, position: number): JsonObject {
+  const fields = reviewOf(live.phase(position))?.inputs ?? []
+  return Object.fromEntries(fields.map(({ name }) => [name, null]))
+}
+
+/** The result that the phase had when it was put before a person. */
+function kept({ store }: EngineState, live: LiveRun, position: number): PhaseChange {
+  const { text, data, files } = store.phases.result(live.id, position)
+  return { text, data: data === null ? null : new JsonText(data), files: parse(files) ?? [] }
+}
+
+/**
+ * Retries a phase, which may then use all of its attempts again. Entries in doubt are sent again with the same
+ * idempotency key.
+ */
+function retry(engine: EngineState, live: LiveRun, position: number, entries: readonly string[]): void {
+  for (const entry of entries) {
+    engine.store.receipts.order({ runId: live.id, position, entry })
+    noteReceipt(engine, live, position, entry)
+  }
+  repeat(engine, live, position)
+}
+
+/** A person has seen that an entry in doubt is there. */
+function vouch(engine: EngineState, live: LiveRun, position: number, entry: string, result: AgentResult): void {
+  const { looks, receipts } = engine.store
+  const place = { runId: live.id, position, entry }
+  receipts.vouch(place, result, engine.world.now())
+  // What was sent once only exists once. Otherwise what was sent before may still arrive.
+  if (receipts.get(place)?.presumed_at === null) looks.drop(place)
+  noteReceipt(engine, live, position, entry)
+}
+
+function noteReceipt({ notes }: EngineState, live: LiveRun, position: number, entry: string): void {
+  notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
+}
+
+function repeat(engine: EngineState, live: LiveRun, position: number): void {
+  postponePhase(engine, live, position, engine.world.now(), 0, null)
+  // The phase never started because its `when` could not be evaluated, so `when` is evaluated again.
+  if (live.phases[position]!.attempt === 0) considerPhase(engine, live, position)
+}
