@@ -40,6 +40,7 @@ interface Arrival {
   request: Request
   peer(request: Request): string | null
   headers: Record<string, string | undefined>
+  bearer: string | undefined
   set: { status?: number | string }
   body: unknown
   frame: Frame
@@ -60,17 +61,17 @@ class Arrived implements Incoming {
   readonly request: Request
   readonly peer: () => string | null
   readonly #authorization: string | undefined
+  readonly #bearer: string | undefined
 
-  constructor({ request, peer, headers }: Pick<Arrival, 'request' | 'peer' | 'headers'>) {
+  constructor({ request, peer, headers, bearer }: Pick<Arrival, 'request' | 'peer' | 'headers' | 'bearer'>) {
     this.request = request
     this.peer = () => peer(request)
     this.#authorization = headers.authorization
+    this.#bearer = bearer
   }
 
-  /** The scheme must be `Bearer`, in any case, followed by a space (RFC 9110, 11.1). */
   get bearer(): string | null {
-    if (this.#authorization === undefined) return null
-    if (/^bearer /i.test(this.#authorization)) return this.#authorization.slice('bearer '.length).trim()
+    if (this.#bearer !== undefined || this.#authorization === undefined) return this.#bearer ?? null
     throw new CadreError('unauthorized', 'the credential must be sent as Authorization: Bearer <token>')
   }
 }
@@ -97,11 +98,11 @@ export function admission<Caller>(access: Access<Caller>) {
 
   async function admit(context: Arrival): Promise<void> {
     // Elysia reads here which parts of a request it must prepare: it would prepare all for a context that is passed on.
-    const { request, headers, peer, set } = context
+    const { request, headers, bearer, peer, set } = context
     context.frame = frame
     const reads = request.method === 'POST' && !access.unread
     if (reads) checkHead(headers, limit)
-    const incoming = new Arrived({ request, peer, headers })
+    const incoming = new Arrived({ request, peer, headers, bearer })
     const admitted = access.admit(incoming)
     // An `await` of what is known already would cost a turn.
     context.caller = admitted instanceof Promise ? await admitted : admitted

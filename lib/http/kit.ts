@@ -2,12 +2,19 @@
 // credential has been checked, and turns what handlers return into replies. A route declares who may call it with a
 // macro that `admission` creates: `open` here, and others in the kits of hub and daemon.
 
+import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import type { TSchema } from 'typebox'
 import { admission, anyone } from './admission.ts'
+import './routes.ts'
 import { requestDurations } from './metrics.ts'
 import { type Frame, plainFrame, replyOf } from './reply.ts'
-import './routes.ts'
+
+/** The plugin would also read a token from the query. A random name prevents that. */
+const extract = { query: crypto.randomUUID() }
+
+/** What nearly all callers send, in which nothing needs to be changed. */
+const USUAL = /^Bearer \S+$/
 
 export function httpKit() {
   const frame: Frame = plainFrame
@@ -24,6 +31,14 @@ export function httpKit() {
         /** How long requests took, for `/metrics`. */
         durations: requestDurations(),
       })
+      .onTransform({ as: 'global' }, ({ headers }) => {
+        // The plugin accepts any character after `Bearer`. The scheme must be `Bearer`, in any case, followed by a
+        // space (RFC 9110, 11.1).
+        const { authorization } = headers
+        if (authorization === undefined || USUAL.test(authorization)) return
+        headers.authorization = /^bearer /i.test(authorization) ? `Bearer ${authorization.slice(7).trim()}` : ''
+      })
+      .use(bearer({ extract }))
       .onAfterHandle({ as: 'global' }, ({ response, frame, body }) => {
         // Elysia would wait for a hook that returns what another function returns, because that may be a promise.
         const reply = replyOf(response, frame, body)
