@@ -14,7 +14,7 @@ import {
   runRecord,
   type Store,
 } from '../../run/engine.ts'
-import type { Phase } from '../../team/team.ts'
+import { type Phase, reviewOf } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/records/changes.ts'
 import type { PhaseRecord } from '../../wire/records/run-records.ts'
 import { type Batch, Batches, type Sent } from './batches.ts'
@@ -244,7 +244,7 @@ export class SyncOutbox implements Outbox {
 
   #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
     const phase = phases[position]!
-    const gate = phase.type === 'gate' ? phase.review : undefined
+    const gate = reviewOf(phase)
     for (const review of this.#store.reviews.of(row.id, position)) {
       // A gate says who may answer and with which form; an escalation may be answered by anyone who may decide.
       const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }

@@ -11,12 +11,14 @@ import type { SecretUser } from '../../settings/settings.ts'
 import {
   agentRefs,
   type Bundle,
+  hasSubRuns,
   inputsFor,
   listenerWrites,
   needsOfBundle,
   type Phase,
   phaseWrites,
   retriesNoWrite,
+  reviewOf,
   type StandardPhase,
   secretReader,
   teamsOf,
@@ -166,18 +168,20 @@ function planTeam(
         ...(hasCommands(phase) && { sandbox: stock.found.of(key) }),
         ...(needsNetwork(phase) && { network: true }),
       }
-      const place = [...path, phase.name]
-      if (phase.type === 'gate') return planned
-      if (phase.type === 'standard') {
-        writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
-        const requests = requestsOf(stock, phase)
+      if (hasSubRuns(phase)) {
         return {
           ...planned,
-          ...(retriesNoWrite(stock.catalogue, phase) && { asks_instead: true }),
-          ...(requests.length > 0 && { requests }),
+          below: planTeam(stock, bundle, phase.team, [...above, key], [...path, phase.name], writes),
         }
       }
-      return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key], place, writes) }
+      if (phase.type !== 'standard') return planned
+      writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
+      const requests = requestsOf(stock, phase)
+      return {
+        ...planned,
+        ...(retriesNoWrite(stock.catalogue, phase) && { asks_instead: true }),
+        ...(requests.length > 0 && { requests }),
+      }
     }),
   }
 }
@@ -189,7 +193,8 @@ export function teamAsRead(bundle: Bundle, key: string): PlannedTeam {
 }
 
 function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
-  const planned: PlannedPhase = {
+  const review = reviewOf(phase)
+  return {
     name: phase.name,
     type: phase.type,
     depends_on: phase.dependsOn.map(position => phases[position]!.name),
@@ -198,15 +203,16 @@ function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
     ...(phase.timeout !== undefined && { timeout: phase.timeout }),
     ...(phase.always && { always: true }),
     ...(phase.onFailure !== 'fail' && { on_failure: phase.onFailure }),
-    ...(phase.type === 'gate' && phase.review && { reviewers: phase.review.reviewers }),
+    ...(review && { reviewers: review.reviewers }),
+    ...(hasSubRuns(phase) && { inputs: phase.inputs.source }),
+    ...(phase.type === 'map' && { items: phase.items.source }),
+    ...(phase.type === 'standard' && plannedCall(phase)),
   }
-  if (phase.type === 'gate') return planned
-  if (phase.type !== 'standard') {
-    return { ...planned, inputs: phase.inputs.source, ...(phase.type === 'map' && { items: phase.items.source }) }
-  }
+}
+
+function plannedCall(phase: StandardPhase): Pick<PlannedPhase, 'agent' | 'action' | 'entries'> {
   const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
   return {
-    ...planned,
     agent: phase.agent,
     ...(phase.action !== undefined && { action: phase.action }),
     entries: entries.length > 0 ? entries : [phase.fields.source],

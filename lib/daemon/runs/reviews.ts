@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { ListedReview, Store } from '../../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../../run/engine.ts'
-import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, type Team } from '../../team/team.ts'
+import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, reviewOf, type Team } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
 import type { AskedReview } from '../../wire/calls/daemon-calls.ts'
 import type { Daemon } from './daemon.ts'
@@ -20,7 +20,7 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   const { rows, total } = source.store.reviews.list(filter)
   const asked = (row: (typeof rows)[number]): AskedReview => {
     const phase = phaseOf(source, row)
-    const form = row.kind === 'gate' && phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
+    const form = (row.kind === 'gate' && reviewOf(phase)?.inputs) || []
     const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase.name, row.run_name)
     const isCompletable = row.kind === 'escalation' && row.state === 'pending'
     return {
@@ -62,7 +62,7 @@ export async function answerReview(
 ): Promise<ReviewRecord> {
   const { engine } = daemon
   const phase = phaseOf(engine, review)
-  const form = review.kind === 'gate' && phase.type === 'gate' ? phase.review : undefined
+  const form = review.kind === 'gate' ? reviewOf(phase) : undefined
   if (form && !mayAnswer(form.reviewers, decision.by)) {
     throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
   }

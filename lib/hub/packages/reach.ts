@@ -7,6 +7,7 @@ import {
   agentRefs,
   type Bundle,
   credentialsOf,
+  hasSubRuns,
   listenerWrites,
   literalOrigins,
   phaseWrites,
@@ -43,7 +44,7 @@ export function reachOf(bundle: Bundle, agents: AgentLookup): Omit<Reach, 'unsee
       if (phase.type === 'standard') {
         writes.push(...phaseWrites(agents, phase, path))
         commands.push(...commandsOf(phase).map(run => `${[...path, phase.name].join(' › ')}: ${run}`))
-      } else if (phase.type !== 'gate') walk(phase.team, [...path, phase.name], [...above, key])
+      } else if (hasSubRuns(phase)) walk(phase.team, [...path, phase.name], [...above, key])
     }
   }
 }

@@ -33,7 +33,7 @@ export function teamJsonSchema(agents: AgentLookup): Schema {
 }
 
 function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
-  const { standard, gate, team, map, listener } = PHASE_FIELDS
+  const { standard, listener, ...others } = PHASE_FIELDS
   const names = agents.names()
   const account = { pattern: `^(${names.join('|')})@[A-Za-z0-9_-]+$`, type: 'string' }
   return {
@@ -41,7 +41,7 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
     required: ['name'],
     properties: { ...standard, agent: { anyOf: [{ enum: names }, account], description: AGENT_WORDS } },
     allOf: [
-      ...Object.entries({ gate, team, map }).map(([type, fields]) => ({
+      ...Object.entries(others).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
         then: { properties: { ...fields, retry: false }, required: requiredOf(fields) },

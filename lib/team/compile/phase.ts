@@ -1,7 +1,7 @@
 // Compiles one phase of team.yml: finds its type, and checks and compiles its fields.
 
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
-import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model/model.ts'
+import type { Command, GatePhase, MapPhase, Phase, Review, TeamPhase } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { compileCall } from './agent-call.ts'
 import {
@@ -15,7 +15,7 @@ import {
   siteOf,
 } from './compilation.ts'
 import { compileFields } from './fields.ts'
-import { closedObject, PHASE_FIELDS, type PhaseKind } from './schema.ts'
+import { closedObject, PHASE_FIELDS } from './schema.ts'
 
 /** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
 export interface SubCall {
@@ -36,11 +36,23 @@ const SCHEMAS = {
   map: closedObject(PHASE_FIELDS.map),
 }
 
+type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type' | 'isLeaf'>>
+type Compile<P extends Phase> = (compilation: Compilation, node: Mapping, name: string, calls: SubCall[]) => Own<P>
+
+const COMPILE: { readonly [T in Phase['type']]: Compile<Extract<Phase, { type: T }>> } = {
+  standard: (compilation, node, name) => ({ type: 'standard', isLeaf: true, ...compileCall(compilation, node, name) }),
+  gate: compileGate,
+  team: compileTeamPhase,
+  map: compileMap,
+}
+
+const isType = (text: string | undefined): text is Phase['type'] => text !== undefined && Object.hasOwn(COMPILE, text)
+
 /** The type of a phase. Where it is missing but the fields show it, this is reported. */
-export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind {
+export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['type'] | 'listener' {
   const type = textOf(field(node, 'type'))
   if (node.entries.has('notify')) return 'listener'
-  if (type === 'gate' || type === 'team' || type === 'map') return type
+  if (isType(type)) return type
   if (node.entries.has('type') || node.entries.has('agent')) return 'standard'
   const told = node.entries.has('team')
     ? node.entries.has('items')
@@ -54,33 +66,16 @@ export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind 
   return told
 }
 
-type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type' | 'isLeaf'>>
-
 /** Compiles any phase except a listener. The graph fills in the positions of dependencies. */
 export function compilePhase(
   compilation: Compilation,
   node: Mapping,
-  kind: PhaseKind,
+  type: Phase['type'],
   at: { name: string; index: number },
   calls: SubCall[],
 ): Phase {
   const { name, index } = at
-  const base = compileBase(compilation, node, name, index)
-  switch (kind) {
-    case 'gate':
-      return { ...base, ...compileGate(compilation, node, name) }
-    case 'team':
-      return { ...base, ...compileTeamPhase(compilation, node, name, calls) }
-    case 'map':
-      return { ...base, ...compileMap(compilation, node, name, calls) }
-    default:
-      return {
-        ...base,
-        type: 'standard',
-        isLeaf: true,
-        ...compileCall(compilation, node, name),
-      } satisfies StandardPhase
-  }
+  return { ...compileBase(compilation, node, name, index), ...COMPILE[type](compilation, node, name, calls) }
 }
 
 function compileBase(

@@ -6,6 +6,8 @@ import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../schema/type.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
+import { PHASE_TYPES } from '../../wire/states.ts'
+import type { Phase } from '../model/model.ts'
 
 const MAX_PHASES = 1_000
 
@@ -210,7 +212,7 @@ const Review = Type.Object(
 const common = {
   name: { ...PhaseName, description: 'The name of the phase, as in `{{ phases.name.data }}` and files/<name>/.' },
   type: Type.Optional(
-    Type.Enum(['standard', 'gate', 'team', 'map'], {
+    Type.Enum([...PHASE_TYPES], {
       description:
         'What it does: call an agent (standard, the default), ask a person, run a team, or one for each item.',
     }),
@@ -317,9 +319,7 @@ export const PHASE_FIELDS = {
     agent: Type.String({ minLength: 1, description: AGENT_WORDS }),
     notify: Notify,
   },
-} satisfies Record<string, Record<string, TSchema>>
-
-export type PhaseKind = keyof typeof PHASE_FIELDS
+} satisfies Record<Phase['type'] | 'listener', Record<string, TSchema>>
 
 /** The fields of an agent on the phase itself. Templates are read in them. */
 export function ownFields(entry: TObject | undefined): Record<string, TSchema> {

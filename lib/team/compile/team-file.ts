@@ -13,7 +13,7 @@ import { compileConcurrency } from './concurrency.ts'
 import { compileFields, typeOf } from './fields.ts'
 import { buildGraph, type GraphPhase } from './graph.ts'
 import { compileListener } from './listener.ts'
-import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
+import { compilePhase, type SubCall, typeOfPhase } from './phase.ts'
 import { TeamSchema } from './schema.ts'
 
 /** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
@@ -104,10 +104,10 @@ function compilePhases(compilation: Compilation, nodes: readonly Node[], names: 
     }
     if (name && seen.has(name)) compilation.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
     seen.add(name)
-    const kind = kindOfPhase(compilation, node)
-    if (kind === 'listener') listeners.push(compileListener(compilation, node, name))
+    const type = typeOfPhase(compilation, node)
+    if (type === 'listener') listeners.push(compileListener(compilation, node, name))
     else {
-      phases.push(compilePhase(compilation, node, kind, { name, index: phases.length }, calls))
+      phases.push(compilePhase(compilation, node, type, { name, index: phases.length }, calls))
       graph.push({ name, node })
     }
   }
