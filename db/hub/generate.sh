@@ -4,10 +4,10 @@
 set -eu
 name=${1:-}
 before=$(git status --porcelain -- db/hub/migrations)
-for engine in sqlite postgres; do
-  bunx drizzle-kit generate --config "db/hub/$engine.config.ts" --name "${name:-unnamed}"
+for dialect in sqlite postgres; do
+  DIALECT=$dialect bunx drizzle-kit generate --config db/hub/drizzle-kit.config.ts --name "${name:-unnamed}"
   # The next migration is made from the newest snapshot alone.
-  ls -r "db/hub/migrations/$engine/meta/"*_snapshot.json | tail -n +2 | xargs rm -f
+  ls -r "db/hub/migrations/$dialect/meta/"*_snapshot.json | tail -n +2 | xargs rm -f
 done
 if [ -z "$name" ] && [ "$(git status --porcelain -- db/hub/migrations)" != "$before" ]; then
   echo 'the tables have no migration: remove the unnamed ones, and say what they add: bun run generate run_note' >&2

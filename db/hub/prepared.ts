@@ -2,7 +2,7 @@
 // needs to carry it out. The calls that daemons repeat all the time use these.
 
 import { type AnyColumn, type Placeholder, type SQL, sql } from 'drizzle-orm'
-import type { Db, Store } from './store.ts'
+import { connectionOf, type Db, type Store } from './store.ts'
 
 /** The place of a value that is given at each call. */
 export type Slot<Name extends string> = (name: Name) => Placeholder
@@ -27,29 +27,27 @@ export function kept<Result>(
 ): (store: Store, db: Db, values: object) => Promise<Result> {
   const known = new WeakMap<Db, Kept<Result>>()
   return async (store, db, values) => {
-    const on = connectionOf(store, db)
+    // On SQLite there are two connections, one that reads and one that writes. A transaction of PostgreSQL is on any
+    // connection of the pool, and takes the statements that were built for all of them.
+    const on = store.dialect === 'sqlite' ? db : store.db
     let found = known.get(on)
     if (!found) {
       found = build(store, on, slot).prepare()
       known.set(on, found)
     }
-    return through(found, on, db).execute(values as Record<string, unknown>)
+    return through(found, db).execute(values as Record<string, unknown>)
   }
 }
 
 const slot = (name: string): Placeholder => sql.placeholder(name)
 
 /**
- * The connection for which a statement is kept: on SQLite there are two, one that reads and one that writes. A transaction
- * of PostgreSQL is on any connection of the pool, and takes the statements that were built for all of them.
+ * A kept statement of PostgreSQL in a transaction. That a statement of Drizzle has its connection in `client` is not public,
+ * and there is no public way: tests/hub/statements.test.ts fails when it is no longer so.
  */
-const connectionOf = (store: Store, db: Db): Db => (store.dialect === 'sqlite' ? db : store.db)
-
-/** A kept statement of PostgreSQL, which is a text and a client, in a transaction. */
-function through<Result>(found: Kept<Result>, on: Db, db: Db): Kept<Result> {
-  if (on === db) return found
-  const { session } = db as Db & { session: { client: unknown } }
-  return Object.create(found, { client: { value: session.client } })
+function through<Result>(found: Kept<Result>, tx: Db): Kept<Result> {
+  const connection = connectionOf(tx)
+  return connection === undefined ? found : Object.create(found, { client: { value: connection } })
 }
 
 // A list is given to PostgreSQL as text, because Bun makes a JSON string of a text that is a parameter of type JSON.

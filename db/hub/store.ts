@@ -11,14 +11,13 @@ import { ROOT } from '../../lib/program/install-root.ts'
 import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
+import { postgres, sqlite } from './columns.ts'
 import { Commits, HIGHEST, PlaceChanged, PostgresCounter, postgresPlace } from './commits.ts'
 import { Disk } from './disk.ts'
 import { GroupCommit } from './group-commit.ts'
 import { MarkFile } from './mark-file.ts'
 import journal from './migrations/postgres/meta/_journal.json'
-import * as postgresTables from './postgres.ts'
-import type { Tables } from './schema.ts'
-import * as sqliteTables from './sqlite.ts'
+import { type Tables, tables } from './schema.ts'
 
 /** How many statements are kept for each connection. */
 const MOST_STATEMENTS = 500
@@ -66,6 +65,11 @@ export interface Store extends Tables {
   trouble(): Promise<string | null>
   close(): Promise<void>
 }
+
+/** The connection of each transaction of PostgreSQL. */
+const connections = new WeakMap<Db, Bun.TransactionSQL>()
+
+export const connectionOf = (tx: Db): Bun.TransactionSQL | undefined => connections.get(tx)
 
 const afterwards = new WeakMap<Db, (() => void)[]>()
 
@@ -149,7 +153,7 @@ async function openSqlite(file: string): Promise<Store> {
   }
 
   return {
-    ...sqliteTables,
+    ...tables(sqlite),
     dialect: 'sqlite',
     db: drizzle({ client: remembering(reader) }),
     write,
@@ -234,12 +238,7 @@ const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
 async function openPostgres(url: string): Promise<Store> {
   const client = new Bun.SQL(url, { connection: PLANNING })
-  // Drizzle would send the level as a statement of its own.
-  const at = (level: 'serializable' | 'read committed') => {
-    const begin = <T>(work: (tx: Bun.TransactionSQL) => Promise<T>) => client.begin(`isolation level ${level}`, work)
-    return drizzlePostgres({ client: Object.create(client, { begin: { value: begin } }) })
-  }
-  const [db, choreDb] = [at('serializable'), at('read committed')]
+  const db = drizzlePostgres({ client })
   try {
     await oneAtATime(client, async () => {
       await refuseNewer(client)
@@ -255,15 +254,18 @@ async function openPostgres(url: string): Promise<Store> {
   memory.place = await postgresPlace(client)
   const counter = new PostgresCounter(memory)
   const writing =
-    (on: typeof db, anywhere = false) =>
+    (level: 'serializable' | 'read committed', anywhere = false) =>
     async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         try {
-          const done = await on.transaction(async tx => {
-            afterwards.set(asDb(tx), committed)
-            const inside = () => work(asDb(tx))
-            return anywhere ? { result: await inside() } : await counter.during(clientOf(tx), inside)
+          // Drizzle's own transaction would send the level as a statement of its own.
+          const done = await client.begin(`isolation level ${level}`, async connection => {
+            const tx = asDb(drizzlePostgres({ client: connection }))
+            connections.set(tx, connection)
+            afterwards.set(tx, committed)
+            const inside = () => work(tx)
+            return anywhere ? { result: await inside() } : await counter.during(connection, inside)
           })
           if ('lane' in done) counter.committed(done)
           for (const then of committed) then()
@@ -281,11 +283,11 @@ async function openPostgres(url: string): Promise<Store> {
       }
     }
   return {
-    ...postgresTables,
+    ...tables(postgres),
     dialect: 'postgres',
     db: asDb(db),
-    write: writing(db),
-    writeAfter: writing(choreDb),
+    write: writing('serializable'),
+    writeAfter: writing('read committed'),
     // Drizzle's types are those of SQLite, which has no such clause.
     hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,
@@ -293,7 +295,7 @@ async function openPostgres(url: string): Promise<Store> {
     commits: memory,
     place: () => postgresPlace(client),
     storedCount: async () => Number((await client.unsafe(HIGHEST))[0].count ?? 0),
-    writeAnywhere: writing(db, true),
+    writeAnywhere: writing('serializable', true),
     markFile: null,
     trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {
@@ -302,9 +304,6 @@ async function openPostgres(url: string): Promise<Store> {
     },
   }
 }
-
-/** The connection of a transaction. */
-const clientOf = (tx: object): Bun.TransactionSQL => (tx as { session: { client: Bun.TransactionSQL } }).session.client
 
 /** Refuses a database that a newer program has migrated, without changing it. */
 async function refuseNewer(client: Bun.SQL): Promise<void> {

@@ -9,8 +9,8 @@ import {
   generateSQLiteDrizzleJson,
   generateSQLiteMigration,
 } from 'drizzle-kit/api'
-import * as postgres from '../../db/hub/postgres.ts'
-import * as sqlite from '../../db/hub/sqlite.ts'
+import { postgres, sqlite } from '../../db/hub/columns.ts'
+import { tables } from '../../db/hub/schema.ts'
 import { openStore } from '../../db/hub/store.ts'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { folder } from '../support/folder.ts'
@@ -26,13 +26,13 @@ const MISSING = 'write the migration: see "A column of the hub" in docs/architec
 
 test('SQLite', async () => {
   const before = await lastSnapshot('sqlite')
-  const after = await generateSQLiteDrizzleJson({ ...sqlite }, before.id)
+  const after = await generateSQLiteDrizzleJson(tables(sqlite), before.id)
   expect(await generateSQLiteMigration(before, after), MISSING).toEqual([])
 })
 
 test('PostgreSQL', async () => {
   const before = await lastSnapshot('postgres')
-  const after = generateDrizzleJson({ ...postgres }, before.id)
+  const after = generateDrizzleJson(tables(postgres), before.id)
   expect(await generateMigration(before, after), MISSING).toEqual([])
 })
 

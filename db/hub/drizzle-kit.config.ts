@@ -1,7 +1,17 @@
-// The hub's tables for PostgreSQL, as drizzle-kit reads them.
+// What drizzle-kit reads to write migrations (`generate.sh`): its configuration, and the tables of the dialect that the
+// variable DIALECT names.
 
-import { postgres } from './columns.ts'
+import { defineConfig } from 'drizzle-kit'
+import { postgres, sqlite } from './columns.ts'
 import { tables } from './schema.ts'
+
+const isPostgres = process.env.DIALECT === 'postgres'
+
+export default defineConfig({
+  dialect: isPostgres ? 'postgresql' : 'sqlite',
+  schema: './db/hub/drizzle-kit.config.ts',
+  out: `./db/hub/migrations/${isPostgres ? 'postgres' : 'sqlite'}`,
+})
 
 export const {
   users,
@@ -43,4 +53,4 @@ export const {
   hubProcesses,
   copies,
   witnesses,
-} = tables(postgres)
+} = tables(isPostgres ? postgres : sqlite)
