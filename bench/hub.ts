@@ -12,9 +12,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { HubClient } from '../lib/daemon/link/link.ts'
 import { GenerateToken } from '../lib/wire/calls/auth.ts'
+import { Heartbeat, Register } from '../lib/wire/calls/daemon-link.ts'
 import { ListRealms } from '../lib/wire/calls/realms.ts'
 import { CreateSession } from '../lib/wire/calls/session.ts'
-import { Heartbeat, Register } from '../lib/wire/protocol.ts'
 import { type Server, serve } from './server.ts'
 
 const { values } = parseArgs({

@@ -8,8 +8,9 @@ import { HubClient } from '../lib/daemon/link/link.ts'
 import { CadreError } from '../lib/error.ts'
 import { Whoami } from '../lib/wire/calls/auth.ts'
 import { GetRun, ListSettings, ListWorkspaces } from '../lib/wire/calls/daemon-calls.ts'
+import { Heartbeat, Poll } from '../lib/wire/calls/daemon-link.ts'
 import { ListRealms } from '../lib/wire/calls/realms.ts'
-import { ackedOf, gap, Heartbeat, Poll } from '../lib/wire/protocol.ts'
+import { ackedOf, gap } from '../lib/wire/protocol.ts'
 import { folder } from './support/folder.ts'
 
 let status = 200

@@ -3,7 +3,8 @@
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
-import { Heartbeat, isMoved, PROTOCOL } from '../wire/protocol.ts'
+import { Heartbeat } from '../wire/calls/daemon-link.ts'
+import { isMoved, PROTOCOL } from '../wire/protocol.ts'
 import { enrolmentOf } from './access/hub-credentials.ts'
 import { version } from './home/version.ts'
 import { HubClient, keepTeams, knownTeams, register, SyncSender, startOf } from './link/link.ts'

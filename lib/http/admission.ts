@@ -4,7 +4,8 @@
 import type { TSchema } from 'typebox'
 import { CadreError } from '../error.ts'
 import { matches } from '../schema/schema.ts'
-import { checkHead, MIB, readJson } from './body.ts'
+import { MIB } from '../wire/call.ts'
+import { checkHead, readJson } from './body.ts'
 import { type Frame, notInForm, plainFrame } from './reply.ts'
 
 /** Who may call a route. */

@@ -2,8 +2,7 @@
 
 import { CadreError } from '../error.ts'
 import { chunksIn } from '../stream.ts'
-
-export const MIB = 1024 * 1024
+import { MIB } from '../wire/call.ts'
 
 /** Headers as Elysia passes them: by their name in lower case. */
 export type Headers = Record<string, string | undefined>

@@ -4,6 +4,7 @@
 // to the start of every command and four packages for what is below.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { METRICS_TYPE } from '../wire/calls/metrics.ts'
 
 export type Labels = Readonly<Record<string, string>>
 export type Sample = readonly [labels: Labels, value: number]
@@ -141,8 +142,6 @@ export function eventLoopDelay(): string {
   delay?.reset()
   return text.join('')
 }
-
-export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** The reply to `GET /metrics`. */
 export function metricsReply(parts: readonly string[]): Response {

@@ -1,11 +1,11 @@
 // The plugin of a resource: its routes, made of calls that lib/wire/calls declares.
 
 import { type AnyElysia, Elysia } from 'elysia'
-import type { Call, Transfer } from '../wire/call.ts'
+import type { Call, Export, Transfer } from '../wire/call.ts'
 
 /** A call and what answers it. */
 export interface Answer {
-  readonly call: Call | Transfer
+  readonly call: Call | Export | Transfer
   /** Who may make it, in the options of the kit. */
   readonly access: object
   /** Gets what the kit makes of a request. */

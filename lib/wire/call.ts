@@ -9,6 +9,8 @@ import { Type } from '../schema/type.ts'
 import type { DaemonAccess, HubAccess } from './access.ts'
 import { rowsIn } from './page.ts'
 
+export const MIB = 1024 * 1024
+
 /** What is declared of every call, once: its route, its document, its clients and its tests come from this. */
 interface Declared {
   /** In a few words, for the document of the API. */
@@ -33,6 +35,14 @@ export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSc
   readonly envelope?: string
 }
 
+/** A POST with a body of JSON, whose success is not `data`. */
+export interface Export<Body extends TSchema = TSchema> extends Declared {
+  readonly path: string
+  readonly body: Body
+  /** The content type of a success. */
+  readonly media: string
+}
+
 /** A GET, or a PUT of a file, with its parameters in the query. */
 export interface Transfer<Query extends TSchema = TSchema> extends Declared {
   readonly path: string
@@ -44,7 +54,10 @@ export interface Transfer<Query extends TSchema = TSchema> extends Declared {
   readonly data?: TSchema
 }
 
-export function call<const Path extends string, const D extends Omit<Call, 'path'>>(path: Path, declared: D) {
+export function call<
+  const Path extends string,
+  const D extends Omit<Call, 'path'> | Omit<Export, 'path'> | Omit<Transfer, 'path'>,
+>(path: Path, declared: D) {
   return { path, ...declared }
 }
 

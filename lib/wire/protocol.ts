@@ -1,14 +1,11 @@
-// The calls of a daemon to its hub, with a realm token. The daemon always calls. Bodies and replies ignore unknown
-// properties, so that either side may be newer.
+// What the calls of a daemon to its hub share (lib/wire/calls/daemon-link.ts), and the errors by which a daemon recognizes
+// what became of it at the hub.
 
 import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
-import { named, nullable } from '../schema/schema.ts'
+import { named } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
-import { bareCall, ErrorReply } from './call.ts'
-import { Title, Version } from './names.ts'
-import type { OfferedAgent } from './needs.ts'
-import { AnyText, Text, Time, Uuid } from './parts.ts'
+import { AnyText, Time } from './parts.ts'
 import { MOVED, REMOVED_DAEMON, UNKNOWN_DAEMON } from './reasons.ts'
 
 /** Calls of daemons name the daemon here too, for a hub that does not know their token. */
@@ -16,7 +13,8 @@ export const CALLER_HEADER = 'x-cadre-daemon'
 
 /** The version of this protocol. */
 export const PROTOCOL = 1
-const Protocol = Type.Optional(Type.Integer())
+/** The property of a body that says which version the daemon speaks. */
+export const ProtocolVersion = Type.Optional(Type.Integer())
 
 /** A public key in the form that daemons get. */
 export const PublicKey = named('dispatch_key', { kid: AnyText, pem: AnyText, not_after: Type.Optional(Time) })
@@ -75,207 +73,6 @@ export const BULLETIN = {
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
-
-/**
- * What the hub chooses a daemon by. In a heartbeat it is present when it has changed. Each name is held to its grammar
- * by itself (`offerOf`), so that one which does not fit keeps no daemon away.
- */
-const OFFER = {
-  agents: Type.Optional(Type.Unsafe<OfferedAgent[]>(Type.Array(Type.Unknown(), { maxItems: 1_000 }))),
-  labels: Type.Optional(Type.Unsafe<Record<string, string>>(Type.Record(Type.String(), Type.Unknown()))),
-  workspaces: Type.Optional(Type.Unsafe<string[]>(Type.Array(Type.Unknown(), { maxItems: 1_000 }))),
-  sandbox: Type.Optional(
-    Type.String({
-      pattern: '^[a-z][a-z0-9_-]{0,39}$',
-      'x-expected': 'a word such as bubblewrap',
-      description: 'Where the commands of dispatched runs run: none, bubblewrap or container.',
-    }),
-  ),
-}
-
-/**
- * Which start of its home calls. Two homes of one daemon id differ in it, as those of a machine and of its snapshot do:
- * the hub serves the one that was started more often, and refuses the other.
- */
-const START = {
-  starts: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  start: Type.Optional(Type.Unsafe<string>({ ...Uuid, description: 'The id of this start of the home.' })),
-}
-export interface Start {
-  starts?: number
-  start?: string
-}
-
-export const Register = bareCall(
-  '/v1/daemons/register',
-  Type.Object({
-    daemon_id: Type.Optional(Uuid),
-    realm_id: Type.Optional(Uuid),
-    name: Title(200),
-    hostname: Type.Optional(Title(255)),
-    version: Type.Optional(Version),
-    protocol: Protocol,
-    capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-    ...START,
-    ...OFFER,
-    ...MEMORY,
-    teams_version: Type.Optional(Type.Unknown()),
-  }),
-  Type.Object({ daemon_id: AnyText, realm_id: AnyText, ...BULLETIN, acl: AccessList }),
-)
-
-export const Heartbeat = bareCall(
-  '/v1/daemons/heartbeat',
-  Type.Object({
-    daemon_id: Uuid,
-    running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
-    clock: Type.Optional(Type.Number()),
-    stuck: Type.Optional(Type.Boolean()),
-    ...START,
-    ...OFFER,
-    ...MEMORY,
-    protocol: Protocol,
-    teams_version: Type.Optional(Type.Unknown()),
-  }),
-  Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
-)
-
-/** The maximum number of slots that a poll asks for. A daemon with more polls again. */
-export const MOST_SLOTS = 1_000
-
-export const Poll = bareCall(
-  '/v1/daemons/poll',
-  Type.Object({
-    daemon_id: Uuid,
-    slots: Type.Optional(Type.Integer({ minimum: 0, maximum: MOST_SLOTS })),
-    wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
-    full_disk: Type.Optional(
-      Type.Boolean({ description: 'Whether the daemon takes no runs because its disk is full.' }),
-    ),
-    ...START,
-    ...MEMORY,
-    protocol: Protocol,
-  }),
-  /** Each job is checked against its own form (`AnyLeasedJob`). */
-  Type.Object({ jobs: Type.Array(Type.Unknown()), ...MEMORY }),
-)
-
-const Answer = Type.Enum(['accepted', 'done', 'failed'])
-export type Answer = Static<typeof Answer>
-
-/** What became of a job. */
-export const OUTCOME = {
-  job_id: Text(100),
-  lease_id: Text(100),
-  status: Answer,
-  error: Type.Optional(Type.String({ maxLength: 100_000 })),
-}
-
-/** The maximum number of answers that a call takes besides the first. */
-export const MOST_OTHERS = 100
-
-/**
- * Answers about one job, and in `others` about more of them. The reply to the first is that of the call. Each of the
- * others has its own, in the same order; an answer without a reply has to be repeated. Older hubs reply only to the first.
- */
-export const Ack = bareCall(
-  '/v1/daemons/ack',
-  Type.Object({
-    daemon_id: Uuid,
-    ...OUTCOME,
-    others: Type.Optional(
-      Type.Array(Type.Object(OUTCOME), { maxItems: MOST_OTHERS, description: 'The same about more jobs.' }),
-    ),
-    ...MEMORY,
-    protocol: Protocol,
-  }),
-  Type.Object({
-    id: AnyText,
-    job_id: AnyText,
-    status: Answer,
-    others: Type.Optional(
-      Type.Array(
-        Type.Object({
-          job_id: AnyText,
-          status: nullable(Answer),
-          error: nullable(Type.Pick(ErrorReply, ['code', 'message'])),
-        }),
-        { description: 'What became of the other answers, in their order.' },
-      ),
-    ),
-    ...MEMORY,
-  }),
-)
-
-export const Deregister = bareCall(
-  '/v1/daemons/deregister',
-  Type.Object({ daemon_id: Uuid, protocol: Protocol }),
-  Type.Object({ id: AnyText, daemon_id: AnyText }),
-)
-
-/**
- * Each change is checked against its own form (changes.ts), so that one that does not fit does not delay the others.
- */
-export const Sync = bareCall(
-  '/v1/runs/sync',
-  Type.Object({
-    daemon_id: Uuid,
-    epoch: Uuid,
-    from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-    changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
-    reported: Type.Optional(
-      Type.String({ maxLength: 100, description: 'The `recall` to which the daemon has sent everything by now.' }),
-    ),
-    ...MEMORY,
-    protocol: Protocol,
-  }),
-  Type.Object({
-    acked_seq: Type.Integer(),
-    cut_lines: Type.Optional(
-      Type.Integer({
-        description: 'How many log lines were left out, because the realm has used up its quota of log bytes.',
-      }),
-    ),
-    rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: AnyText })),
-    ...MEMORY,
-  }),
-)
-
-/** A file that a run of the daemon has recorded. */
-const OFFERED = {
-  daemon_id: Uuid,
-  run_id: Uuid,
-  sha256: Type.String({ pattern: '^[0-9a-f]{64}$', 'x-expected': 'a SHA-256 in hexadecimal' }),
-  bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-}
-
-/**
- * Asks how to send a file. With `stored` the hub has it already. Otherwise it is sent with PUT and exactly these headers
- * to `url`, or to `PUT_FILE` of the hub when that is null.
- */
-export const OfferFile = bareCall(
-  '/v1/artifacts/offer',
-  Type.Object({ ...OFFERED, protocol: Protocol }),
-  Type.Object({
-    stored: Type.Boolean(),
-    upload: nullable(Type.Object({ url: nullable(AnyText), headers: Type.Record(Type.String(), AnyText) })),
-  }),
-)
-
-/** Reports that a file was sent. The hub looks for it in its store. */
-export const KeepFile = bareCall(
-  '/v1/artifacts/keep',
-  Type.Object({ ...OFFERED, protocol: Protocol }),
-  Type.Object({ stored: Type.Literal(true) }),
-)
-
-/** Takes a file as the body of a PUT. */
-export const PUT_FILE = '/v1/artifacts/put'
-/** The query of `PUT_FILE`, in which numbers are text. */
-export const PutFile = Type.Object({
-  ...OFFERED,
-  bytes: Type.String({ pattern: '^(0|[1-9][0-9]{0,14})$', 'x-expected': 'a number of bytes' }),
-})
 
 const CALLER = '/daemon_id'
 // Hubs and daemons of 0.1.0 know no reason and tell the two apart by these words, which therefore must not change.

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { Answers, type Outcome, type Reply } from '../../lib/daemon/link/answers.ts'
 import type { TakenJob } from '../../lib/daemon/link/job-book.ts'
 import { CadreError } from '../../lib/error.ts'
-import { MOST_OTHERS } from '../../lib/wire/protocol.ts'
+import { MOST_OTHERS } from '../../lib/wire/calls/daemon-link.ts'
 
 const job = (id: string): Pick<TakenJob, 'id' | 'lease_id'> => ({
   id,

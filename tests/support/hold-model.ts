@@ -17,7 +17,7 @@ import { answer, enqueue, type JobRow, LEASE_MS, renew } from '../../lib/hub/cor
 import { claim } from '../../lib/hub/queue/claims.ts'
 import { sweep } from '../../lib/hub/queue/overdue-jobs.ts'
 import { createLog } from '../../lib/log/log.ts'
-import type { Answer } from '../../lib/wire/protocol.ts'
+import type { Answer } from '../../lib/wire/calls/daemon-link.ts'
 import type { AnyLeasedJob } from '../../lib/wire/records/jobs.ts'
 import { commitTo } from './commit.ts'
 

@@ -3,15 +3,8 @@
 
 import type { Static } from 'typebox'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
-import {
-  GetHubLogs,
-  GetHubPhases,
-  GetHubRun,
-  GetHubTree,
-  type HubRun,
-  ListHubReviews,
-  ListHubRuns,
-} from '../../wire/calls/hub-run-calls.ts'
+import { ListHubReviews } from '../../wire/calls/hub-reviews.ts'
+import { GetHubLogs, GetHubPhases, GetHubRun, GetHubTree, type HubRun, ListHubRuns } from '../../wire/calls/hub-runs.ts'
 import { page } from '../../wire/page.ts'
 import type { LogLine } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'

@@ -6,7 +6,8 @@ import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import type { GetRun } from '../../wire/calls/daemon-calls.ts'
 import { Field } from '../../wire/calls/forms.ts'
-import type { HubPhase, HubReview, HubRun } from '../../wire/calls/hub-run-calls.ts'
+import type { HubReview } from '../../wire/calls/hub-reviews.ts'
+import type { HubPhase, HubRun } from '../../wire/calls/hub-runs.ts'
 import { DeliveryRecord, FileRecord, RunError, type ToldRun } from '../../wire/records/run-records.ts'
 
 export function toldRun({ version, error, outputs, ...run }: HubRun): ToldRun {

@@ -4,13 +4,9 @@
 import { pause } from '../../wait.ts'
 import { checkedData } from '../../wire/call.ts'
 import { ListReviews } from '../../wire/calls/daemon-calls.ts'
-import {
-  CancelDispatched,
-  DecideHubReview,
-  HUB_EVENTS,
-  HUB_STREAM,
-  ResumeDispatched,
-} from '../../wire/calls/hub-run-calls.ts'
+import { CancelDispatched, ResumeDispatched } from '../../wire/calls/dispatch.ts'
+import { DecideHubReview } from '../../wire/calls/hub-reviews.ts'
+import { HUB_EVENTS, StreamHubRun } from '../../wire/calls/hub-runs.ts'
 import type { RunEvent } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'
 import { HubAbsence } from './hub-absence.ts'
@@ -50,7 +46,10 @@ async function* eventsOf(
   const absence = new HubAbsence(say)
   while (!signal.aborted) {
     try {
-      for await (const { name, data } of client.events(`${HUB_STREAM}?run_id=${encodeURIComponent(runId)}`, signal)) {
+      for await (const { name, data } of client.events(
+        `${StreamHubRun.path}?run_id=${encodeURIComponent(runId)}`,
+        signal,
+      )) {
         absence.end()
         const event = eventOf(name, data, client.url)
         if (event) yield event
@@ -65,7 +64,7 @@ async function* eventsOf(
 
 /** Null for what is not shown, such as log lines. */
 function eventOf(name: string, data: unknown, hub: string): RunEvent | null {
-  const from = { url: hub + HUB_STREAM, kind: 'hub', advice: '' }
+  const from = { url: hub + StreamHubRun.path, kind: 'hub', advice: '' }
   switch (name) {
     case 'run':
     case 'end': {

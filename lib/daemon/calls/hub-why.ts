@@ -3,6 +3,8 @@
 
 import { isObject, type Json } from '../../json.ts'
 import { explain, type PhaseFacts, type RunFacts, withoutSilent } from '../../run/engine.ts'
+import { ListQueue } from '../../wire/calls/dispatch.ts'
+import { ListHubReviews } from '../../wire/calls/hub-reviews.ts'
 import {
   GetHubLogs,
   GetHubPhases,
@@ -10,9 +12,7 @@ import {
   GetHubTree,
   type HubPhase,
   type HubRun,
-  ListHubReviews,
-  ListQueue,
-} from '../../wire/calls/hub-run-calls.ts'
+} from '../../wire/calls/hub-runs.ts'
 import type { TreeEntry } from '../../wire/records/hub-records.ts'
 import type { Why } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'

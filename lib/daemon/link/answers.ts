@@ -3,7 +3,7 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
-import { type Ack, type Answer, MOST_OTHERS } from '../../wire/protocol.ts'
+import { type Ack, type Answer, MOST_OTHERS } from '../../wire/calls/daemon-link.ts'
 import type { TakenJob } from './job-book.ts'
 
 type Body = Static<typeof Ack.body>

@@ -3,7 +3,8 @@
 // `stuck` and names no jobs, so that their leases expire.
 
 import { CadreError, messageOf } from '../../error.ts'
-import { type Bulletin, Heartbeat, isMoved, PROTOCOL, type Remembered, type Start } from '../../wire/protocol.ts'
+import { Heartbeat, type Start } from '../../wire/calls/daemon-link.ts'
+import { type Bulletin, isMoved, PROTOCOL, type Remembered } from '../../wire/protocol.ts'
 import { HubClient } from './hub-client.ts'
 
 declare const self: Worker

@@ -4,7 +4,8 @@ import { backoff } from '../../backoff.ts'
 import type { Log } from '../../log/log.ts'
 import { thread } from '../../program/install-root.ts'
 import { pause } from '../../wait.ts'
-import type { Bulletin, Start } from '../../wire/protocol.ts'
+import type { Start } from '../../wire/calls/daemon-link.ts'
+import type { Bulletin } from '../../wire/protocol.ts'
 import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat.ts'
 
 interface Parts {

@@ -12,7 +12,7 @@ import type { Decision } from '../../run/engine.ts'
 import { matches, problems } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { type startPause, unlessAborted } from '../../wait.ts'
-import { type Answer, OUTCOME } from '../../wire/protocol.ts'
+import { type Answer, OUTCOME } from '../../wire/calls/daemon-link.ts'
 import {
   AnyLeasedJob,
   type CancelOrder,

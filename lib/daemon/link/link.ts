@@ -10,16 +10,12 @@ import type { Log } from '../../log/log.ts'
 import { type Commit, HOME_FACTS, type Store } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/calls/auth.ts'
+import { Ack, Deregister, Heartbeat, MOST_SLOTS, Poll } from '../../wire/calls/daemon-link.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
 import {
-  Ack,
   type Bulletin,
-  Deregister,
-  Heartbeat,
   isMoved,
   isUnknownDaemon,
-  MOST_SLOTS,
-  Poll,
   PROTOCOL,
   type PublicKey,
   type Remembered,

@@ -3,7 +3,8 @@
 import { hostname } from 'node:os'
 import type { Static } from 'typebox'
 import { HOME_FACTS, type Store } from '../../run/engine.ts'
-import { type Bulletin, PROTOCOL, Register, type Start } from '../../wire/protocol.ts'
+import { Register, type Start } from '../../wire/calls/daemon-link.ts'
+import { type Bulletin, PROTOCOL } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
 
 /** What a daemon says of itself. */

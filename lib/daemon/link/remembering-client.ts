@@ -3,7 +3,8 @@
 import type { Static, TSchema } from 'typebox'
 import { isObject } from '../../json.ts'
 import type { Call } from '../../wire/call.ts'
-import { Ack, CALLER_HEADER, Heartbeat, Poll, Register, type Remembered, Sync } from '../../wire/protocol.ts'
+import { Ack, Heartbeat, Poll, Register, Sync } from '../../wire/calls/daemon-link.ts'
+import { CALLER_HEADER, type Remembered } from '../../wire/protocol.ts'
 import { type CallOptions, HubClient } from './hub-client.ts'
 
 const PATHS: readonly string[] = [Register, Heartbeat, Poll, Ack, Sync].map(({ path }) => path)

@@ -10,7 +10,8 @@ import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
 import { startPause } from '../../wait.ts'
-import { isAbsentDaemon, KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
+import { KeepFile, OfferFile, PutFile } from '../../wire/calls/hub-artifacts.ts'
+import { isAbsentDaemon, PROTOCOL } from '../../wire/protocol.ts'
 import { STORED_BYTES } from '../../wire/reasons.ts'
 import type { SyncOutbox, UploadRow } from '../outbox/outbox.ts'
 import type { HubClient } from './hub-client.ts'
@@ -95,7 +96,7 @@ export class FileUploads {
     const { file } = found
     if (upload.url === null) {
       const query = new URLSearchParams({ daemon_id: offered.daemon_id, run_id, sha256, bytes: String(bytes) })
-      await client.put(`${PUT_FILE}?${query}`, file, { signal })
+      await client.put(`${PutFile.path}?${query}`, file, { signal })
     } else {
       await this.#put(upload.url, upload.headers, file)
     }

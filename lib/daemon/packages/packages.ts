@@ -150,7 +150,7 @@ export class Packages {
     const source = await this.#from()
     if (!source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = source
-    const { DownloadTeam } = await import('../../wire/calls/hub-calls.ts')
+    const { DownloadTeam } = await import('../../wire/calls/packages.ts')
     const found = await client.call(DownloadTeam, { team }, { token })
     return checked(parse(team), found)
   }

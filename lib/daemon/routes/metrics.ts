@@ -1,9 +1,10 @@
 // GET /metrics: what the daemon does.
 
 import { Elysia } from 'elysia'
-import { eventLoopDelay, gauge, METRICS_TYPE, metricsReply, type Sample } from '../../http/metrics.ts'
+import { eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
 import { RUN_STATES } from '../../run/engine.ts'
 import { closed } from '../../schema/schema.ts'
+import { METRICS_TYPE } from '../../wire/calls/metrics.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import { version } from '../home/version.ts'
 import type { Daemon } from '../runs/daemon.ts'

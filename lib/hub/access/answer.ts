@@ -2,10 +2,11 @@
 
 import type { Server } from 'bun'
 import type { Static, TSchema } from 'typebox'
+import type { Histogram } from '../../http/metrics.ts'
 import type { ReadySuccess } from '../../http/reply.ts'
 import type { Answer } from '../../http/resource.ts'
 import type { HubAccess } from '../../wire/access.ts'
-import type { Call, Transfer } from '../../wire/call.ts'
+import type { Call, Export, Transfer } from '../../wire/call.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 
 type Caller<A> = A extends { user: unknown }
@@ -20,26 +21,29 @@ type Caller<A> = A extends { user: unknown }
           ? UserCaller | Stranger
           : Stranger
 
-type Answered = (Call | Transfer) & { readonly hub: HubAccess }
+type Answered = (Call | Export | Transfer) & { readonly hub: HubAccess }
 type DataOf<C> = C extends { data: infer Data extends TSchema } ? Static<Data> : never
 
 /** What a handler gets: the body or query of the call, checked, and who made it. */
 interface Context<C extends Answered> {
-  body: C extends Call ? Static<C['body']> : never
-  query: C extends Transfer ? Static<C['query']> : never
+  body: C extends { body: infer Body extends TSchema } ? Static<Body> : never
+  query: C extends { query: infer Query extends TSchema } ? Static<Query> : never
   caller: Caller<C['hub']>
   request: Request
   server: Server<unknown> | null
   /** Aborted when the hub is told to stop. */
   stopping: AbortController
+  /** How long requests took. */
+  durations: Histogram
 }
 
 type Reply<C> = DataOf<C> | Response | ReadySuccess
 
-/** The route of a call. */
+/** The route of a call. `narrower`: the schema of what this hub replies, if that is less than the call allows. */
 export function answer<C extends Answered>(
   call: C,
   handler: (context: Context<C>) => Reply<C> | Promise<Reply<C>>,
+  narrower?: TSchema,
 ): Answer {
-  return { call, handler, access: call.hub }
+  return { call, handler, access: call.hub, ...(narrower && { options: { data: narrower } }) }
 }

@@ -6,13 +6,13 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
+import type { Start } from '../../wire/calls/daemon-link.ts'
 import {
   type Bulletin,
   movedDaemon,
   PROTOCOL,
   type Remembered,
   removedDaemon,
-  type Start,
   unknownDaemon,
 } from '../../wire/protocol.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'

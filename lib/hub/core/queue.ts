@@ -9,7 +9,7 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import type { Answer } from '../../wire/protocol.ts'
+import type { Answer } from '../../wire/calls/daemon-link.ts'
 import { type JobNeeds, keyOf } from './needs.ts'
 
 export type JobRow = Tables['jobs']['$inferSelect']

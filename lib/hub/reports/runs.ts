@@ -14,9 +14,6 @@ import type { Hub } from '../core/hub.ts'
 import { wholeRun } from './large-values.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
-/** Who may read runs, as their routes declare it. */
-export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
-
 export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** States of runs that crash when their daemon is silent. */

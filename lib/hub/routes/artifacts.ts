@@ -3,95 +3,57 @@
 
 import { basename } from 'node:path'
 import { eq } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import { closed, standard } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
-import { Text, Uuid } from '../../wire/parts.ts'
-import { KeepFile, OfferFile, PutFile } from '../../wire/protocol.ts'
+import { resource } from '../../http/resource.ts'
+import { GetHubFile, KeepFile, OfferFile, PutFile } from '../../wire/calls/hub-artifacts.ts'
+import { answer } from '../access/answer.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
 import { hubKit } from '../access/kit.ts'
 import { admitFile, reportedFile, settleFile, storedOf, storeOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
-import { READ, type ReportedRun, readableRun } from '../reports/runs.ts'
+import { type ReportedRun, readableRun } from '../reports/runs.ts'
 
 export function artifacts(hub: Hub) {
   const { store } = hub
 
-  return new Elysia({ name: 'artifacts', prefix: '/v1/artifacts' })
-    .use(hubKit(hub))
-    .post(
-      '/offer',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body)
-        const file = await admitFile(hub, caller, daemon, body)
-        // An earlier upload may have ended although nobody heard of it.
-        if (await settleFile(hub, caller, file)) return { stored: true, upload: null }
-        return { stored: false, upload: await storeOf(hub).upload(file) }
-      },
-      {
-        realm: true,
-        body: standard(OfferFile.body),
-        data: OfferFile.data,
-        detail: { summary: 'Ask how to send a file that a run has recorded' },
-      },
-    )
-    .put(
-      '/put',
-      async ({ query, caller, request }) => {
-        const daemon = await callingDaemon(hub, caller, query)
-        const { receive } = storeOf(hub)
-        if (receive === null) throw new CadreError('conflict', 'send the file to the URL that artifacts/offer returns')
-        const bytes = Number(query.bytes)
-        const announced = request.headers.get('content-length')
-        if (announced !== null && Number(announced) !== bytes) {
-          throw new CadreError('invalid_request', `the body must have ${bytes} bytes, not ${announced}`)
-        }
-        const file = await admitFile(hub, caller, daemon, { run_id: query.run_id, sha256: query.sha256, bytes })
-        if (file.stored_at === null) await receive(file, request.body)
-        return { sha256: file.sha256 }
-      },
-      {
-        realm: true,
-        query: closed(PutFile.properties),
-        data: Type.Object({ sha256: Type.String() }),
-        detail: { summary: 'Send a file to the hub, as the body' },
-      },
-    )
-    .post(
-      '/keep',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body)
-        if (await settleFile(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
-        throw new CadreError('conflict', `the store does not have the whole file ${body.sha256}: send it again`)
-      },
-      {
-        realm: true,
-        body: standard(KeepFile.body),
-        data: KeepFile.data,
-        detail: { summary: 'Report that a file was sent' },
-      },
-    )
-    .get(
-      '/get',
-      async ({ query, caller }) => {
-        const { row: run } = await readableRun(hub, caller, query.run_id)
-        const file = await reportedFile(hub, run.run_id, query.path)
-        if (!file) throw new CadreError('not_found', `run ${run.run_id} has no file ${query.path}`)
-        const stored = await storedOf(hub, run.root_run_id, [file])
-        if (!stored.has(file.sha256)) throw await elsewhere(run, file.path)
-        const { realm_id, root_run_id } = run
-        return storeOf(hub).download({ realm_id, root_run_id, ...file }, basename(file.path))
-      },
-      {
-        user: READ,
-        query: closed({ run_id: Uuid, path: Text(2_000, 1) }),
-        media: 'application/octet-stream',
-        detail: { summary: 'Get one file of a run as a download, or a redirect to it' },
-      },
-    )
+  return resource('artifacts', hubKit(hub), [
+    answer(OfferFile, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body)
+      const file = await admitFile(hub, caller, daemon, body)
+      // An earlier upload may have ended although nobody heard of it.
+      if (await settleFile(hub, caller, file)) return { stored: true, upload: null }
+      return { stored: false, upload: await storeOf(hub).upload(file) }
+    }),
+    answer(PutFile, async ({ query, caller, request }) => {
+      const daemon = await callingDaemon(hub, caller, query)
+      const { receive } = storeOf(hub)
+      if (receive === null) throw new CadreError('conflict', 'send the file to the URL that artifacts/offer returns')
+      const bytes = Number(query.bytes)
+      const announced = request.headers.get('content-length')
+      if (announced !== null && Number(announced) !== bytes) {
+        throw new CadreError('invalid_request', `the body must have ${bytes} bytes, not ${announced}`)
+      }
+      const file = await admitFile(hub, caller, daemon, { run_id: query.run_id, sha256: query.sha256, bytes })
+      if (file.stored_at === null) await receive(file, request.body)
+      return { sha256: file.sha256 }
+    }),
+    answer(KeepFile, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body)
+      if (await settleFile(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
+      throw new CadreError('conflict', `the store does not have the whole file ${body.sha256}: send it again`)
+    }),
+    answer(GetHubFile, async ({ query, caller }) => {
+      const { row: run } = await readableRun(hub, caller, query.run_id)
+      const file = await reportedFile(hub, run.run_id, query.path)
+      if (!file) throw new CadreError('not_found', `run ${run.run_id} has no file ${query.path}`)
+      const stored = await storedOf(hub, run.root_run_id, [file])
+      if (!stored.has(file.sha256)) throw await elsewhere(run, file.path)
+      const { realm_id, root_run_id } = run
+      return storeOf(hub).download({ realm_id, root_run_id, ...file }, basename(file.path))
+    }),
+  ])
 
   /** The error for a file that only its daemon has. */
   async function elsewhere({ run_id, daemon_id }: ReportedRun, path: string): Promise<CadreError> {

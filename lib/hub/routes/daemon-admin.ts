@@ -1,16 +1,20 @@
 // Daemons: the routes for people who manage them.
 
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { closed } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
+import { resource } from '../../http/resource.ts'
 import { within } from '../../wire/budget.ts'
-import { listBody, listOf, page } from '../../wire/page.ts'
-import { Uuid } from '../../wire/parts.ts'
-import { Daemon } from '../../wire/records/hub-records.ts'
-import { Reconciliation } from '../../wire/records/older-copies.ts'
+import {
+  ApproveDaemon,
+  GetDaemon,
+  ListDaemons,
+  ReconcileDaemons,
+  RemoveDaemon,
+  UpdateDaemon,
+} from '../../wire/calls/daemons.ts'
+import { page } from '../../wire/page.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { daemonRecord, findDaemon } from '../access/daemons.ts'
@@ -20,8 +24,6 @@ import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { goWithout, reconciliationOf } from '../queue/reconcile.ts'
 
-const OneDaemon = closed({ daemon_id: Uuid })
-
 /** What a record of a daemon has beside its agents and workspaces, and its labels. */
 const DAEMON_BYTES = 4_000
 
@@ -29,158 +31,93 @@ export function daemonAdmin(hub: Hub) {
   const { store } = hub
   const { daemons, realms } = store
 
-  return new Elysia({ name: 'daemon-admin', prefix: '/v1/daemons' })
-    .use(hubKit(hub))
-    .post(
-      '/list',
-      async ({ body, caller }) => {
-        if (body.realm_id) await caller.realm(body.realm_id)
-        const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
-        const inRealm = body.realm_id ? eq(daemons.realm_id, body.realm_id) : inArray(daemons.realm_id, reached)
-        const where = and(inRealm, isNull(daemons.removed_at))
-        const { limit, offset } = page(body)
-        // What a daemon offers may be large, so it is not read before it is known to fit.
-        const offers = sql<number>`octet_length(${daemons.agents}) + octet_length(${daemons.workspaces})`.mapWith(
-          Number,
-        )
-        const sizes = await store.db
-          .select({ offers })
-          .from(daemons)
-          .where(where)
-          .orderBy(daemons.name, daemons.id)
-          .limit(limit)
-          .offset(offset)
-        const rows = await store.db
-          .select()
-          .from(daemons)
-          .where(where)
-          .orderBy(daemons.name, daemons.id)
-          .limit(within(sizes, each => each.offers + DAEMON_BYTES).length)
-          .offset(offset)
-        return { daemons: rows.map(row => daemonRecord(hub, row)), total: await countOf(store.db, daemons, where) }
-      },
-      {
-        user: { grant: { daemons: 'read' }, realm: 'member' },
-        body: listBody({ realm_id: Type.Optional(Uuid) }),
-        data: listOf('daemons', Daemon),
-        detail: { summary: 'List daemons with their status' },
-      },
-    )
-    .post(
-      '/get',
-      async ({ body, caller }) => daemonRecord(hub, await visible(caller, body.daemon_id, 'member', store.db)),
-      {
-        user: { grant: { daemons: 'read' }, realm: 'member' },
-        body: OneDaemon,
-        data: Daemon,
-        detail: { summary: 'Get a daemon' },
-      },
-    )
-    .post(
-      '/approve',
-      async ({ body: { daemon_id }, caller }) => {
-        const row = await caller.write(async tx => {
-          const row = await visible(caller, daemon_id, 'operator', tx)
-          if (row.removed_at !== null) {
-            throw new CadreError('conflict', `daemon ${row.name} was removed: register it again, then approve it`)
-          }
-          if (row.approved_at !== null) return row
-          const approved_at = hub.now()
-          await tx.update(daemons).set({ approved_at }).where(eq(daemons.id, daemon_id))
-          const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-          const entry = { action: 'daemons/approve', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
-          await record(hub, tx, caller, entry)
-          return { ...row, approved_at }
-        })
-        hub.notifier.notify(`daemon ${row.id}`)
-        hub.notifier.notify(`realm ${row.realm_id}`)
-        return daemonRecord(hub, row)
-      },
-      {
-        user: { grant: { daemons: 'write' }, realm: 'operator' },
-        body: OneDaemon,
-        data: Daemon,
-        detail: { summary: 'Approve a daemon that a plain member enrolled, so that it gets jobs' },
-      },
-    )
-    .post(
-      '/update',
-      async ({ body: { daemon_id, paused }, caller }) => {
-        const row = await caller.write(async tx => {
-          const row = await visible(caller, daemon_id, 'operator', tx)
-          if (row.removed_at !== null) throw new CadreError('conflict', `daemon ${row.name} was removed`)
-          if (row.paused === paused) return row
-          await tx.update(daemons).set({ paused }).where(eq(daemons.id, daemon_id))
-          const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-          const action = paused ? 'daemons/pause' : 'daemons/unpause'
-          await record(hub, tx, caller, { action, target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id })
-          return { ...row, paused }
-        })
-        hub.notifier.notify(`daemon ${row.id}`)
-        hub.notifier.notify(`realm ${row.realm_id}`)
-        return daemonRecord(hub, row)
-      },
-      {
-        user: { grant: { daemons: 'write' }, realm: 'operator' },
-        body: closed({ daemon_id: Uuid, paused: Type.Boolean() }),
-        data: Daemon,
-        detail: { summary: 'Pause a daemon, which then finishes what it has and takes no more runs, or end the pause' },
-      },
-    )
-    .post(
-      '/reconcile',
-      async ({ body: { realm_id, without }, caller }) => {
-        if (without === undefined) {
-          await caller.realm(realm_id)
-        } else {
-          await caller.write(async tx => {
-            const realm = await caller.realm(realm_id, 'admin', tx)
-            const { id, name } = await goWithout(hub, tx, realm_id, without)
-            const target = `without ${name} (${id})`
-            await record(hub, tx, caller, { action: 'daemons/reconcile', target, org_id: realm.org_id, realm_id })
-          })
-          await hub.memory.changedWitness()
+  return resource('daemon-admin', hubKit(hub), [
+    answer(ListDaemons, async ({ body, caller }) => {
+      if (body.realm_id) await caller.realm(body.realm_id)
+      const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
+      const inRealm = body.realm_id ? eq(daemons.realm_id, body.realm_id) : inArray(daemons.realm_id, reached)
+      const where = and(inRealm, isNull(daemons.removed_at))
+      const { limit, offset } = page(body)
+      // What a daemon offers may be large, so it is not read before it is known to fit.
+      const offers = sql<number>`octet_length(${daemons.agents}) + octet_length(${daemons.workspaces})`.mapWith(Number)
+      const sizes = await store.db
+        .select({ offers })
+        .from(daemons)
+        .where(where)
+        .orderBy(daemons.name, daemons.id)
+        .limit(limit)
+        .offset(offset)
+      const rows = await store.db
+        .select()
+        .from(daemons)
+        .where(where)
+        .orderBy(daemons.name, daemons.id)
+        .limit(within(sizes, each => each.offers + DAEMON_BYTES).length)
+        .offset(offset)
+      return { daemons: rows.map(row => daemonRecord(hub, row)), total: await countOf(store.db, daemons, where) }
+    }),
+    answer(GetDaemon, async ({ body, caller }) =>
+      daemonRecord(hub, await visible(caller, body.daemon_id, 'member', store.db)),
+    ),
+    answer(ApproveDaemon, async ({ body: { daemon_id }, caller }) => {
+      const row = await caller.write(async tx => {
+        const row = await visible(caller, daemon_id, 'operator', tx)
+        if (row.removed_at !== null) {
+          throw new CadreError('conflict', `daemon ${row.name} was removed: register it again, then approve it`)
         }
-        return reconciliationOf(hub, store.db, realm_id)
-      },
-      {
-        user: { grant: { daemons: 'admin' }, realm: 'admin' },
-        body: closed({
-          realm_id: Uuid,
-          without: Type.Optional(
-            Type.String({
-              minLength: 1,
-              maxLength: 200,
-              description:
-                'The name or id of a daemon that will not report: what it may have executed is executed again.',
-            }),
-          ),
-        }),
-        data: Reconciliation,
-        detail: {
-          summary: 'Show what an older copy of the database lacks, and go on without a daemon that cannot report',
-        },
-      },
-    )
-    .post(
-      '/remove',
-      ({ body: { daemon_id }, caller }) =>
-        caller.write(async tx => {
-          const row = await visible(caller, daemon_id, 'admin', tx)
-          const removed_at = row.removed_at ?? hub.now()
-          await tx.update(daemons).set({ removed_at }).where(eq(daemons.id, daemon_id))
-          const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-          const entry = { action: 'daemons/remove', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
-          await record(hub, tx, caller, entry)
-          return daemonRecord(hub, { ...row, removed_at })
-        }),
-      {
-        user: { grant: { daemons: 'admin' }, realm: 'admin' },
-        body: OneDaemon,
-        data: Daemon,
-        detail: { summary: 'Remove a daemon; the hub then shows its runs as crashed' },
-      },
-    )
+        if (row.approved_at !== null) return row
+        const approved_at = hub.now()
+        await tx.update(daemons).set({ approved_at }).where(eq(daemons.id, daemon_id))
+        const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
+        const entry = { action: 'daemons/approve', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+        await record(hub, tx, caller, entry)
+        return { ...row, approved_at }
+      })
+      hub.notifier.notify(`daemon ${row.id}`)
+      hub.notifier.notify(`realm ${row.realm_id}`)
+      return daemonRecord(hub, row)
+    }),
+    answer(UpdateDaemon, async ({ body: { daemon_id, paused }, caller }) => {
+      const row = await caller.write(async tx => {
+        const row = await visible(caller, daemon_id, 'operator', tx)
+        if (row.removed_at !== null) throw new CadreError('conflict', `daemon ${row.name} was removed`)
+        if (row.paused === paused) return row
+        await tx.update(daemons).set({ paused }).where(eq(daemons.id, daemon_id))
+        const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
+        const action = paused ? 'daemons/pause' : 'daemons/unpause'
+        await record(hub, tx, caller, { action, target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id })
+        return { ...row, paused }
+      })
+      hub.notifier.notify(`daemon ${row.id}`)
+      hub.notifier.notify(`realm ${row.realm_id}`)
+      return daemonRecord(hub, row)
+    }),
+    answer(ReconcileDaemons, async ({ body: { realm_id, without }, caller }) => {
+      if (without === undefined) {
+        await caller.realm(realm_id)
+      } else {
+        await caller.write(async tx => {
+          const realm = await caller.realm(realm_id, 'admin', tx)
+          const { id, name } = await goWithout(hub, tx, realm_id, without)
+          const target = `without ${name} (${id})`
+          await record(hub, tx, caller, { action: 'daemons/reconcile', target, org_id: realm.org_id, realm_id })
+        })
+        await hub.memory.changedWitness()
+      }
+      return reconciliationOf(hub, store.db, realm_id)
+    }),
+    answer(RemoveDaemon, ({ body: { daemon_id }, caller }) =>
+      caller.write(async tx => {
+        const row = await visible(caller, daemon_id, 'admin', tx)
+        const removed_at = row.removed_at ?? hub.now()
+        await tx.update(daemons).set({ removed_at }).where(eq(daemons.id, daemon_id))
+        const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
+        const entry = { action: 'daemons/remove', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+        await record(hub, tx, caller, entry)
+        return daemonRecord(hub, { ...row, removed_at })
+      }),
+    ),
+  ])
 
   async function visible(caller: UserCaller, id: string, need: 'member' | 'operator' | 'admin', db: Db) {
     const missing = new CadreError('not_found', `no daemon ${id} that you may see`)

@@ -2,15 +2,16 @@
 // never calls a daemon. Bodies may contain unknown properties, so that either side may be newer.
 
 import { eq, inArray } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
-import { standard } from '../../schema/schema.ts'
+import { resource } from '../../http/resource.ts'
 import { Type } from '../../schema/type.ts'
+import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/calls/daemon-link.ts'
 import { offerOf } from '../../wire/needs.ts'
-import { Ack, Deregister, Heartbeat, MEMORY, Poll, Register } from '../../wire/protocol.ts'
+import { MEMORY } from '../../wire/protocol.ts'
 import { LeasedJob } from '../../wire/records/jobs.ts'
 import { accessList, realmFacts } from '../access/access-list.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import { orgOf, type RealmCaller } from '../access/callers.ts'
 import {
@@ -43,109 +44,90 @@ export function daemonProtocol(hub: Hub) {
   const { daemons, tokens } = store
   const waitingPolls = new WaitingPolls(hub)
 
-  return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
-    .use(hubKit(hub))
-    .post(
-      '/register',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const realmId = await realmOf(body, caller)
-        const values = {
-          realm_id: realmId,
-          token_id: caller.token.id,
-          name: body.name,
-          hostname: body.hostname ?? null,
-          version: body.version ?? null,
-          agents: [],
-          labels: null,
-          workspaces: [],
-          sandbox: null,
-          ...offerOf(body),
-          last_seen_at: hub.now(),
-          stuck: false,
-          removed_at: null,
+  return resource('daemons', hubKit(hub), [
+    answer(Register, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const realmId = await realmOf(body, caller)
+      const values = {
+        realm_id: realmId,
+        token_id: caller.token.id,
+        name: body.name,
+        hostname: body.hostname ?? null,
+        version: body.version ?? null,
+        agents: [],
+        labels: null,
+        workspaces: [],
+        sandbox: null,
+        ...offerOf(body),
+        last_seen_at: hub.now(),
+        stuck: false,
+        removed_at: null,
+      }
+      const { id, approved_at } = await caller.write(async tx => {
+        const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
+        const owner = known && (await mayTakeOver(tx, known, caller, realmId))
+        if (known) refuseMoved(hub, known, body)
+        const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
+        const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
+        const daemonId = body.daemon_id ?? crypto.randomUUID()
+        const capacity = body.capacity ?? known?.capacity ?? null
+        const { starts = known?.starts ?? null, start = known?.start ?? null } = body
+        const again = { ...values, capacity, approved_at, starts, start }
+        const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...again }
+        await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: again })
+        const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
+        if (known && known.token_id !== caller.token.id) {
+          const target = `${daemonId} from token ${known.token_id}`
+          await record(hub, tx, caller, { action: 'daemons/takeover', target, ...place })
         }
-        const { id, approved_at } = await caller.write(async tx => {
-          const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
-          const owner = known && (await mayTakeOver(tx, known, caller, realmId))
-          if (known) refuseMoved(hub, known, body)
-          const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
-          const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
-          const daemonId = body.daemon_id ?? crypto.randomUUID()
-          const capacity = body.capacity ?? known?.capacity ?? null
-          const { starts = known?.starts ?? null, start = known?.start ?? null } = body
-          const again = { ...values, capacity, approved_at, starts, start }
-          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...again }
-          await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: again })
-          const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
-          if (known && known.token_id !== caller.token.id) {
-            const target = `${daemonId} from token ${known.token_id}`
-            await record(hub, tx, caller, { action: 'daemons/takeover', target, ...place })
-          }
-          if (!known || known.removed_at !== null) {
-            await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
-          }
-          return { id: daemonId, approved_at }
-        })
-        hub.lastSeen.daemon(id)
-        const row = (await findDaemon(hub, store.db, id))!
-        await hub.memory.hear(row, body.memory)
-        hub.notifier.notify(`realm ${realmId}`)
-        return {
-          daemon_id: id,
-          realm_id: realmId,
-          ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
-          acl: await accessList(hub, realmId, id),
-          ...hub.memory.told(row),
+        if (!known || known.removed_at !== null) {
+          await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
         }
-      },
-      {
-        realm: true,
-        body: standard(Register.body),
-        data: Register.data,
-        detail: { summary: 'Enrol a daemon in a realm' },
-      },
-    )
-    .post(
-      '/heartbeat',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body)
-        const { running = [], stuck = false, clock } = body
-        if (isLater(daemon, body)) {
-          const { starts = null, start = null } = body
-          await caller.write(tx => tx.update(daemons).set({ starts, start }).where(eq(daemons.id, daemon.id)))
-        }
-        if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
-        if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
-          await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
-        }
-        if (stuck !== daemon.stuck) {
-          await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
-        }
-        const offer = offerOf(body)
-        if (Object.keys(offer).length > 0) {
-          await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
-          hub.notifier.notify(`daemon ${daemon.id}`)
-          hub.notifier.notify(`realm ${daemon.realm_id}`)
-        }
-        return {
-          status: 'online',
-          server_time: hub.now(),
-          next_ms: hub.beatMs,
-          ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
-          ...hub.memory.told(daemon),
-        }
-      },
-      {
-        realm: true,
-        body: standard(Heartbeat.body),
-        data: Heartbeat.data,
-        detail: { summary: 'Report that a daemon is alive' },
-      },
-    )
-    .post(
-      '/poll',
+        return { id: daemonId, approved_at }
+      })
+      hub.lastSeen.daemon(id)
+      const row = (await findDaemon(hub, store.db, id))!
+      await hub.memory.hear(row, body.memory)
+      hub.notifier.notify(`realm ${realmId}`)
+      return {
+        daemon_id: id,
+        realm_id: realmId,
+        ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
+        acl: await accessList(hub, realmId, id),
+        ...hub.memory.told(row),
+      }
+    }),
+    answer(Heartbeat, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body)
+      const { running = [], stuck = false, clock } = body
+      if (isLater(daemon, body)) {
+        const { starts = null, start = null } = body
+        await caller.write(tx => tx.update(daemons).set({ starts, start }).where(eq(daemons.id, daemon.id)))
+      }
+      if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
+      if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
+        await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
+      }
+      if (stuck !== daemon.stuck) {
+        await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
+      }
+      const offer = offerOf(body)
+      if (Object.keys(offer).length > 0) {
+        await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
+        hub.notifier.notify(`daemon ${daemon.id}`)
+        hub.notifier.notify(`realm ${daemon.realm_id}`)
+      }
+      return {
+        status: 'online' as const,
+        server_time: hub.now(),
+        next_ms: hub.beatMs,
+        ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
+        ...hub.memory.told(daemon),
+      }
+    }),
+    answer(
+      Poll,
       async ({ body, caller, request, server, stopping }) => {
         checkProtocol(body.protocol)
         let daemon = await callingDaemon(hub, caller, body)
@@ -167,57 +149,35 @@ export function daemonProtocol(hub: Hub) {
           if (!woken) return { jobs: [], ...hub.memory.told(daemon) }
         }
       },
-      {
-        realm: true,
-        body: standard(Poll.body),
-        data: Leased,
-        detail: { summary: 'Wait for jobs' },
-      },
-    )
-    .post(
-      '/ack',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body)
-        const { others = [] } = body
-        const [first, ...rest] = await takeAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
-        if (first instanceof CadreError) throw first
-        return {
-          id: first!.id,
-          job_id: first!.id,
-          status: first!.state,
-          ...(body.others && { others: rest.map((each, at) => replyTo(others[at]!.job_id, each)) }),
-          ...hub.memory.told(daemon),
-        }
-      },
-      {
-        realm: true,
-        body: standard(Ack.body),
-        data: Ack.data,
-        detail: { summary: 'Report what became of a job' },
-      },
-    )
-    .post(
-      '/deregister',
-      async ({ body, caller }) => {
-        checkProtocol(body.protocol)
-        const daemon = await callingDaemon(hub, caller, body)
-        await caller.write(async tx => {
-          await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
-          const entry = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
-          await record(hub, tx, caller, { ...entry, org_id: orgOf(caller, daemon.realm_id) })
-        })
-        // Its polls end.
-        hub.notifier.notify(`daemon ${daemon.id}`)
-        return { id: daemon.id, daemon_id: daemon.id }
-      },
-      {
-        realm: true,
-        body: standard(Deregister.body),
-        data: Deregister.data,
-        detail: { summary: 'Leave the realm' },
-      },
-    )
+      Leased,
+    ),
+    answer(Ack, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body)
+      const { others = [] } = body
+      const [first, ...rest] = await takeAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
+      if (first instanceof CadreError) throw first
+      return {
+        id: first!.id,
+        job_id: first!.id,
+        status: body.status,
+        ...(body.others && { others: rest.map((each, at) => replyTo(others[at]!, each)) }),
+        ...hub.memory.told(daemon),
+      }
+    }),
+    answer(Deregister, async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body)
+      await caller.write(async tx => {
+        await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
+        const entry = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
+        await record(hub, tx, caller, { ...entry, org_id: orgOf(caller, daemon.realm_id) })
+      })
+      // Its polls end.
+      hub.notifier.notify(`daemon ${daemon.id}`)
+      return { id: daemon.id, daemon_id: daemon.id }
+    }),
+  ])
 
   /**
    * The realm to enrol in: the one that is asked for, else the one that the daemon is in, else the only one of the
@@ -302,11 +262,13 @@ function operates(caller: RealmCaller, realmId: string): boolean {
   return atLeast('realm', role, 'operator')
 }
 
-function givenOf({ job_id, lease_id, status, error }: NonNullable<Static<typeof Ack.body>['others']>[number]): Given {
+type AckBody = Static<typeof Ack.body>
+
+function givenOf({ job_id, lease_id, status, error }: Omit<AckBody, 'daemon_id'>): Given {
   return { jobId: job_id, leaseId: lease_id, status, error: error?.replaceAll('\0', '').slice(0, 4_000) }
 }
 
-function replyTo(job_id: string, outcome: JobRow | CadreError) {
-  if (!(outcome instanceof CadreError)) return { job_id, status: outcome.state, error: null }
+function replyTo({ job_id, status }: Pick<AckBody, 'job_id' | 'status'>, outcome: JobRow | CadreError) {
+  if (!(outcome instanceof CadreError)) return { job_id, status, error: null }
   return { job_id, status: null, error: { code: outcome.code, message: outcome.message } }
 }

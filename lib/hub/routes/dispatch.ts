@@ -2,15 +2,22 @@
 // dispatch tokens.
 
 import { and, asc, eq, getTableColumns, inArray, isNull } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import { closed } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
+import { resource } from '../../http/resource.ts'
 import { within } from '../../wire/budget.ts'
-import { Requires } from '../../wire/needs.ts'
-import { listBody, listOf, page } from '../../wire/page.ts'
-import { OrgId, TeamRef, Text, Time, Title, Uuid } from '../../wire/parts.ts'
-import { Dispatched, Keys, Ordered, QueuedJob, withMore } from '../../wire/records/hub-records.ts'
+import {
+  CancelDispatched,
+  DispatchRun,
+  GetKeys,
+  ListQueue,
+  MintDispatchToken,
+  MoveRun,
+  ResumeDispatched,
+  RotateKeys,
+  WRITE,
+} from '../../wire/calls/dispatch.ts'
+import { page } from '../../wire/page.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import { findDaemon } from '../access/daemons.ts'
 import { currentKey, publicKeys, rotateKeys } from '../access/dispatch-keys.ts'
@@ -26,7 +33,6 @@ import { createRunQueue } from '../queue/queue-runs.ts'
 import { heldFor, waitingReasons } from '../queue/waiting-reasons.ts'
 import { readableRun } from '../reports/runs.ts'
 
-const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
 /** The lifetime of a dispatch token in seconds. */
 const TOKEN_SECONDS = 300
 
@@ -35,176 +41,99 @@ export function dispatch(hub: Hub) {
   const { jobs, runs } = store
   const queue = createRunQueue(hub)
 
-  return new Elysia({ name: 'dispatch', prefix: '/v1/dispatch' })
-    .use(hubKit(hub))
-    .post('/run', ({ body, caller }) => dispatchRun(hub, queue, caller, body), {
-      user: WRITE,
-      body: closed({
-        realm_id: Type.Optional(Uuid),
-        daemon_id: Type.Optional(Uuid),
-        team: TeamRef,
-        inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-        run_name: Type.Optional(Title),
-        workspace: Type.Optional(Text(200, 1)),
-        queue_timeout: Type.Optional(Type.String({ maxLength: 100 })),
-        priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
-        idempotency_key: Type.Optional(Text(200, 1)),
-        requires: Type.Optional(Requires),
-      }),
-      data: Dispatched,
-      status: 201,
-      detail: { summary: 'Queue a run for a daemon of a realm' },
-    })
-    .post('/cancel', ({ body, caller }) => orderRun(hub, caller, body.run_id, 'cancel', {}), {
-      user: WRITE,
-      body: closed({ run_id: Uuid }),
-      data: Ordered,
-      detail: { summary: 'Cancel a run' },
-    })
-    .post(
-      '/resume',
-      ({ body: { run_id, from_phase }, caller }) =>
-        orderRun(hub, caller, run_id, 'resume', from_phase === undefined ? {} : { from_phase }),
-      {
-        user: WRITE,
-        body: closed({ run_id: Uuid, from_phase: Type.Optional(Type.String({ maxLength: 300 })) }),
-        data: Ordered,
-        detail: { summary: 'Resume a run that failed or was cancelled' },
-      },
-    )
-    .post('/move', ({ body, caller }) => moveRun(hub, caller, body), {
-      user: WRITE,
-      body: closed({ run_id: Uuid, daemon_id: Uuid, force: Type.Optional(Type.Boolean()) }),
-      data: withMore(Dispatched, { moved_from: Type.String() }),
-      detail: { summary: 'Start a run again on another daemon' },
-    })
-    .post(
-      '/queue',
-      async ({ body, caller }) => {
-        await caller.realm(body.realm_id)
-        const open = and(eq(jobs.realm_id, body.realm_id), isNull(jobs.finished_at))
-        const where = and(open, inArray(jobs.state, ['blocked', 'held', 'waiting', 'leased']))
-        const { limit, offset } = page(body)
-        // The payload of a job may be large.
-        const { payload: _, ...columns } = getTableColumns(jobs)
-        const rows = await store.db
-          .select({ ...columns, team: runs.team, version: runs.version })
-          .from(jobs)
-          .innerJoin(runs, eq(runs.run_id, jobs.run_id))
-          .where(where)
-          .orderBy(asc(jobs.created_at), asc(jobs.id))
-          .limit(limit)
-          .offset(offset)
-        const waitingFor = await waitingReasons(hub, body.realm_id)
-        const turns = new Map<string, string | null>()
-        for (const { state, run_id } of rows) {
-          if (state === 'blocked') turns.set(run_id, await turnOfRun(hub, store.db, run_id))
+  return resource('dispatch', hubKit(hub), [
+    answer(DispatchRun, ({ body, caller }) => dispatchRun(hub, queue, caller, body)),
+    answer(CancelDispatched, ({ body, caller }) => orderRun(hub, caller, body.run_id, 'cancel', {})),
+    answer(ResumeDispatched, ({ body: { run_id, from_phase }, caller }) =>
+      orderRun(hub, caller, run_id, 'resume', from_phase === undefined ? {} : { from_phase }),
+    ),
+    answer(MoveRun, ({ body, caller }) => moveRun(hub, caller, body)),
+    answer(ListQueue, async ({ body, caller }) => {
+      await caller.realm(body.realm_id)
+      const open = and(eq(jobs.realm_id, body.realm_id), isNull(jobs.finished_at))
+      const where = and(open, inArray(jobs.state, ['blocked', 'held', 'waiting', 'leased']))
+      const { limit, offset } = page(body)
+      // The payload of a job may be large.
+      const { payload: _, ...columns } = getTableColumns(jobs)
+      const rows = await store.db
+        .select({ ...columns, team: runs.team, version: runs.version })
+        .from(jobs)
+        .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+        .where(where)
+        .orderBy(asc(jobs.created_at), asc(jobs.id))
+        .limit(limit)
+        .offset(offset)
+      const waitingFor = await waitingReasons(hub, body.realm_id)
+      const turns = new Map<string, string | null>()
+      for (const { state, run_id } of rows) {
+        if (state === 'blocked') turns.set(run_id, await turnOfRun(hub, store.db, run_id))
+      }
+      const shown = rows.map(job => {
+        const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
+        const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
+        const turn = turns.get(run_id) ?? null
+        const waiting_for =
+          state === 'held'
+            ? heldFor(hub, job)
+            : state === 'waiting'
+              ? waitingFor(job)
+              : state === 'blocked'
+                ? turn
+                : null
+        return {
+          ...facts,
+          team: kind === 'run' ? `${job.team}@${job.version}` : null,
+          created_at,
+          expires_at,
+          waiting_for,
         }
-        const shown = rows.map(job => {
-          const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
-          const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
-          const turn = turns.get(run_id) ?? null
-          const waiting_for =
-            state === 'held'
-              ? heldFor(hub, job)
-              : state === 'waiting'
-                ? waitingFor(job)
-                : state === 'blocked'
-                  ? turn
-                  : null
-          return {
-            ...facts,
-            team: kind === 'run' ? `${job.team}@${job.version}` : null,
-            created_at,
-            expires_at,
-            waiting_for,
-          }
-        })
-        return { jobs: within(shown), total: await countOf(store.db, jobs, where) }
-      },
-      {
-        user: { grant: { dispatch: 'read', runs: 'read' }, realm: 'member' },
-        body: listBody({ realm_id: Uuid }),
-        data: listOf('jobs', QueuedJob),
-        detail: { summary: 'List the jobs that wait, and what they wait for' },
-      },
-    )
-    .post(
-      '/keys/get',
-      async ({ body, caller }) => {
-        const org = await caller.org(orgId(body.org_id))
-        return keysOf(org.id)
-      },
-      {
-        user: { grant: { dispatch: 'read' }, org: 'member' },
-        body: closed({ org_id: OrgId }),
-        data: Keys,
-        detail: { summary: 'List the public dispatch keys of an org' },
-      },
-    )
-    .post(
-      '/keys/rotate',
-      async ({ body, caller }) => {
-        const { id } = await caller.write(async tx => {
-          const org = await caller.org(orgId(body.org_id), 'admin', tx)
-          const key = await rotateKeys(hub, tx, org.id, body.revoke_previous)
-          const target = body.revoke_previous ? `${key.kid}, all previous revoked` : key.kid
-          await record(hub, tx, caller, { action: 'dispatch/keys/rotate', target, org_id: org.id })
-          return org
-        })
-        return keysOf(id)
-      },
-      {
-        user: { grant: { dispatch: 'admin', orgs: 'admin' }, org: 'admin' },
-        body: closed({ org_id: OrgId, revoke_previous: Type.Optional(Type.Boolean()) }),
-        data: Keys,
-        detail: {
-          summary: 'Create a new dispatch key; the previous one is accepted for another 24 hours, unless it is revoked',
-        },
-      },
-    )
-    .post(
-      '/tokens/mint',
-      async ({ body: { daemon_id, action, run_id }, caller }) => {
-        caller.mustAllow(action === 'access' ? { runs: 'read' } : WRITE.grant)
-        const missing = new CadreError('not_found', `no daemon ${daemon_id} that you may see`)
-        const daemon = await findDaemon(hub, store.db, daemon_id)
-        if (!daemon || daemon.removed_at !== null) throw missing
-        const realm = await caller.realm(daemon.realm_id, action === 'access' ? 'member' : 'operator').catch(error => {
-          throw error instanceof CadreError && error.code === 'not_found' ? missing : error
-        })
-        if (run_id && (await readableRun(hub, caller, run_id)).row.realm_id !== realm.id) {
-          throw new CadreError('not_found', `no run ${run_id} in the realm of daemon ${daemon_id}`)
-        }
-        const key = await currentKey(store, realm.org_id)
-        const { importPKCS8, SignJWT } = await import('jose')
-        const issued = Math.floor(hub.now() / 1_000)
-        // A daemon grants what the memberships grant: on it a site admin has no more rights than anyone.
-        const realm_role = (await caller.membership(realm.id)) ?? 'none'
-        const token = await new SignJWT({ realm_id: realm.id, realm_role, action, ...(run_id && { run_id }) })
-          .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: 'dispatch+jwt' })
-          .setIssuer('cadre-hub')
-          .setAudience(daemon_id)
-          .setSubject(caller.user.username)
-          .setIssuedAt(issued)
-          .setExpirationTime(issued + TOKEN_SECONDS)
-          .setJti(crypto.randomUUID())
-          .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
-        const entry = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
-        await caller.write(tx => record(hub, tx, caller, { ...entry, org_id: realm.org_id, realm_id: realm.id }))
-        return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
-      },
-      {
-        user: { grant: { runs: 'read', dispatch: 'write' }, realm: 'member' },
-        body: closed({
-          daemon_id: Uuid,
-          action: Type.Enum(['access', 'execute', 'cancel']),
-          run_id: Type.Optional(Uuid),
-        }),
-        data: Type.Object({ token: Type.String(), expires_at: Time }),
-        detail: { summary: 'Mint a token for calls to a daemon, valid for five minutes' },
-      },
-    )
+      })
+      return { jobs: within(shown), total: await countOf(store.db, jobs, where) }
+    }),
+    answer(GetKeys, async ({ body, caller }) => {
+      const org = await caller.org(orgId(body.org_id))
+      return keysOf(org.id)
+    }),
+    answer(RotateKeys, async ({ body, caller }) => {
+      const { id } = await caller.write(async tx => {
+        const org = await caller.org(orgId(body.org_id), 'admin', tx)
+        const key = await rotateKeys(hub, tx, org.id, body.revoke_previous)
+        const target = body.revoke_previous ? `${key.kid}, all previous revoked` : key.kid
+        await record(hub, tx, caller, { action: 'dispatch/keys/rotate', target, org_id: org.id })
+        return org
+      })
+      return keysOf(id)
+    }),
+    answer(MintDispatchToken, async ({ body: { daemon_id, action, run_id }, caller }) => {
+      caller.mustAllow(action === 'access' ? { runs: 'read' } : WRITE.grant)
+      const missing = new CadreError('not_found', `no daemon ${daemon_id} that you may see`)
+      const daemon = await findDaemon(hub, store.db, daemon_id)
+      if (!daemon || daemon.removed_at !== null) throw missing
+      const realm = await caller.realm(daemon.realm_id, action === 'access' ? 'member' : 'operator').catch(error => {
+        throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+      })
+      if (run_id && (await readableRun(hub, caller, run_id)).row.realm_id !== realm.id) {
+        throw new CadreError('not_found', `no run ${run_id} in the realm of daemon ${daemon_id}`)
+      }
+      const key = await currentKey(store, realm.org_id)
+      const { importPKCS8, SignJWT } = await import('jose')
+      const issued = Math.floor(hub.now() / 1_000)
+      // A daemon grants what the memberships grant: on it a site admin has no more rights than anyone.
+      const realm_role = (await caller.membership(realm.id)) ?? 'none'
+      const token = await new SignJWT({ realm_id: realm.id, realm_role, action, ...(run_id && { run_id }) })
+        .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: 'dispatch+jwt' })
+        .setIssuer('cadre-hub')
+        .setAudience(daemon_id)
+        .setSubject(caller.user.username)
+        .setIssuedAt(issued)
+        .setExpirationTime(issued + TOKEN_SECONDS)
+        .setJti(crypto.randomUUID())
+        .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
+      const entry = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
+      await caller.write(tx => record(hub, tx, caller, { ...entry, org_id: realm.org_id, realm_id: realm.id }))
+      return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
+    }),
+  ])
 
   async function keysOf(orgId: number) {
     const { kid, public_pem, created_at } = await currentKey(store, orgId)

@@ -1,20 +1,20 @@
 // Reviews: the questions that runs ask people. The decision is sent to the daemon that has the run.
 
 import { and, desc, eq, inArray } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
+import { resource } from '../../http/resource.ts'
 import type { JsonObject } from '../../json.ts'
-import { closed, matches } from '../../schema/schema.ts'
+import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { inputsFor } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
 import { Field } from '../../wire/calls/forms.ts'
-import { choicesOf, EVERY_CHOICE } from '../../wire/choices.ts'
-import { listBody, listOf, page } from '../../wire/page.ts'
-import { Uuid } from '../../wire/parts.ts'
-import { ORDER_FATE, Review, withMore } from '../../wire/records/hub-records.ts'
+import { DecideHubReview, ListHubReviews } from '../../wire/calls/hub-reviews.ts'
+import { choicesOf } from '../../wire/choices.ts'
+import { page } from '../../wire/page.ts'
+import { answer } from '../access/answer.ts'
 import { hubKit } from '../access/kit.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
@@ -29,76 +29,48 @@ export function reviews(hub: Hub) {
   const { store } = hub
   const { reviews, realms } = store
 
-  return new Elysia({ name: 'reviews', prefix: '/v1/reviews' })
-    .use(hubKit(hub))
-    .post(
-      '/list',
-      async ({ body, caller }) => {
-        if (body.realm_id) await caller.realm(body.realm_id)
-        const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
-        const where = and(
-          body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
-          body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
-          body.state ? eq(reviews.state, body.state as 'pending') : undefined,
-          body.review_id ? eq(reviews.id, body.review_id) : undefined,
-        )
-        const { limit, offset } = page(body)
-        const rows = await store.db
-          .select()
-          .from(reviews)
-          .where(where)
-          .orderBy(desc(reviews.created_at), desc(reviews.id))
-          .limit(limit)
-          .offset(offset)
-        const shown = body.review_id ? await Promise.all(rows.map(row => wholeReview(store, row))) : rows
-        return { reviews: within(shown.map(reviewRecord)), total: await countOf(store.db, reviews, where) }
-      },
-      {
-        user: { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' },
-        body: listBody({
-          realm_id: Type.Optional(Uuid),
-          run_id: Type.Optional(Uuid),
-          state: Type.Optional(Type.Enum(['pending', 'decided'])),
-          review_id: Type.Optional(Uuid),
-        }),
-        data: listOf('reviews', Review),
-        detail: { summary: 'List reviews, newest first; the one that `review_id` names is whole' },
-      },
-    )
-    .post(
-      '/decide',
-      async ({ body: { review_id, decision, comment, values }, caller }) => {
-        const [found] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
-        const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
-        if (!found) throw missing
-        await readableRun(hub, caller, found.run_id).catch(error => {
-          throw error instanceof CadreError && error.code === 'not_found' ? missing : error
-        })
-        const review = await wholeReview(store, found)
-        checkAnswer(review, decision, caller.user.username)
-        if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
-        const payload: JsonObject = {
-          review_id,
-          decision,
-          by: caller.user.username,
-          ...(comment !== undefined && { comment }),
-          ...(values && { values: values as JsonObject }),
-        }
-        const { job_id, already_waits } = await orderRun(hub, caller, review.run_id, 'decide', payload)
-        return { ...reviewRecord(review), id: review_id, job_id, ...(already_waits && { already_waits }) }
-      },
-      {
-        user: { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' },
-        body: closed({
-          review_id: Uuid,
-          decision: Type.Enum([...EVERY_CHOICE]),
-          comment: Type.Optional(Type.String({ maxLength: 10_000 })),
-          values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-        }),
-        data: withMore(Review, { job_id: Type.String(), ...ORDER_FATE }),
-        detail: { summary: 'Answer a review' },
-      },
-    )
+  return resource('reviews', hubKit(hub), [
+    answer(ListHubReviews, async ({ body, caller }) => {
+      if (body.realm_id) await caller.realm(body.realm_id)
+      const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
+      const where = and(
+        body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
+        body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
+        body.state ? eq(reviews.state, body.state as 'pending') : undefined,
+        body.review_id ? eq(reviews.id, body.review_id) : undefined,
+      )
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select()
+        .from(reviews)
+        .where(where)
+        .orderBy(desc(reviews.created_at), desc(reviews.id))
+        .limit(limit)
+        .offset(offset)
+      const shown = body.review_id ? await Promise.all(rows.map(row => wholeReview(store, row))) : rows
+      return { reviews: within(shown.map(reviewRecord)), total: await countOf(store.db, reviews, where) }
+    }),
+    answer(DecideHubReview, async ({ body: { review_id, decision, comment, values }, caller }) => {
+      const [found] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
+      const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
+      if (!found) throw missing
+      await readableRun(hub, caller, found.run_id).catch(error => {
+        throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+      })
+      const review = await wholeReview(store, found)
+      checkAnswer(review, decision, caller.user.username)
+      if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
+      const payload: JsonObject = {
+        review_id,
+        decision,
+        by: caller.user.username,
+        ...(comment !== undefined && { comment }),
+        ...(values && { values: values as JsonObject }),
+      }
+      const { job_id, already_waits } = await orderRun(hub, caller, review.run_id, 'decide', payload)
+      return { ...reviewRecord(review), id: review_id, job_id, ...(already_waits && { already_waits }) }
+    }),
+  ])
 }
 
 const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => ({

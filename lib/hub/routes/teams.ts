@@ -1,20 +1,26 @@
 // The routes for published teams: publish, find, download and yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
-import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { MIB } from '../../http/body.ts'
-import { closed } from '../../schema/schema.ts'
-import { Type } from '../../schema/type.ts'
+import { resource } from '../../http/resource.ts'
 import { within } from '../../wire/budget.ts'
-import { listBody, listOf, page } from '../../wire/page.ts'
-import { Slug, TeamName, TeamRef, Text } from '../../wire/parts.ts'
-import { withMore } from '../../wire/records/hub-records.ts'
+import { MIB } from '../../wire/call.ts'
+import {
+  DownloadTeam,
+  GetPackage,
+  GetReach,
+  ListPackages,
+  ListVersions,
+  PublishTeam,
+  YankPackage,
+} from '../../wire/calls/packages.ts'
+import { page } from '../../wire/page.ts'
 import { type SignedPackage, verifyPackage } from '../../wire/records/package-signature.ts'
-import { Download, Package, Reach } from '../../wire/records/packages.ts'
+import type { Reach } from '../../wire/records/packages.ts'
 import { realmFacts } from '../access/access-list.ts'
+import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import type { RealmCaller, UserCaller } from '../access/callers.ts'
 import { hubKit } from '../access/kit.ts'
@@ -32,20 +38,6 @@ import {
   versionsOf,
 } from '../packages/packages.ts'
 
-const READ = { grant: { teams: 'read' }, scope: 'org' } as const
-const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
-
-const Publish = closed({
-  scope: Type.Optional(Slug),
-  signature: Type.Optional(
-    closed({
-      key: Type.String({ pattern: '^ed25519:[\\w-]{43}$', 'x-expected': 'a key such as ed25519:…' }),
-      value: Type.String({ pattern: '^[\\w-]{86}$', 'x-expected': 'a signature' }),
-    }),
-  ),
-  files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), { minItems: 1 }),
-})
-
 const NAMED_SCOPES = /\bname["']?\s*:\s*["']?@[a-z0-9-]{1,63}\//g
 const scopeIn = (named: string) => named.slice(named.indexOf('@') + 1, -1)
 /** The maximum number of names that are looked up of those that team.yml seems to contain. */
@@ -56,178 +48,111 @@ export function teams(hub: Hub) {
   const { packages, packageFiles, scopes } = store
   const reading = new Map<string, Promise<Reach>>()
 
-  return new Elysia({ name: 'teams', prefix: '/v1/teams' })
-    .use(hubKit(hub))
-    .post(
-      '/publish',
-      async ({ body, caller, request, server }) => {
-        await mayPublish(caller, body)
-        // Other packages may wait before this one, and a large one takes long, so this request has no time limit.
-        server?.timeout(request, 0)
-        const { files, scope, signature } = body
-        const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
-        const { name, version } = checked
-        // Daemons verify signatures themselves. The check here only prevents a version from being published with a
-        // signature that no daemon would accept.
-        if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
-        return caller.write(async tx => {
-          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
-          const [row] = await tx
-            .insert(packages)
-            .values({
-              scope_id: scope.id,
-              name,
-              version,
-              description: checked.description,
-              sha256: checked.sha256,
-              bytes: checked.bytes,
-              signature: signature ?? null,
-              inputs: checked.inputs,
-              needs: checked.needs,
-              concurrency: checked.concurrency,
-              dependencies: checked.dependencies,
-              published_at: hub.now(),
-              published_by: caller.user.id,
-            })
-            .returning()
-            .catch(error => {
-              if (!isDuplicate(error)) throw error
-              throw new CadreError('conflict', `${name}@${version} is already published; give it another version`)
-            })
-          await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
-          const entry = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
-          await record(hub, tx, caller, entry)
-          return packageRecord(row!)
-        })
-      },
-      {
-        user: WRITE,
-        body: Publish,
-        data: Package,
-        limit: 16 * MIB,
-        detail: { summary: 'Publish a version of a team' },
-      },
-    )
-    .post(
-      '/list',
-      async ({ body, caller }) => {
-        if (body.scope) await caller.scope({ slug: body.scope })
-        const reached = store.db.select({ id: scopes.id }).from(scopes).where(scopesReached(store, caller))
-        const pattern = body.query && `%${body.query.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`
-        const where = and(
-          isNull(packages.yanked_at),
-          inArray(packages.scope_id, reached),
-          body.scope ? like(packages.name, `@${body.scope}/%`) : undefined,
-          pattern
-            ? or(
-                sql`lower(${packages.name}) LIKE ${pattern} ESCAPE '\\'`,
-                sql`lower(${packages.description}) LIKE ${pattern} ESCAPE '\\'`,
-              )
-            : undefined,
-        )
-        const { limit, offset } = page(body)
-        const names = await store.db
-          .selectDistinct({ name: packages.name })
-          .from(packages)
-          .where(where)
-          .orderBy(packages.name)
-        const shown = names.slice(offset, offset + limit)
-        const newest = await Promise.all(shown.map(({ name }) => newestOf(name)))
-        return { teams: within(newest), total: names.length }
-      },
-      {
-        user: READ,
-        body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Text(200)) }),
-        data: listOf('teams', Package),
-        detail: { summary: 'Search published teams, each shown with its newest version' },
-      },
-    )
-    .post(
-      '/get',
-      async ({ body, caller }) => {
-        const row = await readable(caller, body.team)
-        return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
-      },
-      {
-        user: READ,
-        body: closed({ team: TeamRef }),
-        data: withMore(Package, {
-          inputs: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-          dependencies: Type.Array(Type.String()),
-        }),
-        detail: { summary: 'Get a version of a team, and its inputs' },
-      },
-    )
-    .post(
-      '/versions',
-      async ({ body, caller }) => {
-        await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))
-        const all = await versionsOf(store, store.db, body.team)
-        if (all.length === 0) throw missing(body.team)
-        const rows = all.filter(row => row.yanked_at === null)
-        const { limit, offset } = page(body)
-        return { versions: within(rows.slice(offset, offset + limit)), total: rows.length }
-      },
-      {
-        user: READ,
-        body: listBody({ team: TeamName }),
-        data: listOf('versions', Package),
-        detail: { summary: 'List the versions of a team that are not yanked, newest first' },
-      },
-    )
-    .post(
-      '/download',
-      async ({ body, caller }) => {
-        const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
-        const { name, version, sha256, signature } = row
-        return { name, version, sha256, signature, files: await filesOf(store, store.db, row.id) }
-      },
-      {
-        either: READ,
-        body: closed({ team: TeamRef }),
-        data: Download,
-        detail: { summary: 'Download the files of a version' },
-      },
-    )
-    .post(
-      '/reach',
-      async ({ body, caller, request, server }) => {
-        const row = await readable(caller, body.team)
-        // The thread may be busy with packages that are being published.
-        server?.timeout(request, 0)
-        return reachOf(caller, row.id)
-      },
-      {
-        user: READ,
-        body: closed({ team: TeamRef }),
-        data: Reach,
-        detail: { summary: 'What a version writes and reaches, and with which credentials' },
-      },
-    )
-    .post(
-      '/yank',
-      ({ body: { team }, caller }) =>
-        caller.write(async tx => {
-          const { name, range } = splitReference(team)
-          if (range === null)
-            throw new CadreError('invalid_request', '`team` must name one version: @scope/name@version')
-          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx).catch(asMissing(team))
-          const [row] = await tx
-            .update(packages)
-            .set({ yanked_at: hub.now() })
-            .where(and(eq(packages.name, name), eq(packages.version, range)))
-            .returning()
-          if (!row) throw missing(team)
-          await record(hub, tx, caller, { action: 'teams/yank', target: team, org_id: scope.org_id })
-          return packageRecord(row)
-        }),
-      {
-        user: WRITE,
-        body: closed({ team: TeamRef }),
-        data: Package,
-        detail: { summary: 'Hide a version; runs and teams that are pinned to it still work' },
-      },
-    )
+  return resource('teams', hubKit(hub), [
+    answer(PublishTeam, async ({ body, caller, request, server }) => {
+      await mayPublish(caller, body)
+      // Other packages may wait before this one, and a large one takes long, so this request has no time limit.
+      server?.timeout(request, 0)
+      const { files, scope, signature } = body
+      const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
+      const { name, version } = checked
+      // Daemons verify signatures themselves. The check here only prevents a version from being published with a
+      // signature that no daemon would accept.
+      if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
+      return caller.write(async tx => {
+        const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
+        const [row] = await tx
+          .insert(packages)
+          .values({
+            scope_id: scope.id,
+            name,
+            version,
+            description: checked.description,
+            sha256: checked.sha256,
+            bytes: checked.bytes,
+            signature: signature ?? null,
+            inputs: checked.inputs,
+            needs: checked.needs,
+            concurrency: checked.concurrency,
+            dependencies: checked.dependencies,
+            published_at: hub.now(),
+            published_by: caller.user.id,
+          })
+          .returning()
+          .catch(error => {
+            if (!isDuplicate(error)) throw error
+            throw new CadreError('conflict', `${name}@${version} is already published; give it another version`)
+          })
+        await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
+        const entry = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
+        await record(hub, tx, caller, entry)
+        return packageRecord(row!)
+      })
+    }),
+    answer(ListPackages, async ({ body, caller }) => {
+      if (body.scope) await caller.scope({ slug: body.scope })
+      const reached = store.db.select({ id: scopes.id }).from(scopes).where(scopesReached(store, caller))
+      const pattern = body.query && `%${body.query.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`
+      const where = and(
+        isNull(packages.yanked_at),
+        inArray(packages.scope_id, reached),
+        body.scope ? like(packages.name, `@${body.scope}/%`) : undefined,
+        pattern
+          ? or(
+              sql`lower(${packages.name}) LIKE ${pattern} ESCAPE '\\'`,
+              sql`lower(${packages.description}) LIKE ${pattern} ESCAPE '\\'`,
+            )
+          : undefined,
+      )
+      const { limit, offset } = page(body)
+      const names = await store.db
+        .selectDistinct({ name: packages.name })
+        .from(packages)
+        .where(where)
+        .orderBy(packages.name)
+      const shown = names.slice(offset, offset + limit)
+      const newest = await Promise.all(shown.map(({ name }) => newestOf(name)))
+      return { teams: within(newest), total: names.length }
+    }),
+    answer(GetPackage, async ({ body, caller }) => {
+      const row = await readable(caller, body.team)
+      return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
+    }),
+    answer(ListVersions, async ({ body, caller }) => {
+      await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))
+      const all = await versionsOf(store, store.db, body.team)
+      if (all.length === 0) throw missing(body.team)
+      const rows = all.filter(row => row.yanked_at === null)
+      const { limit, offset } = page(body)
+      return { versions: within(rows.slice(offset, offset + limit)), total: rows.length }
+    }),
+    answer(DownloadTeam, async ({ body, caller }) => {
+      const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
+      const { name, version, sha256, signature } = row
+      return { name, version, sha256, signature, files: await filesOf(store, store.db, row.id) }
+    }),
+    answer(GetReach, async ({ body, caller, request, server }) => {
+      const row = await readable(caller, body.team)
+      // The thread may be busy with packages that are being published.
+      server?.timeout(request, 0)
+      return reachOf(caller, row.id)
+    }),
+    answer(YankPackage, ({ body: { team }, caller }) =>
+      caller.write(async tx => {
+        const { name, range } = splitReference(team)
+        if (range === null) throw new CadreError('invalid_request', '`team` must name one version: @scope/name@version')
+        const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx).catch(asMissing(team))
+        const [row] = await tx
+          .update(packages)
+          .set({ yanked_at: hub.now() })
+          .where(and(eq(packages.name, name), eq(packages.version, range)))
+          .returning()
+        if (!row) throw missing(team)
+        await record(hub, tx, caller, { action: 'teams/yank', target: team, org_id: scope.org_id })
+        return packageRecord(row)
+      }),
+    ),
+  ])
 
   /** Those who ask for the same at the same time wait for one reading, because a user may have few of them at once. */
   function reachOf(caller: UserCaller, id: number): Promise<Reach> {
@@ -258,7 +183,7 @@ export function teams(hub: Hub) {
    * Throws when the caller may not publish this package, before the expensive reading begins. It looks only at names in
    * the form in which team.yml usually has them. The real name of the package is checked again before it is stored.
    */
-  async function mayPublish(caller: UserCaller, { scope, files }: Static<typeof Publish>): Promise<void> {
+  async function mayPublish(caller: UserCaller, { scope, files }: Static<typeof PublishTeam.body>): Promise<void> {
     if (scope) return void (await caller.scope({ slug: scope }))
     const root = files.find(({ path }) => path === 'team.yml')?.content_base64.slice(0, 2 * MIB) ?? ''
     const slugs = new Set(Buffer.from(root, 'base64').toString().match(NAMED_SCOPES)?.map(scopeIn))

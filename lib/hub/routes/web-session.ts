@@ -9,6 +9,8 @@ import { type Access, admission } from '../../http/admission.ts'
 import { httpKit } from '../../http/kit.ts'
 import { nested } from '../../http/nested.ts'
 import { isSessionForm } from '../../secrets/secret-form.ts'
+import { Whoami } from '../../wire/calls/auth.ts'
+import { CreateSession, DeleteSession } from '../../wire/calls/session.ts'
 import type { Hub } from '../core/hub.ts'
 import { SESSION_MS } from '../core/last-seen.ts'
 
@@ -47,7 +49,7 @@ export const webSession =
       const headers = new Headers(request.headers)
       headers.delete('cookie')
       headers.delete('authorization')
-      const token = path === '/v1/session/create' ? null : session(request)
+      const token = path === CreateSession.path ? null : session(request)
       if (token !== null) headers.set('authorization', `Bearer ${token}`)
       return app.handle(nested(request, new URL(path, request.url), headers, method))
     }
@@ -68,7 +70,7 @@ export const webSession =
       .get(
         '/session',
         async ({ request }) => {
-          const reply = session(request) === null ? null : await pass(request, '/v1/auth/whoami', 'POST')
+          const reply = session(request) === null ? null : await pass(request, Whoami.path, 'POST')
           if (reply !== null && reply.status !== 401 && !reply.ok) return guarded(reply)
           const user = reply?.ok ? (await dataOf(reply)).user : null
           return guarded(Response.json({ ok: true, data: { user } }))
@@ -78,7 +80,7 @@ export const webSession =
       .post(
         '/session',
         async ({ request }) => {
-          const reply = await pass(request, '/v1/session/create')
+          const reply = await pass(request, CreateSession.path)
           if (!reply.ok) return guarded(reply)
           const { token, ...data } = await dataOf(reply)
           const seconds = Math.floor(SESSION_MS / 1_000)
@@ -89,7 +91,7 @@ export const webSession =
       .delete(
         '/session',
         async ({ request }) => {
-          const reply = session(request) === null ? null : await pass(request, '/v1/session/delete', 'POST')
+          const reply = session(request) === null ? null : await pass(request, DeleteSession.path, 'POST')
           // A session that has ended before needs no end.
           const failed = reply !== null && reply.status !== 401 && !reply.ok
           // Whatever has failed, this browser is signed out.

@@ -147,12 +147,14 @@ export const Daemon = named('daemon', {
   approved: Type.Boolean(),
   /** Whether an operator lets it take no more runs. */
   paused: Type.Boolean(),
-  /** Milliseconds by which its clock is ahead; null while this hub has not heard it. */
-  clock_offset: nullable(Type.Integer()),
+  /** Milliseconds by which its clock is ahead; null while this hub has not heard it. Older hubs do not say. */
+  clock_offset: Type.Optional(nullable(Type.Integer())),
   registered_at: Time,
   last_seen_at: Time,
   removed_at: nullable(Time),
 })
+
+export type Daemon = Static<typeof Daemon>
 
 /** Daemons may be newer than this program and have states and kinds that it does not know. */
 const RunState = Text

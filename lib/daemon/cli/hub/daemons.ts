@@ -3,14 +3,8 @@
 import { formatDuration } from '../../../duration.ts'
 import { line, type Paint, type Printable } from '../../../text/printable.ts'
 import { printJson } from '../../../text/terminal.ts'
-import {
-  ApproveDaemon,
-  GetDaemon,
-  ListDaemons,
-  RemoveDaemon,
-  type SeenDaemon,
-  UpdateDaemon,
-} from '../../../wire/calls/hub-admin-calls.ts'
+import { ApproveDaemon, GetDaemon, ListDaemons, RemoveDaemon, UpdateDaemon } from '../../../wire/calls/daemons.ts'
+import type { Daemon } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 import { doing, type Entry, option } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
@@ -90,7 +84,7 @@ export const ENTRIES: readonly Entry[] = [
 /** A clock that is wrong by more is told in lists. */
 const CLOCK_MS = 5_000
 
-type Readiness = NonNullable<SeenDaemon['agents'][number]['doctor']>
+type Readiness = NonNullable<Daemon['agents'][number]['doctor']>
 
 /** What the doctor of a daemon found about an agent, in words. */
 const FOUND: Readonly<Record<string, string>> = {
@@ -100,13 +94,13 @@ const FOUND: Readonly<Record<string, string>> = {
   unset: 'not set up',
 }
 
-function mark({ status, approved, stuck, paused }: SeenDaemon, paint: Paint): Printable {
+function mark({ status, approved, stuck, paused }: Daemon, paint: Paint): Printable {
   if (status !== 'online') return paint.dim('○')
   return !approved || stuck || paused ? paint.yellow('!') : paint.green('●')
 }
 
 /** `online`, or why it does not work, and whether its clock is wrong. */
-function stateOf(daemon: SeenDaemon): string {
+function stateOf(daemon: Daemon): string {
   const { status, approved, stuck, paused, last_seen_at } = daemon
   const clock = Math.abs(daemon.clock_offset ?? 0) < CLOCK_MS ? '' : clockText(daemon)
   const flags = [!approved && 'waits for approval', paused && 'paused', stuck && 'does not work', clock].filter(Boolean)
@@ -114,17 +108,17 @@ function stateOf(daemon: SeenDaemon): string {
   return [seen, ...flags].join(', ')
 }
 
-function clockText({ clock_offset: ahead = null }: SeenDaemon): string {
+function clockText({ clock_offset: ahead = null }: Daemon): string {
   if (ahead === null) return ''
   return ahead === 0 ? 'clock as here' : `clock ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}`
 }
 
 /** Where its commands run; empty when it does not say. */
-function sandboxText({ sandbox }: SeenDaemon): string {
+function sandboxText({ sandbox }: Daemon): string {
   return sandbox === 'none' ? 'no sandbox' : (sandbox ?? '')
 }
 
-const labelsText = ({ labels }: SeenDaemon): string =>
+const labelsText = ({ labels }: Daemon): string =>
   Object.entries(labels)
     .map(([name, value]) => (value === 'yes' ? name : `${name}=${value}`))
     .join(' ')
@@ -138,7 +132,7 @@ function sign(found: Readiness | undefined, paint: Paint): Printable {
 async function doctorGrid(hub: HubClient, options: Options & { realm?: string }): Promise<void> {
   const daemons = await every(hub, ListDaemons, 'daemons', await ofRealm(hub, options))
   const names = [...new Set(daemons.flatMap(({ agents }) => agents.map(({ name }) => name)))].sort()
-  const found = (daemon: SeenDaemon, agent: string) => daemon.agents.find(({ name }) => name === agent)
+  const found = (daemon: Daemon, agent: string) => daemon.agents.find(({ name }) => name === agent)
   const rows = names.filter(agent => daemons.some(each => !['unset', undefined].includes(found(each, agent)?.doctor)))
   if (options.json) {
     const of = (agent: string) => daemons.map(each => [each.id, found(each, agent)?.doctor ?? null] as const)

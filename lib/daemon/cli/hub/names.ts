@@ -4,11 +4,11 @@
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import type { Call } from '../../../wire/call.ts'
-import { ListDaemons, type SeenDaemon } from '../../../wire/calls/hub-admin-calls.ts'
+import { ListDaemons } from '../../../wire/calls/daemons.ts'
 import { ListOrgs } from '../../../wire/calls/orgs.ts'
 import { GetRealm, ListRealms } from '../../../wire/calls/realms.ts'
 import { ListScopes } from '../../../wire/calls/scopes.ts'
-import type { Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
+import type { Daemon, Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -38,7 +38,7 @@ const bySlug = [
 ]
 const ORG: Kind<Org> = { what: 'org', told: ({ slug }) => slug, fits: bySlug }
 const SCOPE: Kind<Scope> = { what: 'scope', told: ({ slug }) => `@${slug}`, fits: bySlug }
-const DAEMON: Kind<SeenDaemon> = {
+const DAEMON: Kind<Daemon> = {
   what: 'daemon',
   told: ({ name, id }) => `${name} (${id})`,
   fits: [
@@ -74,7 +74,7 @@ export async function scopeOf(client: HubClient, wanted: string | undefined): Pr
 }
 
 /** The daemon by its name, its id or the beginning of its id. */
-export async function daemonOf(client: HubClient, wanted: string): Promise<SeenDaemon> {
+export async function daemonOf(client: HubClient, wanted: string): Promise<Daemon> {
   return one(client, await every(client, ListDaemons, 'daemons', {}), wanted, DAEMON)
 }
 

@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { commandLine } from '../../../program/called-as.ts'
-import { GetKeys, RotateKeys } from '../../../wire/calls/hub-admin-calls.ts'
+import { GetKeys, RotateKeys } from '../../../wire/calls/dispatch.ts'
 import { CreateOrg, DeleteOrg, GetOrg, ListOrgs } from '../../../wire/calls/orgs.ts'
 import { doing, type Entry, named, option, yes } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'

@@ -1,6 +1,6 @@
 // `queue`: the jobs of a realm that no daemon has accepted yet, and what each waits for.
 
-import { CancelDispatched, ListQueue } from '../../../wire/calls/hub-run-calls.ts'
+import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
 import { hubCallee } from '../../calls/hub-answers.ts'
 import { runIdAt } from '../../calls/ids.ts'
 import { type Entry, inRealm } from './entry.ts'

@@ -1,7 +1,8 @@
 // `realms`: where daemons enrol and runs are dispatched.
 
 import { commandLine } from '../../../program/called-as.ts'
-import { GetKeys, ListDaemons } from '../../../wire/calls/hub-admin-calls.ts'
+import { ListDaemons } from '../../../wire/calls/daemons.ts'
+import { GetKeys } from '../../../wire/calls/dispatch.ts'
 import { ListRealmMembers } from '../../../wire/calls/realm-members.ts'
 import {
   AddTeam,

@@ -1,7 +1,7 @@
 // What `logs RUN --hub` says at the end: whether the hub has all lines.
 
 import type { Static } from 'typebox'
-import { GetHubLogs } from '../../../wire/calls/hub-run-calls.ts'
+import { GetHubLogs } from '../../../wire/calls/hub-runs.ts'
 import type { LineRange } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/link.ts'
 

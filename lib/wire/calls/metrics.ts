@@ -1,0 +1,14 @@
+// The metrics of a server.
+
+import { closed } from '../../schema/schema.ts'
+import { call } from '../call.ts'
+
+/** The text format of Prometheus. */
+export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+export const GetMetrics = call('/metrics', {
+  summary: 'Prometheus metrics',
+  hub: { operator: true },
+  query: closed({}),
+  media: METRICS_TYPE,
+})
