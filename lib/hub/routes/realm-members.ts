@@ -1,7 +1,6 @@
 // The members of a realm. They join by invitation, or an admin of the realm adds them.
 
 import { and, desc, eq, gt, inArray, isNull, type SQL } from 'drizzle-orm'
-import type { Static } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
@@ -25,8 +24,6 @@ import { hasRole, ownedBy } from '../access/owners.ts'
 import { hashSecret, mintSecret } from '../access/token-secrets.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-
-type Role = Static<typeof RealmRole>
 
 const INVITATION_MS = 14 * 86_400_000
 
@@ -227,7 +224,7 @@ export function realmMembers(hub: Hub) {
     tx: Db,
     realm: { id: string; org_id: number },
     userId: number,
-    role: Role,
+    role: RealmRole,
     { keepHigher = false } = {},
   ): Promise<void> {
     const [current] = await tx

@@ -48,3 +48,4 @@ export const WebhookDelivery = named('webhook_delivery', {
   created_at: Time,
   finished_at: nullable(Time),
 })
+export type WebhookDelivery = Static<typeof WebhookDelivery>

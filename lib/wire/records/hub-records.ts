@@ -77,6 +77,7 @@ export const Scope = named('scope', {
 export type Scope = Static<typeof Scope>
 
 export const RealmRole = Type.Enum(['member', 'operator', 'admin'])
+export type RealmRole = Static<typeof RealmRole>
 
 export const Realm = named('realm', {
   id: Text,

@@ -26,6 +26,7 @@ export const Package = named('team', {
   published_at: Time,
   yanked_at: nullable(Time),
 })
+export type Package = Static<typeof Package>
 
 export const Download = named('team_files', {
   name: AnyText,

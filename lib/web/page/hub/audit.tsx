@@ -1,5 +1,6 @@
 // Who did what: the audit log, with filters.
 
+import { ListAudit } from '../../../wire/calls/hub-audit.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { filters, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
@@ -38,7 +39,7 @@ export function Audit() {
   const led = useLedOrgs()
   const found = useList(`${org} ${action} ${since} ${until}`, page => {
     const [from, to] = [dayOf(since), dayOf(until)]
-    return hub('audit/list', {
+    return hub(ListAudit, {
       ...page,
       ...(org && { org_id: Number(org) }),
       ...(action && { action }),

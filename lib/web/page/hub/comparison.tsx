@@ -2,9 +2,10 @@
 // credentials that it newly uses; then its files.
 
 import type { ComponentChildren } from 'preact'
+import { DownloadTeam, GetReach } from '../../../wire/calls/packages.ts'
+import type { Reach } from '../../../wire/records/packages.ts'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { hub } from './kit/api.ts'
-import type { Reach } from './kit/calls.ts'
 import { diffLines, excerpt } from './kit/diff.ts'
 import { Table } from './kit/lists.tsx'
 
@@ -16,8 +17,8 @@ export function Comparison({ name, older, newer }: { name: string; older: string
     const team = `${name}@${version}`
     // A version that this hub cannot read any more still has files.
     const [reach, { files }] = await Promise.all([
-      hub('teams/reach', { team }).catch(() => null),
-      hub('teams/download', { team }),
+      hub(GetReach, { team }).catch(() => null),
+      hub(DownloadTeam, { team }),
     ])
     return { reach, files: new Map(files.map(({ path, content_base64 }) => [path, content_base64])) }
   }

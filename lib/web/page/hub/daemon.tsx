@@ -1,18 +1,19 @@
 // One daemon: what it tells of itself, and what operators do with it.
 
+import { ApproveDaemon, GetDaemon, RemoveDaemon, UpdateDaemon } from '../../../wire/calls/daemons.ts'
+import type { Daemon } from '../../../wire/records/hub-records.ts'
 import { Failure, useLoaded, useWork } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { MEANINGS, Ready } from './kit/agent-state.tsx'
 import { hub } from './kit/api.ts'
 import { Sure } from './kit/asking.tsx'
-import type { Daemon } from './kit/calls.ts'
 import { Labels, Status } from './kit/daemon-state.tsx'
 import { LOOK_MS, Table } from './kit/lists.tsx'
 import { may, realmName, realms } from './kit/realm-choice.tsx'
 
 export function OneDaemon({ id }: { id: string }) {
-  const { data: daemon, error, again } = useLoaded(id, () => hub('daemons/get', { daemon_id: id }), LOOK_MS)
+  const { data: daemon, error, again } = useLoaded(id, () => hub(GetDaemon, { daemon_id: id }), LOOK_MS)
   if (!daemon) {
     return (
       <main>
@@ -108,7 +109,7 @@ export function OneDaemon({ id }: { id: string }) {
 /** A clock that is further off makes times of runs hard to compare. */
 const MOST_OFFSET_MS = 2_000
 
-function offsetOf(ms: number | null): string {
+function offsetOf(ms: number | null = null): string {
   if (ms === null) return 'not known'
   if (Math.abs(ms) < 1_000) return 'right to the second'
   return `${(Math.abs(ms) / 1_000).toFixed(1)} s ${ms > 0 ? 'ahead' : 'behind'}`
@@ -135,7 +136,7 @@ function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' 
   return (
     <div class="row actions">
       {may('operator') && !daemon.approved && (
-        <button type="button" disabled={busy} onClick={act(() => hub('daemons/approve', { daemon_id }))}>
+        <button type="button" disabled={busy} onClick={act(() => hub(ApproveDaemon, { daemon_id }))}>
           Approve
         </button>
       )}
@@ -144,7 +145,7 @@ function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' 
           type="button"
           class="plain"
           disabled={busy}
-          onClick={act(() => hub('daemons/update', { daemon_id, paused: !daemon.paused }))}
+          onClick={act(() => hub(UpdateDaemon, { daemon_id, paused: !daemon.paused }))}
         >
           {daemon.paused ? 'Take runs again' : 'Pause'}
         </button>
@@ -153,7 +154,7 @@ function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' 
         <Sure
           question={`Remove ${daemon.name}? Its runs are shown as crashed.`}
           work={async () => {
-            await hub('daemons/remove', { daemon_id })
+            await hub(RemoveDaemon, { daemon_id })
             again()
           }}
         >

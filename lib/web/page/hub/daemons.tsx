@@ -1,11 +1,12 @@
 // The daemons of a realm: whether they answer, what they offer, and which of their agents are ready.
 
+import { ListDaemons } from '../../../wire/calls/daemons.ts'
+import type { Daemon } from '../../../wire/records/hub-records.ts'
 import { command } from '../kit/command.ts'
 import { route, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { Grid } from './kit/agent-state.tsx'
 import { hub } from './kit/api.ts'
-import type { Daemon } from './kit/calls.ts'
 import { Labels, Status } from './kit/daemon-state.tsx'
 import { Cards, List, useList } from './kit/lists.tsx'
 import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
@@ -14,7 +15,7 @@ import { OlderCopy } from './older-copy.tsx'
 export function Daemons() {
   const realm = useRealm()
   const found = useList(`daemons ${realm?.id}`, page =>
-    realm ? hub('daemons/list', { realm_id: realm.id, ...page }) : Promise.resolve({ daemons: [], total: 0 }),
+    realm ? hub(ListDaemons, { realm_id: realm.id, ...page }) : Promise.resolve({ daemons: [], total: 0 }),
   )
   const grid = route.value.query.get('show') === 'agents'
   return (

@@ -3,6 +3,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
 import type { JsonObject } from '../../../json.ts'
+import { ListDaemons } from '../../../wire/calls/daemons.ts'
+import { DispatchRun } from '../../../wire/calls/dispatch.ts'
+import { GetHubRun } from '../../../wire/calls/hub-runs.ts'
+import { GetPackage, ListVersions } from '../../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../../wire/calls/realms.ts'
 import { command } from '../kit/command.ts'
 import { bound, boundTo, choicesOf, Field, Select } from '../kit/fields.tsx'
@@ -29,14 +33,14 @@ export function Dispatch() {
     chosen ? (await hub(ListRealmTeams, { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
   )
   const versions = useLoaded(`versions ${team.value}`, async () =>
-    team.value === '' ? [] : (await hub('teams/versions', { team: team.value, limit: 100 })).versions,
+    team.value === '' ? [] : (await hub(ListVersions, { team: team.value, limit: 100 })).versions,
   )
   const daemons = useLoaded(`daemons ${chosen?.id}`, async () =>
-    chosen ? (await hub('daemons/list', { realm_id: chosen.id, limit: 100 })).daemons : [],
+    chosen ? (await hub(ListDaemons, { realm_id: chosen.id, limit: 100 })).daemons : [],
   )
 
   const reference = version.value ? `${team.value.trim()}@${version.value}` : team.value.trim()
-  const found = useLoaded(`team ${reference}`, async () => reference && hub('teams/get', { team: reference }))
+  const found = useLoaded(`team ${reference}`, async () => reference && hub(GetPackage, { team: reference }))
   const opened = found.data || null
   // Before the form is shown: what is typed into it at once must not be overwritten.
   useLayoutEffect(() => {
@@ -45,7 +49,7 @@ export function Dispatch() {
   useEffect(() => {
     if (like === null) return
     void run(async () => {
-      const known = await hub('runs/get', { run_id: like })
+      const known = await hub(GetHubRun, { run_id: like })
       before.value = known.inputs
       team.value = known.team
       realmId.value = known.realm_id
@@ -71,7 +75,7 @@ export function Dispatch() {
       .split(',')
       .map(each => each.trim())
       .filter(Boolean)
-    const { run_id } = await hub('dispatch/run', {
+    const { run_id } = await hub(DispatchRun, {
       realm_id: chosen!.id,
       team: reference,
       inputs: valuesOf(

@@ -2,12 +2,12 @@
 
 import { useSignal } from '@preact/signals'
 import { AddTeam, ListRealmTeams, RemoveTeam } from '../../../wire/calls/realms.ts'
+import type { Realm } from '../../../wire/records/hub-records.ts'
 import { bound, Field } from '../kit/fields.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { Ask } from './kit/asking.tsx'
-import type { Realm } from './kit/calls.ts'
 import { Ending, List, Table, useList } from './kit/lists.tsx'
 import { may } from './kit/realm-choice.tsx'
 

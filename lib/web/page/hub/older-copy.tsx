@@ -1,10 +1,12 @@
 // That the hub is on an older copy of its database, what it waits for, and the decision to go on without a daemon.
 
+import { ReconcileDaemons } from '../../../wire/calls/daemons.ts'
+import type { Realm } from '../../../wire/records/hub-records.ts'
+import type { Reconciliation } from '../../../wire/records/older-copies.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { Sure } from './kit/asking.tsx'
-import type { Realm, Reconciliation } from './kit/calls.ts'
 import { may } from './kit/realm-choice.tsx'
 
 const LOOK_MS = 5_000
@@ -22,7 +24,7 @@ async function noticed(realm: Realm | null | undefined): Promise<Noticed | null>
   const asks = realm && may(realm, 'admin')
   return {
     notice: data.older_copy,
-    found: asks ? await hub('daemons/reconcile', { realm_id: realm.id }) : null,
+    found: asks ? await hub(ReconcileDaemons, { realm_id: realm.id }) : null,
   }
 }
 
@@ -46,7 +48,7 @@ export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
                 <Sure
                   question={`What ${name} has executed since will be executed again.`}
                   work={async () => {
-                    await hub('daemons/reconcile', { realm_id: found.realm_id, without: daemon_id })
+                    await hub(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })
                     again()
                   }}
                 >

@@ -1,8 +1,10 @@
 // Published teams, the versions of one, and what changed between two versions.
 
 import { useSignal } from '@preact/signals'
+import { ListPackages, ListVersions, YankPackage } from '../../../wire/calls/packages.ts'
 import { AddTeam, ListRealmTeams } from '../../../wire/calls/realms.ts'
 import { ListScopes } from '../../../wire/calls/scopes.ts'
+import type { Package } from '../../../wire/records/packages.ts'
 import { command } from '../kit/command.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -11,7 +13,6 @@ import { When } from '../kit/time.tsx'
 import { Comparison } from './comparison.tsx'
 import { hub } from './kit/api.ts'
 import { Sure } from './kit/asking.tsx'
-import type { Package } from './kit/calls.ts'
 import { Cards, List, Table, useList } from './kit/lists.tsx'
 import { may, realms, useRealm } from './kit/realm-choice.tsx'
 
@@ -19,7 +20,7 @@ export function Packages() {
   const { chosen, filter } = filters('search')
   const { search } = chosen
   const found = useList(`packages ${search}`, page =>
-    hub('teams/list', { ...page, ...(search.trim() && { query: search.trim() }) }),
+    hub(ListPackages, { ...page, ...(search.trim() && { query: search.trim() }) }),
   )
   return (
     <main>
@@ -66,7 +67,7 @@ export function Packages() {
 
 export function OnePackage({ name }: { name: string }) {
   const { query } = route.value
-  const found = useList(`versions ${name}`, page => hub('teams/versions', { team: name, ...page }))
+  const found = useList(`versions ${name}`, page => hub(ListVersions, { team: name, ...page }))
   const scopes = useLoaded('scopes', () => hub(ListScopes, { limit: 100 }))
   const role = scopes.data?.scopes.find(({ slug }) => name.startsWith(`@${slug}/`))?.my_role
   const versions = found.items?.map(({ version }) => version) ?? []
@@ -144,7 +145,7 @@ function Version({ each, publishes, again }: { each: Package; publishes: boolean
           <Sure
             question={`Hide ${each.version}? What is pinned to it still works.`}
             work={async () => {
-              await hub('teams/yank', { team: `${each.name}@${each.version}` })
+              await hub(YankPackage, { team: `${each.name}@${each.version}` })
               again()
             }}
           >

@@ -1,5 +1,6 @@
 // The jobs that wait for a daemon, and what each waits for.
 
+import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
 import { command } from '../kit/command.ts'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
@@ -31,7 +32,7 @@ export function Queue() {
   const realm = useRealm()
   const found = useList(
     `queue ${realm?.id}`,
-    page => (realm ? hub('dispatch/queue', { realm_id: realm.id, ...page }) : Promise.resolve({ jobs: [], total: 0 })),
+    page => (realm ? hub(ListQueue, { realm_id: realm.id, ...page }) : Promise.resolve({ jobs: [], total: 0 })),
     LOOK_MS,
   )
   return (
@@ -89,7 +90,7 @@ export function Queue() {
                       <Sure
                         question="The run will not start."
                         work={async () => {
-                          await hub('dispatch/cancel', { run_id: job.run_id })
+                          await hub(CancelDispatched, { run_id: job.run_id })
                           found.again()
                         }}
                       >

@@ -2,10 +2,10 @@
 
 import { sizeText } from '../../../size.ts'
 import { GetRealm } from '../../../wire/calls/realms.ts'
+import type { RealmRole } from '../../../wire/records/hub-records.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
-import type { Role } from './kit/calls.ts'
 import { LOOK_MS } from './kit/lists.tsx'
 import { may, realms } from './kit/realm-choice.tsx'
 import { ListedTeams } from './listed-teams.tsx'
@@ -16,7 +16,7 @@ import { Webhooks } from './webhooks.tsx'
 const TABS = { members: 'Members', invitations: 'Invitations', teams: 'Teams', webhooks: 'Webhooks' } as const
 type Tab = keyof typeof TABS
 /** What each tab needs; the hub refuses the others. */
-const NEEDS: Record<Tab, Role> = { members: 'member', invitations: 'admin', teams: 'member', webhooks: 'operator' }
+const NEEDS: Record<Tab, RealmRole> = { members: 'member', invitations: 'admin', teams: 'member', webhooks: 'operator' }
 
 const BYTES: readonly string[] = ['stored_bytes', 'log_bytes']
 const TITLES: Record<string, string> = {

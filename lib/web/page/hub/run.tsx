@@ -1,5 +1,8 @@
 // One run: the parts of the daemon's own page, with the daemon and the realm that it runs in.
 
+import { GetDaemon } from '../../../wire/calls/daemons.ts'
+import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
+import { GetHubLogs, GetHubRun } from '../../../wire/calls/hub-runs.ts'
 import type { Detail } from '../kit/live.ts'
 import { Act, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
@@ -28,8 +31,8 @@ export function OneRun({ id }: { id: string }) {
 /** What the hub knows of a run besides what its daemon shows, too. */
 function usePlace(run: Detail) {
   const { data } = useLoaded(`place ${run.run_id} ${run.state}`, async () => {
-    const { realm_id, daemon_id } = await hub('runs/get', { run_id: run.run_id })
-    const daemon = daemon_id === null ? null : await hub('daemons/get', { daemon_id }).catch(() => null)
+    const { realm_id, daemon_id } = await hub(GetHubRun, { run_id: run.run_id })
+    const daemon = daemon_id === null ? null : await hub(GetDaemon, { daemon_id }).catch(() => null)
     return { realm_id, daemon_id, daemon }
   })
   return data
@@ -59,7 +62,7 @@ function Head({ live, run }: Shown) {
             <Sure
               question="What runs is stopped."
               work={async () => {
-                await hub('dispatch/cancel', { run_id })
+                await hub(CancelDispatched, { run_id })
                 await live.again()
               }}
             >
@@ -69,7 +72,7 @@ function Head({ live, run }: Shown) {
           {(state === 'failed' || state === 'cancelled') && (
             <Act
               work={async () => {
-                await hub('dispatch/resume', { run_id })
+                await hub(ResumeDispatched, { run_id })
                 await live.again()
               }}
             >
@@ -87,7 +90,7 @@ function Head({ live, run }: Shown) {
 
 /** How much of the log the hub has. */
 function LogState({ id, ended }: { id: string; ended: boolean }) {
-  const { data } = useLoaded(`log ${id}`, () => hub('runs/logs', { run_id: id, limit: 1 }), 5_000)
+  const { data } = useLoaded(`log ${id}`, () => hub(GetHubLogs, { run_id: id, limit: 1 }), 5_000)
   if (!data || data.complete) return null
   if (data.kept) {
     return (

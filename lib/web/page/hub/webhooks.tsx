@@ -9,17 +9,18 @@ import {
   TakeOverWebhook,
 } from '../../../wire/calls/webhooks.ts'
 import { HOOK_EVENTS } from '../../../wire/records/hook-events.ts'
+import type { WebhookDelivery } from '../../../wire/records/hooks.ts'
+import type { Realm } from '../../../wire/records/hub-records.ts'
 import { bound, Check, Field } from '../kit/fields.tsx'
 import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { Ask, Once, Sure } from './kit/asking.tsx'
-import type { Delivery, Realm } from './kit/calls.ts'
 import { Ending, List, Table, useList } from './kit/lists.tsx'
 import { may } from './kit/realm-choice.tsx'
 import { Until } from './kit/until.tsx'
 
-const SHOWN: Record<Delivery['state'], string> = {
+const SHOWN: Record<WebhookDelivery['state'], string> = {
   waiting: 'queued',
   delivered: 'completed',
   failed: 'failed',
@@ -31,7 +32,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
   const found = useList(`webhooks ${realm_id}`, page => hub(ListWebhooks, { realm_id, ...page }))
   const sent = useList(`deliveries ${realm_id}`, page => hub(ListDeliveries, { realm_id, ...page }))
   const url = useSignal('')
-  const events = useSignal<Delivery['event'][]>(['run.failed'])
+  const events = useSignal<WebhookDelivery['event'][]>(['run.failed'])
   const secret = useSignal('')
   const leads = may(realm, 'admin')
   return (

@@ -1,9 +1,9 @@
 // Which agents of daemons are ready for work.
 
+import type { Daemon } from '../../../../wire/records/hub-records.ts'
 import { command } from '../../kit/command.ts'
 import { Empty } from '../../kit/parts.tsx'
 import { State } from '../../kit/state.tsx'
-import type { Daemon } from './calls.ts'
 import { Table } from './lists.tsx'
 
 type Readiness = NonNullable<Daemon['agents'][number]['doctor']>

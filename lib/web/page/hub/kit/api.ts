@@ -3,8 +3,8 @@
 import { signal } from '@preact/signals'
 import type { Static, TSchema } from 'typebox'
 import type { Call } from '../../../../wire/call.ts'
+import { GetHubFile } from '../../../../wire/calls/hub-artifacts.ts'
 import { failureOf, Refusal, token } from '../../kit/api.ts'
-import type { HubCalls } from './calls.ts'
 
 interface User {
   id: number
@@ -23,7 +23,7 @@ function become(user: User | null): void {
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   let reply: Response
   // A file in a bucket is at another host, from which a page cannot read. The browser can load it down.
-  const file = path.startsWith('/v1/artifacts/get')
+  const file = path.startsWith(GetHubFile.path)
   try {
     reply = await fetch(`/web${path}`, file ? { ...init, redirect: 'manual' } : init)
   } catch (error) {
@@ -57,10 +57,8 @@ async function data(path: string, method: string, body?: unknown) {
 export function hub<Body extends TSchema, Data extends TSchema>(
   call: Call<Body, Data>,
   body: Static<Body>,
-): Promise<Static<Data>>
-export function hub<N extends keyof HubCalls>(name: N, body: Parameters<HubCalls[N]>[0]): ReturnType<HubCalls[N]>
-export function hub(call: Call | string, body: unknown): Promise<unknown> {
-  return data(typeof call === 'string' ? `/v1/${call}` : call.path, 'POST', body)
+): Promise<Static<Data>> {
+  return data(call.path, 'POST', body)
 }
 
 /** Finds out who is signed in. */

@@ -1,7 +1,7 @@
 // Whether a daemon answers and takes runs, and its labels.
 
+import type { Daemon } from '../../../../wire/records/hub-records.ts'
 import { State } from '../../kit/state.tsx'
-import type { Daemon } from './calls.ts'
 
 /** The state of a daemon, in the shapes of runs. */
 const SHOWN: Record<string, string> = {

@@ -21,7 +21,10 @@ interface Listed<T> {
 /** The first items of a list, and with `more()` the next. `ask` reads one page. */
 export function useList<T>(
   key: string,
-  ask: (page: { limit: number; offset: number }) => Promise<{ total: number } & { [K in string]: T[] | number }>,
+  ask: (page: {
+    limit: number
+    offset: number
+  }) => Promise<{ total: number } & { [K in string]?: T[] | number | boolean }>,
   every = LOOK_MS,
 ): Listed<T> {
   const pages = useSignal(1)

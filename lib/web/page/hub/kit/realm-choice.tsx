@@ -3,11 +3,11 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { ListRealms } from '../../../../wire/calls/realms.ts'
+import type { Realm, RealmRole } from '../../../../wire/records/hub-records.ts'
 import { Select } from '../../kit/fields.tsx'
 import { Empty } from '../../kit/parts.tsx'
 import { route, setQuery, to } from '../../kit/route.ts'
 import { hub } from './api.ts'
-import type { Realm, Role } from './calls.ts'
 
 const KEY = 'cadre-realm'
 const PAGE = 100
@@ -27,9 +27,9 @@ export async function loadRealms(): Promise<void> {
 
 export const realmName = (id: string): string => realms.value?.find(realm => realm.id === id)?.name ?? id
 
-const RANK: Record<Role, number> = { member: 0, operator: 1, admin: 2 }
+const RANK: Record<RealmRole, number> = { member: 0, operator: 1, admin: 2 }
 /** Whether the role of the user in a realm is enough. The hub checks it again. */
-export const may = (realm: Realm | undefined, need: Role): boolean =>
+export const may = (realm: Realm | undefined, need: RealmRole): boolean =>
   realm !== undefined && RANK[realm.my_role] >= RANK[need]
 
 /** The realm of a page. */

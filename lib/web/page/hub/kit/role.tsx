@@ -1,17 +1,25 @@
 // The roles in a realm, and the fields by which somebody gets one.
 
 import type { Signal } from '@preact/signals'
+import type { RealmRole } from '../../../../wire/records/hub-records.ts'
 import { bound, Field, Select } from '../../kit/fields.tsx'
-import type { Role } from './calls.ts'
 
-export const ROLES: readonly (readonly [Role, string])[] = [
+export const ROLES: readonly (readonly [RealmRole, string])[] = [
   ['member', 'member: reads'],
   ['operator', 'operator: starts and decides'],
   ['admin', 'admin: manages'],
 ]
 
 /** Who gets which role. Where nobody need be named, `anyone` says what the name is for. */
-export function RoleFor({ username, role, anyone }: { username: Signal<string>; role: Signal<Role>; anyone?: string }) {
+export function RoleFor({
+  username,
+  role,
+  anyone,
+}: {
+  username: Signal<string>
+  role: Signal<RealmRole>
+  anyone?: string
+}) {
   const optional = anyone !== undefined
   return (
     <>

@@ -2,11 +2,11 @@
 
 import { useSignal } from '@preact/signals'
 import { Invite, ListInvitations, RevokeInvitation } from '../../../../wire/calls/realm-members.ts'
+import type { Realm, RealmRole } from '../../../../wire/records/hub-records.ts'
 import { to } from '../../kit/route.ts'
 import { When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
 import { Ask, Once } from '../kit/asking.tsx'
-import type { Realm, Role } from '../kit/calls.ts'
 import { Ending, List, Table, useList } from '../kit/lists.tsx'
 import { RoleFor } from '../kit/role.tsx'
 import { Until } from '../kit/until.tsx'
@@ -16,7 +16,7 @@ const linkOf = (token: string): string => `${location.origin}/${to('join', token
 export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm }) {
   const found = useList(`invitations ${realm_id}`, page => hub(ListInvitations, { realm_id, ...page }))
   const username = useSignal('')
-  const role = useSignal<Role>('member')
+  const role = useSignal<RealmRole>('member')
   const link = useSignal('')
   return (
     <>

@@ -2,10 +2,10 @@
 
 import { useSignal } from '@preact/signals'
 import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../../wire/calls/realm-members.ts'
+import type { Realm, RealmRole } from '../../../../wire/records/hub-records.ts'
 import { to } from '../../kit/route.ts'
 import { hub } from '../kit/api.ts'
 import { Ask } from '../kit/asking.tsx'
-import type { Realm, Role } from '../kit/calls.ts'
 import { Ending, List, Table, useList } from '../kit/lists.tsx'
 import { may } from '../kit/realm-choice.tsx'
 import { ROLES, RoleFor } from '../kit/role.tsx'
@@ -14,9 +14,9 @@ export function Members({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
   const found = useList(`members ${realm_id}`, page => hub(ListRealmMembers, { realm_id, ...page }))
   const username = useSignal('')
-  const role = useSignal<Role>('member')
+  const role = useSignal<RealmRole>('member')
   const leads = may(realm, 'admin')
-  const set = async (name: string, to: Role) => {
+  const set = async (name: string, to: RealmRole) => {
     await hub(AddRealmMember, { realm_id, username: name, role: to })
     found.again()
   }
@@ -60,7 +60,13 @@ export function Members({ realm }: { realm: Realm }) {
   )
 }
 
-function MemberRole({ member, set }: { member: { username: string; role: string }; set(role: Role): Promise<void> }) {
+function MemberRole({
+  member,
+  set,
+}: {
+  member: { username: string; role: string }
+  set(role: RealmRole): Promise<void>
+}) {
   const error = useSignal<unknown>(null)
   return (
     <>
@@ -71,7 +77,7 @@ function MemberRole({ member, set }: { member: { username: string; role: string 
           const select = event.currentTarget
           error.value = null
           try {
-            await set(select.value as Role)
+            await set(select.value as RealmRole)
           } catch (thrown) {
             error.value = thrown
             select.value = member.role
