@@ -23,20 +23,20 @@ import {
   decide,
   doubtSent,
   endQueued,
+  fileAccessOf,
   isAsked,
   keyOf,
   loadTree,
   type NewRun,
   outlasts,
-  placesOf,
   planResume,
   type ResumeOptions,
   type ResumePlan,
   refuseStop,
+  resolveFileInputs,
   resumable,
   resume,
   secretsAgain,
-  settleFiles,
   startTopRun,
   stopRun,
   textOf,
@@ -112,10 +112,10 @@ export class Engine {
     await this.#parts.disk.look()
     this.#parts.disk.watch()
     await this.#restoreFiles()
-    const { lived } = this.#parts
+    const { bootClock } = this.#parts
     await this.#parts.journal.write({
       root: null,
-      apply: () => doubtSent(this.#parts.machine, { boot: lived.boot, at: lived.now() }),
+      apply: () => doubtSent(this.#parts.machine, { boot: bootClock.boot, at: bootClock.now() }),
     })
     // Removes the secrets of runs that were being started or resumed when the process ended.
     const { secrets } = this.#options
@@ -147,7 +147,7 @@ export class Engine {
     const { secrets } = this.#options
     const fields = bundle.team(bundle.root).inputs
     const place = { id, root_id: id, workspace, from_path: fromPath ? 1 : 0 }
-    const inputs = settleFiles(fields, request.inputs, placesOf(this.#parts.machine, place))
+    const inputs = resolveFileInputs(fields, request.inputs, fileAccessOf(this.#parts.machine, place))
     const held = bundle.team(bundle.root).key
     const key = held && keyOf(held, inputs)
     this.#parts.bundles.set(bundle.id, bundle)
@@ -187,7 +187,7 @@ export class Engine {
       if (!this.#parts.machine.lives.has(runId)) loadTree(this.#parts.machine, row.root_id)
       const live = this.#parts.machine.lives.get(runId)!
       stopRun(this.#parts.machine, live, { state: 'cancelled', reason, ...(isAsked(live) && { hard: true }) })
-      this.#parts.machine.follow(row.root_id)
+      this.#parts.machine.takeSteps(row.root_id)
       return this.record(runId)
     }
     if (!this.#parts.journal.stalled) {
@@ -231,7 +231,7 @@ export class Engine {
     if (this.#held.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed`)
     const bundle = this.bundle(row.bundle_id)
     const team = bundle.team(bundle.root)
-    const given = settleFiles(team.inputs, options.inputs ?? {}, placesOf(this.#parts.machine, row))
+    const given = resolveFileInputs(team.inputs, options.inputs ?? {}, fileAccessOf(this.#parts.machine, row))
     const secrets = secretsAgain(team, row, given)
     this.#held.add(runId)
     try {
@@ -255,7 +255,7 @@ export class Engine {
   }
 
   /** Calls `work`, which deletes the tree of an ended top run; until it returns, nobody can open the run again. */
-  async deleting(runId: string, work: () => Promise<void>): Promise<void> {
+  async deleteTree(runId: string, work: () => Promise<void>): Promise<void> {
     this.#held.add(runId)
     // Files of a tree that was cancelled may still be on their way into its folders.
     const deleted = this.#parts.folders.idle(id => this.store.runs.get(id)?.root_id === runId).then(work)
@@ -311,7 +311,7 @@ export class Engine {
   }
 
   /** Resolves when all deliveries that are being sent now have been sent, and what follows from that is recorded. */
-  async told(): Promise<void> {
+  async untilQuiet(): Promise<void> {
     await this.#parts.messenger.settled()
     await this.#parts.afterRun.idle()
     await this.#parts.looks.idle()
@@ -326,7 +326,7 @@ export class Engine {
   }
 
   /** Resolves when nothing is being sent for the runs of a tree at or below a place; null when nothing is. */
-  telling(rootId: string, place: string): Promise<unknown> | null {
+  untilSent(rootId: string, place: string): Promise<unknown> | null {
     const { messenger } = this.#parts
     const isBelow = (runId: string) => {
       const row = this.store.runs.get(runId)
@@ -342,7 +342,7 @@ export class Engine {
   }
 
   stateDir(runId: RunId): string {
-    return this.#parts.places.stateDir(runId)
+    return this.#parts.runFolders.stateDir(runId)
   }
 
   /** Removes the folder of a run. A row that has no run's id, as older versions could write one, has no folder. */

@@ -17,15 +17,15 @@ import {
   LaterLooks,
   Ledger,
   Messenger,
-  Places,
   type RootSecrets,
+  RunFolders,
   RunLogs,
   recordEvent,
-  sealPlace,
+  sealLabel,
   Tasks,
 } from './attempt/attempt.ts'
-import { type EngineHost, type Lived, type LogLine, livedTime } from './core/core.ts'
-import { AfterCommit, AfterRun, Alarm, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
+import { type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
+import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
 import { copiesText, errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
 import { Journal, Seal, Store, type Unit } from './store/store.ts'
@@ -44,7 +44,7 @@ export interface EngineOptions {
   /** Milliseconds that replace the settling time of every action, if given. */
   settle?: () => number | undefined
   /** Time that no wall clock changes; default that of this machine. */
-  lived?: Lived
+  bootClock?: BootClock
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
@@ -62,7 +62,7 @@ export type Parts = ReturnType<typeof assemble>
 export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: (runId: string) => boolean) {
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
-  const lived = options.lived ?? livedTime()
+  const bootClock = options.bootClock ?? machineBootClock()
   const settle = options.settle ?? (() => undefined)
   const identity = (runId: RunId, position: number, entry: string): Identity =>
     identityIn({
@@ -75,7 +75,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     })
   const changed = (runId: string, position: number, entry: string) => receiptChanged(machine, runId, position, entry)
   const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
-  const stateDirOf = (runId: RunId) => places.stateDir(runId)
+  const stateDirOf = (runId: RunId) => runFolders.stateDir(runId)
   // Files of agents may contain secrets, and the database must not contain a secret in plain text.
   const seal = (runId: RunId, { path, bytes }: SmallFile): SmallFile => ({
     path,
@@ -113,7 +113,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       afterUnit: machine.afterUnit,
       unitUndone: machine.unitUndone,
       unitFailed: (unit, error) => endTreeOf(machine, unit, error),
-      beforeCommit: () => tellOutbox(machine, options),
+      beforeCommit: () => recordInOutbox(machine, options),
       afterCommit: () => afterCommit.committed(),
       afterRollback: machine.groupUndone,
     },
@@ -122,7 +122,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const common = { machine: machine, journal: journal, followers: followers, outbox, stopping, log }
 
   const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => passOn(runId, lines), options.logLimit)
-  const places: Places = new Places(home, store, (row, phase) => ({
+  const runFolders: RunFolders = new RunFolders(home, store, (row, phase) => ({
     log: line => logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
     room: {
       get isFull() {
@@ -134,16 +134,16 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const ledger: CopiedWrites = new CopiedWrites({
     ...{ store: store, write, now, changed },
     ledger: new Ledger({
-      ...{ store: store, write, now, lived, settle, changed },
-      seal: ({ runId, position, entry, call }) => sealer.close(sealPlace({ run_id: runId, position, entry }), call()),
+      ...{ store: store, write, now, bootClock, settle, changed },
+      seal: ({ runId, position, entry, call }) => sealer.close(sealLabel({ run_id: runId, position, entry }), call()),
       kept: () => looks.kept(),
     }),
   })
   const looks: LaterLooks = new LaterLooks({
-    ...{ store, host, context: host.context, identity, write, now, lived, settle, changed, stopping, log },
+    ...{ store, host, context: host.context, identity, write, now, bootClock, settle, changed, stopping, log },
     place: (row, position) => {
       const from = bundle(row.bundle_id)
-      return places.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
+      return runFolders.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
     },
     open: (place, sealed) => sealer.open(place, sealed),
     mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
@@ -152,7 +152,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     machine: machine,
     host,
     ledger,
-    places: places,
+    runFolders,
     secrets: rootId => secrets.values(rootId),
     seal,
     write: (root, apply) => journal.write({ root, apply }),
@@ -163,7 +163,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     host,
     place: ({ run_id, listener }) => {
       const run = store.runs.get(run_id)!
-      return places.of({ row: run, bundle: bundle(run.bundle_id), inputs: {} }, listener, 1)
+      return runFolders.of({ row: run, bundle: bundle(run.bundle_id), inputs: {} }, listener, 1)
     },
     context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
@@ -181,7 +181,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     seal,
     write: (root, apply) => journal.write({ root, apply }),
   })
-  const folders = new PhaseFolders({ ...common, tasks, places: places })
+  const folders = new PhaseFolders({ ...common, tasks, runFolders })
   const afterRun = new AfterRun({
     ...common,
     store: store,
@@ -201,14 +201,14 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     afterRun,
     keyTurns: new KeyTurns(common),
   })
-  const alarm: Alarm = new Alarm(machine, journal, log)
+  const alarm: DueTimer = new DueTimer(machine, journal, log)
   const settler = new Settler({ db, write, stateDirOf, now, log })
 
   function passOn(runId: RunId, lines: readonly LogLine[]): void {
     const live = machine.lives.get(runId)
     // A listener may write to the log of a run that has ended.
     const rootId = live?.root ?? (followers.any ? store.runs.get(runId)?.root_id : undefined)
-    if (rootId !== undefined) followers.tell({ rootId, runId, kind: 'log', position: null, lines })
+    if (rootId !== undefined) followers.notify({ rootId, runId, kind: 'log', position: null, lines })
     if (live?.row.synced) outbox?.logGrew(runId, lines.at(-1)!.seq)
   }
 
@@ -223,14 +223,14 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   return {
     ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, alarm },
-    ...{ looks, followers, places, disk, settler, sealer, bundle, bundles, lived },
+    ...{ looks, followers, runFolders, disk, settler, sealer, bundle, bundles, bootClock },
   }
 }
 
 /**
  * Called inside the transaction. A change that cannot be put into the outbox is logged and does not delay the others.
  */
-function tellOutbox(machine: Machine, { outbox, log }: EngineOptions): void {
+function recordInOutbox(machine: Machine, { outbox, log }: EngineOptions): void {
   outbox?.record(machine.changes, ({ run, kind }, error) => {
     if (isDiskError(error)) throw error
     log.error('a change cannot be told to the hub', { run: run.id, kind, error: textOf(error) })

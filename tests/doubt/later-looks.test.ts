@@ -20,14 +20,14 @@ async function begin(list = true) {
   const home = folder()
   const clock = drivenClock()
   const vendor = lateVendor(clock, { list })
-  const open = async (lived = clock) => {
-    const t = await testEngine({ home, lived, settle: null, agents: { vendor: vendor.agent } })
+  const open = async (bootClock = clock) => {
+    const t = await testEngine({ home, bootClock, settle: null, agents: { vendor: vendor.agent } })
     engines.push(t)
     return t
   }
-  const again = async (lived = clock) => {
+  const again = async (bootClock = clock) => {
     await engines.pop()!.close()
-    return open(lived)
+    return open(bootClock)
   }
   return { t: await open(), clock, vendor, again }
 }
@@ -53,7 +53,7 @@ for (const list of [true, false]) {
     vendor.fates = [{ reply: 'lost', lands: null }]
     const { run_id } = await t.start(team([make()]))
     expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
-    await t.engine.told()
+    await t.engine.untilQuiet()
     expect(writtenOf(t, run_id)).toMatchObject({ state: 'done', id: 'T-2', unconfirmed: true })
     expect(saidOf(t, run_id)).toContain('not yet confirmed')
     // Only now, however slow this machine is, the first one lands.
@@ -63,7 +63,7 @@ for (const list of [true, false]) {
     await clock.advance(40_000)
     if (!list) vendor.tickets.sort((a, b) => a.id.localeCompare(b.id))
     await clock.advance(21_000)
-    await t.engine.told()
+    await t.engine.untilQuiet()
     expect(writtenOf(t, run_id)).toMatchObject({
       id: 'T-2',
       url: 'http://tickets/T-2',
@@ -79,17 +79,17 @@ test('what exists once is confirmed one settling time after the end, also by the
   vendor.fates = [{ reply: 'lost', lands: null }]
   const { run_id } = await t.start(team([make()]))
   expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(saidOf(t, run_id)).toContain('not yet confirmed')
   const next = await again()
   await clock.advance(59_000)
   expect(writtenOf(next, run_id).unconfirmed).toBe(true)
   await clock.advance(2_000)
-  await next.engine.told()
+  await next.engine.untilQuiet()
   expect(writtenOf(next, run_id)).toEqual(expect.not.objectContaining({ unconfirmed: true }))
   expect(saidOf(next, run_id)).not.toContain('confirmed')
   await clock.advance(60_000 * (2 + 4 + 8) + 1_000)
-  await next.engine.told()
+  await next.engine.untilQuiet()
   expect(next.db.query('SELECT * FROM looks').all()).toEqual([])
 })
 
@@ -100,7 +100,7 @@ test('a write that is presumed absent and lands later is found, although nothing
   expect((await clock.until(t.engine.ended(run_id))).state).toBe('failed')
   expect(saidOf(t, run_id)).toContain('make/one, which does not seem to have arrived')
   await clock.advance(61_000)
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(writtenOf(t, run_id)).toMatchObject({ state: 'done', id: 'T-1' })
   await t.engine.resume(run_id)
   expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
@@ -129,10 +129,10 @@ test('a look that fails for now is repeated', async () => {
   vendor.fates = [{ reply: 'lost', lands: 100_000 }]
   const { run_id } = await t.start(team([make()]))
   expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
-  await t.engine.told()
+  await t.engine.untilQuiet()
   vendor.faults = [1, 2].map(() => new AgentError('HTTP 503', { retryable: true }))
   await clock.advance(600_000)
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(writtenOf(t, run_id).copies).toEqual([{ id: 'T-1', url: 'http://tickets/T-1' }])
 })
 
@@ -141,7 +141,7 @@ test('a look that failed for now and then succeeded is followed by the next one,
   vendor.fates = [{ reply: 'lost', lands: null }]
   const { run_id } = await t.start(team([make()]))
   await clock.until(t.engine.ended(run_id))
-  await t.engine.told()
+  await t.engine.untilQuiet()
   await clock.advance(61_000)
   vendor.faults = [new AgentError('HTTP 503', { retryable: true })]
   await clock.advance(121_000)
@@ -155,12 +155,12 @@ test('after another boot what was sent again is looked for as before', async () 
   vendor.fates = [{ reply: 'lost', lands: null }]
   const { run_id } = await t.start(team([make()]))
   await clock.until(t.engine.ended(run_id))
-  await t.engine.told()
+  await t.engine.untilQuiet()
   const booted = drivenClock()
   const next = await again(booted)
   vendor.tickets.push({ ...vendor.tickets[0]!, id: 'T-1' })
   await booted.advance(61_000)
-  await next.engine.told()
+  await next.engine.untilQuiet()
   expect(writtenOf(next, run_id).copies).toEqual([{ id: 'T-1', url: 'http://tickets/T-1' }])
 })
 
@@ -169,10 +169,10 @@ test('a person who asks confirms what no look could', async () => {
   vendor.fates = [{ reply: 'lost', lands: null }]
   const { run_id } = await t.start(team([make()]))
   await clock.until(t.engine.ended(run_id))
-  await t.engine.told()
+  await t.engine.untilQuiet()
   vendor.faults = [1, 2].map(() => new AgentError('HTTP 401'))
   await clock.advance(3_600_000)
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(vendor.faults).toHaveLength(1)
   const [unasked] = await t.engine.askAgain(run_id)
   expect(unasked).toMatchObject({ runId: run_id, entry: 'one', reason: 'HTTP 401' })
@@ -186,14 +186,14 @@ test('a person who asks in vain spends none of the looks, and brings none forwar
   vendor.fates = [{ reply: 'lost', lands: null }]
   const { run_id } = await t.start(team([make()]))
   await clock.until(t.engine.ended(run_id))
-  await t.engine.told()
+  await t.engine.untilQuiet()
   await clock.advance(30_000)
   vendor.faults = [new AgentError('HTTP 401')]
   await t.engine.askAgain(run_id)
   await t.engine.askAgain(run_id)
   expect(writtenOf(t, run_id).unconfirmed).toBe(true)
   await clock.advance(31_000)
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(writtenOf(t, run_id)).toEqual(expect.not.objectContaining({ unconfirmed: true }))
 })
 

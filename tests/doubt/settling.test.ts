@@ -21,7 +21,12 @@ async function begin(options: Parameters<typeof testEngine>[0] & { settles?: str
   const { settles, ...more } = options
   const clock = drivenClock()
   const vendor = lateVendor(clock, settles === undefined ? {} : { settles })
-  const t = await testEngine({ lived: clock, settle: null, ...more, agents: { vendor: vendor.agent, ...more.agents } })
+  const t = await testEngine({
+    bootClock: clock,
+    settle: null,
+    ...more,
+    agents: { vendor: vendor.agent, ...more.agents },
+  })
   engines.push(t)
   return { t, clock, vendor }
 }
@@ -125,7 +130,7 @@ describe('a write that lands after the answer', () => {
     expect((await clock.until(t.engine.ended(run_id))).state).toBe('completed')
     expect(vendor.tickets).toHaveLength(1)
     await clock.advance(61_000)
-    await t.engine.told()
+    await t.engine.untilQuiet()
     const [receipt] = receipts(t, run_id)
     const ids = [receipt!.external_id, ...JSON.parse(receipt!.copies ?? '[]').map(({ id }: { id: string }) => id)]
     expect(ids.toSorted()).toEqual(vendor.tickets.map(({ id }) => id).toSorted())
@@ -238,17 +243,17 @@ describe('over a restart', () => {
       await clock.advance(20_000)
       await engines.pop()!.close()
       await clock.advance(25_000)
-      const lived = isSame ? clock : drivenClock(clock.now())
+      const bootClock = isSame ? clock : drivenClock(clock.now())
       const next = await testEngine({
         home,
-        lived,
+        bootClock,
         settle: null,
         agents: { vendor: vendor.agent },
         now: () => Date.now() + 86_400_000,
       })
       engines.push(next)
-      expect((await lived.until(next.engine.ended(run_id))).state).toBe('completed')
-      expect([lived.now(), vendor.sends]).toEqual([isSame ? 60_000 : 105_000, 2])
+      expect((await bootClock.until(next.engine.ended(run_id))).state).toBe('completed')
+      expect([bootClock.now(), vendor.sends]).toEqual([isSame ? 60_000 : 105_000, 2])
     })
   }
 
@@ -263,7 +268,7 @@ describe('over a restart', () => {
     t.db.run("UPDATE receipts SET state = 'sent', result = NULL, external_id = NULL")
     vendor.tickets[0]!.hidden = 3
     await engines.pop()!.close()
-    const next = await testEngine({ home, lived: clock, settle: null, agents: { vendor: vendor.agent } })
+    const next = await testEngine({ home, bootClock: clock, settle: null, agents: { vendor: vendor.agent } })
     engines.push(next)
     expect((await clock.until(next.engine.ended(run_id))).state).toBe('completed')
     expect([vendor.sends, vendor.tickets.length]).toEqual([1, 1])
@@ -319,7 +324,7 @@ test('what needs no receipt pays nothing: not one statement about receipts or lo
   }) as typeof t.db.query
   const tell = { name: 'tell', agent: 'vendor', notify: ['on_complete'] }
   expect((await t.run(team([act('p', 'read'), tell]))).state).toBe('completed')
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(asked).toEqual([])
   expect((await t.run(team([make()]))).state).toBe('completed')
   expect(asked.filter(sql => sql.includes('looks'))).toEqual([])

@@ -19,7 +19,7 @@ async function begin(fates: Fate[]) {
   const clock = drivenClock()
   const vendor = lateVendor(clock)
   vendor.fates = fates
-  const t = await testEngine({ lived: clock, settle: null, agents: { vendor: vendor.agent } })
+  const t = await testEngine({ bootClock: clock, settle: null, agents: { vendor: vendor.agent } })
   engines.push(t)
   return { t, vendor }
 }

@@ -59,7 +59,7 @@ test.each(cases)('an event %s at the next start', async (_, name, error, state, 
   let times = 0
   rings = async () => void times++
   t = await testEngine({ home, agents })
-  await t.engine.told()
+  await t.engine.untilQuiet()
   expect(runDetail(t.engine.store, runId).deliveries).toMatchObject([{ phase: 'tell', event: 'on_complete', state }])
   expect(times).toBe(rang)
 })
@@ -77,7 +77,7 @@ test('a run that is deleted while its end is told harms nothing', async () => {
   await rung.promise
   t.engine.store.db.query('DELETE FROM runs WHERE id = ?').run(run_id)
   held.resolve()
-  await t.engine.told()
+  await t.engine.untilQuiet()
   rings = async () => {}
   expect((await t.run(TEAM('loud'))).state).toBe('completed')
 })

@@ -382,7 +382,7 @@ phases:
   const ended = t.engine.ended(run_id)
   while (phaseOf(run_id, 'wait').state !== 'running') await Bun.sleep(1)
   rung.resolve()
-  await t.engine.told()
+  await t.engine.untilQuiet()
   held.resolve()
   expect(await ended).toMatchObject({ state: 'completed', attempt: 2 })
 })
@@ -393,7 +393,7 @@ test('a tree is not opened again while it is deleted', async () => {
   outside.broken = ''
   const { engine } = t
   const refused = Promise.withResolvers<void>()
-  const deletion = engine.deleting(run_id, () => refused.promise)
+  const deletion = engine.deleteTree(run_id, () => refused.promise)
   await expect(engine.resume(run_id)).rejects.toThrow('is being deleted')
   expect(engine.record(run_id)).toMatchObject({ state: 'failed', attempt: 1 })
   // What could not be deleted can be resumed.

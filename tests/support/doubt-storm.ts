@@ -190,7 +190,7 @@ class Storm {
   async #open(): Promise<void> {
     const home = this.#home
     const { agents, settings } = this.#vendor
-    this.#t = await testEngine({ home, lived: this.#clock, settle: null, agents, settings })
+    this.#t = await testEngine({ home, bootClock: this.#clock, settle: null, agents, settings })
   }
 
   /** People look outside before they answer: `retry` where nothing is there or on its way, or else `complete`. */
@@ -242,7 +242,7 @@ class Storm {
     // On a busy machine a look may still be going on when the time for the next one has passed.
     for (let part = 0; part < CALM_PARTS; part++) {
       await this.#clock.advance(CALM_MS / CALM_PARTS)
-      await engine.told()
+      await engine.untilQuiet()
     }
     const open = this.#t.db
       .query<{ n: number }, []>('SELECT count(*) AS n FROM looks WHERE looked BETWEEN 1 AND 4')

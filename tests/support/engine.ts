@@ -53,7 +53,7 @@ export async function testEngine(
     grown?: boolean
     /** The settling time of all actions in milliseconds; default 20. With null each has its own. */
     settle?: number | null
-    lived?: EngineOptions['lived']
+    bootClock?: EngineOptions['bootClock']
     /** Maximum number of milliseconds for a listener. */
     deliveryTimeout?: number
     home?: string
@@ -73,7 +73,7 @@ export async function testEngine(
     log: createLog({ level: 'error' }),
     slots: options.slots ?? 64,
     settle: () => (options.settle === null ? undefined : (options.settle ?? 20)),
-    ...(options.lived && { lived: options.lived }),
+    ...(options.bootClock && { bootClock: options.bootClock }),
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
     ...(options.outbox && { outbox: options.outbox }),

@@ -32,7 +32,7 @@ export async function outcomeOf({ agent, name, settings, phase, files = {}, work
     const { run_id } = await t.start(JSON.stringify(team), {}, { workspace })
     while (['queued', 'running'].includes(t.engine.store.runs.get(run_id)!.state)) await Bun.sleep(5)
     // What was presumed absent is looked for once more at the end of the run, and later.
-    await t.engine.told()
+    await t.engine.untilQuiet()
     return runPhases(t.engine.store, run_id, id => t.engine.bundle(id)).phases[0]!
   } finally {
     await t.close()

@@ -77,7 +77,7 @@ export class CommandHost {
     const stopped = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
     while (!signal.aborted) {
       while (this.atWork && !signal.aborted) await Bun.sleep(LOOK_MS)
-      await Promise.race([this.daemon.engine.told(), stopped])
+      await Promise.race([this.daemon.engine.untilQuiet(), stopped])
       await this.#stopServing()
       // A call that was in progress may have started something.
       if (!this.atWork) return this.daemon.reporter?.finish()

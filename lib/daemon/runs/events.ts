@@ -53,7 +53,7 @@ export async function* runEvents(
       // The run was deleted meanwhile, so there is no end to report.
       if (!engine.store.runs.get(runId)) return
       const record = engine.record(runId)
-      const telling = record.completed_at === null ? null : engine.telling(root_id, root)
+      const telling = record.completed_at === null ? null : engine.untilSent(root_id, root)
       // Lines that were written in this turn are passed on now.
       if (record.completed_at !== null && !telling) engine.logs.flush()
       if (record.completed_at !== null && !telling && changed.size === 0)

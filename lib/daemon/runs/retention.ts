@@ -22,7 +22,7 @@ const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
 export function deleteTree(engine: Engine, runId: string, also?: () => void): Promise<void> {
-  return engine.deleting(runId, () => deleteAll(engine, runId, also))
+  return engine.deleteTree(runId, () => deleteAll(engine, runId, also))
 }
 
 /** `also` is called in the first transaction, which comes after the first files: they may be what fills the disk. */

@@ -11,13 +11,13 @@ import { CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf, startSett
 import { execute } from './execute.ts'
 import type { Hold, Ledger } from './ledger.ts'
 import { Limit } from './limit.ts'
-import type { Places } from './places.ts'
+import type { RunFolders } from './run-folders.ts'
 
 interface Parts {
   machine: Machine
   host: EngineHost
   ledger: Pick<Ledger, 'once'>
-  places: Places
+  runFolders: RunFolders
   /** The texts that are masked in a tree. */
   secrets(rootId: RunId): readonly KnownSecret[]
   /** Encrypts a small file for the database. */
@@ -127,11 +127,11 @@ export class Attempts {
 
   async #perform(live: LiveRun, position: number, attempt: number, running: Running): Promise<Outcome> {
     const { controller, stop } = running
-    const { machine, host, ledger, places } = this.#parts
+    const { machine, host, ledger, runFolders } = this.#parts
     const phase = live.phase(position) as StandardPhase | GatePhase
     const secrets = this.#parts.secrets(live.root)
     const mask = <T>(value: T): T => host.mask(value, secrets)
-    const place = places.of(live, phase.name, attempt)
+    const place = runFolders.of(live, phase.name, attempt)
     const { log, room } = place
     const spot = `${live.id}:${position}`
     const isLive = () => this.has(live.id, position, attempt)
@@ -180,7 +180,7 @@ export class Attempts {
         identity: entry => this.#parts.identity(live.id, position, entry),
         stateDir: place.stateDir,
         places: { ...place, outside: place.fromPath },
-        makeWorkspace: () => places.makeWorkspace(live.row),
+        makeWorkspace: () => runFolders.makeWorkspace(live.row),
         log: text => place.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),

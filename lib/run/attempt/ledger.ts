@@ -5,7 +5,7 @@
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { settle } from '../../agent/settling.ts'
-import { type Lived, parse, type ReceiptRow, sinceThen } from '../core/core.ts'
+import { type BootClock, elapsedSince, parse, type ReceiptRow } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
@@ -78,7 +78,7 @@ interface Parts {
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
   now: () => number
-  lived: Lived
+  bootClock: BootClock
   /** What replaces the settling time of every action, in milliseconds. */
   settle: () => number | undefined
   /** Called for each receipt that changes, inside the change. */
@@ -171,7 +171,7 @@ export class Ledger {
   /** When the request behind a receipt in doubt ended. Where that is not known, now at the latest. */
   async #endOf(write: Write, receipt: ReceiptRow): Promise<number> {
     if (receipt.state === 'sent') return this.#lose(write, receipt.attempt)
-    if (sinceThen({ boot: receipt.boot, at: receipt.ended }, this.#parts.lived) !== null) return receipt.ended!
+    if (elapsedSince({ boot: receipt.boot, at: receipt.ended }, this.#parts.bootClock) !== null) return receipt.ended!
     const moment = this.#moment()
     await this.#record(write, () => this.#store.receipts.settleFrom(write, moment))
     return moment.at
@@ -194,12 +194,12 @@ export class Ledger {
   async #settle(write: Write, ended: number, doubt: string, cause?: unknown): Promise<Found | null> {
     if (!write.find) throw new UnknownWrite(write, doubt, cause)
     write.hold.begin()
-    const { lived } = this.#parts
+    const { bootClock } = this.#parts
     const settled = await settle({
       ...{ find: write.find, seesAtOnce: write.seesAtOnce, ended, stopped: write.stopped },
       settles: this.#parts.settle() ?? write.settles,
-      now: () => lived.now(),
-      pause: (ms, signal) => lived.pause(ms, signal),
+      now: () => bootClock.now(),
+      pause: (ms, signal) => bootClock.pause(ms, signal),
       waits: ms => write.hold.wait(`asks ${write.agent} whether ${write.label} was written`, new Date(Date.now() + ms)),
     })
     if (settled === 'absent') {
@@ -228,8 +228,8 @@ export class Ledger {
   }
 
   #moment(): { boot: string; at: number } {
-    const { lived } = this.#parts
-    return { boot: lived.boot, at: lived.now() }
+    const { bootClock } = this.#parts
+    return { boot: bootClock.boot, at: bootClock.now() }
   }
 
   #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {

@@ -10,9 +10,16 @@ import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import { startPause, unlessAborted } from '../../wait.ts'
-import { type EngineHost, type Lived, type ReceiptRow, type RunPlace, type RunRow, sinceThen } from '../core/core.ts'
+import {
+  type BootClock,
+  type EngineHost,
+  elapsedSince,
+  type ReceiptRow,
+  type RunEnvironment,
+  type RunRow,
+} from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
-import type { LookRow, ReceiptPlace, Store, Unasked } from '../store/store.ts'
+import type { EntryId, LookRow, Store, Unasked } from '../store/store.ts'
 import { type Call, handlerOf } from './calls.ts'
 import { ASK_MS, foundBy, idempotencyKey } from './execute.ts'
 import { withGrace } from './grace.ts'
@@ -28,14 +35,14 @@ interface Parts {
   context: EngineHost['context']
   /** By what the vendor knows an entry. */
   identity(runId: RunId, position: number, entry: string): Identity
-  place(run: RunRow, position: number): RunPlace
+  place(run: RunRow, position: number): RunEnvironment
   open(place: string, sealed: Uint8Array): Uint8Array
   mask<T>(rootId: RunId, value: T): T
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
   changed: (runId: string, position: number, entry: string) => void
   now: () => number
-  lived: Lived
+  bootClock: BootClock
   settle: () => number | undefined
   stopping: AbortSignal
   log: Log
@@ -121,7 +128,7 @@ export class LaterLooks {
   }
 
   async #rounds(): Promise<void> {
-    const { store, lived, stopping } = this.#parts
+    const { store, bootClock, stopping } = this.#parts
     while (!stopping.aborted) {
       this.#again = false
       let least = Number.POSITIVE_INFINITY
@@ -138,7 +145,7 @@ export class LaterLooks {
       if (least === Number.POSITIVE_INFINITY) return
       const ended = new AbortController()
       this.#pause = { end: () => ended.abort() }
-      await lived.pause(least, ended.signal)
+      await bootClock.pause(least, ended.signal)
       this.#pause = undefined
     }
   }
@@ -146,19 +153,19 @@ export class LaterLooks {
   /** Milliseconds until a look is due. */
   #leftOf({ looked, failures, boot, since, settles }: LookRow): number {
     if (since === null) return 0
-    const { lived, settle } = this.#parts
+    const { bootClock, settle } = this.#parts
     const settling = looked === 0 ? 0 : (settle() ?? settles) * 2 ** (looked - 1)
     const wait = failures > 0 ? RETRY_MS * 2 ** (failures - 1) : settling
     // Since a moment of an earlier boot at least the time of this one has passed.
-    return wait - (sinceThen({ boot, at: since }, lived) ?? lived.now())
+    return wait - (elapsedSince({ boot, at: since }, bootClock) ?? bootClock.now())
   }
 
   /** Returns why the other system could not be asked, or null. */
   async #look(row: LookRow): Promise<string | null> {
-    const { store, lived, stopping, mask } = this.#parts
+    const { store, bootClock, stopping, mask } = this.#parts
     const place = placeOf(row)
-    const asked = lived.now()
-    const at = { boot: lived.boot, since: asked }
+    const asked = bootClock.now()
+    const at = { boot: bootClock.boot, since: asked }
     // A look that a person asks for is none of those that come by themselves, unless one is due.
     const isDue = row.looked < LOOKS && this.#leftOf(row) <= 0
     let found: Found | null
@@ -196,7 +203,7 @@ export class LaterLooks {
   }
 
   /** What the other system shows: the write itself, and whatever else carries its mark. */
-  #note(place: ReceiptPlace, receipt: ReceiptRow, { result, copies }: Found, run: RunRow): void {
+  #note(place: EntryId, receipt: ReceiptRow, { result, copies }: Found, run: RunRow): void {
     const { store, now, mask } = this.#parts
     const { id = null, url = null } = result.external ?? {}
     const shown: Copy[] = [{ id, url }, ...copies]
@@ -213,10 +220,10 @@ export class LaterLooks {
   }
 
   /** It does not show what is in doubt, which counts after the settling time. */
-  #absent(place: ReceiptPlace, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
-    const { store, lived, settle, now } = this.#parts
+  #absent(place: EntryId, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
+    const { store, bootClock, settle, now } = this.#parts
     if (receipt.state !== 'unknown') return
-    const passed = sinceThen({ boot: receipt.boot, at: receipt.ended }, lived)
+    const passed = elapsedSince({ boot: receipt.boot, at: receipt.ended }, bootClock)
     if (passed === null || asked - receipt.ended! < (settle() ?? settles)) return
     store.receipts.presume(place, now())
   }
@@ -224,7 +231,7 @@ export class LaterLooks {
   async #find(row: LookRow): Promise<Found | null> {
     const { store, host, stopping, open } = this.#parts
     const run = store.runs.get(row.run_id)!
-    const text = Buffer.from(open(sealPlace(row), row.call)).toString()
+    const text = Buffer.from(open(sealLabel(row), row.call)).toString()
     const { agent, action, kind, entry } = JSON.parse(text) as LookCall & { entry: JsonObject }
     const over = AbortSignal.timeout(ASK_MS)
     const signal = AbortSignal.any([stopping, over])
@@ -247,7 +254,7 @@ export class LaterLooks {
     }
   }
 
-  #record(place: ReceiptPlace, change: () => void): Promise<void> {
+  #record(place: EntryId, change: () => void): Promise<void> {
     return this.#parts.write(() => {
       change()
       this.#parts.changed(place.runId, place.position, place.entry)
@@ -261,10 +268,10 @@ export class LaterLooks {
 }
 
 /** What a call is sealed for. */
-export const sealPlace = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
+export const sealLabel = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
   `${run_id}/looks/${position}/${entry}`
 
-const placeOf = ({ run_id, position, entry }: LookRow): ReceiptPlace => ({ runId: run_id, position, entry })
+const placeOf = ({ run_id, position, entry }: LookRow): EntryId => ({ runId: run_id, position, entry })
 
 const placeKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
 

@@ -8,7 +8,14 @@ import type { Json, JsonObject } from '../../json.ts'
 import { problems } from '../../schema/schema.ts'
 import type { EventName, Listener } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import { type DeliveryRow, type EngineHost, type LiveRun, parse, type RunError, type RunPlace } from '../core/core.ts'
+import {
+  type DeliveryRow,
+  type EngineHost,
+  type LiveRun,
+  parse,
+  type RunEnvironment,
+  type RunError,
+} from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { idempotencyKey } from './execute.ts'
@@ -94,7 +101,7 @@ function notice(machine: Machine, live: LiveRun, event: EventName, position: num
 interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
-  place(delivery: DeliveryRow): RunPlace
+  place(delivery: DeliveryRow): RunEnvironment
   context: EngineHost['context']
   mask<T>(runId: string, value: T): T
   /** Applies a change; the promise settles once it is on disk. */

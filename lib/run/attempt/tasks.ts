@@ -88,7 +88,7 @@ export class Tasks {
       const live = awaiting(machine, task)
       if (!live) return
       change(live)
-      machine.follow(root)
+      machine.takeSteps(root)
     })
   }
 

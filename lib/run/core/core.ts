@@ -1,11 +1,11 @@
 // The exports of lib/run/core: what runs and phases are, and every rule about them that needs no database, clock or
 // file. Pure; it imports no other folder of lib/run.
 
+export { type BootClock, elapsedSince, machineBootClock } from './boot-clock.ts'
 export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
-export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'
+export type { Binding, ContextHooks, EngineHost, LogLine, RunEnvironment } from './host.ts'
 export { type Ending, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
-export { type Lived, livedTime, sinceThen } from './lived.ts'
 export { RECEIPT_FENCE } from './receipt.ts'
 export {
   branchKey,

@@ -16,7 +16,7 @@ import type { LogLine } from '../../wire/records/run-records.ts'
 export type { LogLine }
 
 /** Where an agent works. */
-export interface RunPlace {
+export interface RunEnvironment {
   run: Omit<RunIdentity, 'url' | 'id'> & { id: RunId }
   rootId: RunId
   phase: { name: string }
@@ -87,7 +87,7 @@ export interface EngineHost {
     rootId: string,
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
   /** The context of one agent call within a run. */
-  context(place: RunPlace, binding: Binding, more: ContextHooks): AgentContext
+  context(place: RunEnvironment, binding: Binding, more: ContextHooks): AgentContext
   /** Masks the secrets of the settings and the given ones. */
   mask<T>(value: T, secrets: readonly KnownSecret[]): T
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */

@@ -144,13 +144,13 @@ export class LiveRun {
    * The request to end because of which a phase must be cancelled. Null when there is none, or when the phase runs for
    * cleanup.
    */
-  callsOff(position: number): Ending | null {
+  cancelRequest(position: number): Ending | null {
     const { ending } = this
     return ending && (ending.hard || !this.phase(position).always) ? ending : null
   }
 
   /** How it, or the nearest run above it, was asked to end. Nothing in it asks a person then. */
-  get calledOff(): Ending | null {
+  get nearestEnding(): Ending | null {
     for (let run: LiveRun | null = this; run; run = run.parent) if (run.ending) return run.ending
     return null
   }

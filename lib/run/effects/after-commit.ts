@@ -43,7 +43,7 @@ export class AfterCommit {
       }
     }
     try {
-      this.#tell(changes)
+      this.#notifyFollowers(changes)
     } catch (error) {
       log.error('followers could not be notified of changes', { error: textOf(error) })
     }
@@ -72,12 +72,12 @@ export class AfterCommit {
     }
   }
 
-  #tell(changes: readonly Change[]): void {
+  #notifyFollowers(changes: readonly Change[]): void {
     const { followers, outbox } = this.#parts
     if (changes.some(({ run }) => run.synced)) outbox?.committed()
     if (!followers.any) return
     for (const { run, position, kind } of changes) {
-      if (kind !== 'receipt') followers.tell({ rootId: run.root_id, runId: run.id, kind, position })
+      if (kind !== 'receipt') followers.notify({ rootId: run.root_id, runId: run.id, kind, position })
     }
   }
 }

@@ -3,7 +3,7 @@
 
 export { AfterCommit } from './after-commit.ts'
 export { AfterRun } from './after-run.ts'
-export { Alarm } from './alarm.ts'
+export { DueTimer } from './due-timer.ts'
 export { KeyTurns } from './key-turns.ts'
 export { Launcher } from './launcher.ts'
 export type { Outbox } from './outbox.ts'

@@ -3,14 +3,14 @@
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import type { Places, Tasks } from '../attempt/attempt.ts'
+import type { RunFolders, Tasks } from '../attempt/attempt.ts'
 import { dropStale } from '../files/files.ts'
 import { type Effect, type Machine, type Task, textOf } from '../steps/steps.ts'
 
 interface Parts {
   machine: Machine
   tasks: Tasks
-  places: Places
+  runFolders: RunFolders
   stopping: AbortSignal
   log: Log
 }
@@ -57,7 +57,7 @@ export class PhaseFolders {
   }
 
   async #clear(runId: RunId, position: number): Promise<void> {
-    const { machine, places } = this.#parts
+    const { machine, runFolders } = this.#parts
     const { store } = machine
     const live = machine.lives.get(runId)
     const phase = live?.phase(position)
@@ -70,7 +70,7 @@ export class PhaseFolders {
         keep.add(store.items.folder(runId, position, child.item!) ?? child.run_name!)
       }
     }
-    await dropStale(places.stateDir(runId), phase.name, keep)
+    await dropStale(runFolders.stateDir(runId), phase.name, keep)
   }
 
   #inLane(lane: string, work: () => Promise<void>): void {

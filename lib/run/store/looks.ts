@@ -2,7 +2,7 @@
 // a write was lost, and a row goes with its receipt.
 
 import type { Database } from 'bun:sqlite'
-import type { ReceiptPlace } from './receipts.ts'
+import type { EntryId } from './receipts.ts'
 
 export interface LookRow {
   run_id: string
@@ -20,7 +20,7 @@ export interface LookRow {
   since: number | null
 }
 
-const PLACE = 'run_id = ?1 AND position = ?2 AND entry = ?3'
+const ENTRY = 'run_id = ?1 AND position = ?2 AND entry = ?3'
 
 export class Looks {
   readonly #db: Database
@@ -34,20 +34,20 @@ export class Looks {
   }
 
   /** Whether the other system can be asked about a write. */
-  has({ runId, position, entry }: ReceiptPlace): boolean {
-    return this.#db.query(`SELECT 1 FROM looks WHERE ${PLACE}`).get(runId, position, entry) !== null
+  has({ runId, position, entry }: EntryId): boolean {
+    return this.#db.query(`SELECT 1 FROM looks WHERE ${ENTRY}`).get(runId, position, entry) !== null
   }
 
   /** Whether a write is still to be confirmed. */
-  isOpen({ runId, position, entry }: ReceiptPlace): boolean {
-    return this.#db.query(`SELECT 1 FROM looks WHERE ${PLACE} AND confirmed = 0`).get(runId, position, entry) !== null
+  isOpen({ runId, position, entry }: EntryId): boolean {
+    return this.#db.query(`SELECT 1 FROM looks WHERE ${ENTRY} AND confirmed = 0`).get(runId, position, entry) !== null
   }
 
-  put({ runId, position, entry }: ReceiptPlace, call: Uint8Array, settles: number): void {
+  put({ runId, position, entry }: EntryId, call: Uint8Array, settles: number): void {
     this.#db
       .query(
         `INSERT INTO looks (run_id, position, entry, call, settles)
-         SELECT run_id, position, entry, ?4, ?5 FROM receipts WHERE ${PLACE}
+         SELECT run_id, position, entry, ?4, ?5 FROM receipts WHERE ${ENTRY}
          ON CONFLICT DO UPDATE SET call = ?4, settles = ?5, looked = 0, failures = 0, confirmed = 0`,
       )
       .run(runId, position, entry, call, settles)
@@ -74,20 +74,20 @@ export class Looks {
   }
 
   set(
-    { runId, position, entry }: ReceiptPlace,
+    { runId, position, entry }: EntryId,
     next: { looked: number; failures: number; confirmed: number; boot: string; since: number },
   ): void {
     this.#db
-      .query(`UPDATE looks SET looked = ?4, failures = ?5, confirmed = ?6, boot = ?7, since = ?8 WHERE ${PLACE}`)
+      .query(`UPDATE looks SET looked = ?4, failures = ?5, confirmed = ?6, boot = ?7, since = ?8 WHERE ${ENTRY}`)
       .run(runId, position, entry, next.looked, next.failures, next.confirmed, next.boot, next.since)
   }
 
   /** A look by a person has shown the write. */
-  setConfirmed({ runId, position, entry }: ReceiptPlace): void {
-    this.#db.query(`UPDATE looks SET confirmed = 1 WHERE ${PLACE}`).run(runId, position, entry)
+  setConfirmed({ runId, position, entry }: EntryId): void {
+    this.#db.query(`UPDATE looks SET confirmed = 1 WHERE ${ENTRY}`).run(runId, position, entry)
   }
 
-  drop({ runId, position, entry }: ReceiptPlace): void {
-    this.#db.query(`DELETE FROM looks WHERE ${PLACE}`).run(runId, position, entry)
+  drop({ runId, position, entry }: EntryId): void {
+    this.#db.query(`DELETE FROM looks WHERE ${ENTRY}`).run(runId, position, entry)
   }
 }

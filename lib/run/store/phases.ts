@@ -22,7 +22,7 @@ export type PhaseStates = Pick<
   'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
 >
 
-export interface PlaceOfPhase {
+export interface PhaseId {
   run_id: string
   position: number
 }
@@ -260,9 +260,9 @@ export class Phases {
   }
 
   /** Opens every phase of a run and of the sub-runs of its team phases. */
-  openWhole(runId: string): PlaceOfPhase[] {
+  openWhole(runId: string): PhaseId[] {
     return this.#db
-      .query<PlaceOfPhase, [string]>(
+      .query<PhaseId, [string]>(
         `${WHOLE} UPDATE phases SET ${PENDING}, total = NULL WHERE run_id IN (SELECT id FROM whole)
          RETURNING run_id, position`,
       )
@@ -270,9 +270,9 @@ export class Phases {
   }
 
   /** Cancels the phases of the runs that `Runs.cancelQueued` ends; must be called before it. */
-  cancelQueued(rootId: string, place: string, at: number): PlaceOfPhase[] {
+  cancelQueued(rootId: string, place: string, at: number): PhaseId[] {
     return this.#db
-      .query<PlaceOfPhase, [string, string, number]>(
+      .query<PhaseId, [string, string, number]>(
         `UPDATE phases SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0)),
            due_at = NULL, deadline = NULL, time_left = NULL
          WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE ${QUEUED_BELOW}) RETURNING run_id, position`,
@@ -281,9 +281,9 @@ export class Phases {
   }
 
   /** Cancels the open phases of a run that has not begun. */
-  cancelOf(runId: string, reason: string, at: number): PlaceOfPhase[] {
+  cancelOf(runId: string, reason: string, at: number): PhaseId[] {
     return this.#db
-      .query<PlaceOfPhase, [string, string, number]>(
+      .query<PhaseId, [string, string, number]>(
         `UPDATE phases SET state = 'cancelled', reason = ?2, completed_at = max(?3, coalesce(started_at, 0)), due_at = NULL
          WHERE run_id = ?1 AND completed_at IS NULL RETURNING run_id, position`,
       )
@@ -291,9 +291,9 @@ export class Phases {
   }
 
   /** Cancels the phases of the runs that `Runs.abandon` ends; must be called before it. */
-  abandon(rootId: string, at: number): PlaceOfPhase[] {
+  abandon(rootId: string, at: number): PhaseId[] {
     return this.#db
-      .query<PlaceOfPhase, [string, number]>(
+      .query<PhaseId, [string, number]>(
         `UPDATE phases SET state = 'cancelled', reason = 'internal', completed_at = max(?2, coalesce(started_at, 0)),
            due_at = NULL, deadline = NULL, time_left = NULL, text = NULL, data = NULL, files = NULL
          WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE root_id = ?1 AND completed_at IS NULL)
@@ -339,7 +339,7 @@ export class Phases {
 }
 
 /** A phase for which something is due at `at`. */
-export interface Due extends PlaceOfPhase {
+export interface Due extends PhaseId {
   at: number
   root_id: string
 }

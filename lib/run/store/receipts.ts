@@ -6,16 +6,16 @@ import { json, RECEIPT_FENCE, type ReceiptRow } from '../core/core.ts'
 import { WHOLE } from './runs.ts'
 
 /** Which receipt: that of an entry of a phase. */
-export interface ReceiptPlace {
+export interface EntryId {
   runId: string
   position: number
   entry: string
 }
 
 /** What another system could not be asked about, and why. */
-export type Unasked = ReceiptPlace & { reason: string }
+export type Unasked = EntryId & { reason: string }
 
-/** A moment of a boot: see core/lived.ts. */
+/** A moment of a boot: see core/boot-clock.ts. */
 interface Instant {
   boot: string
   at: number
@@ -27,7 +27,7 @@ const VOUCHED = "json_extract(result, '$.vouched')"
 const DOUBT_VOUCHED = `UPDATE receipts SET state = 'unknown', result = NULL
   WHERE state IN (${RECEIPT_FENCE.repeat}) AND ${VOUCHED}`
 
-const PLACE = 'run_id = ?1 AND position = ?2 AND entry = ?3'
+const ENTRY = 'run_id = ?1 AND position = ?2 AND entry = ?3'
 
 export class Receipts {
   readonly #db: Database
@@ -42,9 +42,9 @@ export class Receipts {
       .all(runId, position)
   }
 
-  get({ runId, position, entry }: ReceiptPlace): ReceiptRow | null {
+  get({ runId, position, entry }: EntryId): ReceiptRow | null {
     return this.#db
-      .query<ReceiptRow, [string, number, string]>(`SELECT * FROM receipts WHERE ${PLACE}`)
+      .query<ReceiptRow, [string, number, string]>(`SELECT * FROM receipts WHERE ${ENTRY}`)
       .get(runId, position, entry)
   }
 
@@ -70,7 +70,7 @@ export class Receipts {
    * Called before the first byte leaves. False when there is a receipt that is neither `presumed` nor `partial`, or the
    * attempt is no longer the live one.
    */
-  send({ runId, position, entry }: ReceiptPlace, attempt: number, at: number, moment: Instant): boolean {
+  send({ runId, position, entry }: EntryId, attempt: number, at: number, moment: Instant): boolean {
     return (
       this.#db
         .query(
@@ -86,24 +86,24 @@ export class Receipts {
 
   /** The write is there. `copies` are what else carries its mark. */
   confirm(
-    { runId, position, entry }: ReceiptPlace,
+    { runId, position, entry }: EntryId,
     done: { result: AgentResult; id: string | null; url: string | null; at: number; copies: string | null },
   ): void {
     this.#db
       .query(
         `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7,
            copies = coalesce(?8, copies)
-         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.confirm})`,
+         WHERE ${ENTRY} AND state IN (${RECEIPT_FENCE.confirm})`,
       )
       .run(runId, position, entry, json(done.result), done.id, done.url, done.at, done.copies)
   }
 
   /** A person says that the write is there. What is known of a part of it stays. */
-  vouch({ runId, position, entry }: ReceiptPlace, result: AgentResult, at: number): void {
+  vouch({ runId, position, entry }: EntryId, result: AgentResult, at: number): void {
     this.#db
       .query(
         `UPDATE receipts SET state = 'done', result = coalesce(result, ?4), done_at = ?5
-         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.confirm})`,
+         WHERE ${ENTRY} AND state IN (${RECEIPT_FENCE.confirm})`,
       )
       .run(runId, position, entry, json({ ...result, vouched: true }), at)
   }
@@ -125,12 +125,12 @@ export class Receipts {
   }
 
   /** Of what attempt `sentBy` sent, `result` was written, and the rest was not. */
-  part({ runId, position, entry }: ReceiptPlace, sentBy: number, result: AgentResult): void {
+  part({ runId, position, entry }: EntryId, sentBy: number, result: AgentResult): void {
     const { id = null, url = null } = result.external ?? {}
     this.#db
       .query(
         `UPDATE receipts SET state = 'partial', result = ?5, external_id = ?6, external_url = ?7
-         WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.part})`,
+         WHERE ${ENTRY} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.part})`,
       )
       .run(runId, position, entry, sentBy, json(result), id, url)
   }
@@ -140,7 +140,7 @@ export class Receipts {
    * attempt is left alone.
    */
   lose(
-    { runId, position, entry }: ReceiptPlace,
+    { runId, position, entry }: EntryId,
     sentBy: number,
     moment: Instant,
     { request, part }: { request: string; part: AgentResult | null },
@@ -149,7 +149,7 @@ export class Receipts {
       .query(
         `UPDATE receipts SET state = 'unknown', boot = ?5, ended = ?6, request = coalesce(nullif(?7, ''), request),
            result = coalesce(?8, result)
-         WHERE ${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.lose})`,
+         WHERE ${ENTRY} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.lose})`,
       )
       .run(runId, position, entry, sentBy, moment.boot, moment.at, request, part && json(part))
   }
@@ -158,8 +158,8 @@ export class Receipts {
    * What attempt `sentBy` sent was certainly not written. What an earlier attempt sent may still be on its way, if its
    * absence was only presumed.
    */
-  refuse({ runId, position, entry }: ReceiptPlace, sentBy: number): void {
-    const fence = `${PLACE} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.refuse})`
+  refuse({ runId, position, entry }: EntryId, sentBy: number): void {
+    const fence = `${ENTRY} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.refuse})`
     this.#db
       .query(`UPDATE receipts SET state = 'presumed' WHERE ${fence} AND presumed_at IS NOT NULL`)
       .run(runId, position, entry, sentBy)
@@ -167,34 +167,34 @@ export class Receipts {
   }
 
   /** The other system, which sees every write at once, does not have it. */
-  disprove({ runId, position, entry }: ReceiptPlace): void {
-    this.#remove(`${PLACE} AND state IN (${RECEIPT_FENCE.disprove})`, [runId, position, entry])
+  disprove({ runId, position, entry }: EntryId): void {
+    this.#remove(`${ENTRY} AND state IN (${RECEIPT_FENCE.disprove})`, [runId, position, entry])
   }
 
   /** The other system did not show it when the settling time was over. */
-  presume({ runId, position, entry }: ReceiptPlace, at: number): void {
+  presume({ runId, position, entry }: EntryId, at: number): void {
     this.#db
       .query(
         `UPDATE receipts SET state = 'presumed', presumed_at = coalesce(presumed_at, ?4),
            sent_first = coalesce(sent_first, sent_at)
-         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.presume})`,
+         WHERE ${ENTRY} AND state IN (${RECEIPT_FENCE.presume})`,
       )
       .run(runId, position, entry, at)
   }
 
   /** A person has looked, and wants it sent again. Such a receipt has no time from which it settles. */
-  order({ runId, position, entry }: ReceiptPlace): void {
+  order({ runId, position, entry }: EntryId): void {
     this.#db
       .query(
         `UPDATE receipts SET state = 'presumed', boot = NULL, ended = NULL
-         WHERE ${PLACE} AND state IN (${RECEIPT_FENCE.order})`,
+         WHERE ${ENTRY} AND state IN (${RECEIPT_FENCE.order})`,
       )
       .run(runId, position, entry)
   }
 
   /** A person wants it sent again, and nothing shows that it is there. */
-  clear({ runId, position, entry }: ReceiptPlace): void {
-    this.#remove(`${PLACE} AND state IN (${RECEIPT_FENCE.clear})`, [runId, position, entry])
+  clear({ runId, position, entry }: EntryId): void {
+    this.#remove(`${ENTRY} AND state IN (${RECEIPT_FENCE.clear})`, [runId, position, entry])
   }
 
   /** Removes a receipt, except for the part of its write that is there. */
@@ -204,7 +204,7 @@ export class Receipts {
   }
 
   /** The home that this one was copied from may have written it, with a receipt here or without. It settles anew. */
-  doubt({ runId, position, entry }: ReceiptPlace, attempt: number, at: number): void {
+  doubt({ runId, position, entry }: EntryId, attempt: number, at: number): void {
     this.#db
       .query(
         `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
@@ -216,16 +216,16 @@ export class Receipts {
   }
 
   /** The settling of a receipt in doubt begins anew at `moment`. */
-  settleFrom({ runId, position, entry }: ReceiptPlace, moment: Instant): void {
+  settleFrom({ runId, position, entry }: EntryId, moment: Instant): void {
     this.#db
-      .query(`UPDATE receipts SET boot = ?4, ended = ?5 WHERE ${PLACE} AND state = 'unknown'`)
+      .query(`UPDATE receipts SET boot = ?4, ended = ?5 WHERE ${ENTRY} AND state = 'unknown'`)
       .run(runId, position, entry, moment.boot, moment.at)
   }
 
   /** What else carries the mark of a write that is done. */
-  setCopies({ runId, position, entry }: ReceiptPlace, copies: string | null): void {
+  setCopies({ runId, position, entry }: EntryId, copies: string | null): void {
     this.#db
-      .query(`UPDATE receipts SET copies = ?4 WHERE ${PLACE} AND state = 'done'`)
+      .query(`UPDATE receipts SET copies = ?4 WHERE ${ENTRY} AND state = 'done'`)
       .run(runId, position, entry, copies)
   }
 

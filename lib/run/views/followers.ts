@@ -33,7 +33,7 @@ export class Followers {
   }
 
   /** Passes the notice to all followers. A follower that throws does not affect the others. */
-  tell(notice: Notice): void {
+  notify(notice: Notice): void {
     for (const listener of this.#listeners) {
       try {
         listener(notice)

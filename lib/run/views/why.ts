@@ -15,7 +15,7 @@ import {
   runEnded,
 } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
-import type { ReceiptPlace, Store, Unasked } from '../store/store.ts'
+import type { EntryId, Store, Unasked } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
 import { turnOfRun } from './waits.ts'
 
@@ -126,7 +126,7 @@ function holderOf(store: Store, run: RunRow): string | null {
   return holders[0]?.run_id ?? null
 }
 
-const placeOf = ({ run_id, position, entry }: ReceiptRow): ReceiptPlace => ({ runId: run_id, position, entry })
+const placeOf = ({ run_id, position, entry }: ReceiptRow): EntryId => ({ runId: run_id, position, entry })
 
 /** What is not certain, and was not asked for although a person wanted to know, each with the reason. */
 function unaskedOf(

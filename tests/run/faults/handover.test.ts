@@ -323,7 +323,7 @@ describe('the working folder of a run that was given none', () => {
     t = await testEngine({ home, agents })
     expect(await ended(continued.run_id)).toMatchObject({ state: 'completed' })
     const plain = await t.run(wait)
-    await t.engine.told()
+    await t.engine.untilQuiet()
     await Bun.sleep(200)
     expect(existsSync(work(continued.run_id))).toBe(existsSync(work(plain.run_id)))
     const names = (runId: RunId) => readdirSync(t.engine.stateDir(runId)).sort()

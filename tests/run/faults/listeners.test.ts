@@ -53,7 +53,7 @@ test('one that never returns fails its delivery at the time-out, and the next ev
     ['on_complete', 'delivered'],
   ])
   expect(deliveries(t, run_id)[0]!.error).toMatch(/longer|within|time/)
-  await within(t.engine.told(), 'all that is told')
+  await within(t.engine.untilQuiet(), 'all that is told')
 })
 
 test('one that never returns delays no other run, no resume and no later start', async () => {
@@ -71,7 +71,7 @@ test('one that never returns delays no other run, no resume and no later start',
   expect(await within(t.engine.ended(stuck.run_id), 'its second end')).toMatchObject({ state: 'completed', attempt: 2 })
   await within(t.close(), 'the stop')
   await open(home)
-  await within(t.engine.told(), 'all that is told')
+  await within(t.engine.untilQuiet(), 'all that is told')
   expect(calls).toHaveLength(3)
   const left = "SELECT state FROM deliveries WHERE state IN ('pending', 'sent')"
   expect(rowsOf(home, left)).toEqual([])
@@ -132,14 +132,14 @@ test('a review is delivered once in its run and once in each run above, even if 
   }, 'the escalation')
   await within(t.close(), 'the stop')
   await open(home)
-  await within(t.engine.told(), 'all that is told')
+  await within(t.engine.untilQuiet(), 'all that is told')
   const count = (runId: string) => deliveries(t, runId).filter(({ event }) => event === 'on_escalate').length
   expect([count(run_id), count(sub)]).toEqual([1, 1])
 
   // Another question is another review.
   await t.engine.decide(first!.id, { decision: 'retry', by: 'somebody' })
   await until(async () => (await questions(t))[0]!.id !== first!.id, 'the second review')
-  await within(t.engine.told(), 'all that is told')
+  await within(t.engine.untilQuiet(), 'all that is told')
   expect([count(run_id), count(sub)]).toEqual([2, 2])
   await t.engine.cancel(run_id)
   await within(t.engine.ended(run_id), 'the end of the run')

@@ -192,7 +192,7 @@ async function recordOf({ ask }: RunPlace, run_id: string) {
 
 /** The record of a run of this process, which need not serve its API for that. */
 async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
-  await engine.told()
+  await engine.untilQuiet()
   return runDetail(engine.store, runId)
 }
 

@@ -25,8 +25,8 @@ export const gate: PhaseKind<GatePhase> = {
 function completed(engine: EngineState, live: LiveRun, phase: GatePhase, result: PhaseChange): void {
   const { index, review } = phase
   if (!review) return endPhase(engine, live, index, 'completed', result)
-  const { calledOff } = live
-  if (calledOff) return endPhase(engine, live, index, 'cancelled', { reason: calledOff.reason })
+  const { nearestEnding } = live
+  if (nearestEnding) return endPhase(engine, live, index, 'cancelled', { reason: nearestEnding.reason })
   let prompt: string
   try {
     prompt = String(review.prompt.evaluate(scopeOf(engine, live)))

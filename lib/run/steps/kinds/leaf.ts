@@ -12,6 +12,6 @@ export function launch({ notes }: EngineState, live: LiveRun, { index }: Phase):
 
 export function stopAttempt({ notes }: EngineState, live: LiveRun, { index, timeout }: Phase): void {
   const place = { runId: live.id, position: index, attempt: live.phases[index]!.attempt }
-  if (live.callsOff(index)) notes.after({ kind: 'abort', ...place })
+  if (live.cancelRequest(index)) notes.after({ kind: 'abort', ...place })
   else if (timeout === undefined) notes.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
 }

@@ -177,7 +177,7 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   if (!progress || progress.ending || phaseEnded(live.phases[index]!.state)) return
   const below = live.below(index)
   for (const child of below.wanting.keys()) if (!unpark(engine, child)) break
-  const ending = live.callsOff(index)
+  const ending = live.cancelRequest(index)
   const mayStart = () =>
     !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
   for (let started = 0; mayStart(); started++) {
@@ -232,7 +232,7 @@ export function mapConcluded(engine: EngineState, live: LiveRun, phase: MapPhase
   const progress = live.maps.get(index)
   if (!progress) return
   const { counts, files } = result
-  const ending = live.callsOff(index)
+  const ending = live.cancelRequest(index)
   if (ending) return endPhase(engine, live, index, 'cancelled', { reason: ending.reason })
   const change = { text: `${counts.completed} of ${progress.total} completed`, data: new JsonText(result.data), files }
   const broken = parse<RunError>(engine.store.phases.error(live.id, index))

@@ -10,7 +10,7 @@ import type { EngineState } from '../state/state.ts'
 export interface PhaseKind<P extends Phase = Phase> {
   /** Does what an attempt consists of. The phase is `running`. */
   start(engine: EngineState, live: LiveRun, phase: P): void
-  /** Its run was asked to end while the phase is in progress. `live.callsOff` says whether it may clean up. */
+  /** Its run was asked to end while the phase is in progress. `live.cancelRequest` says whether it may clean up. */
   stop(engine: EngineState, live: LiveRun, phase: P): void
   /** Null for a phase that never executes anything itself. */
   readonly attempts: AttemptKind<P> | null

@@ -76,7 +76,7 @@ export function lacksHandOver(live: LiveRun, child: Pick<ChildRow, 'team_key' | 
 // The end of a phase before its sub-runs have ended
 
 export function stopPhaseWithSubRuns(engine: EngineState, live: LiveRun, { index, timeout }: PhaseWithSubRuns): void {
-  const ending = live.callsOff(index)
+  const ending = live.cancelRequest(index)
   // A map also cleans up when none of its sub-runs is open: it may be between two of them.
   if (!ending) {
     if (timeout === undefined) setPhaseClock(engine, live, index, startClock(CLEANUP_MS, engine.world.now()))
@@ -89,7 +89,7 @@ export function stopPhaseWithSubRuns(engine: EngineState, live: LiveRun, { index
 export function repeatStop(engine: EngineState, live: LiveRun, position: number): void {
   const { runs } = live.below(position)
   if (runs.size === 0) return
-  const ending = live.callsOff(position)
+  const ending = live.cancelRequest(position)
   if (ending) stopSubRuns(engine, live, position, ending.hard ?? false)
   else if (parse<RunError>(engine.store.phases.error(live.id, position))?.code === 'timeout') {
     // A sub-run that was asked before the restart keeps how it was asked: the run may have been asked to end since.

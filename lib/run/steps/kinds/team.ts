@@ -49,7 +49,7 @@ export const team: PhaseKind<TeamPhase> = {
         if (end.handFault !== null) return failPhase(engine, live, position, errorOf(end.handFault))
         return endTeam(engine, live, phase, { ...child.row, handed: end.handed })
       }
-      const ending = live.callsOff(position)
+      const ending = live.cancelRequest(position)
       if (ending) return endPhase(engine, live, position, 'cancelled', { reason: ending.reason })
       const late = parse<RunError>(engine.store.phases.error(live.id, position))
       if (late) return failPhase(engine, live, position, late)

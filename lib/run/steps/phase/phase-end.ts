@@ -74,7 +74,7 @@ function booleanOf(engine: EngineState, live: LiveRun, when: NonNullable<Phase['
 }
 
 const escalates = (live: LiveRun, position: number): boolean =>
-  live.phase(position).onFailure === 'escalate' && !live.calledOff
+  live.phase(position).onFailure === 'escalate' && !live.nearestEnding
 
 function escalate(engine: EngineState, live: LiveRun, position: number, error: RunError, change: PhaseChange): void {
   askPerson(engine, live, position, {
@@ -109,7 +109,7 @@ function updateDependants(engine: EngineState, live: LiveRun, position: number):
 /** Makes a phase ready whose dependencies have ended, or skips or cancels it. True when it ended at once. */
 function decideStart(engine: EngineState, live: LiveRun, position: number): boolean {
   const phase = live.phase(position)
-  const ending = live.callsOff(position)
+  const ending = live.cancelRequest(position)
   if (ending) {
     recordPhaseEnd(engine, live, position, 'cancelled', { reason: ending.reason })
     return true

@@ -20,7 +20,7 @@ export function fileInputs(fields: readonly Field[], inputs: JsonObject): string
  * Which files outside of its own places a run may name: any in a tree that a person has started from a path, but a
  * package in it only those that it was given. `isOwn`: its team belongs to that path, and not to a package.
  */
-export function filesFrom(
+export function outsideFilesOf(
   { from_path }: Pick<RunRow, 'from_path'>,
   isOwn: boolean,
   fields: readonly Field[],
@@ -31,7 +31,7 @@ export function filesFrom(
 }
 
 /** Which files a run may name. */
-export function placesOf(
+export function fileAccessOf(
   { store, world }: { store: Store; world: Pick<World, 'stateDir'> },
   row: Pick<RunRow, 'id' | 'root_id' | 'workspace' | 'from_path'>,
   { outside, given }: Pick<Places, 'outside' | 'given'> = { outside: row.from_path === 1 },
@@ -46,7 +46,7 @@ export function placesOf(
 }
 
 /** The inputs that a top run begins with, in which each file names one place for as long as the run lives. */
-export function settleFiles(fields: readonly Field[], values: JsonObject, places: Places): JsonObject {
+export function resolveFileInputs(fields: readonly Field[], values: JsonObject, places: Places): JsonObject {
   return withFiles(fields, values, path => settledPath(path, places))
 }
 

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../../json.ts'
 import { conversionOf, type Field, inputsFor, type PhaseWithSubRuns, secretReader } from '../../../team/team.ts'
 import type { LiveRun } from '../../core/core.ts'
 import { type Reading, scopeOf } from '../state/scope.ts'
-import { filesFrom, placesOf, withFiles } from './file-inputs.ts'
+import { fileAccessOf, outsideFilesOf, withFiles } from './file-inputs.ts'
 
 export interface Item {
   value: Json
@@ -28,10 +28,10 @@ export function subRunInputs(
   }
   const { row, bundle, inputs } = live
   const own = secretReader(bundle, row.team_key).fromPath
-  const above = placesOf(reading, row, filesFrom(row, own, bundle.team(row.team_key).inputs, inputs))
+  const above = fileAccessOf(reading, row, outsideFilesOf(row, own, bundle.team(row.team_key).inputs, inputs))
   // A default is what the team below says, which may be a package that nobody has read.
   const isOwnBelow = secretReader(bundle, phase.team).fromPath
-  const below = placesOf(reading, row, { outside: row.from_path === 1 && isOwnBelow })
+  const below = fileAccessOf(reading, row, { outside: row.from_path === 1 && isOwnBelow })
   return withFiles(team.inputs, values, (path, name) => handedPath(path, name in given ? above : below))
 }
 

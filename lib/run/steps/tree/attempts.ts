@@ -33,17 +33,17 @@ export function attemptEnded(
 function applyOutcome(engine: EngineState, live: LiveRun, position: number, outcome: Outcome): void {
   const phase = live.phase(position)
   const { attempts } = kindOf(phase)
-  const { calledOff } = live
+  const { nearestEnding } = live
   if (outcome.kind === 'completed') {
     const { kind: _, small: __, ...result } = outcome
     return attempts!.completed(engine, live, phase, result)
   }
-  if (outcome.kind === 'cancelled' || live.callsOff(position)) {
+  if (outcome.kind === 'cancelled' || live.cancelRequest(position)) {
     return endPhase(engine, live, position, 'cancelled', { reason: live.ending?.reason ?? 'cancelled' })
   }
   const { error } = outcome
   if (outcome.kind === 'unknown') {
-    if (calledOff) return endPhase(engine, live, position, 'failed', { error })
+    if (nearestEnding) return endPhase(engine, live, position, 'failed', { error })
     const { entries, sent } = outcome
     const rest = attempts!.entriesAfter(phase, entries).join(', ')
     const next = rest && `after it come ${rest}: complete and retry go on with them`

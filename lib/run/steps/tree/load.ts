@@ -80,7 +80,8 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
   for (const position of open) {
     const phase = live.phases[position]!
     if (phase.state !== 'pending' || phase.open > 0) continue
-    const mayGoOn = !live.callsOff(position) && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
+    const mayGoOn =
+      !live.cancelRequest(position) && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
     if (!mayGoOn) considerPhase(engine, live, position)
     else if (phase.dueAt !== null && phase.dueAt > engine.world.now()) engine.world.wakeAt(phase.dueAt)
     else live.makeReady(position)

@@ -47,7 +47,7 @@ export class Machine implements EngineState {
   }
 
   #steps(root: string): Unit {
-    return { root, apply: () => this.follow(root) }
+    return { root, apply: () => this.takeSteps(root) }
   }
 
   #turn(): Unit | null {
@@ -70,7 +70,7 @@ export class Machine implements EngineState {
     this.agenda.startUnit(root)
     if (root === null || !this.#stale.delete(root)) return
     loadTree(this, root)
-    if (this.agenda.hasThrown(root)) this.follow(root)
+    if (this.agenda.hasThrown(root)) this.takeSteps(root)
   }
 
   readonly afterUnit = ({ root }: Unit): void => {
@@ -104,7 +104,7 @@ export class Machine implements EngineState {
   }
 
   /** Takes the scheduled steps of a tree, as many as fit into one unit. */
-  follow(root: string): void {
+  takeSteps(root: string): void {
     takeSteps(this, root)
   }
 

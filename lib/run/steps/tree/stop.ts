@@ -57,7 +57,7 @@ export function stopRun(engine: EngineState, live: LiveRun, given: Ending): void
 function stopPhase(engine: EngineState, live: LiveRun, position: number): void {
   const phase = live.phase(position)
   const { state } = live.phases[position]!
-  const ending = live.callsOff(position)
+  const ending = live.cancelRequest(position)
   if (phaseEnded(state)) return
   // A phase with a question of its own has nothing open below it.
   const isAsked = state === 'awaiting_input' && live.below(position).asked === 0

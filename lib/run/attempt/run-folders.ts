@@ -6,17 +6,17 @@ import { wholePath } from '../../agent/files/file-rule.ts'
 import { type RunId, runFolder } from '../../files/run-id.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { type Bundle, secretReader } from '../../team/team.ts'
-import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
-import { fileInputs, filesFrom } from '../steps/steps.ts'
+import type { LiveRun, RunEnvironment, RunRow } from '../core/core.ts'
+import { fileInputs, outsideFilesOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
-export class Places {
+export class RunFolders {
   readonly #home: string
   readonly #store: Store
-  readonly #logOf: (row: RunRow, phase: string) => Pick<RunPlace, 'log' | 'room'>
+  readonly #logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>
 
   /** `logOf` gives the log for what a phase says. */
-  constructor(home: string, store: Store, logOf: (row: RunRow, phase: string) => Pick<RunPlace, 'log' | 'room'>) {
+  constructor(home: string, store: Store, logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>) {
     this.#home = home
     this.#store = store
     this.#logOf = logOf
@@ -26,11 +26,15 @@ export class Places {
     return runFolder(this.#home, runId)
   }
 
-  of({ row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
+  of(
+    { row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>,
+    phase: string,
+    attempt: number,
+  ): RunEnvironment {
     const stateDir = this.stateDir(row.id)
     const workspace = row.workspace ?? this.#ownWorkspace(row.root_id)
     const team = secretReader(bundle, row.team_key)
-    const { outside, given } = filesFrom(row, team.fromPath, bundle.team(row.team_key).inputs, inputs)
+    const { outside, given } = outsideFilesOf(row, team.fromPath, bundle.team(row.team_key).inputs, inputs)
     const sameTree = (runId: string) => this.#store.runs.get(runId)?.root_id === row.root_id
     return {
       run: { id: row.id, name: row.run_name, team: row.team },

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { bootId } from '../../program/process.ts'
 import { LONGEST_TIMER_MS, pause } from '../../wait.ts'
 
-export interface Lived {
+export interface BootClock {
   /** Tells one boot from another. */
   readonly boot: string
   /** Milliseconds since this boot. */
@@ -19,7 +19,7 @@ export interface Lived {
  * The clock of this machine. Where the system has no such clock that outlives a process, each process counts as a boot
  * of its own.
  */
-export function livedTime(): Lived {
+export function machineBootClock(): BootClock {
   const wait = (ms: number, signal?: AbortSignal) => pause(Math.min(ms, LONGEST_TIMER_MS), signal)
   if (process.platform === 'linux') return { boot: bootId(), now: uptime, pause: wait }
   return { boot: `${bootId()} ${randomUUID()}`, now: () => Math.round(performance.now()), pause: wait }
@@ -35,9 +35,9 @@ export interface Moment {
 }
 
 /** How long ago `moment` was; null when that is not known, because it was in another boot. */
-export function sinceThen({ boot, at }: Moment, lived: Lived): number | null {
-  if (boot !== lived.boot || at === null) return null
-  const passed = lived.now() - at
+export function elapsedSince({ boot, at }: Moment, bootClock: BootClock): number | null {
+  if (boot !== bootClock.boot || at === null) return null
+  const passed = bootClock.now() - at
   // In a container the clock may have started again.
   return passed < 0 ? null : passed
 }

@@ -8,7 +8,7 @@ import type { Journal } from '../store/store.ts'
 /** The longest sleep, so that a change of the system clock is noticed. */
 const LONGEST_SLEEP_MS = 1_000
 
-export class Alarm {
+export class DueTimer {
   readonly #machine: Machine
   readonly #journal: Journal
   readonly #log: Log
