@@ -2,18 +2,17 @@
 
 import { Command, CommanderError } from 'commander'
 import { calledAs, isCadre } from '../../program/called-as.ts'
-import { addHelp, refuseWords } from '../../text/command-words.ts'
+import { addHelp } from '../../text/command-words.ts'
 import { commanderOutput } from '../../text/terminal.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
 import { version } from '../home/version.ts'
 import { refuseForeignEnvironment } from '../own-environment.ts'
 import type { ServeFlags } from '../serve.ts'
 import { tellFailure } from './failure.ts'
-import { addExamples } from './help.ts'
-import type { Act } from './kit/act.ts'
-import { addMachineCommands } from './machine/machine-table.ts'
-import { addRunCommands } from './runs/runs-table.ts'
-import { addTeamCommands } from './teams/teams-table.ts'
+import { type Act, addCommands, type Entry, option } from './kit/command-table.ts'
+import { MACHINE_COMMANDS } from './machine/machine-table.ts'
+import { RUN_COMMANDS } from './runs/runs-table.ts'
+import { TEAM_COMMANDS } from './teams/teams-table.ts'
 
 /** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
@@ -53,13 +52,9 @@ export async function runCommand(
     process.exit()
   })
 
-  addRunCommands(program, act)
-  addTeamCommands(program, act)
-  addMachineCommands(program, act)
-  serveWith(serve)
+  addCommands(program, [...RUN_COMMANDS, ...TEAM_COMMANDS, ...MACHINE_COMMANDS, ...ownCommands(serve)], act)
   addHelp(program)
   await addMore(program, act)
-  addExamples(program)
   try {
     await program.parseAsync()
   } catch (error) {
@@ -86,15 +81,23 @@ function fail(thrown: unknown, path?: string): number {
   return tellFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
 }
 
-function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
-  program
-    .command('serve', { isDefault: true })
-    .description('serve the API (default)')
-    .option('--host <address>', 'address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)')
-    .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)')
-    .allowExcessArguments()
-    .action((_, command: Command) => {
-      refuseWords(program, command)
-      return act(() => serve(command.optsWithGlobals()))
-    })
-}
+/** The commands that need the whole command line, or the server of this program. */
+const ownCommands = (serve: (flags: ServeFlags) => Promise<void>): readonly Entry[] => [
+  {
+    usage: 'complete [words...]',
+    does: 'print what the last word may become',
+    hidden: true,
+    run: async (_, ...[words]) => (await import('./machine/complete.ts')).printWords(program, [words ?? []].flat()),
+  },
+  {
+    usage: 'serve',
+    does: 'serve the API',
+    isDefault: true,
+    examples: [[''], ['--port 7402 --home ~/.cadre-test', 'a second daemon with a home of its own']],
+    options: [
+      option('--host <address>', 'address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)'),
+      option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)'),
+    ],
+    run: options => serve(options),
+  },
+]

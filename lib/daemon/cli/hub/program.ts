@@ -1,15 +1,13 @@
 // The commands about a hub, as tables: each with its words and an example.
 
 import type { Command } from 'commander'
-import { calledAs } from '../../../program/called-as.ts'
-import { examplesText } from '../../../text/command-words.ts'
-import type { Act } from '../kit/act.ts'
+import { type Act, addCommands, type Entry, option } from '../kit/command-table.ts'
 import { collect, runName } from '../kit/options.ts'
-import { addAuditCommands } from './audit-table.ts'
-import { add, doing, type Entry, HELP_GROUP, inRealm, option } from './entry.ts'
+import { AUDIT } from './audit-table.ts'
+import { doing, HELP_GROUP, inRealm } from './entry.ts'
 
 const inputs = [
-  option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin').argParser(collect),
+  option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
   option('--inputs <file>', 'inputs as a JSON object'),
 ]
 
@@ -56,7 +54,7 @@ const SINGLE: readonly Entry[] = [
       options: [
         inRealm,
         ...inputs,
-        option('--name <name>', 'name of the run').argParser(runName),
+        option('--name <name>', 'name of the run', runName),
         option('--workspace <name>', 'a workspace that the daemon must have'),
         option('--wait', 'follow the run to its end, and exit as it does; Ctrl-C twice cancels it'),
       ],
@@ -66,6 +64,12 @@ const SINGLE: readonly Entry[] = [
   doing('status', 'show the state of this home: daemon, slots, runs, hub, disk, and what needs attention', '', {
     alone: async options => (await import('../machine/status.ts')).status(options),
   }),
+  {
+    usage: 'logout',
+    does: 'sign out',
+    examples: [['']],
+    run: async options => (await session()).logout(options),
+  },
 ]
 
 /** Commands below a word. The first is meant when none is named. */
@@ -83,21 +87,21 @@ const GROUPS: readonly [word: string, does: string, table: () => Promise<{ ENTRI
 
 /** Adds the commands about a hub. */
 export async function addHubCommands(program: Command, act: Act): Promise<void> {
-  for (const entry of SINGLE) add(program, entry, act)
-  addAuditCommands(program, act)
-  program
-    .command('logout')
-    .helpGroup(HELP_GROUP)
-    .description('sign out')
-    .addHelpText('after', examplesText(calledAs(), ['logout']))
-    .action((_, command: Command) => act(async () => (await session()).logout(command.optsWithGlobals())))
-  for (const [word, does, table] of GROUPS) {
-    const group = program.command(word).helpGroup(HELP_GROUP).description(does)
+  const groups = GROUPS.map(async ([word, does, table]): Promise<Entry> => {
     // A table brings the calls of the hub with it, which take time to load.
-    if (!process.argv.includes(word)) continue
-    const { ENTRIES } = await table()
-    for (const [at, entry] of ENTRIES.entries()) add(group, entry, act, at === 0)
-    const second = ENTRIES[1]!.usage.split(' ', 1)[0]
-    group.addHelpText('after', examplesText(calledAs(), [word, `${word} ${second} --help`]))
-  }
+    if (!process.argv.includes(word)) return { usage: word, does }
+    const [first, ...others] = (await table()).ENTRIES
+    const second = others[0]!.usage.split(' ', 1)[0]
+    return {
+      usage: word,
+      does,
+      examples: [[''], [`${second} --help`]],
+      below: [{ ...first!, isDefault: true }, ...others],
+    }
+  })
+  addCommands(
+    program,
+    [...SINGLE, AUDIT, ...(await Promise.all(groups))].map(each => ({ ...each, heading: HELP_GROUP })),
+    act,
+  )
 }

@@ -13,7 +13,8 @@ import {
   RemoveTeam,
 } from '../../../wire/calls/realms.ts'
 import type { HubClient } from '../../link/link.ts'
-import { doing, type Entry, inOrg, named, option } from './entry.ts'
+import { type Entry, option } from '../kit/command-table.ts'
+import { doing, inOrg, named } from './entry.ts'
 import { changing, listing } from './forms.ts'
 import { every, ofOrg, orgOf, realmIdOf, realmOf } from './names.ts'
 import { type Facts, record, relative } from './output.ts'

@@ -4,7 +4,7 @@ import { isObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { sizeText } from '../../../size.ts'
 import { GetPackage, ListPackages, ListVersions, YankPackage } from '../../../wire/calls/packages.ts'
-import { type Entry, option } from './entry.ts'
+import { type Entry, option } from '../kit/command-table.ts'
 import { changing, listing, showing } from './forms.ts'
 import { relative } from './output.ts'
 
