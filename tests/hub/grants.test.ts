@@ -27,7 +27,7 @@ const ofScope = (need: UserRoute['need']) => need !== null && typeof need === 'o
 /** POST routes that need a role on an object, with a body that names the own one. */
 const onObjects = () =>
   Object.entries(USER)
-    .filter(([key, { need }]) => !key.startsWith('GET') && typeof need === 'object' && need !== null)
+    .filter(([, { method, need }]) => method === 'POST' && typeof need === 'object' && need !== null)
     .map(([key, route]): [string, UserRoute, object] => [
       key.split(' ')[0]!,
       route,

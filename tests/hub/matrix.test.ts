@@ -5,11 +5,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mintSecret } from '../../lib/hub/access/token-secrets.ts'
 import { ENTITIES } from '../../lib/wire/grants.ts'
+import { DECLARED, methodOf } from '../support/declared-calls.ts'
 import { folder } from '../support/folder.ts'
 import { AGAIN, startTestHub, type TestHub } from '../support/hub.ts'
 import { FILE } from '../support/sync.ts'
 import {
   type Answer,
+  type Asked,
   BOTH,
   expected,
   type Ids,
@@ -58,9 +60,12 @@ afterAll(async () => {
 })
 
 test('the specification has every route', () => {
-  const written = [USER, REALM, BOTH, OPEN].flatMap(part => Object.keys(part)).map(key => routeOf(key).join(' '))
-  const declared = hub.routes.map(({ method, path }) => `${method} ${path}`)
-  expect([...new Set(written)].sort()).toEqual(declared.sort())
+  const written = [USER, REALM, BOTH, OPEN].flatMap(part => Object.values<Asked>(part)).map(nameOf)
+  expect([...new Set(written)].sort()).toEqual(hub.routes.map(nameOf).sort())
+  const declared = DECLARED.filter(({ call }) => call.hub).map(({ call }) => `${methodOf(call)} ${call.path}`)
+  // What only answers whether the hub is there, and the document of the API, are no calls.
+  const apart = /^GET \/(health|ready|openapi(\/json)?)$/
+  expect(declared.sort()).toEqual([...new Set(written)].filter(name => !apart.test(name)).sort())
 })
 
 test.each(Object.entries(USER))('%s', async (key, route) => {
@@ -70,7 +75,7 @@ test.each(Object.entries(USER))('%s', async (key, route) => {
     ...(await userCells(route)),
     ...realmTokens.flatMap(([who, token]) => each(objectsOf(route), `realm token, ${who}`, token, () => 403)),
   ]
-  await walk(key, route, key === 'session/delete' ? cells.filter(cell => !cell.who.startsWith('session')) : cells)
+  await walk(route, key === 'session/delete' ? cells.filter(cell => !cell.who.startsWith('session')) : cells)
 })
 
 test.each(Object.entries(REALM))('%s', async (key, route) => {
@@ -81,24 +86,23 @@ test.each(Object.entries(REALM))('%s', async (key, route) => {
     const tokens = [world.sessions[person], await world.durable(person, {}), await world.durable(person, all)]
     for (const token of tokens) users.push(...each(OBJECTS, `user token of ${person}`, token, () => refusal, person))
   }
-  await walk(key, route, [...strangers(OBJECTS), ...users, ...realmCells(route.answers, OBJECTS)])
+  await walk(route, [...strangers(OBJECTS), ...users, ...realmCells(route.answers, OBJECTS)])
 })
 
-test.each(Object.entries(BOTH))('%s', async (key, route) => {
+test.each(Object.entries(BOTH))('%s', async (_, route) => {
   const objects = objectsOf(route)
-  await walk(key, route, [...strangers(objects), ...(await userCells(route)), ...realmCells(route.answers, objects)])
+  await walk(route, [...strangers(objects), ...(await userCells(route)), ...realmCells(route.answers, objects)])
 })
 
-test.each(Object.entries(OPEN))('%s', async (key, { takes, anonymous, ...route }) => {
+test.each(Object.entries(OPEN))('%s', async (_, { takes, anonymous, ...route }) => {
   const wrong = strangers(['own']).filter(({ token }) => token !== null)
   const realmTokens = Object.entries(world.realmTokens).flatMap(([who, token]) =>
     each(['own'], `realm token, ${who}`, token, () => (takes ? 403 : 'pass')),
   )
   const users = await userCells({ ...route, ask: null, need: null })
   const cells = takes ? wrong : wrong.map(cell => ({ ...cell, answer: 'pass' as const }))
-  await walk(key, route, [...cells, ...realmTokens, ...users])
+  await walk(route, [...cells, ...realmTokens, ...users])
   await walk(
-    key,
     { ...route, pass: anonymous },
     each(['own'], 'nobody', null, () => 'pass'),
   )
@@ -109,8 +113,7 @@ test('signing out ends the session that does it, and no other token', async () =
     if (person === 'site') continue
     const { token } = await hub.ok(null, 'session/create', { username: person, password: 'password of a test' })
     await walk(
-      'session/delete',
-      { pass: 200, body: () => ({}) },
+      { ...USER['session/delete']!, pass: 200 },
       each(['own'], 'session', token, () => 'pass'),
     )
     expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
@@ -118,10 +121,10 @@ test('signing out ends the session that does it, and no other token', async () =
   }
 })
 
-type Walked = Pick<UserRoute, 'pass' | 'body'> & Partial<UserRoute>
+type Walked = Asked & Partial<UserRoute>
 
 /** Calls every cell: first those that are refused, and looks whether they left a trace; then the others. */
-async function walk(key: string, { pass, body, ask: grant }: Walked, cells: Cell[]): Promise<void> {
+async function walk({ pass, body, ask: grant, ...address }: Walked, cells: Cell[]): Promise<void> {
   const refused = cells.filter(({ answer }) => answer !== 'pass')
   const before = refused.length > 0 ? await contents(hub) : ''
   const words = new Map<string, string>()
@@ -129,7 +132,7 @@ async function walk(key: string, { pass, body, ask: grant }: Walked, cells: Cell
   const check = async (cell: Cell) => {
     const ids = world.ids[cell.object]
     const given = body(ids, world.mine[cell.person][cell.object])
-    const { status, code, message, headers } = await ask(key, cell.token, given)
+    const { status, code, message, headers } = await ask(address, cell.token, given)
     const due = cell.answer === 'pass' ? pass : cell.answer
     walked++
     const told = cell.answer === 'pass' || code === CODES[due]
@@ -163,8 +166,11 @@ interface Told {
   message?: string
 }
 
-async function ask(key: string, token: string | null, body: object): Promise<Told> {
-  const [method, path] = routeOf(key)
+async function ask(
+  { method, path }: Pick<Asked, 'method' | 'path'>,
+  token: string | null,
+  body: object,
+): Promise<Told> {
   const query = method !== 'POST' ? `?${new URLSearchParams(body as Record<string, string>)}` : ''
   const stop = new AbortController()
   const response = await fetch(`${hub.url}${path}${query}`, {
@@ -185,12 +191,7 @@ async function ask(key: string, token: string | null, body: object): Promise<Tol
   return { status, headers, ...error }
 }
 
-/** `GET runs/stream`, `PUT artifacts/put`, `auth/acl of-daemon` → method and path. */
-function routeOf(key: string): [method: string, path: string] {
-  const [first, second] = key.split(' ') as [string, string | undefined]
-  const [method, path] = first === 'GET' || first === 'PUT' ? [first, second!] : ['POST', first]
-  return [method, path.startsWith('/') ? path : `/v1/${path}`]
-}
+const nameOf = ({ method, path }: Pick<Asked, 'method' | 'path'>): string => `${method} ${path}`
 
 const objectsOf = (route: UserRoute): Object_[] => (namesObject(route) ? OBJECTS : ['own'])
 

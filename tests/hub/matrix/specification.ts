@@ -1,6 +1,7 @@
 // Who may do what, written down again from the specification: for every route the entity, level and role that it takes,
-// and what it answers once it is allowed. Knows nothing of the hub's own declarations.
+// and what it answers once it is allowed. How a call is sent comes from its declaration; who may make it must not.
 
+import { DECLARED, methodOf } from '../../support/declared-calls.ts'
 import { FILE } from '../../support/sync.ts'
 
 export type Level = 'read' | 'write' | 'admin'
@@ -37,201 +38,198 @@ type Kind = 'org' | 'scope' | 'realm'
 type Need = { [K in Kind]?: string } | 'site' | 'shared' | 'mine' | null
 type Body = (ids: Ids, mine: Mine) => object
 
-export interface UserRoute {
+/** How an allowed call is sent and answered. */
+export interface Asked {
+  method: string
+  path: string
+  pass: number
+  body: Body
+}
+/** Where an allowed call is not answered as it declares, and what its body has besides the objects that it requires. */
+interface Besides {
+  pass?: number
+  body?: Body | object
+}
+
+export interface UserRoute extends Asked {
   /** Any of these. Null: any user token. */
   ask: Record<string, Level> | null
   /** The role on the object that the body names; null when it names none. */
   need: Need
-  /** Of an allowed call. */
-  pass: number
-  body: Body
 }
 
-const route = (ask: UserRoute['ask'], need: Need, pass: number, body: Body): UserRoute => ({ ask, need, pass, body })
+const route = (ask: UserRoute['ask'], need: Need, body: Body | object = {}, pass?: number) => ({
+  ask,
+  need,
+  body,
+  ...(pass && { pass }),
+})
+
+const CALLS = new Map(DECLARED.filter(({ call }) => call.hub).map(({ call }) => [call.path, call]))
+
+/** The rows with what the declaration of each call says of it: its method, its success, and which objects it requires. */
+function rows<Row>(table: Record<string, Row & Besides>): Record<string, Row & Asked> {
+  return Object.fromEntries(Object.entries(table).map(([key, row]) => [key, { ...row, ...askedOf(key, row) }]))
+}
+
+function askedOf(key: string, { pass, body }: Besides): Asked {
+  const name = key.split(' ', 1)[0]!
+  const path = name.startsWith('/') ? name : `/v1/${name}`
+  const call = CALLS.get(path)
+  const { required = [] }: { required?: string[] } = call ? ('body' in call ? call.body : call.query) : {}
+  return {
+    method: call ? methodOf(call) : 'GET',
+    path,
+    pass: pass ?? call?.status ?? 200,
+    body: (ids, mine) => ({ ...objectsIn(required, ids), ...(typeof body === 'function' ? body(ids, mine) : body) }),
+  }
+}
+
+/** Of the objects those that a body must name: `realm` as `realm_id`, `team` as `team`. */
+function objectsIn(names: readonly string[], ids: Ids): object {
+  return Object.fromEntries(
+    Object.entries(ids).flatMap(([of, id]) =>
+      [of, `${of}_id`].filter(name => names.includes(name)).map(name => [name, id]),
+    ),
+  )
+}
 
 const WORK = { runs: 'write', dispatch: 'write' } as const
 const SEE = { runs: 'read', dispatch: 'read' } as const
 const NO_WEBHOOK = '00000000-0000-0000-0000-000000000000'
 /** A file that every run of the world has stored. */
-const offered = (ids: Ids) => ({
-  daemon_id: ids.daemon,
-  run_id: ids.run,
-  sha256: FILE.record.sha256,
-  bytes: FILE.record.bytes,
-})
-const nothing = () => ({})
-const realm = (ids: Ids) => ({ realm_id: ids.realm })
-const org = (ids: Ids) => ({ org_id: ids.org })
-const scope = (ids: Ids) => ({ scope_id: ids.scope })
-const run = (ids: Ids) => ({ run_id: ids.run })
-const team = (ids: Ids) => ({ team: ids.team })
+const STORED = { sha256: FILE.record.sha256, bytes: FILE.record.bytes }
 
 /**
  * Routes of user tokens. What follows a space tells two bodies of one route apart. Where an allowed call would end what
  * the next one needs, the body asks for what is there already (200) or cannot be (409, 404).
  */
-export const USER: Record<string, UserRoute> = {
-  'session/delete': route(null, null, 409, nothing),
-  'auth/generate_token': route({ tokens: 'write' }, null, 201, () => ({ type: 'user', name: 'x' })),
-  'auth/generate_token for-realm': route({ tokens: 'write' }, { realm: 'member' }, 201, ids => ({
+export const USER: Record<string, UserRoute> = rows({
+  'session/delete': route(null, null, {}, 409),
+  'auth/generate_token': route({ tokens: 'write' }, null, { type: 'user', name: 'x' }),
+  'auth/generate_token for-realm': route({ tokens: 'write' }, { realm: 'member' }, ids => ({
     type: 'realm',
     name: 'x',
     realm_ids: [ids.realm],
   })),
-  'auth/get_tokens': route({ tokens: 'read' }, null, 200, nothing),
-  'auth/get_tokens of-realm': route({ tokens: 'read' }, { realm: 'admin' }, 200, realm),
-  'auth/revoke_token': route({ tokens: 'write' }, 'mine', 200, (_, mine) => ({ id: mine.revocable })),
-  'auth/rotate_token': route({ tokens: 'write' }, 'mine', 200, (_, mine) => ({ id: mine.rotatable })),
-  'users/change_password': route(null, null, 403, () => ({ password: 'not it', new_password: 'long enough' })),
-  'users/create': route({ users: 'write' }, 'site', 409, () => ({ username: 'owner', password: 'long enough' })),
-  'users/create site-admin': route({ users: 'admin' }, 'site', 409, () => ({
-    username: 'owner',
-    password: 'long enough',
-    site_admin: true,
-  })),
-  'users/list': route({ users: 'read' }, 'site', 200, nothing),
-  'users/update': route({ users: 'write' }, 'site', 200, () => ({ user_id: 1 })),
-  'users/update to-site-admin': route({ users: 'admin' }, 'site', 200, () => ({ user_id: 1, site_admin: true })),
-  'users/update of-password': route({ users: 'admin' }, 'site', 404, () => ({
-    user_id: 999_999,
-    password: 'long enough',
-  })),
-  'users/update ending-tokens': route({ users: 'admin' }, 'site', 404, () => ({
-    user_id: 999_999,
-    revoke_tokens: true,
-  })),
-  'users/delete': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
-  'users/suspend': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
-  'users/get': route({ users: 'read' }, 'shared', 200, ids => ({ username: ids.username })),
-  'orgs/create': route({ orgs: 'admin' }, 'site', 409, () => ({ slug: 'own', display_name: 'x' })),
-  'orgs/list': route({ orgs: 'read' }, null, 200, nothing),
-  'orgs/get_by_id': route({ orgs: 'read' }, { org: 'member' }, 200, org),
-  'orgs/update': route({ orgs: 'write' }, { org: 'admin' }, 200, ids => ({ ...org(ids), display_name: 'x' })),
-  'orgs/delete': route({ orgs: 'admin' }, { org: 'owner' }, 409, org),
-  'orgs/add_member': route({ orgs: 'admin' }, { org: 'admin' }, 200, ids => ({
-    ...org(ids),
-    username: 'settled',
-    role: 'member',
-  })),
-  'orgs/remove_member': route({ orgs: 'admin' }, { org: 'admin' }, 404, ids => ({ ...org(ids), username: 'nowhere' })),
-  'scopes/create': route({ scopes: 'write' }, { org: 'admin' }, 409, ids => ({ ...org(ids), slug: 'own' })),
-  'scopes/list': route({ scopes: 'read' }, null, 200, nothing),
-  'scopes/get': route({ scopes: 'read' }, { scope: 'org' }, 200, scope),
-  'scopes/delete': route({ scopes: 'admin' }, { scope: 'owned' }, 409, scope),
-  'scopes/add_member': route({ scopes: 'admin' }, { scope: 'owned' }, 200, ids => ({
-    ...scope(ids),
-    username: 'settled',
-  })),
-  'scopes/remove_member': route({ scopes: 'admin' }, { scope: 'owned' }, 404, ids => ({
-    ...scope(ids),
-    username: 'nowhere',
-  })),
-  'realms/create': route({ realms: 'write' }, { org: 'admin' }, 409, ids => ({ ...org(ids), slug: 'own', name: 'x' })),
-  'realms/list': route({ realms: 'read' }, null, 200, nothing),
-  'realms/get': route({ realms: 'read' }, { realm: 'member' }, 200, realm),
-  'realms/members': route({ realms: 'read' }, { realm: 'member' }, 200, realm),
-  'realms/teams': route({ realms: 'read' }, { realm: 'member' }, 200, realm),
-  'realms/add_team': route({ realms: 'write' }, { realm: 'operator' }, 200, ids => ({ ...realm(ids), ...team(ids) })),
-  'realms/remove_team': route({ realms: 'write' }, { realm: 'operator' }, 404, ids => ({
-    ...realm(ids),
-    team: '@own/never',
-  })),
-  'realms/update': route({ realms: 'write' }, { realm: 'admin' }, 200, ids => ({ ...realm(ids), name: 'x' })),
-  'realms/update of-quotas': route({ realms: 'write' }, 'site', 200, ids => ({ ...realm(ids), quotas: {} })),
-  'realms/delete': route({ realms: 'admin' }, { realm: 'admin' }, 409, realm),
-  'realms/invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
-  'realms/invitations': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
-  'realms/revoke_invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, ids => ({ id: ids.invitation })),
-  'realms/add_member': route({ realms: 'admin' }, { realm: 'admin' }, 200, ids => ({
-    ...realm(ids),
-    username: 'settled',
-    role: 'member',
-  })),
-  'realms/remove_member': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
-    ...realm(ids),
-    username: 'nowhere',
-  })),
-  'realms/add_webhook': route({ realms: 'admin' }, { realm: 'admin' }, 400, ids => ({
-    ...realm(ids),
-    url: 'http://127.0.0.9/',
-    events: ['run.failed'],
-  })),
-  'realms/webhooks': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
-  'realms/remove_webhook': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
-    ...realm(ids),
-    id: NO_WEBHOOK,
-  })),
-  'realms/webhook_take_over': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
-    ...realm(ids),
-    id: NO_WEBHOOK,
-  })),
-  'realms/redeliver_webhook': route({ realms: 'write' }, { realm: 'operator' }, 404, ids => ({
-    ...realm(ids),
-    id: 'msg_none',
-  })),
-  'realms/webhook_deliveries': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
-  'daemons/list': route({ daemons: 'read' }, null, 200, nothing),
-  'daemons/list of-realm': route({ daemons: 'read' }, { realm: 'member' }, 200, realm),
-  'daemons/get': route({ daemons: 'read' }, { realm: 'member' }, 200, ids => ({ daemon_id: ids.daemon })),
-  'daemons/approve': route({ daemons: 'write' }, { realm: 'operator' }, 200, ids => ({ daemon_id: ids.daemon })),
-  'daemons/update': route({ daemons: 'write' }, { realm: 'operator' }, 200, ids => ({
-    daemon_id: ids.daemon,
-    paused: false,
-  })),
-  'daemons/reconcile': route({ daemons: 'admin' }, { realm: 'admin' }, 200, realm),
-  'daemons/remove': route({ daemons: 'admin' }, { realm: 'admin' }, 200, ids => ({ daemon_id: ids.spare })),
-  'dispatch/run': route(WORK, { realm: 'operator' }, 409, ids => ({ ...realm(ids), team: '@own/never' })),
-  'dispatch/run on-daemon': route(WORK, { realm: 'operator' }, 409, ids => ({
-    daemon_id: ids.daemon,
-    team: '@own/never',
-  })),
-  'dispatch/cancel': route(WORK, { realm: 'operator' }, 200, run),
-  'dispatch/resume': route(WORK, { realm: 'operator' }, 409, run),
-  'dispatch/move': route(WORK, { realm: 'operator' }, 409, ids => ({ ...run(ids), daemon_id: ids.daemon })),
-  'dispatch/queue': route(SEE, { realm: 'member' }, 200, realm),
-  'dispatch/keys/get': route({ dispatch: 'read' }, { org: 'member' }, 200, ids => ({ org_id: String(ids.org) })),
-  'dispatch/keys/rotate': route({ dispatch: 'admin', orgs: 'admin' }, { org: 'admin' }, 200, org),
-  'dispatch/tokens/mint': route({ runs: 'read' }, { realm: 'member' }, 200, ids => ({
-    daemon_id: ids.daemon,
-    action: 'access',
-  })),
-  'dispatch/tokens/mint to-execute': route(WORK, { realm: 'operator' }, 200, ids => ({
-    daemon_id: ids.daemon,
-    action: 'execute',
-  })),
-  'dispatch/tokens/mint to-cancel': route(WORK, { realm: 'operator' }, 200, ids => ({
-    daemon_id: ids.daemon,
-    action: 'cancel',
-  })),
-  'teams/publish': route({ teams: 'write' }, { scope: 'member' }, 400, ids => ({
-    scope: ids.scopeSlug,
-    files: [{ path: 'team.yml', content_base64: '' }],
-  })),
-  'teams/list': route({ teams: 'read' }, null, 200, nothing),
-  'teams/list of-scope': route({ teams: 'read' }, { scope: 'org' }, 200, ids => ({ scope: ids.scopeSlug })),
-  'teams/get': route({ teams: 'read' }, { scope: 'org' }, 200, team),
-  'teams/versions': route({ teams: 'read' }, { scope: 'org' }, 200, team),
-  'teams/reach': route({ teams: 'read' }, { scope: 'org' }, 200, team),
-  'teams/yank': route({ teams: 'write' }, { scope: 'member' }, 200, ids => ({ team: `${ids.team}@0.1.0` })),
-  'runs/list': route(SEE, null, 200, nothing),
-  'runs/list of-realm': route(SEE, { realm: 'member' }, 200, realm),
-  'runs/get': route(SEE, { realm: 'member' }, 200, run),
-  'runs/tree': route(SEE, { realm: 'member' }, 200, run),
-  'runs/phases': route(SEE, { realm: 'member' }, 200, run),
-  'runs/logs': route(SEE, { realm: 'member' }, 200, run),
-  'runs/artifacts': route(SEE, { realm: 'member' }, 200, run),
-  'GET artifacts/get': route(SEE, { realm: 'member' }, 200, ids => ({ ...run(ids), path: FILE.record.path })),
-  'GET runs/log': route(SEE, { realm: 'member' }, 200, run),
-  'GET runs/stream': route(SEE, { realm: 'member' }, 200, run),
-  'reviews/list': route(SEE, null, 200, nothing),
-  'reviews/list of-realm': route(SEE, { realm: 'member' }, 200, realm),
-  'reviews/decide': route(WORK, { realm: 'operator' }, 200, ids => ({ review_id: ids.review, decision: 'approve' })),
-  'GET /metrics': route({ realms: 'read' }, 'site', 200, nothing),
-  'audit/list': route({ orgs: 'admin' }, null, 200, nothing),
-  'audit/list of-org': route({ orgs: 'admin' }, { org: 'admin' }, 200, org),
-  'audit/export': route({ orgs: 'admin' }, null, 200, nothing),
-  'audit/export of-org': route({ orgs: 'admin' }, { org: 'admin' }, 200, org),
-}
+  'auth/get_tokens': route({ tokens: 'read' }, null),
+  'auth/get_tokens of-realm': route({ tokens: 'read' }, { realm: 'admin' }, ids => ({ realm_id: ids.realm })),
+  'auth/revoke_token': route({ tokens: 'write' }, 'mine', (_, mine) => ({ id: mine.revocable })),
+  'auth/rotate_token': route({ tokens: 'write' }, 'mine', (_, mine) => ({ id: mine.rotatable })),
+  'users/change_password': route(null, null, { password: 'not it', new_password: 'long enough' }, 403),
+  'users/create': route({ users: 'write' }, 'site', { username: 'owner', password: 'long enough' }, 409),
+  'users/create site-admin': route(
+    { users: 'admin' },
+    'site',
+    { username: 'owner', password: 'long enough', site_admin: true },
+    409,
+  ),
+  'users/list': route({ users: 'read' }, 'site'),
+  'users/update': route({ users: 'write' }, 'site', { user_id: 1 }),
+  'users/update to-site-admin': route({ users: 'admin' }, 'site', { user_id: 1, site_admin: true }),
+  'users/update of-password': route({ users: 'admin' }, 'site', { user_id: 999_999, password: 'long enough' }, 404),
+  'users/update ending-tokens': route({ users: 'admin' }, 'site', { user_id: 999_999, revoke_tokens: true }, 404),
+  'users/delete': route({ users: 'admin' }, 'site', { user_id: 1 }, 409),
+  'users/suspend': route({ users: 'admin' }, 'site', { user_id: 1 }, 409),
+  'users/get': route({ users: 'read' }, 'shared', ids => ({ username: ids.username })),
+  'orgs/create': route({ orgs: 'admin' }, 'site', { slug: 'own', display_name: 'x' }, 409),
+  'orgs/list': route({ orgs: 'read' }, null),
+  'orgs/get_by_id': route({ orgs: 'read' }, { org: 'member' }),
+  'orgs/update': route({ orgs: 'write' }, { org: 'admin' }, { display_name: 'x' }),
+  'orgs/delete': route({ orgs: 'admin' }, { org: 'owner' }, {}, 409),
+  'orgs/add_member': route({ orgs: 'admin' }, { org: 'admin' }, { username: 'settled', role: 'member' }),
+  'orgs/remove_member': route({ orgs: 'admin' }, { org: 'admin' }, { username: 'nowhere' }, 404),
+  'scopes/create': route({ scopes: 'write' }, { org: 'admin' }, { slug: 'own' }, 409),
+  'scopes/list': route({ scopes: 'read' }, null),
+  'scopes/get': route({ scopes: 'read' }, { scope: 'org' }),
+  'scopes/delete': route({ scopes: 'admin' }, { scope: 'owned' }, {}, 409),
+  'scopes/add_member': route({ scopes: 'admin' }, { scope: 'owned' }, { username: 'settled' }),
+  'scopes/remove_member': route({ scopes: 'admin' }, { scope: 'owned' }, { username: 'nowhere' }, 404),
+  'realms/create': route({ realms: 'write' }, { org: 'admin' }, { slug: 'own', name: 'x' }, 409),
+  'realms/list': route({ realms: 'read' }, null),
+  'realms/get': route({ realms: 'read' }, { realm: 'member' }),
+  'realms/members': route({ realms: 'read' }, { realm: 'member' }),
+  'realms/teams': route({ realms: 'read' }, { realm: 'member' }),
+  'realms/add_team': route({ realms: 'write' }, { realm: 'operator' }),
+  'realms/remove_team': route({ realms: 'write' }, { realm: 'operator' }, { team: '@own/never' }, 404),
+  'realms/update': route({ realms: 'write' }, { realm: 'admin' }, { name: 'x' }),
+  'realms/update of-quotas': route({ realms: 'write' }, 'site', { quotas: {} }),
+  'realms/delete': route({ realms: 'admin' }, { realm: 'admin' }, {}, 409),
+  'realms/invite': route({ realms: 'admin' }, { realm: 'admin' }),
+  'realms/invitations': route({ realms: 'admin' }, { realm: 'admin' }),
+  'realms/revoke_invite': route({ realms: 'admin' }, { realm: 'admin' }, ids => ({ id: ids.invitation })),
+  'realms/add_member': route({ realms: 'admin' }, { realm: 'admin' }, { username: 'settled', role: 'member' }),
+  'realms/remove_member': route({ realms: 'admin' }, { realm: 'admin' }, { username: 'nowhere' }, 404),
+  'realms/add_webhook': route(
+    { realms: 'admin' },
+    { realm: 'admin' },
+    { url: 'http://127.0.0.9/', events: ['run.failed'] },
+    400,
+  ),
+  'realms/webhooks': route({ realms: 'read' }, { realm: 'operator' }),
+  'realms/remove_webhook': route({ realms: 'admin' }, { realm: 'admin' }, { id: NO_WEBHOOK }, 404),
+  'realms/webhook_take_over': route(
+    { realms: 'admin' },
+    { realm: 'admin' },
+    ids => ({ realm_id: ids.realm, id: NO_WEBHOOK }),
+    404,
+  ),
+  'realms/redeliver_webhook': route({ realms: 'write' }, { realm: 'operator' }, { id: 'msg_none' }, 404),
+  'realms/webhook_deliveries': route({ realms: 'read' }, { realm: 'operator' }),
+  'daemons/list': route({ daemons: 'read' }, null),
+  'daemons/list of-realm': route({ daemons: 'read' }, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
+  'daemons/get': route({ daemons: 'read' }, { realm: 'member' }),
+  'daemons/approve': route({ daemons: 'write' }, { realm: 'operator' }),
+  'daemons/update': route({ daemons: 'write' }, { realm: 'operator' }, { paused: false }),
+  'daemons/reconcile': route({ daemons: 'admin' }, { realm: 'admin' }),
+  'daemons/remove': route({ daemons: 'admin' }, { realm: 'admin' }, ids => ({ daemon_id: ids.spare })),
+  'dispatch/run': route(WORK, { realm: 'operator' }, ids => ({ realm_id: ids.realm, team: '@own/never' }), 409),
+  'dispatch/run on-daemon': route(
+    WORK,
+    { realm: 'operator' },
+    ids => ({ daemon_id: ids.daemon, team: '@own/never' }),
+    409,
+  ),
+  'dispatch/cancel': route(WORK, { realm: 'operator' }),
+  'dispatch/resume': route(WORK, { realm: 'operator' }, {}, 409),
+  'dispatch/move': route(WORK, { realm: 'operator' }, {}, 409),
+  'dispatch/queue': route(SEE, { realm: 'member' }),
+  'dispatch/keys/get': route({ dispatch: 'read' }, { org: 'member' }, ids => ({ org_id: String(ids.org) })),
+  'dispatch/keys/rotate': route({ dispatch: 'admin', orgs: 'admin' }, { org: 'admin' }),
+  'dispatch/tokens/mint': route({ runs: 'read' }, { realm: 'member' }, { action: 'access' }),
+  'dispatch/tokens/mint to-execute': route(WORK, { realm: 'operator' }, { action: 'execute' }),
+  'dispatch/tokens/mint to-cancel': route(WORK, { realm: 'operator' }, { action: 'cancel' }),
+  'teams/publish': route(
+    { teams: 'write' },
+    { scope: 'member' },
+    ids => ({ scope: ids.scopeSlug, files: [{ path: 'team.yml', content_base64: '' }] }),
+    400,
+  ),
+  'teams/list': route({ teams: 'read' }, null),
+  'teams/list of-scope': route({ teams: 'read' }, { scope: 'org' }, ids => ({ scope: ids.scopeSlug })),
+  'teams/get': route({ teams: 'read' }, { scope: 'org' }),
+  'teams/versions': route({ teams: 'read' }, { scope: 'org' }),
+  'teams/reach': route({ teams: 'read' }, { scope: 'org' }),
+  'teams/yank': route({ teams: 'write' }, { scope: 'member' }, ids => ({ team: `${ids.team}@0.1.0` })),
+  'runs/list': route(SEE, null),
+  'runs/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
+  'runs/get': route(SEE, { realm: 'member' }),
+  'runs/tree': route(SEE, { realm: 'member' }),
+  'runs/phases': route(SEE, { realm: 'member' }),
+  'runs/logs': route(SEE, { realm: 'member' }),
+  'runs/artifacts': route(SEE, { realm: 'member' }),
+  'artifacts/get': route(SEE, { realm: 'member' }, { path: FILE.record.path }),
+  'runs/log': route(SEE, { realm: 'member' }),
+  'runs/stream': route(SEE, { realm: 'member' }),
+  'reviews/list': route(SEE, null),
+  'reviews/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
+  'reviews/decide': route(WORK, { realm: 'operator' }, { decision: 'approve' }),
+  '/metrics': route({ realms: 'read' }, 'site'),
+  'audit/list': route({ orgs: 'admin' }, null),
+  'audit/list of-org': route({ orgs: 'admin' }, { org: 'admin' }, ids => ({ org_id: ids.org })),
+  'audit/export': route({ orgs: 'admin' }, null),
+  'audit/export of-org': route({ orgs: 'admin' }, { org: 'admin' }, ids => ({ org_id: ids.org })),
+})
 
 export type RealmCredential = 'same' | 'another' | 'both'
 type RealmAnswers = Record<RealmCredential, Record<Object_, Answer>>
@@ -253,28 +251,18 @@ const BOUND: RealmAnswers = {
 }
 
 /** Routes of realm tokens: what the one that registered `daemon`, one of elsewhere, and one of both realms get. */
-export const REALM: Record<string, { pass: number; body: Body; answers: RealmAnswers }> = {
-  'daemons/register': { pass: 200, body: ids => ({ name: 'x', realm_id: ids.realm }), answers: within(403) },
-  'daemons/heartbeat': { pass: 200, body: ids => ({ daemon_id: ids.daemon }), answers: BOUND },
-  'daemons/poll': { pass: 200, body: ids => ({ daemon_id: ids.daemon }), answers: BOUND },
-  'daemons/ack': {
-    pass: 404,
-    body: ids => ({ daemon_id: ids.daemon, job_id: 'none', lease_id: 'none', status: 'done' }),
-    answers: BOUND,
-  },
-  'daemons/deregister': { pass: 200, body: ids => ({ daemon_id: ids.leaver }), answers: BOUND },
-  'runs/sync': {
-    pass: 200,
-    body: ids => ({ daemon_id: ids.daemon, epoch: ids.daemon, from_seq: 1, changes: [] }),
-    answers: BOUND,
-  },
-  'artifacts/offer': { pass: 200, body: offered, answers: BOUND },
-  'artifacts/keep': { pass: 200, body: offered, answers: BOUND },
-  'PUT artifacts/put': { pass: 200, body: offered, answers: BOUND },
-  'auth/acl': { pass: 200, body: ids => ({ daemon_id: ids.daemon, realm_id: ids.realm }), answers: within(403) },
+export const REALM = rows<{ answers: RealmAnswers }>({
+  'daemons/register': { body: ids => ({ name: 'x', realm_id: ids.realm }), answers: within(403) },
+  'daemons/heartbeat': { answers: BOUND },
+  'daemons/poll': { answers: BOUND },
+  'daemons/ack': { pass: 404, body: { job_id: 'none', lease_id: 'none', status: 'done' }, answers: BOUND },
+  'daemons/deregister': { body: ids => ({ daemon_id: ids.leaver }), answers: BOUND },
+  'runs/sync': { body: ids => ({ epoch: ids.daemon, from_seq: 1, changes: [] }), answers: BOUND },
+  'artifacts/offer': { body: STORED, answers: BOUND },
+  'artifacts/keep': { body: STORED, answers: BOUND },
+  'artifacts/put': { body: STORED, answers: BOUND },
+  'auth/acl': { body: ids => ({ realm_id: ids.realm }), answers: within(403) },
   'auth/acl of-daemon': {
-    pass: 200,
-    body: ids => ({ daemon_id: ids.daemon }),
     answers: {
       same: { own: 'pass', foreign: 403, missing: 404 },
       another: { own: 403, foreign: 'pass', missing: 404 },
@@ -282,28 +270,27 @@ export const REALM: Record<string, { pass: number; body: Body; answers: RealmAns
       both: { own: 400, foreign: 400, missing: 404 },
     },
   },
-}
+})
 
 /** Routes of either kind. */
-export const BOTH: Record<string, UserRoute & { answers: RealmAnswers }> = {
-  'auth/whoami': { ...route(null, null, 200, nothing), answers: within('pass') },
-  'teams/download': { ...route({ teams: 'read' }, { scope: 'org' }, 200, team), answers: within(404) },
-}
+export const BOTH = rows({
+  'auth/whoami': { ...route(null, null), answers: within('pass') },
+  'teams/download': { ...route({ teams: 'read' }, { scope: 'org' }), answers: within(404) },
+})
 
 /** No credential is asked; where one is taken, a wrong one is still 401. */
-export const OPEN: Record<string, { takes: boolean; anonymous: number; pass: number; body: Body }> = {
+export const OPEN = rows<{ takes: boolean; anonymous: number }>({
   'session/create': {
+    body: (_, mine) => ({ username: mine.username, password: mine.password }),
     takes: false,
     anonymous: 200,
-    pass: 200,
-    body: (_, mine) => ({ username: mine.username, password: mine.password }),
   },
-  'realms/accept_invite': { takes: true, anonymous: 400, pass: 404, body: () => ({ token: 'none' }) },
-  'GET /health': { takes: false, anonymous: 200, pass: 200, body: nothing },
-  'GET /ready': { takes: false, anonymous: 200, pass: 200, body: nothing },
-  'GET /openapi': { takes: false, anonymous: 200, pass: 200, body: nothing },
-  'GET /openapi/json': { takes: false, anonymous: 200, pass: 200, body: nothing },
-}
+  'realms/accept_invite': { pass: 404, body: { token: 'none' }, takes: true, anonymous: 400 },
+  '/health': { takes: false, anonymous: 200 },
+  '/ready': { takes: false, anonymous: 200 },
+  '/openapi': { takes: false, anonymous: 200 },
+  '/openapi/json': { takes: false, anonymous: 200 },
+})
 
 /** The users of the matrix, with their roles in the own tenant. None of them has one in the foreign tenant. */
 export const PEOPLE = {
