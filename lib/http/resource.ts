@@ -1,7 +1,25 @@
 // The plugin of a resource: its routes, made of calls that lib/wire/calls declares.
 
+import type { Server } from 'bun'
 import { type AnyElysia, Elysia } from 'elysia'
+import type { Static, TSchema } from 'typebox'
 import type { Call, Export, Transfer } from '../wire/call.ts'
+import type { Histogram } from './metrics.ts'
+
+export type DataOf<C> = C extends { data: infer Data extends TSchema } ? Static<Data> : never
+
+/** What a handler gets besides the caller: the body or query of the call, checked. */
+export interface CallContext<C> {
+  body: C extends { body: infer Body extends TSchema } ? Static<Body> : never
+  query: C extends { query: infer Query extends TSchema } ? Static<Query> : never
+  headers: Record<string, string | undefined>
+  request: Request
+  server: Server<unknown> | null
+  /** Aborted when the server is told to stop. */
+  stopping: AbortController
+  /** How long requests took. */
+  durations: Histogram
+}
 
 /** A call and what answers it. */
 export interface Answer {

@@ -56,3 +56,12 @@ export interface DaemonAccess {
    */
   readonly ofRun?: true
 }
+
+/** Every caller on this machine, and nobody else. */
+export const HERE = { local: 'open', remote: null } as const satisfies DaemonAccess
+/** Whoever has the local token. */
+export const OWNER = { local: 'token', remote: null } as const satisfies DaemonAccess
+/** Whoever may read runs. */
+export const READER = { local: 'open', remote: 'access' } as const satisfies DaemonAccess
+/** Whoever may read the run that the call is about. */
+export const READER_OF_RUN = { ...READER, ofRun: true } as const satisfies DaemonAccess

@@ -45,6 +45,13 @@ export const TeamRef = Type.String({
   pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}(@[^@/\\u0000-\\u001f]{1,100})?$',
   'x-expected': 'a name such as @scope/name or @scope/name@^1.2',
 })
+/** The id of a run or a review, or the beginning of one, as people write it. */
+export const WrittenId = Type.String({ minLength: 1, maxLength: 100 })
+/** The name of a thing on a daemon. */
+export const Name = Type.String({ minLength: 1, maxLength: 200 })
+/** The path of a file or a folder on the machine of a daemon. */
+export const Path = Type.String({ minLength: 1, maxLength: 4_096 })
+
 /** Epoch milliseconds, in a body. */
 export const Moment = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 

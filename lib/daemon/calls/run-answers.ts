@@ -17,16 +17,8 @@ import {
 } from '../../run/engine.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
-import {
-  GetLogs,
-  GetPhases,
-  GetRun,
-  GetTree,
-  GetWhy,
-  ListReviews,
-  ListRuns,
-  ListWorkspaces,
-} from '../../wire/calls/daemon-calls.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
+import { ListWorkspaces } from '../../wire/calls/workspaces.ts'
 import { page } from '../../wire/page.ts'
 import { databaseFile } from '../home/home.ts'
 import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'

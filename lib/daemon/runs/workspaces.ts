@@ -6,7 +6,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { basename, isAbsolute } from 'node:path'
 import { CadreError } from '../../error.ts'
 import { sharedLook } from '../../shared-look.ts'
-import type { WorkspaceRecord } from '../../wire/calls/daemon-calls.ts'
+import type { WorkspaceRecord } from '../../wire/calls/workspaces.ts'
 
 /**
  * Who names a workspace: this machine, a person of the realm who calls this daemon, or the hub. Each is more trusted than

@@ -4,10 +4,9 @@ import type { Static } from 'typebox'
 import { Type } from '../../schema/type.ts'
 import { bareCall } from '../call.ts'
 import { listOf, rowsOf } from '../page.ts'
-import { AnyJson, AnyObject, AnyText, BYTES_OF_REVIEW, NullableText, Time } from '../parts.ts'
+import { AnyObject, AnyText, BYTES_OF_REVIEW, NullableText, Time } from '../parts.ts'
 import { AnyTeam, Plan, Problem } from '../records/plans.ts'
 import {
-  FileRecord,
   History,
   LogLine,
   ReviewRecord,
@@ -124,40 +123,6 @@ export const ListReviews = bareCall(
 
 export const DecideReview = bareCall('/v1/reviews/decide', Decision, ReviewRecord)
 
-const WorkspaceRecord = Type.Object({
-  workspace_id: AnyText,
-  path: AnyText,
-  name: AnyText,
-  /** Names of the teams whose top runs used it. */
-  teams: Type.Array(AnyText),
-  /** Top runs in it that have not ended. */
-  active_runs: Type.Integer(),
-  created_at: Time,
-  offered: Type.Boolean({ description: 'Whether runs that the hub dispatches may work in it.' }),
-})
-export type WorkspaceRecord = Static<typeof WorkspaceRecord>
-export const ListWorkspaces = bareCall(
-  '/v1/workspaces/get',
-  Type.Object({}),
-  Type.Object({ workspaces: Type.Array(WorkspaceRecord) }),
-  'workspace_list',
-)
-
-export const AddWorkspace = bareCall(
-  '/v1/workspaces/add',
-  Type.Object({ path: AnyText, name: Type.Optional(AnyText), offer: Type.Optional(Type.Boolean()) }),
-  WorkspaceRecord,
-)
-export const RemoveWorkspace = bareCall(
-  '/v1/workspaces/remove',
-  Type.Object({ workspace_id: AnyText }),
-  WorkspaceRecord,
-)
-
-const Artifact = Type.Object({ ...FileRecord.properties, phase: AnyText })
-export type Artifact = Static<typeof Artifact>
-export const ListArtifacts = bareCall('/v1/artifacts/list', OneRun, listOf('artifacts', Artifact))
-
 const Handler = Type.Object({
   description: Type.Optional(AnyText),
   effect: AnyText,
@@ -211,12 +176,6 @@ export const ExamineAgents = bareCall(
   Type.Object({ findings: Type.Array(Finding) }),
 )
 
-const Setting = Type.Object({ key: AnyText, value: AnyJson })
-export type Setting = Static<typeof Setting>
-export const ListSettings = bareCall(
-  '/v1/settings/list',
-  Type.Object({}),
-  Type.Object({ settings: Type.Array(Setting) }),
-)
-export const GetSetting = bareCall('/v1/settings/get', Type.Object({ key: AnyText }), Setting)
-export const SetSetting = bareCall('/v1/settings/set', Setting, Setting)
+export { ListArtifacts } from './artifacts.ts'
+export { ListSettings, SetSetting } from './settings.ts'
+export { AddWorkspace, ListWorkspaces, RemoveWorkspace } from './workspaces.ts'

@@ -2,12 +2,7 @@
 
 import { resolve } from 'node:path'
 import { createLog } from '../../../log/log.ts'
-import {
-  AddWorkspace,
-  ListWorkspaces,
-  RemoveWorkspace,
-  type WorkspaceRecord,
-} from '../../../wire/calls/daemon-calls.ts'
+import { AddWorkspace, ListWorkspaces, RemoveWorkspace, type WorkspaceRecord } from '../../../wire/calls/workspaces.ts'
 import { withHome } from '../../calls/client.ts'
 import { askAboutRuns } from '../../calls/run-answers.ts'
 import { homeFolder } from '../../home/home.ts'

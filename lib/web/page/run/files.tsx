@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
-import type { Artifact } from '../../../wire/calls/daemon-calls.ts'
+import type { Artifact } from '../../../wire/calls/artifacts.ts'
 import { call, fileOf } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
 import type { Detail } from '../kit/live.ts'
