@@ -5,7 +5,7 @@ import { Field, Select } from '../kit/fields.tsx'
 import { filters, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { List, Table, useList } from './kit/lists.tsx'
+import { Rows, useList } from './kit/lists.tsx'
 import { useLedOrgs } from './kit/orgs.ts'
 import { realmName } from './kit/realm-choice.tsx'
 
@@ -70,7 +70,7 @@ export function Audit() {
         <Field label="From" type="date" {...filter('since')} />
         <Field label="To" type="date" {...filter('until')} />
       </search>
-      <List
+      <Rows
         of={found}
         none={
           action || since || until ? (
@@ -79,32 +79,21 @@ export function Audit() {
             <p>Nothing was recorded that you may see. Owners and admins of an org see what was done in it.</p>
           )
         }
-      >
-        {deeds => (
-          <Table head={['When', 'Who', 'Did', 'What', 'Where', 'From']}>
-            {deeds.map(deed => (
-              <tr key={deed.id}>
-                <td>
-                  <When at={deed.at} />
-                </td>
-                <td>{deed.username ?? <span class="quiet">nobody</span>}</td>
-                <td>{deed.action}</td>
-                <td class="wrap">{deed.target ?? '–'}</td>
-                <td>
-                  {deed.realm_id ? (
-                    <a href={to('realms', deed.realm_id)}>{realmName(deed.realm_id)}</a>
-                  ) : deed.org_id ? (
-                    `org ${deed.org_id}`
-                  ) : (
-                    '–'
-                  )}
-                </td>
-                <td class="number">{deed.address ?? '–'}</td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </List>
+        name={entry => entry.id}
+        columns={[
+          { title: 'When', cell: entry => <When at={entry.at} /> },
+          { title: 'Who', cell: entry => entry.username ?? <span class="quiet">nobody</span> },
+          { title: 'Did', cell: entry => entry.action },
+          { title: 'What', class: 'wrap', cell: entry => entry.target ?? '–' },
+          { title: 'Where', cell: entry => <Where realm={entry.realm_id} org={entry.org_id} /> },
+          { title: 'From', class: 'number', cell: entry => entry.address ?? '–' },
+        ]}
+      />
     </main>
   )
+}
+
+function Where({ realm, org }: { realm: string | null; org: number | null }) {
+  if (realm) return <a href={to('realms', realm)}>{realmName(realm)}</a>
+  return org ? `org ${org}` : '–'
 }

@@ -8,7 +8,7 @@ import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { Ask } from './kit/asking.tsx'
-import { Ending, List, Table, useList } from './kit/lists.tsx'
+import { Ending, Rows, useList } from './kit/lists.tsx'
 import { may } from './kit/realm-choice.tsx'
 
 export function ListedTeams({ realm }: { realm: Realm }) {
@@ -18,7 +18,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
   const operates = may(realm, 'operator')
   return (
     <>
-      <List
+      <Rows
         of={found}
         none={
           <>
@@ -28,36 +28,30 @@ export function ListedTeams({ realm }: { realm: Realm }) {
             </p>
           </>
         }
-      >
-        {teams => (
-          <Table head={['Team', 'On the list since', ...(operates ? [''] : [])]}>
-            {teams.map(each => (
-              <tr key={each.team}>
-                <td>
-                  <a href={to('packages', each.team)}>{each.team}</a>
-                </td>
-                <td>
-                  <When at={each.added_at} />
-                </td>
-                {operates && (
-                  <Ending
-                    list={found}
-                    question={`Remove ${each.team}? Its runs are not synced any more.`}
-                    work={() => hub(RemoveTeam, { realm_id, team: each.team })}
-                  >
-                    <a
-                      class="button plain"
-                      href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
-                    >
-                      Dispatch
-                    </a>
-                  </Ending>
-                )}
-              </tr>
-            ))}
-          </Table>
-        )}
-      </List>
+        name={each => each.team}
+        columns={[
+          { title: 'Team', cell: each => <a href={to('packages', each.team)}>{each.team}</a> },
+          { title: 'On the list since', cell: each => <When at={each.added_at} /> },
+          operates && {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                question={`Remove ${each.team}? Its runs are not synced any more.`}
+                work={() => hub(RemoveTeam, { realm_id, team: each.team })}
+              >
+                <a
+                  class="button plain"
+                  href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
+                >
+                  Dispatch
+                </a>
+              </Ending>
+            ),
+          },
+        ]}
+      />
       {operates && (
         <Ask
           label="Put a team on the list"

@@ -4,7 +4,6 @@ import { useSignal } from '@preact/signals'
 import { ListPackages, ListVersions, YankPackage } from '../../../wire/calls/packages.ts'
 import { AddTeam, ListRealmTeams } from '../../../wire/calls/realms.ts'
 import { ListScopes } from '../../../wire/calls/scopes.ts'
-import type { Package } from '../../../wire/records/packages.ts'
 import { command } from '../kit/command.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -12,8 +11,7 @@ import { filters, route, setQuery, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { Comparison } from './comparison.tsx'
 import { hub } from './kit/api.ts'
-import { Sure } from './kit/asking.tsx'
-import { Cards, List, Table, useList } from './kit/lists.tsx'
+import { Cards, Ending, List, Rows, useList } from './kit/lists.tsx'
 import { may, realms, useRealm } from './kit/realm-choice.tsx'
 
 export function Packages() {
@@ -85,20 +83,38 @@ export function OnePackage({ name }: { name: string }) {
         </div>
         <OnList name={name} />
       </header>
-      <List of={found} none={<p>Every version of this package was taken back.</p>}>
-        {versions => (
-          <Table head={['Version', 'Published', 'Size', 'Signed by', '']}>
-            {versions.map(each => (
-              <Version
-                key={each.id}
-                each={each}
-                publishes={role === 'member' || role === 'owned'}
-                again={found.again}
-              />
-            ))}
-          </Table>
-        )}
-      </List>
+      <Rows
+        of={found}
+        none={<p>Every version of this package was taken back.</p>}
+        name={each => each.id}
+        columns={[
+          { title: 'Version', class: 'number', cell: each => each.version },
+          { title: 'Published', cell: each => <When at={each.published_at} /> },
+          { title: 'Size', class: 'number', cell: each => sizeOf(each.bytes) },
+          {
+            title: 'Signed by',
+            cell: ({ signature }) =>
+              signature ? (
+                <code title={signature.key}>{signature.key.slice(0, 16)}…</code>
+              ) : (
+                <span class="quiet">nobody</span>
+              ),
+          },
+          {
+            title: '',
+            class: 'end',
+            cell: each =>
+              (role === 'member' || role === 'owned') && (
+                <Ending
+                  list={found}
+                  word="Yank"
+                  question={`Hide ${each.version}? What is pinned to it still works.`}
+                  work={() => hub(YankPackage, { team: `${each.name}@${each.version}` })}
+                />
+              ),
+          },
+        ]}
+      />
       <h2>What changed</h2>
       {versions.length < 2 ? (
         <p class="quiet">There is one version. From the second on, this shows what a new version does anew.</p>
@@ -122,38 +138,6 @@ export function OnePackage({ name }: { name: string }) {
         </>
       )}
     </main>
-  )
-}
-
-function Version({ each, publishes, again }: { each: Package; publishes: boolean; again(): void }) {
-  return (
-    <tr>
-      <td class="number">{each.version}</td>
-      <td>
-        <When at={each.published_at} />
-      </td>
-      <td class="number">{sizeOf(each.bytes)}</td>
-      <td>
-        {each.signature ? (
-          <code title={each.signature.key}>{each.signature.key.slice(0, 16)}…</code>
-        ) : (
-          <span class="quiet">nobody</span>
-        )}
-      </td>
-      <td class="end">
-        {publishes && (
-          <Sure
-            question={`Hide ${each.version}? What is pinned to it still works.`}
-            work={async () => {
-              await hub(YankPackage, { team: `${each.name}@${each.version}` })
-              again()
-            }}
-          >
-            Yank
-          </Sure>
-        )}
-      </td>
-    </tr>
   )
 }
 

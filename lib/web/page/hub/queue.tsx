@@ -1,13 +1,14 @@
 // The jobs that wait for a daemon, and what each waits for.
 
+import type { Static } from 'typebox'
 import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
+import type { QueuedJob } from '../../../wire/records/hub-records.ts'
 import { command } from '../kit/command.ts'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { Sure } from './kit/asking.tsx'
-import { List, Table, useList } from './kit/lists.tsx'
+import { Ending, Rows, useList } from './kit/lists.tsx'
 import { may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
 import { Until } from './kit/until.tsx'
 import { OlderCopy } from './older-copy.tsx'
@@ -50,7 +51,7 @@ export function Queue() {
       {realms.value?.length === 0 ? (
         <NoRealm />
       ) : (
-        <List
+        <Rows
           of={found}
           none={
             <>
@@ -61,49 +62,47 @@ export function Queue() {
               </p>
             </>
           }
-        >
-          {jobs => (
-            <Table head={['Job', 'State', 'Waits for', 'Since', 'Ends', '']}>
-              {jobs.map(job => (
-                <tr key={job.job_id}>
-                  <td>
-                    <a href={to('runs', job.run_id)}>{job.team ?? job.run_id}</a>
-                    <br />
-                    <span class="small quiet">
-                      {KINDS[job.kind] ?? job.kind}
-                      {job.priority !== 0 && ` · priority ${job.priority}`}
-                      {job.deliveries > 1 && ` · delivery ${job.deliveries}`}
-                    </span>
-                  </td>
-                  <td>
-                    <State of={SHOWN[job.state] ?? 'queued'} word={WORDS[job.state] ?? job.state} />
-                  </td>
-                  <td class="wrap">{job.waiting_for ?? '–'}</td>
-                  <td>
-                    <When at={job.created_at} />
-                  </td>
-                  <td>
-                    <Until at={job.expires_at} />
-                  </td>
-                  <td class="end">
-                    {may(realm, 'operator') && job.kind === 'run' && (
-                      <Sure
-                        question="The run will not start."
-                        work={async () => {
-                          await hub(CancelDispatched, { run_id: job.run_id })
-                          found.again()
-                        }}
-                      >
-                        Cancel
-                      </Sure>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </Table>
-          )}
-        </List>
+          name={job => job.job_id}
+          columns={[
+            { title: 'Job', cell: job => <Job of={job} /> },
+            {
+              title: 'State',
+              cell: job => <State of={SHOWN[job.state] ?? 'queued'} word={WORDS[job.state] ?? job.state} />,
+            },
+            { title: 'Waits for', class: 'wrap', cell: job => job.waiting_for ?? '–' },
+            { title: 'Since', cell: job => <When at={job.created_at} /> },
+            { title: 'Ends', cell: job => <Until at={job.expires_at} /> },
+            {
+              title: '',
+              class: 'end',
+              cell: job =>
+                may(realm, 'operator') &&
+                job.kind === 'run' && (
+                  <Ending
+                    list={found}
+                    word="Cancel"
+                    question="The run will not start."
+                    work={() => hub(CancelDispatched, { run_id: job.run_id })}
+                  />
+                ),
+            },
+          ]}
+        />
       )}
     </main>
+  )
+}
+
+function Job({ of: job }: { of: Static<typeof QueuedJob> }) {
+  return (
+    <>
+      <a href={to('runs', job.run_id)}>{job.team ?? job.run_id}</a>
+      <br />
+      <span class="small quiet">
+        {KINDS[job.kind] ?? job.kind}
+        {job.priority !== 0 && ` · priority ${job.priority}`}
+        {job.deliveries > 1 && ` · delivery ${job.deliveries}`}
+      </span>
+    </>
   )
 }

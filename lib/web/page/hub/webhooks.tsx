@@ -16,7 +16,7 @@ import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { Ask, Once, Sure } from './kit/asking.tsx'
-import { Ending, List, Table, useList } from './kit/lists.tsx'
+import { Ending, Rows, useList } from './kit/lists.tsx'
 import { may } from './kit/realm-choice.tsx'
 import { Until } from './kit/until.tsx'
 
@@ -42,46 +42,50 @@ export function Webhooks({ realm }: { realm: Realm }) {
           <p class="small quiet">The receiver verifies with it that a message comes from this hub.</p>
         </Once>
       )}
-      <List of={found} none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}>
-        {webhooks => (
-          <Table head={['Address', 'Events', 'Owner', 'Since', ...(leads ? [''] : [])]}>
-            {webhooks.map(each => (
-              <tr key={each.id}>
-                <td class="wrap">{each.url}</td>
-                <td>{each.events.join(', ')}</td>
-                <td>
-                  {each.owner}
-                  {each.state === 'stopped' && (
-                    <p class="quiet small">is no admin of the realm any more, so nothing is delivered</p>
-                  )}
-                </td>
-                <td>
-                  <When at={each.created_at} />
-                </td>
-                {leads && (
-                  <Ending
-                    list={found}
-                    question="Its log of deliveries is removed with it."
-                    work={() => hub(RemoveWebhook, { realm_id, id: each.id })}
-                  >
-                    {each.state === 'stopped' && (
-                      <Sure
-                        question="It will act for you."
-                        work={async () => {
-                          await hub(TakeOverWebhook, { realm_id, id: each.id })
-                          found.again()
-                        }}
-                      >
-                        Take over
-                      </Sure>
-                    )}
-                  </Ending>
+      <Rows
+        of={found}
+        none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}
+        name={each => each.id}
+        columns={[
+          { title: 'Address', class: 'wrap', cell: each => each.url },
+          { title: 'Events', cell: each => each.events.join(', ') },
+          {
+            title: 'Owner',
+            cell: each => (
+              <>
+                {each.owner}
+                {each.state === 'stopped' && (
+                  <p class="quiet small">is no admin of the realm any more, so nothing is delivered</p>
                 )}
-              </tr>
-            ))}
-          </Table>
-        )}
-      </List>
+              </>
+            ),
+          },
+          { title: 'Since', cell: each => <When at={each.created_at} /> },
+          leads && {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                question="Its log of deliveries is removed with it."
+                work={() => hub(RemoveWebhook, { realm_id, id: each.id })}
+              >
+                {each.state === 'stopped' && (
+                  <Sure
+                    question="It will act for you."
+                    work={async () => {
+                      await hub(TakeOverWebhook, { realm_id, id: each.id })
+                      found.again()
+                    }}
+                  >
+                    Take over
+                  </Sure>
+                )}
+              </Ending>
+            ),
+          },
+        ]}
+      />
       {leads && (
         <Ask
           label="Add a webhook"
@@ -110,33 +114,29 @@ export function Webhooks({ realm }: { realm: Realm }) {
           </fieldset>
         </Ask>
       )}
-      {sent.items && sent.items.length > 0 && (
-        <>
-          <h2>Deliveries</h2>
-          <Table head={['Message', 'State', 'Attempts', 'Reply', 'Next', 'When']}>
-            {sent.items.map(each => (
-              <tr key={each.id}>
-                <td>
-                  {each.event}
-                  <br />
-                  <code class="quiet">{each.subject}</code>
-                </td>
-                <td>
-                  <State of={SHOWN[each.state]} word={each.state} />
-                </td>
-                <td class="number">{each.attempts}</td>
-                <td class="wrap">{each.error ?? each.status ?? '–'}</td>
-                <td>
-                  <Until at={each.next_at} />
-                </td>
-                <td>
-                  <When at={each.created_at} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        </>
-      )}
+      <h2>Deliveries</h2>
+      <Rows
+        of={sent}
+        none={<p>No message was sent yet.</p>}
+        name={each => each.id}
+        columns={[
+          {
+            title: 'Message',
+            cell: each => (
+              <>
+                {each.event}
+                <br />
+                <code class="quiet">{each.subject}</code>
+              </>
+            ),
+          },
+          { title: 'State', cell: each => <State of={SHOWN[each.state]} word={each.state} /> },
+          { title: 'Attempts', class: 'number', cell: each => each.attempts },
+          { title: 'Reply', class: 'wrap', cell: each => each.error ?? each.status ?? '–' },
+          { title: 'Next', cell: each => <Until at={each.next_at} /> },
+          { title: 'When', cell: each => <When at={each.created_at} /> },
+        ]}
+      />
     </>
   )
 }

@@ -148,7 +148,47 @@ export function Table({
   )
 }
 
-/** The last cell of a row: a button that ends what the row is about, after which the list is read again. */
+export interface Column<T> {
+  /** What stands above the cells; nothing above buttons. */
+  title: string
+  class?: string
+  cell(item: T): ComponentChildren
+}
+
+/** A list as a table: an item a row. Columns that are `false` are left out. */
+export function Rows<T>({
+  of,
+  none,
+  name,
+  columns,
+}: {
+  of: Listed<T>
+  none: ComponentChildren
+  /** What no other item of the list has. */
+  name(item: T): string | number
+  columns: readonly (Column<T> | false)[]
+}) {
+  const shown = columns.filter(column => column !== false)
+  return (
+    <List of={of} none={none}>
+      {items => (
+        <Table head={shown.map(({ title }) => title)}>
+          {items.map(item => (
+            <tr key={name(item)}>
+              {shown.map(column => (
+                <td key={column.title} class={column.class}>
+                  {column.cell(item)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </Table>
+      )}
+    </List>
+  )
+}
+
+/** A button that ends what a row is about, after which the list is read again. */
 export function Ending({
   list,
   word = 'Remove',
@@ -168,11 +208,11 @@ export function Ending({
     list.again()
   }
   return (
-    <td class="end">
+    <>
       {children}
       <Sure question={question} work={end}>
         {word}
       </Sure>
-    </td>
+    </>
   )
 }

@@ -7,7 +7,7 @@ import { to } from '../../kit/route.ts'
 import { When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
 import { Ask, Once } from '../kit/asking.tsx'
-import { Ending, List, Table, useList } from '../kit/lists.tsx'
+import { Ending, Rows, useList } from '../kit/lists.tsx'
 import { RoleFor } from '../kit/role.tsx'
 import { Until } from '../kit/until.tsx'
 
@@ -25,31 +25,30 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
           <p class="small quiet">Send it to the person you invite. It admits one account, within 14 days.</p>
         </Once>
       )}
-      <List of={found} none={<p>No invitation is open. Create one below, and send its link.</p>}>
-        {invitations => (
-          <Table head={['For', 'Role', 'By', 'Created', 'Ends', '']}>
-            {invitations.map(each => (
-              <tr key={each.id}>
-                <td>{each.username ?? 'whoever has the link'}</td>
-                <td>{each.role}</td>
-                <td>{each.created_by}</td>
-                <td>
-                  <When at={each.created_at} />
-                </td>
-                <td>
-                  <Until at={each.expires_at} />
-                </td>
-                <Ending
-                  list={found}
-                  word="Revoke"
-                  question="Nobody can use the link any more."
-                  work={() => hub(RevokeInvitation, { id: each.id })}
-                />
-              </tr>
-            ))}
-          </Table>
-        )}
-      </List>
+      <Rows
+        of={found}
+        none={<p>No invitation is open. Create one below, and send its link.</p>}
+        name={each => each.id}
+        columns={[
+          { title: 'For', cell: each => each.username ?? 'whoever has the link' },
+          { title: 'Role', cell: each => each.role },
+          { title: 'By', cell: each => each.created_by },
+          { title: 'Created', cell: each => <When at={each.created_at} /> },
+          { title: 'Ends', cell: each => <Until at={each.expires_at} /> },
+          {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                word="Revoke"
+                question="Nobody can use the link any more."
+                work={() => hub(RevokeInvitation, { id: each.id })}
+              />
+            ),
+          },
+        ]}
+      />
       <Ask
         label={`Invite to ${name}`}
         submit="Create a link"

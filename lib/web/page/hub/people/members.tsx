@@ -6,7 +6,7 @@ import type { Realm, RealmRole } from '../../../../wire/records/hub-records.ts'
 import { to } from '../../kit/route.ts'
 import { hub } from '../kit/api.ts'
 import { Ask } from '../kit/asking.tsx'
-import { Ending, List, Table, useList } from '../kit/lists.tsx'
+import { Ending, Rows, useList } from '../kit/lists.tsx'
 import { may } from '../kit/realm-choice.tsx'
 import { ROLES, RoleFor } from '../kit/role.tsx'
 
@@ -22,25 +22,29 @@ export function Members({ realm }: { realm: Realm }) {
   }
   return (
     <>
-      <List of={found} none={<p>The realm has no members of its own. Owners and admins of its org may use it.</p>}>
-        {members => (
-          <Table head={['User', 'Role', ...(leads ? [''] : [])]}>
-            {members.map(member => (
-              <tr key={member.user_id}>
-                <td>{member.username}</td>
-                <td>{leads ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role}</td>
-                {leads && (
-                  <Ending
-                    list={found}
-                    question={`Remove ${member.username} from ${realm.name}?`}
-                    work={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
-                  />
-                )}
-              </tr>
-            ))}
-          </Table>
-        )}
-      </List>
+      <Rows
+        of={found}
+        none={<p>The realm has no members of its own. Owners and admins of its org may use it.</p>}
+        name={member => member.user_id}
+        columns={[
+          { title: 'User', cell: member => member.username },
+          {
+            title: 'Role',
+            cell: member => (leads ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role),
+          },
+          leads && {
+            title: '',
+            class: 'end',
+            cell: member => (
+              <Ending
+                list={found}
+                question={`Remove ${member.username} from ${realm.name}?`}
+                work={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
+              />
+            ),
+          },
+        ]}
+      />
       {leads && (
         <Ask
           label="Add a member"
