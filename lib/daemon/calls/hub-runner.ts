@@ -46,10 +46,7 @@ async function* eventsOf(
   const absence = new HubAbsence(say)
   while (!signal.aborted) {
     try {
-      for await (const { name, data } of client.events(
-        `${StreamHubRun.path}?run_id=${encodeURIComponent(runId)}`,
-        signal,
-      )) {
+      for await (const { name, data } of client.events(StreamHubRun, { run_id: runId }, signal)) {
         absence.end()
         const event = eventOf(name, data, client.url)
         if (event) yield event

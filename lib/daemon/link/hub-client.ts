@@ -7,7 +7,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import { type SentEvent, sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
 import { Type } from '../../schema/type.ts'
-import { type Answerer, type Call, failureOf, plainData } from '../../wire/call.ts'
+import { type Answerer, type Call, type Export, failureOf, plainData, type Transfer } from '../../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */
 const DEADLINE_MS = 20_000
@@ -56,10 +56,14 @@ export class HubClient {
   }
 
   /**
-   * Sends a file with PUT, streamed if it is large. `path` may have a query. The time limit starts anew with each part
-   * that the hub takes.
+   * Sends a file with PUT, streamed if it is large. The time limit starts anew with each part that the hub takes.
    */
-  async put(path: string, file: Blob, { signal }: Pick<CallOptions, 'signal'>): Promise<void> {
+  async put<Query extends TSchema>(
+    call: Transfer<Query>,
+    query: Queried<Query>,
+    file: Blob,
+    { signal }: Pick<CallOptions, 'signal'>,
+  ): Promise<void> {
     const headers = new Headers({ 'content-type': 'application/octet-stream' })
     if (this.#token) headers.set('authorization', `Bearer ${this.#token}`)
     const late = new AbortController()
@@ -72,7 +76,13 @@ export class HubClient {
     const body = outgoing(file, headers, taken)
     const until = signal ? AbortSignal.any([signal, late.signal]) : late.signal
     try {
-      await this.#ask(path, Type.Unknown(), { method: 'PUT', headers, body, signal: until, timeout: false })
+      await this.#ask(addressOf(call, query), call.data ?? Type.Unknown(), {
+        method: 'PUT',
+        headers,
+        body,
+        signal: until,
+        timeout: false,
+      })
     } finally {
       clearTimeout(timer)
     }
@@ -82,7 +92,11 @@ export class HubClient {
    * The events of a stream, until it ends. Throws the hub's own error, or `unavailable` when the hub was not reached, or
    * the stream breaks or is silent for longer than the hub lets it be.
    */
-  async *events(path: string, signal: AbortSignal): AsyncGenerator<SentEvent> {
+  async *events<Query extends TSchema>(
+    call: Transfer<Query>,
+    query: Queried<Query>,
+    signal: AbortSignal,
+  ): AsyncGenerator<SentEvent> {
     const silent = new AbortController()
     let timer: Timer | undefined
     const heard = () => {
@@ -93,10 +107,10 @@ export class HubClient {
     const headers = { ...(this.#token && { authorization: `Bearer ${this.#token}` }) }
     const until = AbortSignal.any([signal, silent.signal])
     try {
-      const reply = await fetch(this.url + path, { headers, signal: until, redirect: 'manual' })
+      const reply = await fetch(this.url + addressOf(call, query), { headers, signal: until, redirect: 'manual' })
       if (!reply.ok || !reply.body) {
         const answer: unknown = await reply.json().catch(() => null)
-        throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(path))
+        throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(call.path))
       }
       yield* sentEvents(reply.body, heard)
     } catch (cause) {
@@ -107,7 +121,7 @@ export class HubClient {
   }
 
   /** The body of a reply in lines of JSON, as it comes. Throws as `events` does. */
-  async reading(path: string, body: object): Promise<ReadableStream<Uint8Array>> {
+  async reading<Body extends TSchema>({ path }: Export<Body>, body: Static<Body>): Promise<ReadableStream<Uint8Array>> {
     const headers = {
       'content-type': 'application/json',
       ...(this.#token && { authorization: `Bearer ${this.#token}` }),
@@ -143,6 +157,11 @@ export class HubClient {
     return new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
   }
 }
+
+/** The query of a transfer, in which every value is text. */
+type Queried<Query extends TSchema> = Static<Query> & Record<string, string>
+
+const addressOf = ({ path }: Transfer, query: Record<string, string>): string => `${path}?${new URLSearchParams(query)}`
 
 /** The value of a JSON text; undefined for any other text. */
 function parsed(text: string): unknown {

@@ -95,8 +95,8 @@ export class FileUploads {
     await checkContent(found, { sha256, bytes }, signal)
     const { file } = found
     if (upload.url === null) {
-      const query = new URLSearchParams({ daemon_id: offered.daemon_id, run_id, sha256, bytes: String(bytes) })
-      await client.put(`${PutFile.path}?${query}`, file, { signal })
+      const query = { daemon_id: offered.daemon_id, run_id, sha256, bytes: String(bytes) }
+      await client.put(PutFile, query, file, { signal })
     } else {
       await this.#put(upload.url, upload.headers, file)
     }

@@ -8,7 +8,7 @@ import { jsonLines, verifyAudit } from '../../../audit/audit-verify.ts'
 import { CadreError } from '../../../error.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJson, printJsonLine } from '../../../text/terminal.ts'
-import { ListAudit } from '../../../wire/calls/hub-audit.ts'
+import { ExportAudit, ListAudit } from '../../../wire/calls/hub-audit.ts'
 import { readAudit } from '../../home/audit.ts'
 import { homeFolder } from '../../home/home.ts'
 import { EXIT } from '../kit/exit.ts'
@@ -54,7 +54,7 @@ export async function listAudit(given: Options): Promise<void> {
 async function hubExport(given: Options): Promise<ReadableStream<Uint8Array>> {
   const options = atHub(given)
   const client = await hubOf(homeFolder(options.home), options)
-  return client.reading('/v1/audit/export', { ...rangeOf(options), ...(await ofOrg(client, options)) })
+  return client.reading(ExportAudit, { ...rangeOf(options), ...(await ofOrg(client, options)) })
 }
 
 /** The options without a hub that has no address. */
