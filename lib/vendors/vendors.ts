@@ -7,32 +7,47 @@ export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
 export { isLoopback } from '../agent/net/address.ts'
 export { quoted } from '../agent/net/reply.ts'
+export { accessToken, refreshForm } from '../agent/oauth.ts'
 export { withDeadline } from '../agent/retries.ts'
 export { isObject } from '../json.ts'
 export { nullable } from '../schema/schema.ts'
 export { chunksIn, streamOf } from '../stream.ts'
 export { oneLine } from '../text/one-line.ts'
-export * from './atlassian/atlassian.ts'
-export * from './chat/chat.ts'
-export * from './database/database.ts'
+export { adfToMarkdown } from './atlassian/adf-read.ts'
+export { type AdfNode, markdownToAdf } from './atlassian/adf-write.ts'
+export { attachmentFields } from './atlassian/attachments.ts'
+export * as confluence from './atlassian/confluence.ts'
+export { type IssueDraft, keysById, readKnownIssues, readNewIssues } from './atlassian/issues-file.ts'
+export * as jira from './atlassian/jira.ts'
+export { AtlassianSettings, apiAddress, problemsOfSite } from './atlassian/settings.ts'
+export type { AtlassianContext } from './atlassian/site.ts'
+export { storageToMarkdown } from './atlassian/storage-read.ts'
+export { markdownToStorage } from './atlassian/storage-write.ts'
+export { type ChatMessage, payloadOf } from './chat/payload.ts'
+export { addressOf, type ChatServer, serverOf, whyNotTaken, whyNoWebhook, wordsOf } from './chat/webhook.ts'
+export type { Database } from './database/database.ts'
+export { accessOf, missingAccess, whyNoAccess } from './database/database-access.ts'
+export { openDatabase, ROWS_MOST } from './database/open.ts'
+export { writeRows } from './database/rows.ts'
+export { statementOf } from './database/statement.ts'
 export { DATADOG_SITES, datadogApi, datadogApp, datadogSite } from './datadog.ts'
-export * from './git/git.ts'
-export * from './google/google.ts'
-export * from './llm/llm.ts'
-export { markdownToHtml } from './markdown/markdown.ts'
-export { accessToken, refreshForm } from './oauth/oauth.ts'
-export {
-  bucketAt,
-  bucketIn,
-  download,
-  objectsPage,
-  type Place,
-  type StoredObject,
-  storeAddresses,
-  upload,
-  urlOf,
-  whyNoPlace,
-} from './s3/s3.ts'
+export { BITBUCKET_ROOTS, bitbucketHost } from './git/bitbucket.ts'
+export { type CodeHost, type PullRequest, whyNoRoot } from './git/code-host.ts'
+export { GITHUB_ROOTS, githubHost } from './git/github.ts'
+export { commitAndPush, headOf, openWorktree, type Worktree } from './git/worktree.ts'
+export { whyNoAccount } from './google/access-token.ts'
+export { driveAddresses, driveJson, driveRequest } from './google/drive.ts'
+export { driveUpload } from './google/drive-upload.ts'
+export { AnthropicReply, anthropicAnswer, anthropicBody } from './llm/anthropic.ts'
+export { inputsOf } from './llm/inputs.ts'
+export { OpenaiReply, openaiAnswer, openaiBody } from './llm/openai.ts'
+export type { Answer, Question } from './llm/question.ts'
+export { readJson, whyNoSchema } from './llm/structured.ts'
+export { markdownToHtml } from './markdown/render.ts'
+export { bucketAt, bucketIn, storeAddresses, whyNoPlace } from './s3/bucket-address.ts'
+export { objectsPage, type StoredObject } from './s3/listing.ts'
+export { type Place, urlOf } from './s3/request.ts'
+export { download, upload } from './s3/transfer.ts'
 export { withSftp } from './sftp.ts'
 export {
   NOT_STARTED,

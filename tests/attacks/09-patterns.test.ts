@@ -13,7 +13,7 @@ import { schemaProblems, valueProblems } from '../../lib/schema/foreign-schema.t
 import { Refusal, Work } from '../../lib/schema/work-budget.ts'
 import { loadBundle } from '../../lib/team/compile/bundle.ts'
 import { problemsOf } from '../../lib/team/model/problem.ts'
-import { readJson, whyNoSchema } from '../../lib/vendors/llm/llm.ts'
+import { readJson, whyNoSchema } from '../../lib/vendors/llm/structured.ts'
 import { folder } from '../support/folder.ts'
 import { hostileJson, hostileTexts } from '../support/hostile.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
@@ -301,7 +301,7 @@ test('no other expression is made of a text that is not ours', () => {
     ...['lib/settings/named.ts', 'lib/settings/tree.ts', 'lib/team/compile/bundle.ts', 'lib/team/compile/check.ts'],
     ...[
       'lib/vendors/chat/webhook.ts',
-      'lib/vendors/s3/place.ts',
+      'lib/vendors/s3/bucket-address.ts',
       'lib/agent/net/guard.ts',
       'lib/hub/core/artifact-store.ts',
     ],

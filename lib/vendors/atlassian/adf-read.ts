@@ -3,6 +3,7 @@
 
 import type { ListItem } from 'mdast'
 import { isObject } from '../../json.ts'
+import { printMarkdown } from '../markdown/print.ts'
 import {
   type Block,
   blocksWith,
@@ -15,12 +16,11 @@ import {
   link,
   mention,
   paragraph,
-  printMarkdown,
   quote,
   table,
   textNode,
   unboxed,
-} from '../markdown/markdown.ts'
+} from '../markdown/tree.ts'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 
 /**

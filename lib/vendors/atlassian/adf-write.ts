@@ -4,7 +4,8 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem, Table } from 'mdast'
-import { type Block, flat, type Inline, isHeaderless, mentioned, parseMarkdown } from '../markdown/markdown.ts'
+import { parseMarkdown } from '../markdown/parse.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/tree.ts'
 
 export interface AdfMark {
   type: string

@@ -1,10 +1,12 @@
-// What the issues agent returns as `data`: the schemas of its actions.
+// What the issues agent returns: the schemas of `data`, and the results of its writes.
 
 import type { TProperties } from 'typebox'
+import type { AgentResult } from '../../agent/agent-context.ts'
 import { listingOf } from '../../agent/listing.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { attachmentFields } from './attachments.ts'
+import { briefOf, type Issue } from './jira-read.ts'
 
 const text = (description: string) => Type.String({ description })
 const textOrNull = (description: string) => nullable(Type.String(), { description })
@@ -71,3 +73,28 @@ export const WrittenData = Type.Object(
   },
   { description: 'A single issue has its fields at the top, too.' },
 )
+
+// `web` is the address of the site for people.
+
+export function commentResult(issue: Issue, id: string, web: string): AgentResult {
+  const brief = briefOf(issue, web)
+  const url = `${brief.url}?focusedCommentId=${id}`
+  return { text: `commented on ${brief.key}`, data: { ...brief, comment_id: id }, external: { id, url } }
+}
+
+export function moveResult(issue: Issue, web: string): AgentResult {
+  const brief = briefOf(issue, web)
+  return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
+}
+
+/** A result for a single issue also repeats that issue's fields at the top level of `data`. */
+export function issuesResult(done: string, issues: readonly Issue[], web: string): AgentResult {
+  const items = issues.map(issue => briefOf(issue, web))
+  const [first, ...rest] = items
+  const keys = items.map(({ key }) => key).join(', ')
+  return {
+    text: `${done} ${keys}`,
+    data: { ...(rest.length === 0 && first), items, total: items.length },
+    external: { id: keys, url: first!.url },
+  }
+}

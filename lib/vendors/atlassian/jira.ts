@@ -7,9 +7,12 @@ export {
   AttachmentsData,
   CommentData,
   CommentsData,
+  commentResult,
   IssueData,
   IssuesData,
+  issuesResult,
   MoveData,
+  moveResult,
   TreeData,
   WrittenData,
 } from './jira-data.ts'
@@ -25,7 +28,6 @@ export {
   treeOf,
   webAddress,
 } from './jira-read.ts'
-export { commentResult, issuesResult, moveResult } from './jira-result.ts'
 export {
   comment,
   commented,

@@ -5,6 +5,7 @@
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { AlignType, ListItem } from 'mdast'
+import { printMarkdown } from '../markdown/print.ts'
 import {
   type Block,
   blocksWith,
@@ -18,12 +19,11 @@ import {
   link,
   mention,
   paragraph,
-  printMarkdown,
   quote,
   table,
   textNode,
   unboxed,
-} from '../markdown/markdown.ts'
+} from '../markdown/tree.ts'
 
 interface Element {
   name: string

@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { isLoopback } from '../../agent/net/address.ts'
-import type { Access } from './access.ts'
+import type { Access } from './database-access.ts'
 
 export type Server = Exclude<Access, { provider: 'sqlite' }>
 

@@ -1,8 +1,8 @@
 // Opens a database, whichever it is.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
-import type { Access } from './access.ts'
-import type { Database } from './model.ts'
+import type { Database } from './database.ts'
+import type { Access } from './database-access.ts'
 import { openServer } from './server.ts'
 import { openSqlite } from './sqlite.ts'
 

@@ -4,7 +4,7 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { type ListingForm, writeListing } from '../../agent/listing.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { Batch } from './model.ts'
+import type { Batch } from './database.ts'
 
 /**
  * Writes up to `limit` rows to the file `name`: CSV (RFC 4180) if it ends in .csv, else the JSON of a listing. Returns

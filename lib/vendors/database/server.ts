@@ -18,11 +18,10 @@ import { messageOf } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { pause, unlessAborted } from '../../wait.ts'
 import { addressesOf, firstReached, optionsOf, type Server } from './connect.ts'
+import { type Batch, type Database, type Receipt, receiptsAt, type Written } from './database.ts'
 import { mysqlValue, postgresForm } from './forms.ts'
 import type { Column } from './lists.ts'
-import type { Batch, Database, Receipt, Written } from './model.ts'
 import { whyNoQuery } from './mysql-query.ts'
-import { receiptsAt } from './receipts.ts'
 import { SEVERAL, type Statement, spotOf } from './statement.ts'
 
 type Result = unknown[][] & Bun.SQL.ResultMetadata

@@ -5,10 +5,10 @@
 import { Database, SQLiteError } from 'bun:sqlite'
 import { readFileSync, writeSync } from 'node:fs'
 import type { Json } from '../../json.ts'
+import type { Receipt } from './database.ts'
+import { receiptsAt } from './database.ts'
 import { sqliteValue } from './forms.ts'
 import type { Column } from './lists.ts'
-import type { Receipt } from './model.ts'
-import { receiptsAt } from './receipts.ts'
 import { type Job, type Line, NO_JSON } from './sqlite.ts'
 
 /** Milliseconds to wait for another program that holds the database. */

@@ -8,9 +8,9 @@ import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json } from '../../json.ts'
 import { ownProgram } from '../../program/install-root.ts'
 import { chunksIn, textIn } from '../../stream.ts'
-import type { Access } from './access.ts'
+import type { Batch, Database, Receipt } from './database.ts'
+import type { Access } from './database-access.ts'
 import type { Column } from './lists.ts'
-import type { Batch, Database, Receipt } from './model.ts'
 import { type Statement, spotOf } from './statement.ts'
 
 type File = Extract<Access, { provider: 'sqlite' }>

@@ -6,9 +6,9 @@ import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
+import { accessToken, refreshForm } from '../../agent/oauth.ts'
 import { fromHome, whyNoFile } from '../../files/home-path.ts'
 import { isObject } from '../../json.ts'
-import { accessToken, refreshForm } from '../oauth/oauth.ts'
 
 type Mode = 'service_account' | 'oauth'
 

@@ -8,7 +8,7 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { replyError } from '../../agent/net/reply.ts'
 import type { FetchOptions } from '../../agent/net/requests.ts'
-import { bucketAt, regionIn, type StoreSettings } from './place.ts'
+import { bucketAt, regionIn, type StoreSettings } from './bucket-address.ts'
 import { parseXml, textOf } from './xml.ts'
 
 export type StoreContext = AgentContext<StoreSettings>

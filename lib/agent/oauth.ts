@@ -1,11 +1,11 @@
 // Access tokens of OAuth 2.0 (RFC 6749). A token is requested with the guarded fetch, concealed, and kept in memory
 // until shortly before it expires.
 
-import type { AgentContext } from '../../agent/agent-context.ts'
-import { AgentError, withSent } from '../../agent/core/agent-error.ts'
-import { checkedJson } from '../../agent/json-api.ts'
-import { replyError } from '../../agent/net/reply.ts'
-import { Type } from '../../schema/type.ts'
+import { Type } from '../schema/type.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError, withSent } from './core/agent-error.ts'
+import { checkedJson } from './json-api.ts'
+import { replyError } from './net/reply.ts'
 
 export interface TokenRequest {
   /** The beginning of error messages: `sign in to Google`. */
