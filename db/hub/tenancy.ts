@@ -16,6 +16,11 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     deleted_at: int(),
   })
 
+  const ofUser = () =>
+    int()
+      .notNull()
+      .references(() => users.id)
+
   const orgs = table('orgs', {
     id: id(),
     slug: text().notNull().unique(),
@@ -23,15 +28,16 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     created_at: int().notNull(),
   })
 
+  const ofOrg = () =>
+    int()
+      .notNull()
+      .references(() => orgs.id, { onDelete: 'cascade' })
+
   const orgMembers = table(
     'org_members',
     {
-      org_id: int()
-        .notNull()
-        .references(() => orgs.id, { onDelete: 'cascade' }),
-      user_id: int()
-        .notNull()
-        .references(() => users.id),
+      org_id: ofOrg(),
+      user_id: ofUser(),
       role: text().$type<'owner' | 'admin' | 'member'>().notNull(),
     },
     row => [primaryKey({ columns: [row.org_id, row.user_id] }), index('org_members_user').on(row.user_id)],
@@ -41,9 +47,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     'scopes',
     {
       id: id(),
-      org_id: int()
-        .notNull()
-        .references(() => orgs.id, { onDelete: 'cascade' }),
+      org_id: ofOrg(),
       slug: text().notNull().unique(),
       display_name: text().notNull(),
       created_at: int().notNull(),
@@ -51,18 +55,19 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     row => [index('scopes_org').on(row.org_id)],
   )
 
+  const ofScope = () =>
+    int()
+      .notNull()
+      .references(() => scopes.id, { onDelete: 'cascade' })
+
   /** Every slug that a scope has or had: a name of a package means one scope for ever. */
   const scopeSlugs = table('scope_slugs', { slug: text().primaryKey() })
 
   const scopeMembers = table(
     'scope_members',
     {
-      scope_id: int()
-        .notNull()
-        .references(() => scopes.id, { onDelete: 'cascade' }),
-      user_id: int()
-        .notNull()
-        .references(() => users.id),
+      scope_id: ofScope(),
+      user_id: ofUser(),
       role: text().$type<'owned' | 'member'>().notNull(),
     },
     row => [primaryKey({ columns: [row.scope_id, row.user_id] }), index('scope_members_user').on(row.user_id)],
@@ -83,6 +88,11 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     },
     row => [uniqueIndex('realms_slug').on(row.org_id, row.slug)],
   )
+
+  const ofRealm = () =>
+    text()
+      .notNull()
+      .references(() => realms.id, { onDelete: 'cascade' })
 
   /**
    * What a realm uses of its quotas. A realm without a quota has no row, and null is not counted, so that a realm without
@@ -108,9 +118,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     'open_streams',
     {
       id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       /** The hub that serves it repeats before then that it is open. */
       until: int().notNull(),
     },
@@ -120,12 +128,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
   const realmMembers = table(
     'realm_members',
     {
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
-      user_id: int()
-        .notNull()
-        .references(() => users.id),
+      realm_id: ofRealm(),
+      user_id: ofUser(),
       role: text().$type<'admin' | 'operator' | 'member'>().notNull(),
     },
     row => [primaryKey({ columns: [row.realm_id, row.user_id] }), index('realm_members_user').on(row.user_id)],
@@ -134,15 +138,11 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
   const realmTeams = table(
     'realm_teams',
     {
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       /** `@scope/name`. */
       team: text().notNull(),
       /** The scope of that name. */
-      scope_id: int()
-        .notNull()
-        .references(() => scopes.id, { onDelete: 'cascade' }),
+      scope_id: ofScope(),
       added_at: int().notNull(),
       /** By whose membership the realm has a team of another org; null where that was not written down. */
       added_by: int().references(() => users.id),
@@ -154,9 +154,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     'invitations',
     {
       id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       role: text().$type<'admin' | 'operator' | 'member'>().notNull(),
       /** If set, only this account may accept the invitation. */
       username: text(),
@@ -174,9 +172,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     'tokens',
     {
       id: id(),
-      user_id: int()
-        .notNull()
-        .references(() => users.id),
+      user_id: ofUser(),
       type: text().$type<'user' | 'realm'>().notNull(),
       kind: text().$type<'durable' | 'session'>().notNull(),
       name: text().notNull(),
@@ -197,9 +193,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       token_id: int()
         .notNull()
         .references(() => tokens.id, { onDelete: 'cascade' }),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
     },
     row => [primaryKey({ columns: [row.token_id, row.realm_id] }), index('token_realms_realm').on(row.realm_id)],
   )
@@ -208,9 +202,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     'dispatch_keys',
     {
       kid: text().primaryKey(),
-      org_id: int()
-        .notNull()
-        .references(() => orgs.id, { onDelete: 'cascade' }),
+      org_id: ofOrg(),
       public_pem: text().notNull(),
       /** PKCS #8 in PEM, or encrypted with the hub's key. */
       private_key: text().notNull(),

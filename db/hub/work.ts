@@ -18,13 +18,16 @@ export function workTables(
   { table, index, uniqueIndex, primaryKey, id, text, key, startOf, descending, int, bool, json }: Columns,
   { realms, tokens, scopes }: ReturnType<typeof tenancyTables>,
 ) {
+  const ofRealm = () =>
+    text()
+      .notNull()
+      .references(() => realms.id, { onDelete: 'cascade' })
+
   const daemons = table(
     'daemons',
     {
       id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       token_id: int()
         .notNull()
         .references(() => tokens.id),
@@ -102,9 +105,7 @@ export function workTables(
     'runs',
     {
       run_id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       /** The daemon to which the run is pinned; null while the run waits. */
       daemon_id: text(),
       job_id: text(),
@@ -309,9 +310,7 @@ export function workTables(
     'jobs',
     {
       id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
+      realm_id: ofRealm(),
       run_id: runOf(),
       kind: text().$type<JobKind>().notNull(),
       payload: json<JsonObject>().notNull(),
