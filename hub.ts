@@ -6,7 +6,7 @@
 import { Elysia } from 'elysia'
 import { health } from './lib/http/health.ts'
 import { listen, stopOnSignal } from './lib/http/listen.ts'
-import { openapi } from './lib/http/openapi/routes.ts'
+import { openapi } from './lib/http/openapi/openapi-routes.ts'
 import { root, STRICT } from './lib/http/root.ts'
 import { startChores } from './lib/hub/chores/chores.ts'
 import { runCommand } from './lib/hub/cli/program.ts'

@@ -8,7 +8,7 @@ import { problems } from '../schema/schema.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError, withMessage } from './core/agent-error.ts'
 import { FileForm } from './core/file-form.ts'
-import { quoted, replyError } from './net/reply.ts'
+import { quoted, replyError } from './net/reply-error.ts'
 import type { ApiCall, ApiOptions } from './net/requests.ts'
 
 /**

@@ -5,7 +5,7 @@ import { Type } from '../schema/type.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { checkedJson } from './json-api.ts'
-import { replyError } from './net/reply.ts'
+import { replyError } from './net/reply-error.ts'
 
 export interface TokenRequest {
   /** The beginning of error messages: `sign in to Google`. */

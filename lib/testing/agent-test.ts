@@ -5,15 +5,13 @@
 import { afterAll, describe, expect } from 'bun:test'
 import type { JsonObject } from '../json.ts'
 import { badDays, ownBadDays } from './bad-days.ts'
-import { check, type Trial, trialOf } from './check.ts'
 import type { AgentTest } from './example.ts'
 import type { FakeVendor, Vendor } from './fake-vendor.ts'
 import { finds, lateWrites, onceRequests } from './once-writes.ts'
-import { results } from './results.ts'
-import { schemas } from './schemas.ts'
 import { declaredSecrets, secrecy, secrecyOfRequests } from './secrecy.ts'
-import { soundness } from './soundness.ts'
+import { results, schemas, soundness } from './soundness.ts'
 import { type CallOptions, type CallResult, Subject } from './subject.ts'
+import { check, type Trial, trialOf } from './trial.ts'
 
 /**
  * The agent, for its author's own tests.

@@ -3,10 +3,10 @@
 
 import { describe, expect } from 'bun:test'
 import type { AgentError } from '../agent/core/agent-error.ts'
-import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './check.ts'
 import type { AgentTest } from './example.ts'
 import { endless, type FakeVendor, halfReply, refusal, silence, type Vendor } from './fake-vendor.ts'
 import { shownBy, shownIn } from './secrecy.ts'
+import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './trial.ts'
 
 /** How long an engine waits for an agent that was told to stop. */
 const GRACE_MS = 4_000

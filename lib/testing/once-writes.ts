@@ -6,9 +6,9 @@ import type { AgentResult } from '../agent/agent-context.ts'
 import { AgentError } from '../agent/core/agent-error.ts'
 import { SETTLE_MS, settle } from '../agent/settling.ts'
 import { parseDuration } from '../duration.ts'
-import { attempt, callOf, check, failureOf, type Trial, timesSent } from './check.ts'
 import { drivenClock } from './driven-clock.ts'
 import { type FakeVendor, halfReply, refusal, reset, type Vendor } from './fake-vendor.ts'
+import { attempt, callOf, check, failureOf, type Trial, timesSent } from './trial.ts'
 
 const LONG = 99
 const OTHER_KEY = '00000000-0000-8000-a000-00000000000f'

@@ -4,8 +4,8 @@ import { expect } from 'bun:test'
 import { AgentError } from '../agent/core/agent-error.ts'
 import { createRedactor, type KnownSecret } from '../secrets/redact.ts'
 import { leavesOf } from '../settings/settings.ts'
-import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
 import { echo, type FakeVendor, fakeVendor, isFake, refusal, type Vendor } from './fake-vendor.ts'
+import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './trial.ts'
 
 const LONG = 99
 /** A shorter half of a credential may be an ordinary word. */

@@ -22,8 +22,8 @@ import type { JsonObject } from '../json.ts'
 import { problems } from '../schema/schema.ts'
 import { createRedactor, type KnownSecret } from '../secrets/redact.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
-import { callContext } from './context.ts'
-import { asDeclared } from './data.ts'
+import { callContext } from './call-context.ts'
+import { asDeclared } from './declared-data.ts'
 import type { Vendor } from './fake-vendor.ts'
 
 /**

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { askedWait } from '../../lib/agent/net/rate-limit.ts'
-import { replyError } from '../../lib/agent/net/reply.ts'
+import { replyError } from '../../lib/agent/net/reply-error.ts'
 import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { fetcher } from '../support/fetcher.ts'
 

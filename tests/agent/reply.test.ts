@@ -1,7 +1,7 @@
 // What an error quotes of a reply, and what is refused before a request is made.
 
 import { afterAll, expect, test } from 'bun:test'
-import { replyError } from '../../lib/agent/net/reply.ts'
+import { replyError } from '../../lib/agent/net/reply-error.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import { testContext } from '../support/context.ts'
 

@@ -211,7 +211,7 @@ test(
 )
 
 test('a command that never reads its input ends by its time-out', async () => {
-  const { callContext } = await import('../../lib/testing/context.ts')
+  const { callContext } = await import('../../lib/testing/call-context.ts')
   const { runCommand } = await import('../../lib/agent/command.ts')
   const dir = folder()
   const { context } = callContext({ stateDir: dir, workspace: dir })

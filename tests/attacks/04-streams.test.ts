@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dir, '../..')
 const READERS: Readonly<Record<string, string>> = {
   'lib/stream.ts': 'the loop of all',
   'lib/agent/commands/output.ts': 'the loop of what processes print',
-  'lib/agent/net/body.ts': 'passes one chunk on when it is asked for one',
+  'lib/agent/net/reply-body.ts': 'passes one chunk on when it is asked for one',
   'lib/agent/net/outgoing.ts': 'passes one chunk on when it is asked for one',
   'lib/vendors/s3/transfer.ts': 'passes one chunk on when it is asked for one',
 }

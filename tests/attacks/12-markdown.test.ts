@@ -4,9 +4,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { oneLine } from '../../lib/text/one-line.ts'
-import { parseMarkdown } from '../../lib/vendors/markdown/parse.ts'
-import { printMarkdown } from '../../lib/vendors/markdown/print.ts'
-import { markdownToChat, markdownToHtml } from '../../lib/vendors/markdown/render.ts'
+import { parseMarkdown } from '../../lib/vendors/markdown/parse-markdown.ts'
+import { printMarkdown } from '../../lib/vendors/markdown/print-markdown.ts'
+import { markdownToChat, markdownToHtml } from '../../lib/vendors/markdown/render-markdown.ts'
 import { parseXml } from '../../lib/vendors/s3/xml.ts'
 import {
   type AdfNode,

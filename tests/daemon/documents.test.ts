@@ -48,7 +48,7 @@ test('the API is described as a whole: every route with its reply, and every pro
     expect([path, Object.keys(data ?? payload!).length]).toEqual([path, expect.any(Number)])
     expect([path, JSON.stringify(data ?? payload)]).toEqual([path, expect.stringContaining('properties')])
   }
-  expect(undescribed(doc), 'give it a `description`, or words in lib/http/openapi/words.ts').toEqual([])
+  expect(undescribed(doc), 'give it a `description`, or words in lib/http/openapi/property-words.ts').toEqual([])
 })
 
 test('a call of the envelope is described with its envelope', () => {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { STATUS } from '../../lib/error.ts'
 import type { Document } from '../../lib/http/openapi/document.ts'
-import { described } from '../../lib/http/openapi/words.ts'
+import { described } from '../../lib/http/openapi/property-words.ts'
 import { Type } from '../../lib/schema/type.ts'
 import { Ack, Heartbeat, Poll, Register, Sync } from '../../lib/wire/calls/daemon-link.ts'
 import { KeepFile, OfferFile } from '../../lib/wire/calls/hub-artifacts.ts'
@@ -102,7 +102,7 @@ test('what a success answers is told, records that recur by name', async () => {
 })
 
 test('every property says what it means', () => {
-  const advice = 'give it a `description`, or its name one meaning everywhere in lib/http/openapi/words.ts'
+  const advice = 'give it a `description`, or its name one meaning everywhere in lib/http/openapi/property-words.ts'
   expect(undescribed(doc), advice).toEqual([])
 })
 

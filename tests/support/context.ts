@@ -1,7 +1,7 @@
 // A context like that of the daemon, with its own folder, for agents that are called directly.
 
 import { join } from 'node:path'
-import { type CallContext, type CallContextOptions, callContext } from '../../lib/testing/context.ts'
+import { type CallContext, type CallContextOptions, callContext } from '../../lib/testing/call-context.ts'
 import { folder } from './folder.ts'
 
 export type TestContext = CallContext

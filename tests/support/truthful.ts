@@ -1,7 +1,7 @@
 // An agent whose calls fail where the `data` of a result is not what the agent declares.
 
 import type { Agent, Handler } from '../../lib/agent/define.ts'
-import { asDeclared } from '../../lib/testing/data.ts'
+import { asDeclared } from '../../lib/testing/declared-data.ts'
 
 export function truthful(agent: Agent): Agent {
   const { actions, source, target, phase } = agent

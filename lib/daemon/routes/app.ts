@@ -4,7 +4,7 @@
 import { Elysia } from 'elysia'
 import { damageOf } from '../../../db/open.ts'
 import { health } from '../../http/health.ts'
-import { openapi } from '../../http/openapi/routes.ts'
+import { openapi } from '../../http/openapi/openapi-routes.ts'
 import { root, STRICT } from '../../http/root.ts'
 import { web } from '../../web/web.ts'
 import { createAccess } from '../access/access.ts'

@@ -6,7 +6,7 @@ import type { AnyElysia } from 'elysia'
 import { STATUS } from '../../error.ts'
 import { isObject } from '../../json.ts'
 import { type Route, routesOf } from '../routes.ts'
-import { described } from './words.ts'
+import { described } from './property-words.ts'
 
 export interface Info {
   title: string

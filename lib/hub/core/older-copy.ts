@@ -3,7 +3,7 @@
 // have sent what they have, or a person goes on without them. What daemons report is true. New dispatches go on.
 
 import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or } from 'drizzle-orm'
-import type { OfferThen } from '../../../db/hub/memory.ts'
+import type { OfferThen } from '../../../db/hub/memory-tables.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { lacks } from './needs.ts'
 import { inState, type JobRow } from './queue.ts'

@@ -1,5 +1,5 @@
 // One CEL expression: it is parsed, its names are checked, and it is evaluated. Data goes in and JSON comes out: it can
-// reach no object of the program, its work is bounded (work.ts), and it loads only the values that it names. CEL:
+// reach no object of the program, its work is bounded (meter.ts), and it loads only the values that it names. CEL:
 // https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not tell them apart.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
@@ -10,9 +10,9 @@ import { registerFunctions } from './functions.ts'
 import { converted, explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
 import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
-import { contextOf, forgiveMissing } from './reading.ts'
 import { type Names, Survey, type Use } from './survey.ts'
 import { fromCel } from './values.ts'
+import { contextOf, forgiveMissing } from './variables.ts'
 
 export interface Parsed {
   /** CEL's name of the type; `dyn` when it is known only at run time. */

@@ -9,12 +9,12 @@ import { type Bundle, type BundleJson, type Problem, problemError, type Team, ty
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
-import { type FileMap, type Files, filesInMemory, filesOnDisk } from './files.ts'
-import { TEAM_NAME } from './schema.ts'
+import { type FileMap, type Files, filesInMemory, filesOnDisk } from './file-source.ts'
 import { checkSubCall } from './sub-team.ts'
 import { agentsNamed, type Compiled, compileTeam, teamRefs } from './team-file.ts'
+import { TEAM_NAME } from './team-schema.ts'
 
-export type { FileMap } from './files.ts'
+export type { FileMap } from './file-source.ts'
 
 /** A package that a reference resolves to: a folder in which it is installed, or its files. */
 export type TeamPackage = { name: string; version: string } & ({ folder: string } | { files: FileMap })

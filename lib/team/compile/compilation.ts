@@ -7,7 +7,7 @@ import type { Work } from '../../schema/work-budget.ts'
 import type { InputTypes, Names, Site, Use } from '../cel/cel.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
-import { checkValue } from './check.ts'
+import { checkValue } from './value-check.ts'
 
 /** What the compiler needs of the catalogue of agents. */
 export interface AgentLookup {

@@ -3,5 +3,5 @@
 export { bundleFromJson, type LoadOptions, loadBundle, type ResolvePackage, type TeamPackage } from './bundle.ts'
 export type { AgentLookup } from './compilation.ts'
 export { keyFrom } from './concurrency.ts'
-export type { FileMap } from './files.ts'
+export type { FileMap } from './file-source.ts'
 export { teamJsonSchema } from './json-schema.ts'

@@ -9,7 +9,7 @@ import { compileTemplate, type Site } from '../cel/cel.ts'
 import type { HeldKey } from '../model/model.ts'
 import { field, type Node, readYaml, Source, textOf, toJson } from '../yaml/yaml.ts'
 import { type Compilation, numberOf, siteOf } from './compilation.ts'
-import { ConcurrencySchema } from './schema.ts'
+import { ConcurrencySchema } from './team-schema.ts'
 
 const ONLY_INPUTS = 'a key is needed before the run begins, so it can name only `inputs`'
 

@@ -2,12 +2,12 @@
 // same in every run: templates are not read in them.
 
 import type { Json } from '../../json.ts'
+import { FIELD_TYPES } from '../../wire/calls/forms.ts'
 import { templateIn } from '../cel/cel.ts'
 import { type Field, type FieldType, problemWith } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { isTrue } from './compilation.ts'
-import { FIELD_TYPES } from './schema.ts'
 
 const IN_DEFAULT =
   'templates are not read in `default`: write the value itself; or leave `default` out, and write what there is without a value where it is used: `{{ x == null ? … : x }}`'

@@ -9,12 +9,11 @@ import {
   ACTION_WORDS,
   AGENT_WORDS,
   EVENT_WORDS,
-  EVENTS,
   NOTIFY_WORDS,
   ownFields,
   PHASE_FIELDS,
   TeamSchema,
-} from './schema.ts'
+} from './team-schema.ts'
 
 type Schema = Record<string, unknown>
 
@@ -75,7 +74,7 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   }
   if (notify) {
     const options = { type: 'object', properties: { when: EVENT_CONDITION, ...ownFields(notify.entry) } }
-    const events = EVENTS.map(event => [event, { ...options, description: EVENT_WORDS[event] }])
+    const events = Object.entries(EVENT_WORDS).map(([event, description]) => [event, { ...options, description }])
     const told = { type: 'object', properties: Object.fromEntries(events) }
     const own = { ...ownFields(notify.entry), notify: { anyOf: [{ type: 'array' }, told], description: NOTIFY_WORDS } }
     cases.push(when({ agent, notify: {} }, own))

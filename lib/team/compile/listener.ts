@@ -7,9 +7,9 @@ import { compileEntry, compileExpression } from '../cel/cel.ts'
 import type { EventName, Listener } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { findAgent } from './agent-call.ts'
-import { checkTogether } from './check.ts'
 import { type Compilation, checkAgainst, nothingAt, only, siteOf } from './compilation.ts'
-import { closedObject, ownFields, PHASE_FIELDS } from './schema.ts'
+import { closedObject, ownFields, PHASE_FIELDS } from './team-schema.ts'
+import { checkTogether } from './value-check.ts'
 
 /** The fields that only ordinary phases have. */
 const ORDINARY = ['type', 'depends_on', 'sources', 'target_entries', 'commands'] as const

@@ -15,7 +15,7 @@ import {
   siteOf,
 } from './compilation.ts'
 import { compileFields } from './fields.ts'
-import { closedObject, PHASE_FIELDS } from './schema.ts'
+import { closedObject, PHASE_FIELDS } from './team-schema.ts'
 
 /** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
 export interface SubCall {

@@ -11,10 +11,10 @@ import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { type AgentLookup, type Compilation, checkAgainst, defined, duration, siteOf } from './compilation.ts'
 import { compileConcurrency } from './concurrency.ts'
 import { compileFields, typeOf } from './fields.ts'
-import { buildGraph, type GraphPhase } from './graph.ts'
 import { compileListener } from './listener.ts'
 import { compilePhase, type SubCall, typeOfPhase } from './phase.ts'
-import { TeamSchema } from './schema.ts'
+import { buildGraph, type GraphPhase } from './phase-graph.ts'
+import { TeamSchema } from './team-schema.ts'
 
 /** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
 const MAX_PATTERN_INSTRUCTIONS = 50_000

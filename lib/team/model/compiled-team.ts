@@ -204,10 +204,7 @@ export interface Team {
   position(phase: string): number
 }
 
-/**
- * A team with every sub-team that it can reach, frozen. A run executes its bundle, now and after a restart, whatever
- * happens to the files. `json()` is what is stored, and `id` is its SHA-256.
- */
+/** The place of a team in the package that it came with. */
 export interface TeamPlace {
   /** `@scope/name`. */
   name: string
@@ -216,6 +213,10 @@ export interface TeamPlace {
   folder: string
 }
 
+/**
+ * A team with every sub-team that it can reach, frozen. A run executes its bundle, now and after a restart, whatever
+ * happens to the files. `json()` is what is stored, and `id` is its SHA-256.
+ */
 export interface Bundle {
   readonly id: string
   readonly root: string

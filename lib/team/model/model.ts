@@ -2,7 +2,7 @@
 
 export * from './compiled-team.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
-export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './needs.ts'
 export { type Problem, problemError, renderProblem } from './problem.ts'
 export { readersOf } from './readers.ts'
+export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './team-needs.ts'
 export { credentialsOf, listenerWrites, phaseWrites, retriesNoWrite, type Write } from './writes.ts'

@@ -3,7 +3,6 @@
 
 import type { ListItem } from 'mdast'
 import { isObject } from '../../json.ts'
-import { printMarkdown } from '../markdown/print.ts'
 import {
   type Block,
   blocksWith,
@@ -20,7 +19,8 @@ import {
   table,
   textNode,
   unboxed,
-} from '../markdown/tree.ts'
+} from '../markdown/markdown-tree.ts'
+import { printMarkdown } from '../markdown/print-markdown.ts'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 
 /**

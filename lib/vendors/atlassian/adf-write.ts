@@ -4,8 +4,8 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem, Table } from 'mdast'
-import { parseMarkdown } from '../markdown/parse.ts'
-import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/tree.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/markdown-tree.ts'
+import { parseMarkdown } from '../markdown/parse-markdown.ts'
 
 export interface AdfMark {
   type: string

@@ -5,7 +5,6 @@
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { AlignType, ListItem } from 'mdast'
-import { printMarkdown } from '../markdown/print.ts'
 import {
   type Block,
   blocksWith,
@@ -23,7 +22,8 @@ import {
   table,
   textNode,
   unboxed,
-} from '../markdown/tree.ts'
+} from '../markdown/markdown-tree.ts'
+import { printMarkdown } from '../markdown/print-markdown.ts'
 
 interface Element {
   name: string

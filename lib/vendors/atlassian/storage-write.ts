@@ -2,8 +2,8 @@
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { ListItem, Table } from 'mdast'
-import { parseMarkdown } from '../markdown/parse.ts'
-import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/tree.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/markdown-tree.ts'
+import { parseMarkdown } from '../markdown/parse-markdown.ts'
 
 export async function markdownToStorage(markdown: string): Promise<string> {
   return writeBlocks(parseMarkdown(markdown))

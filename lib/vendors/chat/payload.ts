@@ -2,7 +2,7 @@
 // https://docs.slack.dev/reference/block-kit/blocks
 // https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
 
-import { type ChatMarks, markdownToChat } from '../markdown/render.ts'
+import { type ChatMarks, markdownToChat } from '../markdown/render-markdown.ts'
 import type { ChatServer } from './webhook.ts'
 
 export interface ChatMessage {

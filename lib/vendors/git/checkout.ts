@@ -18,8 +18,8 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { openPlain } from '../../agent/files/hashed-file.ts'
 import { messageOf } from '../../error.ts'
-import { answerOr, gitIn, type Place } from './command.ts'
-import { isTrusted, judgedCopy, type Trust, untrusted } from './trust.ts'
+import { answerOr, gitIn, type Place } from './git-command.ts'
+import { isTrusted, judgedCopy, type Trust, untrusted } from './repository-config.ts'
 
 export interface Checkout extends Place, AsyncDisposable {
   /** The folder below the root, as a path of git. */

@@ -14,8 +14,8 @@ import { basicAuth } from '../../agent/json-api.ts'
 import { isLoopback } from '../../agent/net/address.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { type Checkout, openCheckout } from './checkout.ts'
-import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
-import { isTrusted, type Trust, untrusted } from './trust.ts'
+import { answerOr, type Git, type GitRemote, gitIn } from './git-command.ts'
+import { isTrusted, type Trust, untrusted } from './repository-config.ts'
 
 export interface WorktreeRequest {
   /** The path of the folder, as for `context.folder`. */

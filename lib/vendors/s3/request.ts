@@ -6,7 +6,7 @@
 import { AwsV4Signer } from 'aws4fetch'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
-import { replyError } from '../../agent/net/reply.ts'
+import { replyError } from '../../agent/net/reply-error.ts'
 import type { FetchOptions } from '../../agent/net/requests.ts'
 import { bucketAt, regionIn, type StoreSettings } from './bucket-address.ts'
 import { parseXml, textOf } from './xml.ts'

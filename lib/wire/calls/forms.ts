@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { Type } from '../../schema/type.ts'
 import { AnyJson, AnyText } from '../parts.ts'
 
-const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'file'] as const
+export const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'file'] as const
 export type FieldType = (typeof FIELD_TYPES)[number]
 
 export const Field = Type.Object({

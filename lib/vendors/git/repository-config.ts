@@ -9,7 +9,7 @@ import { AgentError } from '../../agent/core/agent-error.ts'
 import { openPlain } from '../../agent/files/hashed-file.ts'
 import { fromHome } from '../../files/home-path.ts'
 import { oneLine } from '../../text/one-line.ts'
-import { gitIn } from './command.ts'
+import { gitIn } from './git-command.ts'
 
 export interface Trust {
   folders: readonly string[]

@@ -3,8 +3,8 @@
 // address or a number. Each line is written once, whatever it is nested in.
 
 import type { ListItem, Table } from 'mdast'
-import { parseMarkdown } from './parse.ts'
-import type { Block, Inline } from './tree.ts'
+import type { Block, Inline } from './markdown-tree.ts'
+import { parseMarkdown } from './parse-markdown.ts'
 
 const FOR_PEOPLE = /^(https?|mailto|tel):/i
 

@@ -3,8 +3,19 @@
 // becomes text except `<br>` and comments, and links with a scheme that is not for people lose their target. A footnote
 // is kept as it was written.
 
-import type { Block, Inline } from './tree.ts'
-import { blocksWith, DEEPEST, emphasised, heading, image, item, link, paragraph, quote, textNode } from './tree.ts'
+import type { Block, Inline } from './markdown-tree.ts'
+import {
+  blocksWith,
+  DEEPEST,
+  emphasised,
+  heading,
+  image,
+  item,
+  link,
+  paragraph,
+  quote,
+  textNode,
+} from './markdown-tree.ts'
 
 /** An element as Bun's parser returns it: in React's form, with the names of HTML. */
 interface Element {

@@ -4,25 +4,16 @@ import type { TObject, TSchema } from 'typebox'
 import { CommandNeeds } from '../../agent/commands/sandbox.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../schema/type.ts'
+import { FIELD_TYPES } from '../../wire/calls/forms.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
-import type { Phase } from '../model/model.ts'
+import type { EventName, Phase } from '../model/model.ts'
 
 const MAX_PHASES = 1_000
 
-export const EVENTS = [
-  'on_start',
-  'on_complete',
-  'on_fail',
-  'on_cancel',
-  'on_escalate',
-  'on_phase_start',
-  'on_phase_complete',
-  'on_phase_fail',
-] as const
-
-export const EVENT_WORDS: Readonly<Record<(typeof EVENTS)[number], string>> = {
+/** The events of a run, and what has happened when each comes. */
+export const EVENT_WORDS: Readonly<Record<EventName, string>> = {
   on_start: 'The run has begun.',
   on_complete: 'The run has completed.',
   on_fail: 'The run has failed.',
@@ -32,8 +23,6 @@ export const EVENT_WORDS: Readonly<Record<(typeof EVENTS)[number], string>> = {
   on_phase_complete: 'A phase has completed.',
   on_phase_fail: 'A phase has failed.',
 }
-
-export const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'file'] as const
 
 const closed = { additionalProperties: false }
 const templated = { 'x-template': true }
@@ -257,9 +246,11 @@ export const NOTIFY_WORDS = 'The events of the run that are told, as a list or e
 
 const Notify = Type.Union(
   [
-    Type.Array(Type.Enum([...EVENTS]), { minItems: 1 }),
+    Type.Array(Type.Enum(Object.keys(EVENT_WORDS)), { minItems: 1 }),
     Type.Object(
-      Object.fromEntries(EVENTS.map(event => [event, Type.Optional(Type.Any({ description: EVENT_WORDS[event] }))])),
+      Object.fromEntries(
+        Object.entries(EVENT_WORDS).map(([event, description]) => [event, Type.Optional(Type.Any({ description }))]),
+      ),
       closed,
     ),
   ],

@@ -2,7 +2,7 @@
 
 import type { DeliveryState, HookEvent } from '../../lib/wire/records/hooks.ts'
 import type { Columns } from './columns.ts'
-import type { tenancyTables } from './tenancy.ts'
+import type { tenancyTables } from './tenancy-tables.ts'
 
 export function webhookTables(
   { table, index, text, int, json }: Columns,

@@ -3,7 +3,7 @@
 // say is left out: a mark inside of the same mark, a link inside of a link.
 
 import type { ListItem, Table } from 'mdast'
-import type { Block, Inline } from './tree.ts'
+import type { Block, Inline } from './markdown-tree.ts'
 
 type List = Extract<Block, { type: 'list' }>
 

@@ -9,7 +9,7 @@ import type { LineRange } from '../../lib/wire/records/hub-records.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
 import type { Columns } from './columns.ts'
-import type { tenancyTables } from './tenancy.ts'
+import type { tenancyTables } from './tenancy-tables.ts'
 
 /** The bytes of values that lie in `large_values`, by their columns. */
 export type Beside = Readonly<Record<string, number>>

@@ -21,7 +21,7 @@ export const openapi =
       return made
     }
     const page = async () => {
-      const { openapiPage } = await import('./page.ts')
+      const { openapiPage } = await import('./openapi-page.ts')
       return new Response(openapiPage(await document()), { headers: PAGE_HEADERS })
     }
     const routes = new Elysia({ name: 'openapi', prefix: '/openapi' })
