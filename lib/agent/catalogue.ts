@@ -5,10 +5,12 @@
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import type { Static } from 'typebox'
 import { messageOf } from '../error.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { isObject } from '../json.ts'
 import { carried } from '../program/carried.ts'
 import { ROOT } from '../program/install-root.ts'
+import type { ListAgents } from '../wire/calls/agents.ts'
 import { forgetChanged, haveChanged, isBuiltIn, listingOf } from './changed-agents.ts'
 import { AGENT, type Agent, type Handler } from './define.ts'
 import { problemsOf } from './definition.ts'
@@ -45,7 +47,7 @@ export interface Catalogue {
    * The public catalogue of what was loaded, format version 1.0.0. Schemas are JSON Schema, and secrets are marked
    * `x-secret`.
    */
-  list(): JsonObject
+  list(): { version: string } & Static<typeof ListAgents.data>
   readonly skipped: readonly Skipped[]
   readonly shadowed: readonly Shadowed[]
   /**

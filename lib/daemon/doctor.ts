@@ -11,7 +11,7 @@ import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log/log.ts'
 import { createRedactor, type Redactor } from '../secrets/redact.ts'
 import { noAgent, type Settings } from '../settings/settings.ts'
-import type { Finding } from '../wire/calls/daemon-calls.ts'
+import type { Finding } from '../wire/calls/agents.ts'
 import { whyNoJobs } from './access/approval.ts'
 import type { Sandboxes } from './packages/sandboxes.ts'
 

@@ -61,16 +61,6 @@ export function call<
   return { path, ...declared }
 }
 
-/** A call that is not yet declared as a whole. */
-export function bareCall<Body extends TSchema, Data extends TSchema>(
-  path: string,
-  body: Body,
-  data: Data,
-  envelope?: string,
-): Call<Body, Data> {
-  return { path, summary: '', body, data, ...(envelope !== undefined && { envelope }) }
-}
-
 /** Who replied, for errors: the whole address, and what to check when another program replies there. */
 export interface Answerer {
   url: string

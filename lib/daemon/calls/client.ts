@@ -7,6 +7,7 @@ import { CadreError } from '../../error.ts'
 import { sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
 import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../wire/call.ts'
+import { StreamRun } from '../../wire/calls/runs.ts'
 import { EVENTS, type RunEvent } from '../../wire/records/run-records.ts'
 import { readToken } from '../home/home.ts'
 import { type Holder, holderOf } from '../home/lock.ts'
@@ -127,7 +128,7 @@ export function createClient(home: string, address: string): Client {
       return envelopeData(data, answer, reply, from(path))
     },
     async *events(runId, signal) {
-      const path = '/v1/runs/stream'
+      const { path } = StreamRun
       using watching = healthWatch()
       const until = AbortSignal.any([signal, watching.signal])
       const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal: until })

@@ -2,9 +2,10 @@
 // prints the same for a run here and there, and need not know who answers.
 
 import type { Static } from 'typebox'
-import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
 import { ListHubReviews } from '../../wire/calls/hub-reviews.ts'
 import { GetHubLogs, GetHubPhases, GetHubRun, GetHubTree, type HubRun, ListHubRuns } from '../../wire/calls/hub-runs.ts'
+import { ListReviews } from '../../wire/calls/reviews.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
 import type { LogLine } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'

@@ -3,10 +3,10 @@
 
 import { pause } from '../../wait.ts'
 import { checkedData } from '../../wire/call.ts'
-import { ListReviews } from '../../wire/calls/daemon-calls.ts'
 import { CancelDispatched, ResumeDispatched } from '../../wire/calls/dispatch.ts'
 import { DecideHubReview } from '../../wire/calls/hub-reviews.ts'
 import { HUB_EVENTS, StreamHubRun } from '../../wire/calls/hub-runs.ts'
+import { ListReviews } from '../../wire/calls/reviews.ts'
 import type { RunEvent } from '../../wire/records/run-records.ts'
 import type { HubClient } from '../link/link.ts'
 import { HubAbsence } from './hub-absence.ts'

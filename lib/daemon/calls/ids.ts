@@ -1,7 +1,8 @@
 // Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`.
 
 import { CadreError } from '../../error.ts'
-import { ListReviews, ListRuns } from '../../wire/calls/daemon-calls.ts'
+import { ListReviews } from '../../wire/calls/reviews.ts'
+import { ListRuns } from '../../wire/calls/runs.ts'
 import type { Callee } from './client.ts'
 import { askAboutRuns } from './run-answers.ts'
 

@@ -6,8 +6,10 @@ import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Decision } from '../../run/engine.ts'
-import type { AskedReview, ResumeRun, Which } from '../../wire/calls/daemon-calls.ts'
 import type { Field } from '../../wire/calls/forms.ts'
+import type { AskedReview } from '../../wire/calls/reviews.ts'
+import type { ResumeRun } from '../../wire/calls/runs.ts'
+import type { Which } from '../../wire/calls/teams.ts'
 import type { RunEvent, Why } from '../../wire/records/run-records.ts'
 import { holderOf } from '../home/lock.ts'
 import type { RunRequest } from '../runs/start-run.ts'
@@ -111,11 +113,12 @@ export function servedRunner(home: string): Promise<Runner | null> {
 
 /** The calls are loaded with the first of them: a run in this process needs none. */
 function through(client: Client): Runner {
-  const calls = () => import('../../wire/calls/daemon-calls.ts')
+  const calls = () => import('../../wire/calls/runs.ts')
+  const ofReviews = () => import('../../wire/calls/reviews.ts')
   return {
     host: null,
     async prepare(which) {
-      const { ValidateTeam, StartRun } = await calls()
+      const [{ ValidateTeam }, { StartRun }] = await Promise.all([import('../../wire/calls/teams.ts'), calls()])
       const { inputs } = await client.call(ValidateTeam, which)
       return { inputs, start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }) }
     },
@@ -123,11 +126,11 @@ function through(client: Client): Runner {
     askAgain: async run_id => client.call((await calls()).GetWhy, { run_id, ask: true }),
     remove: async run_id => client.call((await calls()).DeleteRun, { run_id }),
     resume: async (run_id, request) => client.call((await calls()).ResumeRun, { run_id, ...request }),
-    decide: async (review_id, answer) => client.call((await calls()).DecideReview, { review_id, ...answer }),
+    decide: async (review_id, answer) => client.call((await ofReviews()).DecideReview, { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
     async pending() {
       const query = { state: 'pending', limit: 100, offset: 0 }
-      return (await client.call((await calls()).ListReviews, query)).reviews
+      return (await client.call((await ofReviews()).ListReviews, query)).reviews
     },
   }
 }

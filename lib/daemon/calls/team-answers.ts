@@ -4,7 +4,7 @@
 import { findAgents } from '../../agent/catalogue.ts'
 import type { Log } from '../../log/log.ts'
 import { openSettings } from '../../settings/settings.ts'
-import { PlanTeam, ValidateTeam } from '../../wire/calls/daemon-calls.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import { Bundles } from '../packages/bundle-cache.ts'
 import { Packages } from '../packages/packages.ts'
 import { sandboxesOf } from '../packages/sandboxes.ts'

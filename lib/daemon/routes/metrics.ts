@@ -1,23 +1,18 @@
 // GET /metrics: what the daemon does.
 
-import { Elysia } from 'elysia'
 import { eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
+import { resource } from '../../http/resource.ts'
 import { RUN_STATES } from '../../run/engine.ts'
-import { closed } from '../../schema/schema.ts'
-import { METRICS_TYPE } from '../../wire/calls/metrics.ts'
+import { GetMetrics } from '../../wire/calls/metrics.ts'
+import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import { version } from '../home/version.ts'
 import type { Daemon } from '../runs/daemon.ts'
 
 export function metrics(daemon: Daemon, kit: DaemonKit) {
-  return new Elysia({ name: 'metrics' })
-    .use(kit)
-    .get('/metrics', ({ durations }) => metricsReply([text(), durations.text(), eventLoopDelay()]), {
-      access: { local: 'open', remote: 'access' },
-      query: closed({}),
-      media: METRICS_TYPE,
-      detail: { summary: 'Prometheus metrics' },
-    })
+  return resource('metrics', kit, [
+    answer(GetMetrics, ({ durations }) => metricsReply([text(), durations.text(), eventLoopDelay()])),
+  ])
 
   function text(): string {
     const { slots, free, stalled } = daemon.engine.load

@@ -2,22 +2,21 @@
 // present state. Event ids are epoch milliseconds, increased where two would be equal. A reader that reconnects
 // (Last-Event-ID) gets the log lines since then again, and recognizes lines that it already has by their numbers.
 
-import { Elysia } from 'elysia'
+import { resource } from '../../http/resource.ts'
 import { eventStream } from '../../http/stream.ts'
-import { closed } from '../../schema/schema.ts'
+import { StreamRun } from '../../wire/calls/runs.ts'
+import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { runEvents } from '../runs/events.ts'
-import { RunId } from './bodies.ts'
 import { target } from './runs.ts'
 
 /** A stream ends within 5 s after its credential does. */
 const CHECK_MS = 2_000
 
 export const stream = (daemon: Daemon, kit: DaemonKit) =>
-  new Elysia({ name: 'stream', prefix: '/v1/runs' }).use(kit).get(
-    '/stream',
-    ({ query, caller, headers, request, server, stopping }) => {
+  resource('stream', kit, [
+    answer(StreamRun, ({ query, caller, headers, request, server, stopping }) => {
       const runId = target(daemon, caller, query.run_id)
       const last = Number(headers['last-event-id'])
       server?.timeout(request, 0)
@@ -36,10 +35,5 @@ export const stream = (daemon: Daemon, kit: DaemonKit) =>
           clearInterval(checks)
         }
       }, stopping.signal)
-    },
-    {
-      access: { local: 'open', remote: 'access', ofRun: true },
-      query: closed({ run_id: RunId }),
-      detail: { summary: 'Events of a run: run, phase, log, end' },
-    },
-  )
+    }),
+  ])

@@ -1,9 +1,8 @@
 // The audit logs of hub and home: what their entries have in common, and what callers ask of them.
 
 import type { Static } from 'typebox'
-import { closed, named, nullable } from '../../schema/schema.ts'
+import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { listBody, longListOf } from '../page.ts'
 import { Moment, NullableText, AnyText as Text, Text as TextUpTo, Time } from '../parts.ts'
 
 /** The place of an entry in its chain. Null until it is sealed; a hub of an earlier version seals nothing. */
@@ -33,9 +32,4 @@ export const AUDIT_RANGE = {
   since: Type.Optional(Moment),
   until: Type.Optional(Moment),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-}
-
-export const HOME_AUDIT = {
-  list: { body: listBody(AUDIT_FILTERS), data: longListOf('audit', HomeAuditEntry) },
-  export: { body: closed(AUDIT_RANGE) },
 }

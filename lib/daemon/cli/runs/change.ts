@@ -3,7 +3,7 @@
 import { CadreError } from '../../../error.ts'
 import { line, type Shown } from '../../../text/printable.ts'
 import { tell } from '../../../text/terminal.ts'
-import { GetRun } from '../../../wire/calls/daemon-calls.ts'
+import { GetRun } from '../../../wire/calls/runs.ts'
 import { nameOfWrite } from '../../../wire/records/words.ts'
 import { ENDED_RUN_STATES } from '../../../wire/states.ts'
 import { inputsOfRun } from '../../calls/run-answers.ts'

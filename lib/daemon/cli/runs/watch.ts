@@ -186,7 +186,7 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
 
 /** The record of a run as its place tells it. Most runs of a command are told by their events alone. */
 async function recordOf({ ask }: RunPlace, run_id: string) {
-  const { GetRun } = await import('../../../wire/calls/daemon-calls.ts')
+  const { GetRun } = await import('../../../wire/calls/runs.ts')
   return ask(runs => runs.call(GetRun, { run_id }))
 }
 

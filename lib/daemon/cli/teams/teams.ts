@@ -8,7 +8,7 @@ import { teamJsonSchema } from '../../../team/team.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { listed } from '../../../text/spelling.ts'
 import { print, printJson, printJsonLine, tell } from '../../../text/terminal.ts'
-import { ValidateTeam } from '../../../wire/calls/daemon-calls.ts'
+import { ValidateTeam } from '../../../wire/calls/teams.ts'
 import { askAboutTeams } from '../../calls/team-answers.ts'
 import { homeFolder } from '../../home/home.ts'
 import { table } from '../../terminal/table.ts'
@@ -72,7 +72,7 @@ export async function agents(agent: string | undefined, { home, json }: Options)
 function manual(reference: string, catalogue: Catalogue, json: boolean | undefined): void {
   const definition = catalogue.get(reference)
   if (!definition) throw new CadreError('invalid_request', noAgent(reference, catalogue))
-  const { agents } = catalogue.list() as { agents: { name: string; file: string }[] }
+  const { agents } = catalogue.list()
   const listed = agents.find(({ name }) => name === reference.split('@', 1)[0])!
   if (json) printJson(listed)
   else print(manualOf(reference, definition, listed.file).map(each => line`${each}`))

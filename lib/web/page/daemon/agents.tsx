@@ -2,7 +2,8 @@
 // their systems take their credentials.
 
 import { isObject, type JsonObject } from '../../../json.ts'
-import type { AgentEntry } from '../../../wire/calls/daemon-calls.ts'
+import type { AgentEntry } from '../../../wire/calls/agents.ts'
+import { ListAgents } from '../../../wire/calls/agents.ts'
 import { call } from '../kit/api.ts'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
@@ -10,7 +11,7 @@ import { Doctor } from './doctor.tsx'
 
 export function Agents() {
   const name = route.value.parts[1]
-  const { data, error } = useLoaded('agents', () => call('ListAgents', {}))
+  const { data, error } = useLoaded('agents', () => call(ListAgents, {}))
   if (!data) {
     return (
       <main>

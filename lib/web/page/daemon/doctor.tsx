@@ -1,7 +1,8 @@
 // Asks the systems of agents whether the credentials of this daemon do, and says whose they are and what they lack.
 
 import { useSignal } from '@preact/signals'
-import type { Finding } from '../../../wire/calls/daemon-calls.ts'
+import type { Finding } from '../../../wire/calls/agents.ts'
+import { ExamineAgents } from '../../../wire/calls/agents.ts'
 import { call, token } from '../kit/api.ts'
 import { Act, TokenForm } from '../kit/parts.tsx'
 import { State } from '../kit/state.tsx'
@@ -20,7 +21,7 @@ export function Doctor({ agent }: { agent?: string }) {
   const examine = async () => {
     asked.value = true
     if (token.value === null) return
-    found.value = (await call('ExamineAgents', agent === undefined ? {} : { agent })).findings
+    found.value = (await call(ExamineAgents, agent === undefined ? {} : { agent })).findings
   }
   return (
     <section aria-label="Doctor">

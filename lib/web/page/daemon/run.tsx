@@ -1,5 +1,6 @@
 // One run of this daemon, with its graph and what listeners were asked to tell.
 
+import { CancelRun } from '../../../wire/calls/runs.ts'
 import { call } from '../kit/api.ts'
 import type { Detail } from '../kit/live.ts'
 import { Act } from '../kit/parts.tsx'
@@ -47,7 +48,7 @@ function Head({ live, run }: Shown) {
           <Act
             plain
             work={async () => {
-              await call('CancelRun', { run_id })
+              await call(CancelRun, { run_id })
               await live.again()
             }}
           >

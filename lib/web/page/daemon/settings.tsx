@@ -2,7 +2,9 @@
 
 import { useSignal } from '@preact/signals'
 import { isObject, type Json } from '../../../json.ts'
-import type { AgentEntry } from '../../../wire/calls/daemon-calls.ts'
+import type { AgentEntry } from '../../../wire/calls/agents.ts'
+import { ListAgents } from '../../../wire/calls/agents.ts'
+import { ListSettings, SetSetting } from '../../../wire/calls/settings.ts'
 import { call, token } from '../kit/api.ts'
 import { command } from '../kit/command.ts'
 import { bound, Field } from '../kit/fields.tsx'
@@ -35,14 +37,14 @@ const keysOf = ({ name, settings }: AgentEntry): string[] =>
   isObject(settings?.properties) ? Object.keys(settings.properties).map(key => `agents.${name}.${key}`) : []
 
 function Values() {
-  const { data, error, again } = useLoaded('settings', () => call('ListSettings', {}))
-  const agents = useLoaded('agents', () => call('ListAgents', {}))
+  const { data, error, again } = useLoaded('settings', () => call(ListSettings, {}))
+  const agents = useLoaded('agents', () => call(ListAgents, {}))
   const key = useSignal('')
   const text = useSignal('')
   const writing = useWork()
   const write = async () => {
     const name = key.value.trim()
-    await call('SetSetting', { key: name, value: jsonOf(name, text.value) })
+    await call(SetSetting, { key: name, value: jsonOf(name, text.value) })
     key.value = ''
     text.value = ''
     again()
@@ -81,7 +83,7 @@ function Values() {
                 <Act
                   plain
                   work={async () => {
-                    await call('SetSetting', { key: each.key, value: null })
+                    await call(SetSetting, { key: each.key, value: null })
                     again()
                   }}
                 >

@@ -2,8 +2,10 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Which } from '../../../wire/calls/daemon-calls.ts'
 import type { Field as Asked } from '../../../wire/calls/forms.ts'
+import { GetRun, StartRun } from '../../../wire/calls/runs.ts'
+import type { Which } from '../../../wire/calls/teams.ts'
+import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import type { Plan } from '../../../wire/records/plans.ts'
 import { call } from '../kit/api.ts'
 import { bound, Field } from '../kit/fields.tsx'
@@ -46,7 +48,7 @@ export function Start() {
     const given = text.value.trim()
     const which = whichOf(given)
     try {
-      const { inputs, ...found } = await call('ValidateTeam', which)
+      const { inputs, ...found } = await call(ValidateTeam, which)
       read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
       typed.value = typedOf(inputs, values)
     } catch (thrown) {
@@ -57,7 +59,7 @@ export function Start() {
   useEffect(() => {
     const before = async () => {
       if (like === null) return text.value === '' ? undefined : open()
-      const run = await call('GetRun', { run_id: like })
+      const run = await call(GetRun, { run_id: like })
       name.value = run.run_name ?? ''
       text.value = run.team.startsWith('@local/') ? (pathsByTeam()[run.team] ?? run.workspace ?? '') : run.team
       if (text.value !== '') await open(run.inputs)
@@ -71,7 +73,7 @@ export function Start() {
     const { which, name: team, fields } = read.value!
     const inputs = valuesOf(fields, typed.value)
     const called = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
-    const { run_id } = await call('StartRun', { ...which, inputs, ...called })
+    const { run_id } = await call(StartRun, { ...which, inputs, ...called })
     if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
     go(to('runs', run_id))
   }
@@ -126,7 +128,7 @@ export function Start() {
               plain
               work={async () => {
                 const { which, fields } = read.value!
-                plan.value = await call('PlanTeam', { ...which, inputs: valuesOf(fields, typed.value) })
+                plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
               }}
             >
               What would it write?

@@ -1,17 +1,18 @@
 // The folders that runs work in.
 
 import { useSignal } from '@preact/signals'
+import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../../wire/calls/workspaces.ts'
 import { call } from '../kit/api.ts'
 import { bound, Field } from '../kit/fields.tsx'
 import { Act, Empty, Failure, handle, useLoaded, useWork } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
 
 export function Workspaces() {
-  const { data, error, again } = useLoaded('workspaces', () => call('ListWorkspaces', {}), 5_000)
+  const { data, error, again } = useLoaded('workspaces', () => call(ListWorkspaces, {}), 5_000)
   const path = useSignal('')
   const adding = useWork()
   const add = async () => {
-    await call('AddWorkspace', { path: path.value.trim() })
+    await call(AddWorkspace, { path: path.value.trim() })
     path.value = ''
     again()
   }
@@ -48,7 +49,7 @@ export function Workspaces() {
             <Act
               plain
               work={async () => {
-                await call('AddWorkspace', { path: each.path, offer: !each.offered })
+                await call(AddWorkspace, { path: each.path, offer: !each.offered })
                 again()
               }}
             >
@@ -57,7 +58,7 @@ export function Workspaces() {
             <Act
               plain
               work={async () => {
-                await call('RemoveWorkspace', { workspace_id: each.workspace_id })
+                await call(RemoveWorkspace, { workspace_id: each.workspace_id })
                 again()
               }}
             >

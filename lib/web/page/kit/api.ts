@@ -2,55 +2,20 @@
 // this tab only.
 
 import { signal } from '@preact/signals'
-import type { Static } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import type { ErrorBody } from '../../../error.ts'
 import type { Call } from '../../../wire/call.ts'
-import type * as Calls from '../../../wire/calls/daemon-calls.ts'
+import { GetArtifact } from '../../../wire/calls/artifacts.ts'
+import { ReadLog, StreamRun } from '../../../wire/calls/runs.ts'
 import type { RunEvent, TreeLines } from '../../../wire/records/run-records.ts'
 import { command } from './command.ts'
-
-type Named = typeof Calls
-export type BodyOf<N extends keyof Named> = Named[N] extends Call<infer Body, infer _> ? Static<Body> : never
-export type DataOf<N extends keyof Named> = Named[N] extends Call<infer _, infer Data> ? Static<Data> : never
-
-/** The paths of the calls that the page makes. The schemas of `lib/wire` stay on the server. */
-const PATHS = {
-  AddWorkspace: '/v1/workspaces/add',
-  CancelRun: '/v1/runs/cancel',
-  DecideReview: '/v1/reviews/decide',
-  ExamineAgents: '/v1/agents/doctor',
-  GetHistory: '/v1/runs/history',
-  GetLogs: '/v1/runs/logs',
-  GetPhases: '/v1/runs/phases',
-  GetRun: '/v1/runs/get',
-  GetTeam: '/v1/runs/team',
-  GetTree: '/v1/runs/tree',
-  GetWhy: '/v1/runs/why',
-  ListAgents: '/v1/agents/list',
-  ListArtifacts: '/v1/artifacts/list',
-  ListReviews: '/v1/reviews/list',
-  ListRuns: '/v1/runs/list',
-  ListSettings: '/v1/settings/list',
-  ListWorkspaces: '/v1/workspaces/get',
-  PlanTeam: '/v1/teams/plan',
-  RemoveWorkspace: '/v1/workspaces/remove',
-  ResumeRun: '/v1/runs/resume',
-  SetSetting: '/v1/settings/set',
-  StartRun: '/v1/runs/start',
-  ValidateTeam: '/v1/teams/validate',
-} satisfies { [N in keyof Named]?: string }
-
-export type CallName = keyof typeof PATHS
-
-/** Calls whose body and reply are in a message envelope, with the type of the message. */
-const ENVELOPES: { [N in CallName]?: string } = { GetPhases: 'run_phases', ListWorkspaces: 'workspace_list' }
 
 const KEY = 'cadre-local-token'
 
 /** Where the parts of the page get what they show. */
 interface Source {
   ask(path: string, init?: RequestInit): Promise<Response>
-  call<N extends CallName>(name: N, body: BodyOf<N>): Promise<DataOf<N>>
+  call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
 }
 
 let source: Source = { ask: askDaemon, call: callDaemon }
@@ -106,12 +71,14 @@ export async function failureOf(reply: Response): Promise<Refusal> {
 }
 
 /** The data of a call. Throws a `Refusal`. */
-export const call: Source['call'] = (name, body) => source.call(name, body)
+export const call: Source['call'] = (call, body) => source.call(call, body)
 
-async function callDaemon<N extends CallName>(name: N, body: BodyOf<N>): Promise<DataOf<N>> {
-  const type = ENVELOPES[name]
+async function callDaemon<Body extends TSchema, Data extends TSchema>(
+  { path, envelope: type }: Call<Body, Data>,
+  body: Static<Body>,
+): Promise<Static<Data>> {
   const message = type && { type, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload: body }
-  const reply = await askDaemon(PATHS[name], {
+  const reply = await askDaemon(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(message ?? body),
@@ -131,7 +98,7 @@ export async function health(): Promise<{ copied: { runs: number } | null }> {
 /** The bytes of a file that a run wrote. */
 export async function fileOf(runId: string, path: string): Promise<Blob> {
   const query = new URLSearchParams({ run_id: runId, path })
-  const reply = await source.ask(`/v1/artifacts/get?${query}`)
+  const reply = await source.ask(`${GetArtifact.path}?${query}`)
   if (!reply.ok) throw await failureOf(reply)
   return reply.blob()
 }
@@ -139,7 +106,7 @@ export async function fileOf(runId: string, path: string): Promise<Blob> {
 /** What a run, and with `below` all runs below it, have logged so far: pieces of one run each. */
 export async function* logPieces(runId: string, below: boolean, signal: AbortSignal): AsyncGenerator<TreeLines> {
   const query = new URLSearchParams({ run_id: runId, below: below ? 'yes' : 'no' })
-  const reply = await source.ask(`/v1/runs/log?${query}`, { signal })
+  const reply = await source.ask(`${ReadLog.path}?${query}`, { signal })
   if (!reply.ok || !reply.body) throw await failureOf(reply)
   for await (const line of blocksOf(reply.body, '\n')) if (line !== '') yield JSON.parse(line)
 }
@@ -174,7 +141,7 @@ const EVENT = /^(?:id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)$/m
 /** The events of a run until it ends. Throws when the connection is lost. */
 export async function* events(runId: string, last: string | null, signal: AbortSignal) {
   const headers: Record<string, string> = last === null ? {} : { 'last-event-id': last }
-  const reply = await source.ask(`/v1/runs/stream?${new URLSearchParams({ run_id: runId })}`, { headers, signal })
+  const reply = await source.ask(`${StreamRun.path}?${new URLSearchParams({ run_id: runId })}`, { headers, signal })
   if (!reply.ok || !reply.body) throw await failureOf(reply)
   for await (const block of blocksOf(reply.body, '\n\n')) {
     const [, id = null, event, data] = EVENT.exec(block) ?? []

@@ -3,7 +3,9 @@
 
 import { batch, signal } from '@preact/signals'
 import type { Static } from 'typebox'
-import type { AskedReview } from '../../../wire/calls/daemon-calls.ts'
+import type { AskedReview } from '../../../wire/calls/reviews.ts'
+import { ListReviews } from '../../../wire/calls/reviews.ts'
+import { GetHistory, GetPhases, GetRun, GetTree } from '../../../wire/calls/runs.ts'
 import type { History, LogLine, RunEvent, ToldDetail, ToldPhases, ToldTree } from '../../../wire/records/run-records.ts'
 import { call, events, Refusal } from './api.ts'
 
@@ -101,10 +103,10 @@ export class Live {
   async #readDetails(): Promise<void> {
     const of = { run_id: this.id }
     const [run, { phases }, history, { reviews }] = await Promise.all([
-      call('GetRun', of),
-      call('GetPhases', of),
-      call('GetHistory', of),
-      call('ListReviews', { ...of, limit: 100 }),
+      call(GetRun, of),
+      call(GetPhases, of),
+      call(GetHistory, of),
+      call(ListReviews, { ...of, limit: 100 }),
     ])
     batch(() => {
       this.run.value = run
@@ -115,7 +117,7 @@ export class Live {
   }
 
   async #readTree(): Promise<void> {
-    const { runs } = await call('GetTree', { run_id: this.id })
+    const { runs } = await call(GetTree, { run_id: this.id })
     const from = runs.findIndex(({ run_id }) => run_id === this.id)
     const depth = runs[from]?.call_depth ?? 0
     const end = runs.findIndex((each, index) => index > from && each.call_depth <= depth)

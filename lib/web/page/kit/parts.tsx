@@ -4,6 +4,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { ListRuns } from '../../../wire/calls/runs.ts'
 import { call, keepToken, Refusal, token } from './api.ts'
 import { command } from './command.ts'
 import { bound, Field } from './fields.tsx'
@@ -168,6 +169,6 @@ export function Outside({ url, children }: { url: string | null; children: Compo
 
 /** Names of teams that ran here, for fields that ask for one. */
 export async function knownTeams(): Promise<string[]> {
-  const { runs } = await call('ListRuns', { limit: 100, root_only: true })
+  const { runs } = await call(ListRuns, { limit: 100, root_only: true })
   return [...new Set(runs.map(({ team }) => team))].sort()
 }

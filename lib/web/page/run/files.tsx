@@ -4,6 +4,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
 import type { Artifact } from '../../../wire/calls/artifacts.ts'
+import { ListArtifacts } from '../../../wire/calls/artifacts.ts'
 import { call, fileOf } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
 import type { Detail } from '../kit/live.ts'
@@ -26,7 +27,7 @@ const IMAGES: Record<string, string> = {
 }
 
 export function Files({ run }: { run: Detail }) {
-  const files = useLoaded(`${run.run_id} ${run.state}`, () => call('ListArtifacts', { run_id: run.run_id }))
+  const files = useLoaded(`${run.run_id} ${run.state}`, () => call(ListArtifacts, { run_id: run.run_id }))
   const open = route.value.query.get('path')
   if (files.error) return <Failure of={files.error} />
   if (!files.data) return <div aria-busy="true" />

@@ -2,6 +2,7 @@
 // the numbers of a run, as a lost connection may leave one, is read again.
 
 import { signal } from '@preact/signals'
+import { GetLogs } from '../../../wire/calls/runs.ts'
 import type { LogLine, TreeLines } from '../../../wire/records/run-records.ts'
 import { call, logPieces } from '../kit/api.ts'
 import { Lines } from '../kit/lines.ts'
@@ -84,7 +85,7 @@ export class LogFeed {
       this.#behind.delete(run_id)
       try {
         for (;;) {
-          const { lines } = await call('GetLogs', { run_id, after_seq: this.lines.last(run_id), limit: PAGE })
+          const { lines } = await call(GetLogs, { run_id, after_seq: this.lines.last(run_id), limit: PAGE })
           if (signal.aborted) return
           this.lines.add({ run_id, lines })
           // A reply has fewer lines than were asked for when they are long.

@@ -1,6 +1,7 @@
 // The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
 
 import { sizeText } from '../../../size.ts'
+import { GetPhases, GetTeam } from '../../../wire/calls/runs.ts'
 import { waitText } from '../../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Axis, Bar, Legend, scaleOf } from '../kit/bar.tsx'
@@ -89,7 +90,7 @@ function useWhole(phase: Phase, { run_id }: Detail): Phase {
   const isCut = phase.text_bytes !== undefined || phase.data_bytes !== undefined
   const key = `phase ${run_id} ${phase.name} ${phase.attempt} ${phase.state}`
   const found = useLoaded(isCut ? key : 'no phase', async () =>
-    isCut ? await call('GetPhases', { run_id, phase: phase.name }) : null,
+    isCut ? await call(GetPhases, { run_id, phase: phase.name }) : null,
   )
   return (isCut && found.data?.phases[0]) || phase
 }
@@ -176,7 +177,7 @@ function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: L
 
 /** What the phase was given, as its team says it. */
 function AsWritten({ run: { run_id }, phase }: { run: Detail; phase: string }) {
-  const { data } = useLoaded(`team ${run_id}`, () => call('GetTeam', { run_id }))
+  const { data } = useLoaded(`team ${run_id}`, () => call(GetTeam, { run_id }))
   const found = data?.phases.find(({ name }) => name === phase)
   if (!found || found.type === 'gate') return null
   return (

@@ -3,6 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import { isObject, type JsonObject } from '../../../json.ts'
+import { PlanTeam } from '../../../wire/calls/teams.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../../wire/records/plans.ts'
 import { call } from '../kit/api.ts'
 import { Failure, Json, useLoaded, Wide } from '../kit/parts.tsx'
@@ -20,7 +21,7 @@ export function PlanPage() {
   const { query } = route.value
   const team = query.get('team') ?? ''
   const { data, error } = useLoaded(query.toString(), () =>
-    call('PlanTeam', { ...whichOf(team), inputs: inputsOf(query.get('inputs')) }),
+    call(PlanTeam, { ...whichOf(team), inputs: inputsOf(query.get('inputs')) }),
   )
   return (
     <main>

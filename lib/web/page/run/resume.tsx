@@ -3,6 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { ResumeRun } from '../../../wire/calls/runs.ts'
 import { call, Refusal } from '../kit/api.ts'
 import { boundTo, Field } from '../kit/fields.tsx'
 import type { Live } from '../kit/live.ts'
@@ -24,7 +25,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
   async function resume(): Promise<void> {
     const given = asked.value.length > 0 ? { inputs: typed.value } : {}
     try {
-      await call('ResumeRun', { run_id: live.id, ...what, ...given })
+      await call(ResumeRun, { run_id: live.id, ...what, ...given })
     } catch (thrown) {
       const names = secretsOf(thrown)
       if (names.length === 0 || asked.value.length > 0) throw thrown

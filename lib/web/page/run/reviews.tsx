@@ -1,7 +1,8 @@
 // The questions that runs ask people, with the forms of their answers.
 
 import { useSignal } from '@preact/signals'
-import type { AskedReview } from '../../../wire/calls/daemon-calls.ts'
+import type { AskedReview } from '../../../wire/calls/reviews.ts'
+import { DecideReview, ListReviews } from '../../../wire/calls/reviews.ts'
 import { type Choice, choicesOf } from '../../../wire/choices.ts'
 import { call, token } from '../kit/api.ts'
 import { bound, Field } from '../kit/fields.tsx'
@@ -23,8 +24,7 @@ const MEANS: Record<Choice, string> = {
 }
 
 /** Reviews that wait. The number beside the link in the navigation and the inbox read it. */
-export const useWaiting = () =>
-  useLoaded('waiting', () => call('ListReviews', { state: 'pending', limit: 100 }), LOOK_MS)
+export const useWaiting = () => useLoaded('waiting', () => call(ListReviews, { state: 'pending', limit: 100 }), LOOK_MS)
 
 export function Reviews() {
   const decided = route.value.query.get('state') === 'decided'
@@ -69,7 +69,7 @@ function Waiting() {
 }
 
 function Decided() {
-  const { data, error } = useLoaded('decided', () => call('ListReviews', { state: 'decided', limit: 100 }))
+  const { data, error } = useLoaded('decided', () => call(ListReviews, { state: 'decided', limit: 100 }))
   if (!data) return <Failure of={error} />
   if (data.reviews.length === 0) {
     return (
@@ -102,7 +102,7 @@ function useWhole(review: AskedReview): AskedReview {
   const { id, prompt_bytes, entries_bytes, inputs_bytes } = review
   const isCut = (prompt_bytes ?? entries_bytes ?? inputs_bytes) !== undefined
   const found = useLoaded(isCut ? `review ${id}` : 'no review', async () =>
-    isCut ? await call('ListReviews', { review_id: id }) : null,
+    isCut ? await call(ListReviews, { review_id: id }) : null,
   )
   return (isCut && found.data?.reviews[0]) || review
 }
@@ -119,7 +119,7 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
     run(async () => {
       const values = decision === 'approve' && form.length > 0 ? { values: valuesOf(form, typed.value) } : {}
       const said = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
-      await call('DecideReview', { review_id: id, decision, ...said, ...values })
+      await call(DecideReview, { review_id: id, decision, ...said, ...values })
       await done()
     })
   const [first, ...others] = choicesOf(kind)

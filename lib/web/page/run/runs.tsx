@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
+import { ListRuns } from '../../../wire/calls/runs.ts'
 import type { ToldRun } from '../../../wire/records/run-records.ts'
 import { RUN_STATES } from '../../../wire/states.ts'
 import { call } from '../kit/api.ts'
@@ -96,7 +97,7 @@ function List({ filter: given, children }: Listed) {
       // A reply has fewer runs than were asked for when they are large.
       for (let more = true; more; ) {
         const rest = { limit: PAGE - runs.length, offset: body.offset + runs.length }
-        const found = await call('ListRuns', { ...body, ...rest, ...filter })
+        const found = await call(ListRuns, { ...body, ...rest, ...filter })
         runs.push(...found.runs)
         total.value = found.total
         more = found.runs.length > 0 && runs.length < Math.min(PAGE, found.total - body.offset)

@@ -1,5 +1,6 @@
 // Why a run ended as it did: the path through the tree to the first failure, and what was written outside.
 
+import { GetWhy } from '../../../wire/calls/runs.ts'
 import { call } from '../kit/api.ts'
 import type { Detail } from '../kit/live.ts'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -8,7 +9,7 @@ import { State } from '../kit/state.tsx'
 import { Receipts } from './attempts.tsx'
 
 export function Reasons({ run }: { run: Detail }) {
-  const found = useLoaded(`${run.run_id} ${run.state}`, () => call('GetWhy', { run_id: run.run_id }))
+  const found = useLoaded(`${run.run_id} ${run.state}`, () => call(GetWhy, { run_id: run.run_id }))
   if (found.error) return <Failure of={found.error} />
   if (!found.data) return <div aria-busy="true" />
   const { text, chain, written } = found.data

@@ -1,0 +1,42 @@
+// Teams on the machine of a daemon: they are read with everything that they use, and nothing is started.
+
+import type { Static } from 'typebox'
+import { closed } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { HERE } from '../access.ts'
+import { call } from '../call.ts'
+import { AnyObject, AnyText, Name, Path } from '../parts.ts'
+import { Plan, Problem } from '../records/plans.ts'
+import { Field } from './forms.ts'
+
+/** A package by its name, or a folder or file on the daemon's own machine. */
+export const WHICH = { team: Type.Optional(Name), path: Type.Optional(Path) }
+const Which = closed(WHICH)
+export type Which = Static<typeof Which>
+
+export const ValidateTeam = call('/v1/teams/validate', {
+  summary: 'Check a team',
+  daemon: HERE,
+  body: Which,
+  data: Type.Object({
+    inputs: Type.Array(Field),
+    /** The named secrets that it uses, and those of them that cannot be read. */
+    secrets: Type.Array(AnyText),
+    missing_secrets: Type.Array(Problem),
+    /** What is not wrong, and may not be what the author expects. */
+    notes: Type.Optional(Type.Array(AnyText)),
+  }),
+})
+export const PlanTeam = call('/v1/teams/plan', {
+  summary: 'What a run would do',
+  daemon: HERE,
+  body: closed({ ...WHICH, inputs: Type.Optional(AnyObject) }),
+  data: Plan,
+})
+/** For editors, which cannot send a token. */
+export const GetTeamSchema = call('/schema/team.json', {
+  summary: 'The JSON Schema of team.yml',
+  daemon: HERE,
+  query: closed({}),
+  media: 'application/schema+json',
+})
