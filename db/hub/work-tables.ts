@@ -2,9 +2,9 @@
 
 import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
-import type { Field } from '../../lib/wire/calls/forms.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
 import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
+import type { Field } from '../../lib/wire/records/forms.ts'
 import type { LineRange } from '../../lib/wire/records/hub-records.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'

@@ -4,10 +4,10 @@ import type { Static } from 'typebox'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { Field } from '../../wire/calls/forms.ts'
 import type { HubReview } from '../../wire/calls/hub-reviews.ts'
 import type { HubPhase, HubRun } from '../../wire/calls/hub-runs.ts'
 import type { GetRun } from '../../wire/calls/runs.ts'
+import { Field } from '../../wire/records/forms.ts'
 import { DeliveryRecord, FileRecord, RunError, type ToldRun } from '../../wire/records/run-records.ts'
 
 export function toldRun({ version, error, outputs, ...run }: HubRun): ToldRun {

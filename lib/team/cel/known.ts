@@ -3,7 +3,7 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { didYouMean, type OtherNames } from '../../text/spelling.ts'
-import type { FieldType } from '../../wire/calls/forms.ts'
+import type { FieldType } from '../../wire/records/forms.ts'
 import { PHASE_STATES } from '../../wire/states.ts'
 import type { Mistake } from './hints.ts'
 import { type Path, pathOf } from './path.ts'

@@ -2,7 +2,7 @@
 // same in every run: templates are not read in them.
 
 import type { Json } from '../../json.ts'
-import { FIELD_TYPES } from '../../wire/calls/forms.ts'
+import { FIELD_TYPES } from '../../wire/records/forms.ts'
 import { templateIn } from '../cel/cel.ts'
 import { type Field, type FieldType, problemWith } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'

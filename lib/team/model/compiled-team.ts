@@ -2,9 +2,9 @@
 // runs of the team share it.
 
 import type { Json, JsonObject } from '../../json.ts'
-import type { Field, FieldType } from '../../wire/calls/forms.ts'
 import type { WhenFull } from '../../wire/concurrency.ts'
 import type { Requires } from '../../wire/needs.ts'
+import type { Field, FieldType } from '../../wire/records/forms.ts'
 
 export type { Field, FieldType }
 

@@ -5,9 +5,9 @@ import { Type } from '../../schema/type.ts'
 import { call, MIB } from '../call.ts'
 import { listBody, listOf } from '../page.ts'
 import { Slug, TeamName, TeamRef, Text } from '../parts.ts'
+import type { Field } from '../records/forms.ts'
 import { withMore } from '../records/hub-records.ts'
 import { Download, Package, Reach } from '../records/packages.ts'
-import type { Field } from './forms.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const

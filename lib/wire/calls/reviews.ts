@@ -8,8 +8,8 @@ import { call } from '../call.ts'
 import { EVERY_CHOICE } from '../choices.ts'
 import { listBody, listOf } from '../page.ts'
 import { AnyObject, AnyText, BYTES_OF_REVIEW, WrittenId } from '../parts.ts'
+import { Field } from '../records/forms.ts'
 import { ReviewRecord } from '../records/run-records.ts'
-import { Field } from './forms.ts'
 
 /** A review with the fields that its answer asks for; an escalation asks for none. */
 const AskedReview = Type.Object({

@@ -6,8 +6,8 @@ import { Type } from '../../schema/type.ts'
 import { HERE } from '../access.ts'
 import { call } from '../call.ts'
 import { AnyObject, AnyText, Name, Path } from '../parts.ts'
+import { Field } from '../records/forms.ts'
 import { Plan, Problem } from '../records/plans.ts'
-import { Field } from './forms.ts'
 
 /** A package by its name, or a folder or file on the daemon's own machine. */
 export const WHICH = { team: Type.Optional(Name), path: Type.Optional(Path) }

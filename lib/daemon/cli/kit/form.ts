@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../../json.ts'
 import { inputsFromArguments, problemWith } from '../../../team/team.ts'
 import { line, type Printable } from '../../../text/printable.ts'
 import { tell } from '../../../text/terminal.ts'
-import type { Field } from '../../../wire/calls/forms.ts'
+import type { Field } from '../../../wire/records/forms.ts'
 import { EXIT } from './exit.ts'
 
 export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr.isTTY

@@ -2,10 +2,10 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Field as Asked } from '../../../wire/calls/forms.ts'
 import { GetRun, StartRun } from '../../../wire/calls/runs.ts'
 import type { Which } from '../../../wire/calls/teams.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
+import type { Field as Asked } from '../../../wire/records/forms.ts'
 import type { Plan } from '../../../wire/records/plans.ts'
 import { call } from '../kit/api.ts'
 import { bound, Field } from '../kit/fields.tsx'

@@ -2,7 +2,7 @@
 
 import type { Signal } from '@preact/signals'
 import type { Json, JsonObject } from '../../../json.ts'
-import type { Field } from '../../../wire/calls/forms.ts'
+import type { Field } from '../../../wire/records/forms.ts'
 
 /** What was typed, by the name of the field. A field that nobody has touched is not in it. */
 export type Typed = Readonly<Record<string, string>>
