@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { JsonObject } from '../json.ts'
 import type { CallTrace } from '../log/trace.ts'
+import type { Masked, MaskedText } from '../secrets/masked.ts'
 import type { Redactor } from '../secrets/redact.ts'
 import { unlessAborted } from '../wait.ts'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
@@ -34,14 +35,14 @@ export interface ContextOptions {
   /** Called for each value that the agent conceals, once `redactor` masks it. */
   conceal?(value: string): void
   signal: AbortSignal
-  /** Receives one line, which is already masked. */
-  log(message: string, fields?: JsonObject): void
+  /** Receives one line. */
+  log(message: MaskedText, fields?: Masked<JsonObject>): void
   /** Without it, every line is stored. */
   room?: LogRoom
   /**
-   * Called with what the call waits for, already masked, and until when. The function that it returns ends the wait.
+   * Called with what the call waits for, and until when. The function that it returns ends the wait.
    */
-  waits?: (reason: string, until: Date | undefined) => () => void
+  waits?: (reason: MaskedText, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request, with whether it may change something. */

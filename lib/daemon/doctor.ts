@@ -9,6 +9,7 @@ import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log/log.ts'
+import type { Masked } from '../secrets/masked.ts'
 import { createRedactor, type Redactor } from '../secrets/redact.ts'
 import { noAgent, type Settings } from '../settings/settings.ts'
 import type { Finding } from '../wire/calls/agents.ts'
@@ -28,7 +29,7 @@ export interface Patient {
 const TIMEOUT = 60_000
 
 /** The findings of one agent, or of all agents by name. Throws `invalid_request` for an agent that does not exist. */
-export async function examine(patient: Patient, only: string | undefined): Promise<Finding[]> {
+export async function examine(patient: Patient, only: string | undefined): Promise<Masked<Finding[]>> {
   const { catalogue, settings } = patient
   if (only !== undefined && !catalogue.get(only)) {
     throw new CadreError('invalid_request', noAgent(only, catalogue))
@@ -42,7 +43,7 @@ export async function examine(patient: Patient, only: string | undefined): Promi
     }),
   )
   const others = await Promise.all([ofFile(patient, only), ofSandboxes(patient, only), ofHub(patient, only)])
-  return [...findings, ...others.flat()]
+  return createRedactor(settings.secrets(catalogue)).json([...findings, ...others.flat()])
 }
 
 /** The agents and accounts that have settings. */
@@ -87,14 +88,7 @@ async function ofFile({ settings, catalogue }: Patient, only: string | undefined
   const concerning = problems.filter(
     ({ path }) => !told.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
   )
-  const redactor = createRedactor(settings.secrets(catalogue))
-  return concerning.map(({ path, message }) => ({
-    agent: path,
-    state: 'wrong',
-    who: null,
-    missing: [],
-    text: redactor.text(message),
-  }))
+  return concerning.map(({ path, message }) => ({ agent: path, state: 'wrong', who: null, missing: [], text: message }))
 }
 
 /** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */
@@ -120,11 +114,11 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
     const found = await definition.doctor(
       contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
     )
-    const { who, missing, text } = redactor.json(found)
+    const { who, missing, text } = found
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
-    return { ...finding, state: 'wrong', text: redactor.text(messageOf(error) + hint) }
+    return { ...finding, state: 'wrong', text: messageOf(error) + hint }
   }
 }
 

@@ -397,6 +397,7 @@ export {
   type LogLine,
   type ReviewRow,
   RUN_STATES,
+  type RunEnvironment,
   type RunError,
   type RunRow,
   runEnded,

@@ -123,7 +123,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => passOn(runId, lines), options.logLimit)
   const runFolders: RunFolders = new RunFolders(home, store, (row, phase) => ({
-    log: line => logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
+    log: line => logs.append(row.id, { phase, at: now(), ...line }),
     room: {
       get isFull() {
         return logs.isFull(row.id)
@@ -146,7 +146,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       return runFolders.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
     },
     open: (place, sealed) => sealer.open(place, sealed),
-    mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
+    mask: (rootId, value) => host.mask(value, rootId === undefined ? [] : secrets.values(rootId)),
   })
   const attempts: Attempts = new Attempts({
     machine: machine,

@@ -4,6 +4,7 @@
 //
 // Measured on 10 MB of log text with 50 secrets: see `bun bench/redact.ts`.
 
+import type { Masked, MaskedText } from './masked.ts'
 import { credentialsIn, formsOf } from './secret-forms.ts'
 import { createMatcher, type Form, type Matcher } from './secret-matcher.ts'
 
@@ -26,9 +27,9 @@ export interface RedactedStream {
 }
 
 export interface Redactor {
-  text(text: string): string
+  text(text: string): MaskedText
   /** The same structure with strings and keys masked. Returns the value itself when nothing had to be masked. */
-  json<T>(value: T): T
+  json<T>(value: T): Masked<T>
   stream(): RedactedStream
   /**
    * Adds a secret, which is masked from now on, also in streams that have already begun. Adding a known value costs
@@ -60,15 +61,15 @@ export function createRedactor(secrets: Iterable<string | KnownSecret> = []): Re
   }
   for (const secret of secrets) add(secret)
 
-  const text = (plain: string) => {
+  const masked = (plain: string): string => {
     if (forms.length === 0 || plain === '') return plain
     const bytes = isAscii(plain) ? plain : Buffer.from(plain).toString('latin1')
     const { out } = current().mask(bytes, 0, true)
     return out === bytes ? plain : isAscii(out) ? out : Buffer.from(out, 'latin1').toString()
   }
   return {
-    text,
-    json: value => (forms.length === 0 ? value : (maskJson(value, text) as typeof value)),
+    text: plain => masked(plain) as MaskedText,
+    json: value => (forms.length === 0 ? value : maskJson(value, masked)) as Masked<typeof value>,
     stream() {
       let held = ''
       let open = 0

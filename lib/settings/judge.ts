@@ -6,6 +6,7 @@ import { isLoopback } from '../agent/net/address.ts'
 import type { Detail } from '../error.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
+import type { MaskedText } from '../secrets/masked.ts'
 import { createRedactor } from '../secrets/redact.ts'
 import { isReference } from './references.ts'
 import { leavesOf, secretKind } from './tree.ts'
@@ -14,7 +15,11 @@ import { leavesOf, secretKind } from './tree.ts'
  * The problems by dotted key below the agent, in words that continue the key. `faulty` are JSON pointers of values that
  * do not fit the schema; these and unresolved references are not judged.
  */
-export function verdicts(definition: AgentDefinition, settings: JsonObject, faulty: readonly string[]): Detail[] {
+export function verdicts(
+  definition: AgentDefinition,
+  settings: JsonObject,
+  faulty: readonly string[],
+): (Detail & { message: MaskedText })[] {
   const given = sound(settings, new Set(faulty))
   const secrets = leavesOf(given).filter(({ path }) => isSecretAt(definition, path))
   const redactor = createRedactor(secrets.map(({ value }) => `${value}`))

@@ -76,15 +76,15 @@ describe('variants', () => {
   test('each line of a key, but not its armour', () => {
     const { text } = createRedactor([PEM])
     const [begin, line] = PEM.split('\n')
-    expect(text(`1: ${begin}\n2: ${line}`)).toBe(`1: ${begin}\n2: ***`)
+    expect<unknown>(text(`1: ${begin}\n2: ${line}`)).toBe(`1: ${begin}\n2: ***`)
   })
 })
 
 test('of a secret URL the path is masked alone, unless it is too short to hold a secret', () => {
   const webhook = createRedactor(['https://hooks.acme.test/services/T0/B1/canary', 'https://acme.test/wiki'])
-  expect(webhook.text('POST /services/T0/B1/canary failed; see /wiki')).toBe('POST *** failed; see /wiki')
+  expect<unknown>(webhook.text('POST /services/T0/B1/canary failed; see /wiki')).toBe('POST *** failed; see /wiki')
   const long = createRedactor(['https://hooks.acme.test/services/T0/canary5f8a2b1c9d'])
-  expect(long.text('no such service: canary5f8a2b1c9d')).toBe('no such service: ***')
+  expect<unknown>(long.text('no such service: canary5f8a2b1c9d')).toBe('no such service: ***')
 })
 
 test('random streams equal the whole text, whatever the chunks', () => {
@@ -114,7 +114,7 @@ test('random streams equal the whole text, whatever the chunks', () => {
 
 test('secrets that overlap are masked as one', () => {
   const { text } = createRedactor(['abcdef123', '123xyz789'])
-  expect(text('<abcdef123xyz789>')).toBe('<***>')
+  expect<unknown>(text('<abcdef123xyz789>')).toBe('<***>')
 })
 
 test('a stream gives out at once what cannot be the beginning of a secret', () => {
@@ -142,8 +142,8 @@ describe('json', () => {
 
   test('gives back the value itself where nothing had to be masked', () => {
     const value = { a: [{ b: 'plain' }] }
-    expect(json(value)).toBe(value)
-    expect(createRedactor().json(value)).toBe(value)
+    expect<unknown>(json(value)).toBe(value)
+    expect<unknown>(createRedactor().json(value)).toBe(value)
   })
 })
 
@@ -152,7 +152,7 @@ test('short values are not masked, but named; empty ones are nothing', () => {
     { name: 'agents.wiki.email', value: 'a@b.c' },
     { name: 'empty', value: '' },
   ])
-  expect(text('a@b.c')).toBe('a@b.c')
+  expect<unknown>(text('a@b.c')).toBe('a@b.c')
   expect(warnings).toHaveLength(1)
   expect(warnings[0]).toContain('agents.wiki.email')
   expect(warnings[0]).not.toContain('a@b.c')
@@ -163,12 +163,12 @@ test('a secret that is added later is masked from then on, in open streams too',
   const stream = redactor.stream()
   expect(Buffer.from(stream.push(Buffer.from('late-secret '))).toString()).toBe('late-secret ')
   redactor.add('late-secret')
-  expect(redactor.text('late-secret')).toBe('***')
+  expect<unknown>(redactor.text('late-secret')).toBe('***')
   expect(Buffer.from(stream.push(Buffer.from('late-secret '))).toString()).toBe('*** ')
 })
 
 test('ten megabytes with fifty secrets', () => {
   const redactor = createRedactor(Array.from({ length: 50 }, (_, n) => `secret-number-${n}-${n * 7919}`))
   const text = '2026-01-01T00:00:00Z info phase fetch completed in 230ms with 200 OK\n'.repeat(150_000)
-  expect(redactor.text(text)).toBe(text)
+  expect<unknown>(redactor.text(text)).toBe(text)
 })

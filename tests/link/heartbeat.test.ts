@@ -9,6 +9,7 @@ import { Link } from '../../lib/daemon/link/link.ts'
 import { SyncOutbox } from '../../lib/daemon/outbox/outbox.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Store } from '../../lib/run/engine.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import { commitTo } from '../support/commit.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -74,7 +75,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     network: () => ({ allow: [] }),
     jobs: {
       freeSlots: () => 1,
-      mask: payload => payload,
+      mask: createRedactor().json,
       attempt: () => null,
       prepare: never,
       start: never,

@@ -8,6 +8,7 @@ import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { newRunId } from '../../lib/files/run-id.ts'
 import { createLog } from '../../lib/log/log.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import { startPause } from '../../lib/wait.ts'
 import type { AnyLeasedJob } from '../../lib/wire/records/jobs.ts'
 import { until } from '../support/bounded.ts'
@@ -51,7 +52,7 @@ test('a job that comes again while its earlier delivery is being dropped is work
     },
     host: {
       freeSlots: () => 1,
-      mask: payload => payload,
+      mask: createRedactor().json,
       attempt: () => null,
       prepare: async () => {},
       start: async () => {},

@@ -6,12 +6,14 @@ import { join } from 'node:path'
 import { newRunId } from '../../lib/files/run-id.ts'
 import { readLines } from '../../lib/run/attempt/log-pages.ts'
 import { RunLogs } from '../../lib/run/attempt/logs.ts'
+import { maskedText } from '../../lib/secrets/masked.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import { folder } from '../support/folder.ts'
 
 const RUN = newRunId()
 
 const say = (logs: RunLogs, text: string) => {
-  logs.append(RUN, { phase: 'a', at: 1, stream: 'log', text })
+  logs.append(RUN, { phase: 'a', at: 1, stream: 'log', text: createRedactor().text(text) })
   logs.flush()
 }
 
@@ -53,7 +55,8 @@ test('page after page gives every line once, also from the front again, and what
   const dir = folder()
   const logs = new RunLogs(() => dir)
   const count = 2_000
-  for (let n = 1; n <= count; n++) logs.append(RUN, { phase: n % 2 ? 'a' : 'b', at: n, stream: 'log', text: `ä€ ${n}` })
+  for (let n = 1; n <= count; n++)
+    logs.append(RUN, { phase: n % 2 ? 'a' : 'b', at: n, stream: 'log', text: maskedText`ä€ ${n}` })
   logs.flush()
   const pages = async (query: { phase?: string; limit: number }, afterSeq = 0) => {
     const seqs: number[] = []

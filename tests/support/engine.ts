@@ -107,8 +107,7 @@ export async function testEngine(
           effect: binding.effect,
           ...hooks,
         }),
-      mask: (value, secrets) =>
-        secrets.length === 0 ? value : (createRedactor(secrets).json(value as never) as typeof value),
+      mask: (value, secrets) => createRedactor(secrets).json(value),
       async secret(name) {
         const value = options.secrets?.[name]
         if (value === undefined) throw new CadreError('invalid_request', `no secret ${name}`)

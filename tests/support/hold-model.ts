@@ -17,6 +17,7 @@ import { answer, enqueue, type JobRow, LEASE_MS, renew } from '../../lib/hub/cor
 import { claim } from '../../lib/hub/queue/claims.ts'
 import { sweep } from '../../lib/hub/queue/overdue-jobs.ts'
 import { createLog } from '../../lib/log/log.ts'
+import { createRedactor } from '../../lib/secrets/redact.ts'
 import type { Answer } from '../../lib/wire/calls/daemon-link.ts'
 import type { AnyLeasedJob } from '../../lib/wire/records/jobs.ts'
 import { commitTo } from './commit.ts'
@@ -127,7 +128,7 @@ class SimDaemon {
       },
       host: {
         freeSlots: () => SLOTS,
-        mask: payload => payload,
+        mask: createRedactor().json,
         attempt: runId => this.runs.get(runId)?.attempt ?? null,
         prepare: async () => {
           if (this.lacking) throw new CadreError('unavailable', 'the package cannot be fetched')

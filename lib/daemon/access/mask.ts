@@ -69,6 +69,17 @@ export class Mask {
     for (const redactor of this.#inUse()) redactor.add(value)
   }
 
+  /** The daemon's own log, of which every line is masked. */
+  log(): Log {
+    const at =
+      (level: keyof Log): Log['info'] =>
+      (event, fields = {}) => {
+        const masked = this.redactor().json({ event, fields })
+        this.#log[level](masked.event, masked.fields)
+      }
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  }
+
   *#inUse(): Generator<Redactor> {
     for (const reference of this.#given) {
       const redactor = reference.deref()

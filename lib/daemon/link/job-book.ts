@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Commit } from '../../run/engine.ts'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { AnyLeasedJob } from '../../wire/records/jobs.ts'
 
 /**
@@ -29,7 +30,7 @@ export interface TakenJob {
 /** A job as it is recorded first. */
 export type JobToTake = Pick<AnyLeasedJob, 'job_id' | 'lease_id' | 'kind' | 'run_id'> & {
   /** JSON. */
-  payload: string
+  payload: MaskedText
   run_attempt: number | null
 }
 

@@ -11,6 +11,7 @@ import type { Log } from '../../log/log.ts'
 import type { Decision } from '../../run/engine.ts'
 import { matches, problems } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { type Masked, maskedJson } from '../../secrets/masked.ts'
 import { type startPause, unlessAborted } from '../../wait.ts'
 import { type Answer, OUTCOME } from '../../wire/calls/daemon-link.ts'
 import {
@@ -32,7 +33,7 @@ export interface JobHost {
   /** Leaf phases that could start now. */
   freeSlots(): number
   /** The payload of a job without the secrets that this daemon knows. */
-  mask(payload: JsonObject): JsonObject
+  mask(payload: JsonObject): Masked<JsonObject>
   /** The attempt of a run; null when the run is not here. */
   attempt(runId: RunId): number | null
   /** Fetches what the run needs before it can start here. */
@@ -106,7 +107,7 @@ export class Jobs {
     try {
       if (!matches(AnyLeasedJob, delivered)) throw malformed(problems(AnyLeasedJob, delivered))
       const { by } = delivered
-      const payload = JSON.stringify(host.mask({ ...(by !== undefined && { by }), ...delivered.payload }))
+      const payload = maskedJson(host.mask({ ...(by !== undefined && { by }), ...delivered.payload }))
       return { ...delivered, payload, run_attempt: host.attempt(delivered.run_id) }
     } catch (error) {
       this.#refuse(delivered, error)

@@ -16,8 +16,8 @@ import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import { openTracer } from '../../log/tracing.ts'
 import { commandLine } from '../../program/called-as.ts'
-import type { LogLine } from '../../run/engine.ts'
-import { Engine, type EngineHost, LOG_LIMIT, RootSecrets, Store } from '../../run/engine.ts'
+import { Engine, type EngineHost, LOG_LIMIT, RootSecrets, type RunEnvironment, Store } from '../../run/engine.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { noAgent, openSettings, type Settings } from '../../settings/settings.ts'
 import { parseSize } from '../../size.ts'
 import type { Bundle } from '../../team/team.ts'
@@ -133,7 +133,7 @@ export class Daemon {
   }
 
   private constructor(
-    { home, log }: DaemonOptions,
+    options: DaemonOptions,
     parts: {
       lock: Lock
       db: Database
@@ -144,21 +144,23 @@ export class Daemon {
       env: Environment
     },
   ) {
+    const { home } = options
     const { lock, db, catalogue, settings, slots, logLimit, env } = parts
     this.home = home
-    this.log = log
     this.lock = lock
     this.db = db
     this.catalogue = catalogue
     this.settings = settings
     this.slots = slots
+    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], options.log)
+    settings.onSecrets(() => this.#mask.learn())
+    const log = this.#mask.log()
+    this.log = log
     this.audit = new Audit(db, log)
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
     this.#ownSecrets = ownSecretsStamp(home)
-    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], log)
-    settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
     this.outbox = new SyncOutbox({
       store: new Store(db),
@@ -270,7 +272,7 @@ export class Daemon {
   }
 
   /** `value` without the secrets that this daemon knows. */
-  mask<T extends Json>(value: T): T {
+  mask<T extends Json>(value: T): Masked<T> {
     return this.#mask.redactor([]).json(value)
   }
 
@@ -446,9 +448,10 @@ function originsOf(bundle: Bundle): readonly string[] {
 }
 
 /** exec says which stream of its process a line came from. */
-function logLine(text: string, fields: JsonObject = {}): Pick<LogLine, 'stream' | 'text' | 'fields'> {
+function logLine(text: MaskedText, fields: Masked<JsonObject> = {}): Parameters<RunEnvironment['log']>[0] {
   const { stream, ...rest } = fields
-  if (stream === 'stdout' || stream === 'stderr') return { stream, text, fields: rest }
+  const printed = (['stdout', 'stderr'] as const).find(each => each === stream)
+  if (printed) return { stream: printed, text, fields: rest }
   return { stream: 'log', text, ...(Object.keys(fields).length > 0 && { fields }) }
 }
 

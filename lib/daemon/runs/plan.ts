@@ -6,6 +6,7 @@ import type { Handler } from '../../agent/define.ts'
 import { messageOf } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { maskInputs } from '../../run/engine.ts'
+import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor } from '../../secrets/redact.ts'
 import type { SecretUser } from '../../settings/settings.ts'
 import {
@@ -29,7 +30,7 @@ import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../../wire/r
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
 /** Throws `invalid_request` with every problem of the team. */
-export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> {
+export async function planRun(stock: Stock, request: RunRequest): Promise<Masked<Plan>> {
   const bundle = await loadTeam(stock, request)
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})

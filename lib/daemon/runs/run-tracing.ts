@@ -14,6 +14,7 @@ import {
 } from '../../log/trace.ts'
 import { Recent } from '../../recent.ts'
 import type { Engine, Notice, RunRow } from '../../run/engine.ts'
+import type { Masked } from '../../secrets/masked.ts'
 
 /** What is known to have been told lately, because a row changes again after its end. */
 const MOST_TOLD = 10_000
@@ -26,10 +27,10 @@ const RESULTS: Record<string, string> = {
 }
 
 export interface RunTracingOptions {
-  tracer: Tracer
+  tracer: Pick<Tracer, 'close'> & { add(span: Span & Masked<Pick<Span, 'name' | 'attributes'>>): void }
   engine: Engine
   /** Removes the secrets that the daemon knows. */
-  mask<T extends Json>(value: T): T
+  mask<T extends Json>(value: T): Masked<T>
   /** The address of a run's page, if there is one. */
   pageOf(runId: string): string | null
 }

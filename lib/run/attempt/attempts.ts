@@ -4,6 +4,7 @@
 import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
@@ -30,7 +31,7 @@ interface Parts {
 
 /** What an agent waits for. */
 interface Wait {
-  reason: string
+  reason: MaskedText
   until: Date | undefined
 }
 
@@ -130,7 +131,7 @@ export class Attempts {
     const { machine, host, ledger, runFolders } = this.#parts
     const phase = live.phase(position) as StandardPhase | GatePhase
     const secrets = this.#parts.secrets(live.root)
-    const mask = <T>(value: T): T => host.mask(value, secrets)
+    const mask = <T>(value: T): Masked<T> => host.mask(value, secrets)
     const place = runFolders.of(live, phase.name, attempt)
     const { log, room } = place
     const spot = `${live.id}:${position}`
@@ -152,8 +153,8 @@ export class Attempts {
     const waitsOf = () => {
       const waits: Wait[] = []
       this.#waits.set(spot, waits)
-      return (reason: string, until: Date | undefined) => {
-        const wait = { reason: mask(reason), until }
+      return (reason: MaskedText, until: Date | undefined) => {
+        const wait = { reason, until }
         waits.push(wait)
         return () => {
           if (waits.includes(wait)) waits.splice(waits.indexOf(wait), 1)
@@ -190,7 +191,13 @@ export class Attempts {
   }
 
   /** How an attempt waits for another system to settle: without its slot, and without using up its time. */
-  #holdOf({ id, root }: LiveRun, position: number, attempt: number, running: Running, mask: <T>(value: T) => T): Hold {
+  #holdOf(
+    { id, root }: LiveRun,
+    position: number,
+    attempt: number,
+    running: Running,
+    mask: <T>(value: T) => Masked<T>,
+  ): Hold {
     const { machine, write } = this.#parts
     return {
       begin: () => running.limit.stop(),

@@ -4,6 +4,7 @@
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
+import type { Masked } from '../../secrets/masked.ts'
 import type { Store } from '../store/store.ts'
 import { type Found, type Ledger, UnknownWrite, type Write } from './ledger.ts'
 
@@ -26,7 +27,7 @@ export class CopiedWrites {
     this.#parts = parts
   }
 
-  async once(write: Write): Promise<AgentResult> {
+  async once(write: Write): Promise<Masked<AgentResult>> {
     const { store, ledger } = this.#parts
     const tree = store.copies.of(write.runId)
     if (!tree) return ledger.once(write)

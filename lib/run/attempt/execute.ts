@@ -10,16 +10,10 @@ import type { Identity } from '../../agent/identity.ts'
 import { SETTLE_MS } from '../../agent/settling.ts'
 import { parseDuration } from '../../duration.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
+import { joinMasked, type Masked, type MaskedText } from '../../secrets/masked.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
 import { listed } from '../../text/spelling.ts'
-import {
-  type Binding,
-  bounded,
-  type ContextHooks,
-  type EngineHost,
-  type JsonText,
-  type RunError,
-} from '../core/core.ts'
+import { type Binding, bounded, type ContextHooks, type EngineHost, type JsonText } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { type Call, callsOf, gateCall } from './calls.ts'
@@ -47,7 +41,7 @@ export interface Surroundings {
   /** Writes a line into the log of the phase. */
   log(text: string): void
   /** Replaces every known secret. */
-  mask<T>(value: T): T
+  mask<T>(value: T): Masked<T>
   /** Encrypts a small file for the database. */
   seal(file: SmallFile): SmallFile
   hold: Hold
@@ -90,7 +84,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     }
     const written: FileRecord[] = []
     const small: SmallFile[] = []
-    const results: [Call, AgentResult][] = []
+    const results: [Call, Masked<AgentResult>][] = []
     for (const call of calls) {
       attempt.signal.throwIfAborted()
       results.push([
@@ -151,7 +145,7 @@ async function perform(
   agent: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
   { name, kind, entry, handler }: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
-): Promise<AgentResult> {
+): Promise<Masked<AgentResult>> {
   const { runId, position, signal, stopped } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const hooks: ContextHooks = {
@@ -178,8 +172,7 @@ async function perform(
   const place = agent.agent
   const send = async () =>
     recordable(await withGrace(files.during(called(() => handler.run(entry, context))), signal), place)
-  const mask = (result: AgentResult) => around.mask(result)
-  if (effect !== 'once') return mask(await send())
+  if (effect !== 'once') return around.mask(await send())
   const find = async () => {
     const files = holdFiles()
     const over = AbortSignal.timeout(ASK_MS)
@@ -206,7 +199,7 @@ async function perform(
     agent: place,
     sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
-    mask,
+    mask: around.mask,
     send(delivered) {
       before = delivered
       return send()
@@ -268,12 +261,15 @@ export function idempotencyKey(runId: string, position: number, entry: string): 
 }
 
 function combine(
-  results: [Call, AgentResult][],
+  results: [Call, Masked<AgentResult>][],
   phase: string,
   files: readonly FileRecord[],
-): { text: string; data: JsonText } {
+): { text: MaskedText; data: JsonText } {
   const [call, only] = results[0]!
-  const text = results.map(([, result]) => result.text).join('\n')
+  const text = joinMasked(
+    results.map(([, result]) => result.text),
+    '\n',
+  )
   if (call.phaseLevel) return { text, data: bounded(only.data ?? {}, phase, files) }
   const entries = Object.fromEntries(results.map(([{ name }, result]) => [name, result.data ?? {}]))
   const top = results.length === 1 && isObject(only.data) ? only.data : {}
@@ -292,8 +288,8 @@ const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reaso
 async function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Promise<Outcome> {
   if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
   if (thrown instanceof UnknownWrite) {
-    const error = around.mask<RunError>({ code: 'unknown', message: thrown.message, hint: 'look outside, then decide' })
-    return { kind: 'unknown', error, entries: [thrown.entry], sent: around.mask(thrown.sent) }
+    const error = { code: 'unknown', message: thrown.message, hint: 'look outside, then decide' }
+    return { kind: 'unknown', error, entries: [thrown.entry], sent: thrown.sent }
   }
   if (timedOut(signal)) {
     const error = { code: 'timeout', message: textOf(signal.reason) }
@@ -303,7 +299,7 @@ async function failure(thrown: unknown, signal: AbortSignal, around: Surrounding
   const reason = known ? thrown : ((await diskFull(thrown, around.stateDir)) ?? thrown)
   return {
     kind: 'failed',
-    error: around.mask(errorOf(reason)),
+    error: errorOf(reason),
     retryable: reason instanceof AgentError && reason.retryable === true,
   }
 }

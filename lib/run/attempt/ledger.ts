@@ -5,6 +5,7 @@
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { settle } from '../../agent/settling.ts'
+import { type Masked, maskedJson } from '../../secrets/masked.ts'
 import { type BootClock, elapsedSince, parse, type ReceiptRow } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -57,8 +58,7 @@ export interface Write {
   sent: string
   /** Aborted by a cancel or by the stop of the daemon, but not by the clock of the attempt. */
   stopped: AbortSignal
-  /** Masks secrets, as in every recorded result. */
-  mask(result: AgentResult): AgentResult
+  mask<T>(value: T): Masked<T>
   /** Sends it, without what an earlier attempt has done of it. */
   send(delivered: AgentResult | null): Promise<AgentResult>
   /** Whether everything that was sent so far only read, so that nothing can have been written. */
@@ -103,10 +103,10 @@ export class Ledger {
    * Throws UnknownWrite, or what `send` threw when the write did not happen: when the agent says so, when only reads were
    * sent, or when the other system does not show it after the settling time.
    */
-  async once(write: Write): Promise<AgentResult> {
+  async once(write: Write): Promise<Masked<AgentResult>> {
     const { attempt, entry } = write
     const receipt = this.#store.receipts.get(write)
-    if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
+    if (receipt?.state === 'done') return parse<Masked<AgentResult>>(receipt.result)!
     if (receipt && receipt.state !== 'partial') {
       const isOrdered = receipt.state === 'presumed' && receipt.ended === null
       const found = await (isOrdered ? this.#byOrder(write) : this.#beforeAgain(write, receipt))
@@ -177,9 +177,9 @@ export class Ledger {
     return moment.at
   }
 
-  async #lose(write: Write, sentBy: number, part: AgentResult | null = null): Promise<number> {
+  async #lose(write: Write, sentBy: number, part: Masked<AgentResult> | null = null): Promise<number> {
     const moment = this.#moment()
-    const known = { request: write.sent && write.mask({ text: write.sent }).text, part }
+    const known = { request: write.mask(write.sent), part }
     await this.#record(write, () => {
       this.#store.receipts.lose(write, sentBy, moment, known)
       this.#keepLook(write)
@@ -240,13 +240,12 @@ export class Ledger {
     })
   }
 
-  async #confirm(write: Write, { result, copies }: Found, isDoubtful = true): Promise<AgentResult> {
+  async #confirm(write: Write, { result, copies }: Found, isDoubtful = true): Promise<Masked<AgentResult>> {
     const recorded = write.mask(result)
-    const { id = null, url = null } = recorded.external ?? {}
-    const others = copies.length > 0 ? JSON.stringify(copies) : null
+    const others = copies.length > 0 ? maskedJson(write.mask(copies)) : null
     await this.#record(write, () => {
       const { receipts, looks } = this.#store
-      receipts.confirm(write, { result: recorded, id, url, at: this.#parts.now(), copies: others })
+      receipts.confirm(write, { result: recorded, at: this.#parts.now(), copies: others })
       if (!isDoubtful) return
       // What was sent once only exists once. Otherwise what was sent before may still arrive.
       if (receipts.get(write)?.presumed_at === null) looks.drop(write)

@@ -1,10 +1,11 @@
-// The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. Lines are masked before they get here. A
+// The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. It takes masked lines only. A
 // line that was once read keeps its number. The lines of one turn of the event loop are written together. Beyond the
 // limit of a log its lines are counted, and when it is closed, it says how many are missing and ends with the last ones.
 
 import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunId } from '../../files/run-id.ts'
+import type { Masked } from '../../secrets/masked.ts'
 import { sizeText } from '../../size.ts'
 import type { LogLine } from '../core/core.ts'
 import { Missing, Overflow, type SaidLine } from './overflow.ts'
@@ -49,7 +50,7 @@ export class RunLogs {
     this.#limit = limit
   }
 
-  append(runId: RunId, said: SaidLine): void {
+  append(runId: RunId, said: SaidLine & Masked<Pick<SaidLine, 'text' | 'fields'>>): void {
     const open = this.#of(runId)
     const line = cut(said)
     if (open.overflow === null && this.#write(runId, open, line, this.#limit)) return

@@ -3,12 +3,12 @@
 // confirms it; and for the sake of searches that lag more than anybody said, three times after that. It holds no run: what
 // is due is in the table `looks`, and the next process goes on with it.
 
-import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
+import { type Masked, type MaskedText, maskedJson } from '../../secrets/masked.ts'
 import { startPause, unlessAborted } from '../../wait.ts'
 import {
   type BootClock,
@@ -37,7 +37,7 @@ interface Parts {
   identity(runId: RunId, position: number, entry: string): Identity
   place(run: RunRow, position: number): RunEnvironment
   open(place: string, sealed: Uint8Array): Uint8Array
-  mask<T>(rootId: RunId, value: T): T
+  mask<T>(rootId: RunId | undefined, value: T): Masked<T>
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
   changed: (runId: string, position: number, entry: string) => void
@@ -161,7 +161,7 @@ export class LaterLooks {
   }
 
   /** Returns why the other system could not be asked, or null. */
-  async #look(row: LookRow): Promise<string | null> {
+  async #look(row: LookRow): Promise<MaskedText | null> {
     const { store, bootClock, stopping, mask } = this.#parts
     const place = placeOf(row)
     const asked = bootClock.now()
@@ -172,8 +172,7 @@ export class LaterLooks {
     try {
       found = await this.#find(row)
     } catch (thrown) {
-      const root = store.runs.get(row.run_id)?.root_id
-      const reason = root === undefined ? textOf(thrown) : mask(root, textOf(thrown))
+      const reason = mask(store.runs.get(row.run_id)?.root_id, textOf(thrown))
       if (stopping.aborted || !isDue) return reason
       const failures = row.failures + 1
       const mayPass = thrown instanceof AgentError && thrown.retryable && failures < MOST_FAILURES
@@ -187,7 +186,7 @@ export class LaterLooks {
       const receipt = store.receipts.get(place)
       if (!receipt) return
       const run = store.runs.get(row.run_id)!
-      if (found) this.#note(place, receipt, found, run)
+      if (found) this.#note(place, receipt, mask(run.root_id, found))
       else this.#absent(place, receipt, row, asked)
       // Looks of an open run are those of a person who asks; its own begin when it ends.
       if (run.completed_at === null || receipt.presumed_at === null) return
@@ -203,20 +202,18 @@ export class LaterLooks {
   }
 
   /** What the other system shows: the write itself, and whatever else carries its mark. */
-  #note(place: EntryId, receipt: ReceiptRow, { result, copies }: Found, run: RunRow): void {
-    const { store, now, mask } = this.#parts
+  #note(place: EntryId, receipt: ReceiptRow, { result, copies }: Masked<Found>): void {
+    const { store, now } = this.#parts
     const { id = null, url = null } = result.external ?? {}
-    const shown: Copy[] = [{ id, url }, ...copies]
+    const shown: Masked<Copy>[] = [{ id, url }, ...copies]
     if (receipt.state === 'done') {
-      const known: Copy[] = JSON.parse(receipt.copies ?? '[]')
+      const known: Masked<Copy>[] = JSON.parse(receipt.copies ?? '[]')
       const others = shown.filter(each => !sameAs(each, { id: receipt.external_id, url: receipt.external_url }))
       const more = others.filter(each => !known.some(one => sameAs(one, each)))
-      if (more.length > 0) store.receipts.setCopies(place, JSON.stringify([...known, ...more]))
+      if (more.length > 0) store.receipts.setCopies(place, maskedJson([...known, ...more]))
       return
     }
-    const recorded: AgentResult = mask(run.root_id, result)
-    const others = copies.length > 0 ? JSON.stringify(copies) : null
-    store.receipts.confirm(place, { result: recorded, id, url, at: now(), copies: others })
+    store.receipts.confirm(place, { result, at: now(), copies: copies.length > 0 ? maskedJson(copies) : null })
   }
 
   /** It does not show what is in doubt, which counts after the settling time. */

@@ -6,6 +6,7 @@ import type { NotifyEvent } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { problems } from '../../schema/schema.ts'
+import { type Masked, type MaskedText, maskedJson, maskedText, recordedText } from '../../secrets/masked.ts'
 import type { EventName, Listener } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
 import {
@@ -44,7 +45,7 @@ export function recordEvent(machine: Machine, live: LiveRun, event: EventName, p
       number,
       listener: listener.name,
       event,
-      payload: JSON.stringify(payload),
+      payload: payload ?? maskedText`null`,
       state,
       error,
     })
@@ -60,14 +61,20 @@ function payloadOf(
   listener: Listener,
   event: EventName,
   position: number | null,
-): [Payload | null, string | null] {
+): [MaskedText | null, MaskedText | null] {
   const { when, options } = listener.on[event]!
   const scope = scopeOf(machine, live)
   try {
     if (when && when.evaluate(scope) !== true) return [null, null]
     const entry = { ...(listener.fields.evaluate(scope) as JsonObject), ...(options.evaluate(scope) as JsonObject) }
     return [
-      machine.world.mask(live.root, { agent: listener.agent, entry, event: notice(machine, live, event, position) }),
+      maskedJson(
+        machine.world.mask<Payload>(live.root, {
+          agent: listener.agent,
+          entry,
+          event: notice(machine, live, event, position),
+        }),
+      ),
       null,
     ]
   } catch (thrown) {
@@ -103,7 +110,7 @@ interface Parts {
   host: Pick<EngineHost, 'agent'>
   place(delivery: DeliveryRow): RunEnvironment
   context: EngineHost['context']
-  mask<T>(runId: string, value: T): T
+  mask<T>(runId: string, value: T): Masked<T>
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
   /** Maximum number of milliseconds for one delivery. */
@@ -224,12 +231,12 @@ export class Messenger {
     const late = `it did not return within ${this.#parts.timeout / 1_000} s`
     const said = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
     const isDoubtful = sent === 'unknown' || (isLate && mayBeSent && sent !== 'no')
-    const what = isDoubtful ? 'may not have been delivered' : 'was not delivered'
-    this.#parts.place(row).log({ stream: 'log', text: `${row.event} ${what}: ${said}` })
+    const what = isDoubtful ? maskedText`may not have been delivered` : maskedText`was not delivered`
+    this.#parts.place(row).log({ stream: 'log', text: maskedText`${recordedText(row.event)} ${what}: ${said}` })
     await this.#set(row, isDoubtful ? 'unknown' : 'failed', said)
   }
 
-  #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {
+  #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: MaskedText | null): Promise<void> {
     return this.#parts.write(() => this.#store.deliveries.set(run_id, number, state, error))
   }
 }

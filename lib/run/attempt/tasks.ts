@@ -8,6 +8,7 @@ import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import { type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
 import { type Bundle, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
 import { takeTurns } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
@@ -124,7 +125,7 @@ export class Tasks {
   /** Checks the file outputs of a run and hands them to the run above. The recorded result lets the run end. */
   async #outputs(task: Task, live: LiveRun): Promise<void> {
     const { machine } = this.#parts
-    const outputs: JsonObject = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
+    const outputs = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
     const origin = this.#originOf(live.row, live.bundle)
     await checkOutputs(origin, files)
@@ -266,11 +267,11 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
     )
   }
   const seen = new Map<string, number>()
-  const items: { key: string; value: string }[] = []
+  const items: Omit<FrozenItem, 'folder'>[] = []
   const turns = takeTurns()
   for (const [index, value] of list.entries()) {
     await turns()
-    const key = phase.key ? keyOf(machine, live, phase, value, index) : String(index)
+    const key = phase.key ? keyOf(machine, live, phase, value, index) : maskedText`${index}`
     const first = seen.get(key)
     if (first !== undefined) {
       throw new CadreError(
@@ -279,16 +280,16 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
       )
     }
     seen.set(key, index)
-    items.push({ key, value: JSON.stringify(value) })
+    items.push({ key, value: maskedJson(value) })
   }
   const folders = foldersOf(items.map(({ key }) => key))
   return items.map((item, index) => ({ ...item, folder: folders[index]! }))
 }
 
-function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, index: number): string {
+function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, index: number): MaskedText {
   const value = machine.world.mask(live.root, phase.key!.evaluate(scopeOf(machine, live, { value: item, index })))
   if (typeof value === 'string' && value !== '') return value
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'number' || typeof value === 'boolean') return maskedJson(value)
   throw new CadreError(
     'invalid_request',
     `${phase.key!.place}: the key of item ${index} must be a number or a text that is not empty, got ${JSON.stringify(value)}`,
@@ -301,7 +302,7 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
  */
 function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly FrozenItem[]) {
   const earlier = machine.store.runs.children(live.id, phase.index)
-  const places = new Map(items.map(({ key }, index) => [key, index]))
+  const places = new Map<string, number>(items.map(({ key }, index) => [key, index]))
   let behind = items.length
   return earlier.map(({ id, run_name, item: before }) => {
     const place = places.get(run_name!)

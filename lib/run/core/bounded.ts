@@ -3,13 +3,14 @@
 import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
+import { type Masked, maskedJson } from '../../secrets/masked.ts'
 import { JsonText } from './rows.ts'
 
 /**
  * `data` as it is stored. Throws `too_large`, which names the largest file of the phase as the one to use instead.
  */
-export function bounded(data: Json, phase: string, files: readonly FileRecord[]): JsonText {
-  const text = JSON.stringify(data)
+export function bounded(data: Masked<Json>, phase: string, files: readonly FileRecord[]): JsonText {
+  const text = maskedJson(data)
   const bytes = Buffer.byteLength(text)
   if (bytes <= MAX_DATA_BYTES) return new JsonText(text)
   const largest = files.reduce<FileRecord | null>(

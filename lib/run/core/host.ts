@@ -9,6 +9,7 @@ import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
 import type { LogLine } from '../../wire/records/run-records.ts'
@@ -40,7 +41,7 @@ export interface RunEnvironment {
   sameTree(runId: string): boolean
   bundle: Bundle
   inputs: JsonObject
-  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
+  log(line: Masked<Pick<LogLine, 'text' | 'fields'>> & Pick<LogLine, 'stream'>): void
   room: LogRoom
 }
 
@@ -61,7 +62,7 @@ export interface Binding {
 export interface ContextHooks {
   event?: NotifyEvent
   /** Called when the agent begins to wait for something; what it returns ends the wait. */
-  waits?: (reason: string, until: Date | undefined) => () => void
+  waits?: (reason: MaskedText, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request and each process, with whether it may change something outside. */
@@ -89,7 +90,7 @@ export interface EngineHost {
   /** The context of one agent call within a run. */
   context(place: RunEnvironment, binding: Binding, more: ContextHooks): AgentContext
   /** Masks the secrets of the settings and the given ones. */
-  mask<T>(value: T, secrets: readonly KnownSecret[]): T
+  mask<T>(value: T, secrets: readonly KnownSecret[]): Masked<T>
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */
   secret(name: string, team: { name: string; fromPath: boolean }, signal: AbortSignal): Promise<string>
   restoreBundle(id: string, json: BundleJson): Bundle

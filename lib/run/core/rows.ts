@@ -1,6 +1,7 @@
 // The rows of the run database as they are read, and how JSON is stored in a column.
 
 import type { RunId } from '../../files/run-id.ts'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { RunError } from '../../wire/records/run-records.ts'
 import type { ReceiptState } from './receipt.ts'
 import type { PhaseState, RunState } from './states.ts'
@@ -123,9 +124,9 @@ export interface DeliveryRow {
 
 /** JSON that has already been written as text, because it was measured or built piece by piece. */
 export class JsonText {
-  readonly text: string
+  readonly text: MaskedText
 
-  constructor(text: string) {
+  constructor(text: MaskedText) {
     this.text = text
   }
 }

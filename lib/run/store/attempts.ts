@@ -2,6 +2,7 @@
 // is used for the next attempt. People see them; nothing is decided by them.
 
 import type { Database } from 'bun:sqlite'
+import type { Masked } from '../../secrets/masked.ts'
 import { json, type RunError } from '../core/core.ts'
 import { REOPENED } from './phases.ts'
 import { WHOLE } from './runs.ts'
@@ -37,7 +38,7 @@ export class Attempts {
   }
 
   /** Keeps an attempt that failed at `at` and is repeated. */
-  keepFailed(runId: string, position: number, attempt: number, at: number, error: RunError | null): void {
+  keepFailed(runId: string, position: number, attempt: number, at: number, error: Masked<RunError> | null): void {
     this.#db
       .query(
         `INSERT INTO attempts (${COLUMNS})

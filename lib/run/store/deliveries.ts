@@ -1,6 +1,7 @@
 // Table `deliveries`: what the listeners of runs were asked to send, numbered in the order of the events.
 
 import type { Database } from 'bun:sqlite'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { DeliveryRow } from '../core/core.ts'
 
 export class Deliveries {
@@ -10,7 +11,7 @@ export class Deliveries {
     this.#db = db
   }
 
-  insert(row: DeliveryRow): void {
+  insert(row: DeliveryRow & { payload: MaskedText; error: MaskedText | null }): void {
     this.#db
       .query(
         'INSERT INTO deliveries (run_id, number, listener, event, payload, state, error) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -48,7 +49,7 @@ export class Deliveries {
     // The index covers both states. No delivery is `sent` here: `doubtAll` has made them `unknown` before.
   }
 
-  set(runId: string, number: number, state: DeliveryRow['state'], error: string | null): void {
+  set(runId: string, number: number, state: DeliveryRow['state'], error: MaskedText | null): void {
     this.#db
       .query('UPDATE deliveries SET state = ?3, error = ?4 WHERE run_id = ?1 AND number = ?2')
       .run(runId, number, state, error)

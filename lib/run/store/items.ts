@@ -1,6 +1,7 @@
 // Table `items`: the items of maps in their order, frozen when they are first evaluated.
 
 import type { Database } from 'bun:sqlite'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { NextItem } from '../core/core.ts'
 import { WHOLE } from './runs.ts'
 
@@ -24,7 +25,7 @@ export class Items {
     runId: string,
     position: number,
     from: number,
-    items: readonly { key: string; value: string; folder: string }[],
+    items: readonly { key: MaskedText; value: MaskedText; folder: string }[],
   ) {
     for (const [index, { key, value, folder }] of items.entries()) {
       this.#insert.run(runId, position, from + index, key, value, folder)

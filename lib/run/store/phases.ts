@@ -4,19 +4,23 @@
 import type { Database, Statement } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { JsonText, json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
 /** What is recorded when a phase ends. */
 export interface PhaseChange {
   reason?: string | null
-  error?: RunError | null
-  text?: string | null
-  data?: Json | JsonText
+  error?: Masked<RunError> | null
+  text?: MaskedText | null
+  data?: Masked<Json> | JsonText
   files?: readonly FileRecord[]
 }
 
 /** The part of a phase that scheduling needs, without its result. */
+/** The columns of a result. Their texts were masked when they were recorded. */
+type RecordedResult = Pick<PhaseRow, 'files' | 'error'> & { text: MaskedText | null; data: MaskedText | null }
+
 export type PhaseStates = Pick<
   PhaseRow,
   'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
@@ -64,7 +68,7 @@ export class Phases {
         ),
       ]),
     )
-    this.#result = db.query<Pick<PhaseRow, 'text' | 'data' | 'files' | 'error'>, [string, number]>(
+    this.#result = db.query<RecordedResult, [string, number]>(
       'SELECT text, data, files, error FROM phases WHERE run_id = ? AND position = ?',
     )
   }
@@ -129,7 +133,7 @@ export class Phases {
       .all(runId)
   }
 
-  result(runId: string, position: number): Pick<PhaseRow, 'text' | 'data' | 'files' | 'error'> {
+  result(runId: string, position: number): RecordedResult {
     return this.#result.get(runId, position)!
   }
 
@@ -156,7 +160,7 @@ export class Phases {
   }
 
   /** Stores the result that a phase keeps if the person that it waits for lets it fail. */
-  keepResult(runId: string, position: number, error: RunError, change: PhaseChange): void {
+  keepResult(runId: string, position: number, error: Masked<RunError>, change: PhaseChange): void {
     this.#db
       .query(
         `UPDATE phases SET error = ?3, text = ?4, data = ?5, files = ?6
@@ -169,7 +173,14 @@ export class Phases {
    * Sets a phase back to `pending` for another attempt: a retry at `due`, or at once because a person asked (`failures`
    * 0).
    */
-  postpone(runId: string, position: number, attempt: number, due: number, failures: number, error: RunError | null) {
+  postpone(
+    runId: string,
+    position: number,
+    attempt: number,
+    due: number,
+    failures: number,
+    error: Masked<RunError> | null,
+  ) {
     return (
       this.#db
         .query(
@@ -203,7 +214,7 @@ export class Phases {
       .run(runId, position, reason)
   }
 
-  setError(runId: string, position: number, error: RunError): void {
+  setError(runId: string, position: number, error: Masked<RunError>): void {
     this.#db
       .query('UPDATE phases SET error = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
       .run(runId, position, JSON.stringify(error))

@@ -2,6 +2,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { AgentResult } from '../../agent/agent-context.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { json, RECEIPT_FENCE, type ReceiptRow } from '../core/core.ts'
 import { WHOLE } from './runs.ts'
 
@@ -13,7 +14,7 @@ export interface EntryId {
 }
 
 /** What another system could not be asked about, and why. */
-export type Unasked = EntryId & { reason: string }
+export type Unasked = EntryId & { reason: MaskedText }
 
 /** A moment of a boot: see core/boot-clock.ts. */
 interface Instant {
@@ -87,19 +88,20 @@ export class Receipts {
   /** The write is there. `copies` are what else carries its mark. */
   confirm(
     { runId, position, entry }: EntryId,
-    done: { result: AgentResult; id: string | null; url: string | null; at: number; copies: string | null },
+    done: { result: Masked<AgentResult>; at: number; copies: MaskedText | null },
   ): void {
+    const { id = null, url = null } = done.result.external ?? {}
     this.#db
       .query(
         `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7,
            copies = coalesce(?8, copies)
          WHERE ${ENTRY} AND state IN (${RECEIPT_FENCE.confirm})`,
       )
-      .run(runId, position, entry, json(done.result), done.id, done.url, done.at, done.copies)
+      .run(runId, position, entry, json(done.result), id, url, done.at, done.copies)
   }
 
   /** A person says that the write is there. What is known of a part of it stays. */
-  vouch({ runId, position, entry }: EntryId, result: AgentResult, at: number): void {
+  vouch({ runId, position, entry }: EntryId, result: Masked<AgentResult>, at: number): void {
     this.#db
       .query(
         `UPDATE receipts SET state = 'done', result = coalesce(result, ?4), done_at = ?5
@@ -125,7 +127,7 @@ export class Receipts {
   }
 
   /** Of what attempt `sentBy` sent, `result` was written, and the rest was not. */
-  part({ runId, position, entry }: EntryId, sentBy: number, result: AgentResult): void {
+  part({ runId, position, entry }: EntryId, sentBy: number, result: Masked<AgentResult>): void {
     const { id = null, url = null } = result.external ?? {}
     this.#db
       .query(
@@ -143,7 +145,7 @@ export class Receipts {
     { runId, position, entry }: EntryId,
     sentBy: number,
     moment: Instant,
-    { request, part }: { request: string; part: AgentResult | null },
+    { request, part }: { request: MaskedText; part: Masked<AgentResult> | null },
   ): void {
     this.#db
       .query(
@@ -223,7 +225,7 @@ export class Receipts {
   }
 
   /** What else carries the mark of a write that is done. */
-  setCopies({ runId, position, entry }: EntryId, copies: string | null): void {
+  setCopies({ runId, position, entry }: EntryId, copies: MaskedText): void {
     this.#db
       .query(`UPDATE receipts SET copies = ?4 WHERE ${ENTRY} AND state = 'done'`)
       .run(runId, position, entry, copies)

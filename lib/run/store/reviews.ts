@@ -1,6 +1,7 @@
 // Table `reviews`: questions to people, one for each phase and attempt.
 
 import type { Database } from 'bun:sqlite'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { ReviewRow } from '../core/core.ts'
 
 export interface NewReview {
@@ -9,7 +10,7 @@ export interface NewReview {
   attempt: number
   kind: ReviewRow['kind']
   reason: string
-  prompt: string
+  prompt: MaskedText
   entries: readonly string[]
   deadline: number | null
   at: number
@@ -68,7 +69,7 @@ export class Reviews {
 
   decide(
     id: string,
-    answer: { decision: string; by: string; comment: string | null; values: string | null; at: number },
+    answer: { decision: string; by: MaskedText; comment: MaskedText | null; values: MaskedText | null; at: number },
   ): boolean {
     return (
       this.#db

@@ -3,6 +3,8 @@
 
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Masked } from '../../secrets/masked.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
 /** The part of a run that is needed to report a change of it. */
@@ -164,7 +166,13 @@ export class Runs {
   end(
     id: string,
     state: 'completed' | 'failed' | 'cancelled',
-    end: { reason: string | null; error: RunError | null; outputs: unknown; handed: string | null; at: number },
+    end: {
+      reason: string | null
+      error: Masked<RunError> | null
+      outputs: Masked<JsonObject> | null
+      handed: string | null
+      at: number
+    },
   ): boolean {
     return this.#end[state]!.run(id, end.reason, json(end.error), json(end.outputs), end.handed, end.at).changes === 1
   }
@@ -278,7 +286,7 @@ export class Runs {
   }
 
   /** Ends a top run that is `queued`. */
-  endQueued(id: string, reason: string, error: RunError | null, at: number): void {
+  endQueued(id: string, reason: string, error: Masked<RunError> | null, at: number): void {
     this.#db
       .query(
         `UPDATE runs SET state = 'cancelled', reason = ?2, error = ?3, completed_at = max(?4, coalesce(started_at, 0)),
@@ -303,7 +311,7 @@ export class Runs {
   }
 
   /** Ends every open run of a tree after a fault of the engine: the top run fails, those below are cancelled. */
-  abandon(rootId: string, error: RunError, at: number): ChangedRun[] {
+  abandon(rootId: string, error: Masked<RunError>, at: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, string, number]>(
         `UPDATE runs SET state = iif(parent_id IS NULL, 'failed', 'cancelled'), reason = 'internal',

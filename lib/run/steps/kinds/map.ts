@@ -5,6 +5,7 @@
 
 import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { Json } from '../../../json.ts'
+import { type MaskedText, maskedText, recordedText } from '../../../secrets/masked.ts'
 import type { MapPhase } from '../../../team/team.ts'
 import {
   JsonText,
@@ -36,8 +37,8 @@ const AWAY_INDEX = 1_000_000_000
 
 /** An item as it is stored: its value as JSON, and the folder of its files below `files/<phase>/`. */
 export interface FrozenItem {
-  key: string
-  value: string
+  key: MaskedText
+  value: MaskedText
   folder: string
 }
 
@@ -221,9 +222,9 @@ function failMap(
   fault: RunError,
 ): void {
   live.maps.get(phase.index)!.stopped = true
-  const error = engine.world.mask(live.root, fault)
   const place = key === String(item) ? `item ${item}` : `item ${item} (${key})`
-  engine.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
+  const error = engine.world.mask(live.root, { ...fault, message: `${place}: ${fault.message}` })
+  engine.store.phases.setError(live.id, phase.index, error)
 }
 
 /** The result is built: the phase ends with it. */
@@ -234,7 +235,8 @@ export function mapConcluded(engine: EngineState, live: LiveRun, phase: MapPhase
   const { counts, files } = result
   const ending = live.cancelRequest(index)
   if (ending) return endPhase(engine, live, index, 'cancelled', { reason: ending.reason })
-  const change = { text: `${counts.completed} of ${progress.total} completed`, data: new JsonText(result.data), files }
+  const text = maskedText`${counts.completed} of ${progress.total} completed`
+  const change = { text, data: new JsonText(recordedText(result.data)), files }
   const broken = parse<RunError>(engine.store.phases.error(live.id, index))
   if (!broken && !progress.stopped) return endPhase(engine, live, index, 'completed', change)
   const error = broken ?? {

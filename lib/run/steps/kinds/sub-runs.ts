@@ -105,7 +105,7 @@ export function failOverduePhase(engine: EngineState, live: LiveRun, position: n
   if (progress) progress.stopped = true
   setPhaseClock(engine, live, position, NO_CLOCK)
   // The row has the error before the last sub-run ends, whose end then makes the phase fail with it.
-  engine.store.phases.setError(live.id, position, error)
+  engine.store.phases.setError(live.id, position, engine.world.mask(live.root, error))
   if (!stopSubRuns(engine, live, position, live.ending !== null)) failPhase(engine, live, position, error)
 }
 

@@ -2,6 +2,7 @@
 
 import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { JsonObject } from '../../../json.ts'
+import { type Masked, maskedText, recordedText } from '../../../secrets/masked.ts'
 import type { TeamPhase } from '../../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../../core/core.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
@@ -77,11 +78,15 @@ function takeResult(engine: EngineState, live: LiveRun, phase: TeamPhase, child:
 
 function endTeam(engine: EngineState, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
   try {
-    const handed = parse<{ outputs: JsonObject; files: FileRecord[] }>(child.handed)
-    const outputs = handed?.outputs ?? parse<JsonObject>(child.outputs) ?? {}
+    const handed = parse<{ outputs: Masked<JsonObject>; files: FileRecord[] }>(child.handed)
+    const outputs = handed?.outputs ?? parse<Masked<JsonObject>>(child.outputs) ?? {}
     const files = handed?.files ?? []
     const data = bounded(outputs, phase.name, files)
-    endPhase(engine, live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
+    endPhase(engine, live, phase.index, 'completed', {
+      text: maskedText`${recordedText(child.team)} completed`,
+      data,
+      files,
+    })
   } catch (thrown) {
     failPhase(engine, live, phase.index, failureOf(thrown))
   }

@@ -9,7 +9,7 @@ import { failureOf } from '../state/fault.ts'
 import { scopeOf } from '../state/scope.ts'
 import type { EngineState } from '../state/state.ts'
 import { askPerson } from './question.ts'
-import { type PhaseEnd, recordPhaseEnd } from './transition.ts'
+import { type PhaseEnd, type PhaseEndChange, recordPhaseEnd } from './transition.ts'
 
 /** Ends a phase, and makes its dependants ready or ends them. */
 export function endPhase(
@@ -17,7 +17,7 @@ export function endPhase(
   live: LiveRun,
   position: number,
   state: PhaseEnd,
-  change: PhaseChange,
+  change: PhaseEndChange,
 ): void {
   recordPhaseEnd(engine, live, position, state, change)
   updateDependants(engine, live, position)

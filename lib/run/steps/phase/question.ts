@@ -1,6 +1,7 @@
 // Asks a person about a phase. There is one review for each phase and attempt, and its answer decides how the phase
 // continues (review.ts).
 
+import type { MaskedText } from '../../../secrets/masked.ts'
 import type { LiveRun, ReviewRow, RunError } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
 import type { EngineState } from '../state/state.ts'
@@ -40,7 +41,12 @@ function noteEscalation({ notes }: EngineState, live: LiveRun, position: number)
   }
 }
 
-export function openReview(engine: EngineState, live: LiveRun, position: number, question: Question): void {
+export function openReview(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  question: Omit<Question, 'prompt' | 'error'> & { prompt: MaskedText },
+): void {
   const { kind, reason, prompt, entries, timeout } = question
   const at = engine.world.now()
   const deadline = timeout === undefined ? null : at + timeout

@@ -23,6 +23,8 @@ import { setIdle, setPhaseClock } from './clocks.ts'
 export const CLEANUP_MS = 60_000
 
 export type PhaseEnd = 'completed' | 'failed' | 'skipped' | 'cancelled'
+/** What a phase ends with. Its error is masked when it is recorded. */
+export type PhaseEndChange = Omit<PhaseChange, 'error'> & { error?: RunError | null }
 
 /** Begins the next attempt of a phase. */
 export function startAttempt(engine: EngineState, live: LiveRun, position: number): void {
@@ -108,9 +110,10 @@ export function postponePhase(
   position: number,
   due: number,
   failures: number,
-  error: RunError | null,
+  failure: RunError | null,
 ): void {
   const phase = live.phases[position]!
+  const error = failure && engine.world.mask(live.root, failure)
   engine.store.attempts.keepFailed(live.id, position, phase.attempt, engine.world.now(), error)
   if (!engine.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
     throw impossible(live, position, 'pending')
@@ -133,9 +136,9 @@ export function recordPhaseEnd(
   live: LiveRun,
   position: number,
   state: PhaseEnd,
-  given: PhaseChange,
+  { error, ...rest }: PhaseEndChange,
 ): void {
-  const change = given.error ? { ...given, error: engine.world.mask(live.root, given.error) } : given
+  const change = { ...rest, error: error ? engine.world.mask(live.root, error) : null }
   const { attempt } = live.phases[position]!
   // Sub-runs that are `queued` for a new attempt end with the phase, which will not start them any more.
   if (hasSubRuns(live.phase(position))) cancelQueuedSubRuns(engine, live, position)

@@ -2,6 +2,7 @@
 
 import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
+import type { Masked } from '../../../secrets/masked.ts'
 import type { Bundle, EventName } from '../../../team/team.ts'
 import type { LiveRun } from '../../core/core.ts'
 
@@ -10,7 +11,7 @@ export interface World {
   random(): number
   bundle(id: string): Bundle
   /** Masks the secrets of a tree. Values of expressions may hold them, and are masked before they are recorded. */
-  mask<T>(rootId: RunId, value: T): T
+  mask<T>(rootId: RunId, value: T): Masked<T>
   /** The secret inputs of a top run, which are masked in its row. Throws when they cannot be read. */
   secretInputs(rootId: RunId): JsonObject
   /** The folder of a run. */

@@ -82,7 +82,7 @@ export function endQueued(engine: EngineState, row: RunRow, end: { reason: strin
   const below = store.phases.cancelQueued(row.id, '', at)
   const runsBelow = store.runs.cancelQueued(row.id, '', at)
   const phases = store.phases.cancelOf(row.id, end.reason, at)
-  store.runs.endQueued(row.id, end.reason, end.error ?? null, at)
+  store.runs.endQueued(row.id, end.reason, end.error ? world.mask(row.root_id, end.error) : null, at)
   notes.changedRows([row, ...runsBelow], [...phases, ...below])
   const bundle = world.bundle(row.bundle_id)
   const states = bundle.team(row.team_key).phases.map(untouched)

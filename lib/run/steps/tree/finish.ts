@@ -37,7 +37,8 @@ export function finishRun(engine: EngineState, live: LiveRun): void {
   }
   removeFromMemory(engine, live, end)
   engine.notes.changed(live)
-  engine.notes.event(live, EVENT_OF[end.state], null)
+  const { state }: RunEnd = end
+  engine.notes.event(live, EVENT_OF[state], null)
   const { settled, synced } = live.row
   engine.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: settled === 1 && synced === 0 })
   const { parent } = live

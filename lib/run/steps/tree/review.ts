@@ -4,6 +4,7 @@
 import type { AgentResult } from '../../../agent/agent-context.ts'
 import { CadreError } from '../../../error.ts'
 import type { Json, JsonObject } from '../../../json.ts'
+import { type Masked, maskedJson, maskedText, recordedText } from '../../../secrets/masked.ts'
 import { reviewOf } from '../../../team/team.ts'
 import { CHOICES, type Choice } from '../../../wire/choices.ts'
 import { JsonText, type LiveRun, parse, type ReviewRow } from '../../core/core.ts'
@@ -26,7 +27,8 @@ export { CHOICES }
 
 /** A gate that nobody answered in time becomes an escalation. */
 export function reviewOverdue(engine: EngineState, live: LiveRun, review: ReviewRow): void {
-  const { position, prompt } = review
+  const { position } = review
+  const prompt = recordedText(review.prompt)
   const reason = 'review_timeout'
   openReview(engine, live, position, { kind: 'escalation', reason, prompt, entries: [] })
   engine.store.phases.setReason(live.id, position, reason)
@@ -55,7 +57,7 @@ export function decide(engine: EngineState, reviewId: string, given: Decision): 
   }
   const answer = engine.world.mask(live.root, given)
   const { decision, by, comment = null } = answer
-  const values = answer.values ? JSON.stringify(answer.values) : null
+  const values = answer.values ? maskedJson(answer.values) : null
   engine.store.reviews.decide(reviewId, { decision, by, comment, values, at: engine.world.now() })
   noteReview(engine, live, review.position)
   apply(engine, live, review, answer)
@@ -66,16 +68,17 @@ function apply(
   engine: EngineState,
   live: LiveRun,
   review: ReviewRow,
-  { decision, by, comment, values }: Decision,
+  { decision, by, comment, values }: Omit<Masked<Decision>, 'decision'> & Pick<Decision, 'decision'>,
 ): void {
   const { position } = review
-  const data: Json = { ...emptyForm(live, position), ...values }
+  const data: Masked<Json> = { ...emptyForm(live, position), ...values }
   const said = (verb: string) => `${verb} by ${by}${comment ? `: ${comment}` : ''}`
   switch (decision) {
     case 'approve':
     case 'complete': {
       const entries: string[] = JSON.parse(review.entries)
-      const result = { text: `${decision} by ${by}`, data }
+      const verb = decision === 'approve' ? maskedText`approve` : maskedText`complete`
+      const result = { text: maskedText`${verb} by ${by}`, data }
       for (const entry of entries) vouch(engine, live, position, entry, result)
       const phase = live.phase(position)
       const rest = kindOf(phase).attempts?.entriesAfter(phase, entries) ?? []
@@ -98,7 +101,7 @@ function apply(
 }
 
 /** Null for each field of a gate's form, so that an expression can name one that was left empty. */
-function emptyForm(live: LiveRun, position: number): JsonObject {
+function emptyForm(live: LiveRun, position: number): Record<string, null> {
   const fields = reviewOf(live.phase(position))?.inputs ?? []
   return Object.fromEntries(fields.map(({ name }) => [name, null]))
 }
@@ -122,7 +125,7 @@ function retry(engine: EngineState, live: LiveRun, position: number, entries: re
 }
 
 /** A person has seen that an entry in doubt is there. */
-function vouch(engine: EngineState, live: LiveRun, position: number, entry: string, result: AgentResult): void {
+function vouch(engine: EngineState, live: LiveRun, position: number, entry: string, result: Masked<AgentResult>): void {
   const { looks, receipts } = engine.store
   const place = { runId: live.id, position, entry }
   receipts.vouch(place, result, engine.world.now())
