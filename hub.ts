@@ -48,7 +48,7 @@ export const hubApp = (hub: Hub) =>
       health(
         () => ({ version }),
         hub.store.trouble,
-        () => hub.memory.notice(),
+        () => hub.lineage.notice(),
       ),
     )
     .use(metrics(hub, version))

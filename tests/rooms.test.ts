@@ -57,6 +57,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/hub/chores': null,
   'lib/hub/cli': null,
   'lib/hub/core': null,
+  'lib/hub/lineage': null,
   'lib/hub/packages': 'packages.ts',
   'lib/hub/queue': null,
   'lib/hub/reports': null,

@@ -37,7 +37,8 @@ export const sqlite = {
   primaryKey,
   /** A number that the database assigns and never reuses. */
   id: () => integer().primaryKey({ autoIncrement: true }),
-  text: () => text(),
+  /** `name` is given where the column has another name in the database. */
+  text: (name = '') => text(name),
   /** Text that sorts by its bytes. */
   key: () => text(),
   /** What an index takes of a key: the whole, here. */
@@ -64,7 +65,7 @@ const pgBuilders: object = {
   uniqueIndex: pgUniqueIndex,
   primaryKey: pgPrimaryKey,
   id: () => pgInteger().primaryKey().generatedAlwaysAsIdentity(),
-  text: () => pgText(),
+  text: (name = '') => pgText(name),
   // The database's own collation may pass over signs, or sort by language.
   key: () => pgCustom<{ data: string }>({ dataType: () => 'text COLLATE "C"' })(),
   startOf: (column: { name: string }) => sql.raw(`left("${column.name}", ${KEY_START})`),

@@ -1,18 +1,18 @@
 // The hub's tables, defined once for both dialects. Columns have the names of the wire protocol.
 
 import type { Columns } from './columns.ts'
-import { memoryTables } from './memory-tables.ts'
+import { lineageTables } from './lineage-tables.ts'
+import { runTables } from './run-tables.ts'
 import { tenancyTables } from './tenancy-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
-import { workTables } from './work-tables.ts'
 
 export function tables(columns: Columns) {
   const tenancy = tenancyTables(columns)
   return {
     ...tenancy,
-    ...workTables(columns, tenancy),
+    ...runTables(columns, tenancy),
     ...webhookTables(columns, tenancy),
-    ...memoryTables(columns),
+    ...lineageTables(columns),
   }
 }
 

@@ -12,7 +12,7 @@ import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { postgres, sqlite } from './columns.ts'
-import { Commits, HIGHEST, PlaceChanged, PostgresCounter, postgresPlace } from './commits.ts'
+import { Commits, HIGHEST_COUNT, IdentityChanged, PostgresCounter, postgresIdentity } from './commits.ts'
 import { Disk } from './disk.ts'
 import { GroupCommit } from './group-commit.ts'
 import { MarkFile } from './mark-file.ts'
@@ -53,12 +53,12 @@ export interface Store extends Tables {
    */
   readonly channel: Channel | null
   readonly commits: Commits
-  /** What a copy of the database does not have in common with it; empty where the engine does not tell it. */
-  place(): Promise<string>
+  /** What a copy of the database does not have in common with it; empty where the engine does not say. */
+  identity(): Promise<string>
   /** The highest count that is stored. */
   storedCount(): Promise<number>
-  /** Like `write`, wherever the database is found to be. */
-  writeAnywhere<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /** Like `write`, whatever the identity of the database is. */
+  writeUnchecked<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /** The file beside a SQLite database; null for PostgreSQL. */
   readonly markFile: MarkFile | null
   /** What keeps the database from being used now, or null. Throws when it does not answer. */
@@ -96,11 +96,11 @@ export async function openStore(location: string): Promise<Store> {
 /** The error that the database at `location` cannot be opened. */
 export function unopened(location: string, cause: unknown): CadreError {
   const why = messageOf(cause).split('\n', 1)[0]
-  return new CadreError('unavailable', `the database ${shownPlace(location)} cannot be opened: ${why}`, { cause })
+  return new CadreError('unavailable', `the database ${shownLocation(location)} cannot be opened: ${why}`, { cause })
 }
 
 /** Without the password, which an address may contain. */
-function shownPlace(location: string): string {
+function shownLocation(location: string): string {
   const url = isPostgres(location) ? URL.parse(location) : null
   if (!url) return isPostgres(location) ? 'postgres://…' : location
   return `postgres://${url.host}${url.pathname}`
@@ -115,7 +115,7 @@ async function openSqlite(file: string): Promise<Store> {
   const migrations = await readMigrations(`${MIGRATIONS}/sqlite`)
   migrate(writer, file, migrations)
   const reader = openDatabase(file, { readonly: true })
-  const tx: Db = drizzle({ client: remembering(writer) })
+  const tx: Db = drizzle({ client: cachingStatements(writer) })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
   // The epoch is needed several times per request, so it is read once per turn of the event loop.
   let epoch: number | null = null
@@ -155,7 +155,7 @@ async function openSqlite(file: string): Promise<Store> {
   return {
     ...tables(sqlite),
     dialect: 'sqlite',
-    db: drizzle({ client: remembering(reader) }),
+    db: drizzle({ client: cachingStatements(reader) }),
     write,
     writeAfter: write,
     hold: query => query,
@@ -169,9 +169,9 @@ async function openSqlite(file: string): Promise<Store> {
     },
     channel: null,
     commits,
-    place: async () => placeOfFile(file),
-    storedCount: async () => Number(reader.query<{ count: number | null }, []>(HIGHEST).get()!.count ?? 0),
-    writeAnywhere: write,
+    identity: async () => identityOfFile(file),
+    storedCount: async () => Number(reader.query<{ count: number | null }, []>(HIGHEST_COUNT).get()!.count ?? 0),
+    writeUnchecked: write,
     markFile: new MarkFile(file),
     trouble: async () => behindSchema(versionOf(reader), migrations.length) ?? (await disk.trouble()),
     async close() {
@@ -199,10 +199,10 @@ function counter(db: Database): () => number | null {
 }
 
 /**
- * The file itself: a copy is another one, wherever it is put. Where the system does not know when a file was born, it
- * tells the last change of its inode instead.
+ * The inode of the file and its time of birth: a copy has others, wherever it is put. A system that does not know the time
+ * of birth gives the last change of the inode instead.
  */
-function placeOfFile(file: string): string {
+function identityOfFile(file: string): string {
   const { ino, birthtimeNs, ctimeNs } = statSync(file, { bigint: true })
   return `${ino}/${birthtimeNs === ctimeNs ? '' : birthtimeNs}`
 }
@@ -211,7 +211,7 @@ function placeOfFile(file: string): string {
  * Makes a database keep the statements that Drizzle prepares. Drizzle prepares each query anew, and a hub asks the same
  * questions all the time.
  */
-function remembering(db: Database): Database {
+function cachingStatements(db: Database): Database {
   const known = new Recent<string, Statement>(MOST_STATEMENTS)
   const prepare = db.prepare.bind(db) as (text: string) => Statement
   db.prepare = ((text: string) => known.get(text) ?? known.set(text, prepare(text))) as Database['prepare']
@@ -250,9 +250,9 @@ async function openPostgres(url: string): Promise<Store> {
     throw error
   }
   const channel = await openChannel(client)
-  const memory = new Commits()
-  memory.place = await postgresPlace(client)
-  const counter = new PostgresCounter(memory)
+  const commits = new Commits()
+  commits.identity = await postgresIdentity(client)
+  const counter = new PostgresCounter(commits)
   const writing =
     (level: 'serializable' | 'read committed', anywhere = false) =>
     async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
@@ -267,12 +267,12 @@ async function openPostgres(url: string): Promise<Store> {
             const inside = () => work(tx)
             return anywhere ? { result: await inside() } : await counter.during(connection, inside)
           })
-          if ('lane' in done) counter.committed(done)
+          if ('writer' in done) counter.committed(done)
           for (const then of committed) then()
           return done.result
         } catch (error) {
-          if (error instanceof PlaceChanged && attempt < TRIES) {
-            await memory.changed()
+          if (error instanceof IdentityChanged && attempt < TRIES) {
+            await commits.onIdentityChange()
             continue
           }
           if (!RETRIED.has(sqlState(error))) throw error
@@ -292,10 +292,10 @@ async function openPostgres(url: string): Promise<Store> {
     hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,
     channel,
-    commits: memory,
-    place: () => postgresPlace(client),
-    storedCount: async () => Number((await client.unsafe(HIGHEST))[0].count ?? 0),
-    writeAnywhere: writing('serializable', true),
+    commits,
+    identity: () => postgresIdentity(client),
+    storedCount: async () => Number((await client.unsafe(HIGHEST_COUNT))[0].count ?? 0),
+    writeUnchecked: writing('serializable', true),
     markFile: null,
     trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {

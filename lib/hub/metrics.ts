@@ -62,7 +62,7 @@ export async function stored(hub: Hub): Promise<string> {
       daemonRows.map(({ realm, status, many }): Sample => [{ realm, cicd_worker_state: status }, Number(many)]),
     ),
     gauge('cadre_hub_older_copy', 'Whether the hub is on an older copy of its database and holds what waited in it.', [
-      [{}, hub.memory.isOlderCopy ? 1 : 0],
+      [{}, hub.lineage.isOlderCopy ? 1 : 0],
     ]),
     gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
       [{}, Number(messages!.many)],

@@ -10,17 +10,17 @@ import { tell } from '../text/terminal.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { firstStart } from './access/accounts.ts'
 import { siteQuotas } from './access/quotas.ts'
+import { createSignInLimit } from './access/sign-in-limit.ts'
 import type { HubConfig } from './config.ts'
 import type { ArtifactStore } from './core/artifact-store.ts'
 import { Counts } from './core/counts.ts'
 import type { Hub, PasswordCost } from './core/hub.ts'
 import { LastSeen } from './core/last-seen.ts'
 import { createMemo } from './core/memo.ts'
-import { Memory } from './core/memory.ts'
 import { createNotifier } from './core/notifier.ts'
 import { createSealer } from './core/sealer.ts'
 import { Sealing } from './core/sealing.ts'
-import { createThrottle } from './core/throttle.ts'
+import { createLineage } from './lineage/lineage.ts'
 import { PackageChecker } from './packages/packages.ts'
 
 const HEARTBEAT_MS = 15_000
@@ -64,19 +64,19 @@ export function createHub(options: HubOptions): Hub {
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, now)
   const notifier = createNotifier(store.channel)
-  const memory = new Memory({ store, log, now, notifier })
+  const lineage = createLineage({ store, log, now, notifier })
   return {
     store,
     log,
     now,
     startedAt: now(),
     memo: createMemo(() => store.epoch()),
-    memory,
+    lineage,
     lastSeen,
     clocks: new Map(),
     fullDisks: new Map(),
     notifier,
-    throttle: createThrottle(store, now),
+    signInLimit: createSignInLimit(store, now),
     sealer: createSealer(key),
     sealing: new Sealing(log),
     passwordCost,
@@ -92,7 +92,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       await checker.close()
       await lastSeen.close()
-      await memory.close()
+      await lineage.close()
       await options.tracer?.close()
       await store.close()
     },
@@ -106,7 +106,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const tracer = await openTracer(process.env, 'cadre-hub', log)
   const options = { log, tracer, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder }
   const hub = createHub({ store: await openStore(database), ...options })
-  await hub.memory.open()
+  await hub.lineage.open()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
     tell(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)

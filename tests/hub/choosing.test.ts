@@ -1,8 +1,8 @@
 // Which daemon gets a job: labels, agents and pauses decide, and a job that nobody may take says what is missing.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { enqueue } from '../../lib/hub/core/queue.ts'
-import { claim, hasWork, type Taker } from '../../lib/hub/queue/claims.ts'
+import { type ClaimingDaemon, claimJobs, hasClaimableJobs } from '../../lib/hub/queue/claims.ts'
+import { enqueueJob } from '../../lib/hub/queue/jobs.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -207,19 +207,26 @@ test('a lapsed lease goes only to a daemon that may take the job', async () => {
 
 test('a poll passes over the jobs that its daemon may not take, and finds the others oldest first', async () => {
   const { store } = hub
-  const plain: Taker = { id: 'plain', realm_id: realm, labels: null, agents: [], workspaces: [], paused: false }
+  const plain: ClaimingDaemon = {
+    id: 'plain',
+    realm_id: realm,
+    labels: null,
+    agents: [],
+    workspaces: [],
+    paused: false,
+  }
   const { run_id } = await dispatch('plain')
   const needs = (gpu: string) => ({ labels: { gpu }, agents: {}, named: [], workspace: null })
   const job = { realm_id: realm, run_id, kind: 'run' as const, payload: {}, created_by: 1 }
   await store.write(async tx => {
     await tx.delete(store.jobs)
-    for (let i = 0; i < 300; i++) await enqueue(store, tx, { ...job, needs: needs(String(i % 3)) }, i)
+    for (let i = 0; i < 300; i++) await enqueueJob(store, tx, { ...job, needs: needs(String(i % 3)) }, i)
   })
   const now = 1_000
-  expect(await hasWork(store, plain, 8, now)).toBe(false)
-  expect(await store.write(tx => claim(store, tx, plain, 8, now))).toEqual([])
+  expect(await hasClaimableJobs(store, plain, 8, now)).toBe(false)
+  expect(await store.write(tx => claimJobs(store, tx, plain, 8, now))).toEqual([])
   const able = { ...plain, labels: { gpu: '2' } }
-  expect(await hasWork(store, able, 8, now)).toBe(true)
-  const rows = await store.write(tx => claim(store, tx, able, 8, now))
+  expect(await hasClaimableJobs(store, able, 8, now)).toBe(true)
+  const rows = await store.write(tx => claimJobs(store, tx, able, 8, now))
   expect(rows.map(({ created_at }) => created_at)).toEqual([2, 5, 8, 11, 14, 17, 20, 23])
 })

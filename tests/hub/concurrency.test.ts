@@ -317,8 +317,8 @@ test('of dispatches at the same moment no more begin than the limit allows, whil
     await ends
     for (const id of begun) left.delete(id)
   }
-  const { keyPlaces } = hub.store
-  const open = (await hub.store.db.select().from(keyPlaces)).filter(
+  const { concurrencyKeys } = hub.store
+  const open = (await hub.store.db.select().from(concurrencyKeys)).filter(
     row => row.realm_id === realm && row.state !== 'ended',
   )
   expect(open).toEqual([])

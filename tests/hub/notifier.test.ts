@@ -4,9 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { type Db, openStore } from '../../db/hub/store.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
+import type { JobRow } from '../../lib/hub/core/job-rows.ts'
 import { createNotifier } from '../../lib/hub/core/notifier.ts'
-import { enqueue, type JobRow } from '../../lib/hub/core/queue.ts'
-import { loseRuns, refuseRun } from '../../lib/hub/queue/ends.ts'
+import { enqueueJob } from '../../lib/hub/queue/jobs.ts'
+import { endUndeliverableRuns, failRefusedRun } from '../../lib/hub/queue/run-ends.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { until } from '../support/bounded.ts'
@@ -34,7 +35,7 @@ async function queued() {
       .insert(store.runs)
       .values({ ...place, team: 't', state: 'queued', inputs: {}, attempt: 0, created_at: hub.now() })
     const job = { realm_id: tested.realm, run_id, kind: 'run' as const, payload: {}, created_by: 1 }
-    return enqueue(store, tx, { ...job, expires_at: hub.now() - 1 }, hub.now())
+    return enqueueJob(store, tx, { ...job, expires_at: hub.now() - 1 }, hub.now())
   })
 }
 
@@ -44,8 +45,8 @@ const stateOf = async (run_id: string) => {
 }
 
 const ends = {
-  'is lost': tx => loseRuns(hub, tx, tested.realm),
-  'is refused': (tx, job) => refuseRun(hub, tx, job, 'desk'),
+  'is lost': tx => endUndeliverableRuns(hub, tx, tested.realm),
+  'is refused': (tx, job) => failRefusedRun(hub, tx, job, 'desk'),
 } satisfies Record<string, (tx: Db, job: JobRow) => Promise<void>>
 
 test.each(Object.entries(ends))('when a run %s, its streams are woken as soon as they can read it', async (_, end) => {

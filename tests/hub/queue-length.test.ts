@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
-import { claim, hasWork, type Taker, waitingJobs } from '../../lib/hub/queue/claims.ts'
-import { loseOverdueRuns } from '../../lib/hub/queue/ends.ts'
-import { hasOverdue, nextDeadline, sweep } from '../../lib/hub/queue/overdue-jobs.ts'
+import { type ClaimingDaemon, claimJobs, hasClaimableJobs, waitingJobs } from '../../lib/hub/queue/claims.ts'
+import { endUndeliverableRunsOfAllRealms } from '../../lib/hub/queue/run-ends.ts'
+import { giveUpJobs, hasUndeliverableJobs, nextDeadline } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { folder } from '../support/folder.ts'
@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => served.stop())
 
-async function newTaker(): Promise<Taker> {
+async function newTaker(): Promise<ClaimingDaemon> {
   const slug = `r${crypto.randomUUID()}`
   const { id } = await served.ok(served.admin, 'realms/create', { org_id: 1, slug, name: 'queue' })
   return { id: 'd1', realm_id: id, workspaces: [], labels: null, agents: [], paused: false }
@@ -40,11 +40,11 @@ async function newTaker(): Promise<Taker> {
 
 /** A transaction with the queue of a realm. */
 class Queue {
-  readonly #taker: Taker
+  readonly #taker: ClaimingDaemon
   readonly #tx: Db
   readonly #store: Store
 
-  constructor(taker: Taker, tx: Db) {
+  constructor(taker: ClaimingDaemon, tx: Db) {
     this.#taker = taker
     this.#tx = tx
     this.#store = { ...served.store, db: tx }
@@ -73,13 +73,13 @@ class Queue {
     const [store, tx, taker] = [this.#store, this.#tx, this.#taker]
     const realm = taker.realm_id
     for (let use = 0; use < times; use++) {
-      expect(await hasOverdue(store, realm, NOW)).toBe(false)
+      expect(await hasUndeliverableJobs(store, realm, NOW)).toBe(false)
       expect(await nextDeadline(store, realm, NOW)).toBeGreaterThan(NOW)
       expect((await waitingJobs(store, realm, NOW)).needs).toHaveLength(1)
-      expect(await hasWork(store, taker, 1, NOW)).toBe(true)
-      expect(await sweep(store, tx, realm, NOW)).toEqual([])
-      expect(await claim(store, tx, taker, 1, NOW)).toHaveLength(1)
-      await loseOverdueRuns({ ...hub, store })
+      expect(await hasClaimableJobs(store, taker, 1, NOW)).toBe(true)
+      expect(await giveUpJobs(store, tx, realm, NOW)).toEqual([])
+      expect(await claimJobs(store, tx, taker, 1, NOW)).toHaveLength(1)
+      await endUndeliverableRunsOfAllRealms({ ...hub, store })
     }
   }
 

@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CadreError } from '../../lib/error.ts'
-import { answer, enqueue, LEASE_MS } from '../../lib/hub/core/queue.ts'
-import { claim } from '../../lib/hub/queue/claims.ts'
-import { MOST_DELIVERIES, sweep } from '../../lib/hub/queue/overdue-jobs.ts'
+import { claimJobs } from '../../lib/hub/queue/claims.ts'
+import { enqueueJob, LEASE_MS, recordAnswers } from '../../lib/hub/queue/jobs.ts'
+import { giveUpJobs, MOST_DELIVERIES } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -80,17 +80,17 @@ test('random histories agree with the model', async () => {
               created_by: 1,
               daemon_id: step.pin,
             }
-            return enqueue(store, tx, job, now)
+            return enqueueJob(store, tx, job, now)
           })
           jobs.set(row.id, { state: 'waiting', holder: null, lease: null, until: 0, deliveries: 0, pin: step.pin })
         } else if (step.kind === 'sweep') {
-          await store.write(tx => sweep(store, tx, realm, now))
+          await store.write(tx => giveUpJobs(store, tx, realm, now))
           for (const job of jobs.values()) {
             if ((job.state === 'waiting' || lapsed(job)) && job.deliveries >= MOST_DELIVERIES) job.state = 'dead'
           }
         } else if (step.kind === 'claim') {
           const taker = { id: step.by, realm_id: realm, workspaces: [], labels: null, agents: [], paused: false }
-          const rows = await store.write(tx => claim(store, tx, taker, step.slots, now))
+          const rows = await store.write(tx => claimJobs(store, tx, taker, step.slots, now))
           const open = [...jobs.values()].filter(
             job => (job.state === 'waiting' || lapsed(job)) && (job.pin === null || job.pin === step.by),
           )
@@ -111,7 +111,7 @@ test('random histories agree with the model', async () => {
             return id && job && leaseId ? [{ jobId: id, leaseId, status, job }] : []
           })
           const by = { id: step.by, realm_id: realm }
-          const verdicts = await store.write(tx => answer(store, tx, by, given, now))
+          const verdicts = await store.write(tx => recordAnswers(store, tx, by, given, now))
           for (const [at, { job, leaseId, status }] of given.entries()) {
             const ended = ['done', 'failed', 'dead'].includes(job.state)
             const legal = job.holder === step.by && leaseId === job.lease && (!ended || job.state === status)
@@ -136,13 +136,13 @@ test('a cancel is not given to a daemon that has not accepted the run, and keeps
   const order = { realm_id: realm, run_id, payload: {}, created_by: 1 }
   const found = await store.write(async tx => {
     await tx.insert(store.runs).values(row)
-    const { id } = await enqueue(store, tx, { ...order, kind: 'run' }, 1)
+    const { id } = await enqueueJob(store, tx, { ...order, kind: 'run' }, 1)
     // The reply is lost, so the daemon does not know the run.
-    await claim(store, tx, taker('d1'), 1, 1)
-    await enqueue(store, tx, { ...order, kind: 'cancel', daemon_id: 'd1' }, 2)
-    expect(await claim(store, tx, taker('d1'), 1, 3)).toEqual([])
-    const lost = await sweep(store, tx, realm, LEASE_MS + 1)
-    expect(await claim(store, tx, taker('d2'), 1, LEASE_MS + 1)).toEqual([])
+    await claimJobs(store, tx, taker('d1'), 1, 1)
+    await enqueueJob(store, tx, { ...order, kind: 'cancel', daemon_id: 'd1' }, 2)
+    expect(await claimJobs(store, tx, taker('d1'), 1, 3)).toEqual([])
+    const lost = await giveUpJobs(store, tx, realm, LEASE_MS + 1)
+    expect(await claimJobs(store, tx, taker('d2'), 1, LEASE_MS + 1)).toEqual([])
     return { id, lost }
   })
   expect(found.lost).toMatchObject([{ job: { id: found.id }, cancelled: true }])
@@ -156,10 +156,10 @@ test('a sweep gives up all jobs that waited too long, however many', async () =>
   const job = { realm_id: realm, kind: 'run' as const, payload: {}, created_by: 1, expires_at: 1_000 }
   await store.write(async tx => {
     await tx.insert(store.runs).values(rows)
-    for (const run_id of ids) await enqueue(store, tx, { ...job, run_id }, 1)
-    expect(await sweep(store, tx, realm, 999)).toEqual([])
-    const lost = await sweep(store, tx, realm, 1_000)
+    for (const run_id of ids) await enqueueJob(store, tx, { ...job, run_id }, 1)
+    expect(await giveUpJobs(store, tx, realm, 999)).toEqual([])
+    const lost = await giveUpJobs(store, tx, realm, 1_000)
     expect(lost.map(each => each.job.run_id).sort()).toEqual(ids.sort())
-    expect(await sweep(store, tx, realm, 1_000)).toEqual([])
+    expect(await giveUpJobs(store, tx, realm, 1_000)).toEqual([])
   })
 })

@@ -6,9 +6,9 @@ import { batchWriter } from '../../db/hub/batch-writer.ts'
 import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Db } from '../../db/hub/store.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
-import { answer, enqueue, type Given } from '../../lib/hub/core/queue.ts'
-import { claim, hasWork, type Taker } from '../../lib/hub/queue/claims.ts'
-import { sweep } from '../../lib/hub/queue/overdue-jobs.ts'
+import { type ClaimingDaemon, claimJobs, hasClaimableJobs } from '../../lib/hub/queue/claims.ts'
+import { enqueueJob, type JobAnswer, recordAnswers } from '../../lib/hub/queue/jobs.ts'
+import { giveUpJobs } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { applyBatch } from '../../lib/hub/reports/sync.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
@@ -226,11 +226,11 @@ test('answers about many jobs take as many statements as about a few', async () 
       const lease = { state: 'leased' as const, leased_to: daemon_id, lease_id: 'l', lease_until: 1, deliveries: 1 }
       const job = { realm_id: realm, kind: 'run' as const, payload: {}, priority: 0, created_at: 1, created_by: 1 }
       await tx.insert(store.jobs).values(some.map(id => ({ id, run_id: id, ...job, ...lease })))
-      return some.map((jobId): Given => ({ jobId, leaseId: 'l', status: 'accepted' }))
+      return some.map((jobId): JobAnswer => ({ jobId, leaseId: 'l', status: 'accepted' }))
     })
     await store.write(async tx => {
       const by = { id: daemon_id, realm_id: realm }
-      counts.push(await statements(tx, () => answer(store, tx, by, given, 2)))
+      counts.push(await statements(tx, () => recordAnswers(store, tx, by, given, 2)))
     })
   }
   expect(counts[1]).toBe(counts[0]!)
@@ -240,20 +240,20 @@ test('to find and claim many jobs takes as many statements as one', async () => 
   const { store } = served
   const now = Date.now()
   const { id: realm_id } = await served.ok(served.admin, 'realms/create', { org_id: 1, slug: 'claims', name: 'claims' })
-  const taker: Taker = { id: daemon_id, realm_id, workspaces: [], labels: null, agents: [], paused: false }
+  const taker: ClaimingDaemon = { id: daemon_id, realm_id, workspaces: [], labels: null, agents: [], paused: false }
   await store.write(async tx => {
     const some = ids(40)
     await tx.insert(store.runs).values(some.map(id => runRow(id, { realm_id, state: 'queued' })))
     const job = { realm_id, kind: 'run' as const, payload: {}, created_by: 1 }
-    for (const run_id of some) await enqueue(store, tx, { ...job, run_id }, now)
+    for (const run_id of some) await enqueueJob(store, tx, { ...job, run_id }, now)
   })
   for (const slots of [1, 30]) {
     await store.write(async tx => {
       const here = { ...store, db: tx }
       const count = await statementsOf(tx, async () => {
-        expect(await hasWork(here, taker, slots, now)).toBe(true)
-        expect(await sweep(here, tx, realm_id, now)).toEqual([])
-        expect(await claim(here, tx, taker, slots, now)).toHaveLength(slots)
+        expect(await hasClaimableJobs(here, taker, slots, now)).toBe(true)
+        expect(await giveUpJobs(here, tx, realm_id, now)).toEqual([])
+        expect(await claimJobs(here, tx, taker, slots, now)).toHaveLength(slots)
       })
       expect(count).toHaveLength(7)
     })

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Store } from '../../db/hub/store.ts'
-import { createThrottle, placeOf } from '../../lib/hub/core/throttle.ts'
+import { createSignInLimit, networkOf } from '../../lib/hub/access/sign-in-limit.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -21,7 +21,7 @@ function two(options: { mostKept?: number } = {}) {
   const clock = { now: Date.now() }
   const slept: number[] = []
   const sleep = async (ms: number) => void slept.push(ms)
-  const create = () => createThrottle(hub.store, () => clock.now, { sleep, ...options })
+  const create = () => createSignInLimit(hub.store, () => clock.now, { sleep, ...options })
   return { clock, slept, one: create(), other: create() }
 }
 
@@ -80,7 +80,7 @@ describe('a pair', () => {
           return hub.store.write(work)
         },
       }
-      const slow = createThrottle(busy, Date.now, { sleep: async () => {} })
+      const slow = createSignInLimit(busy, Date.now, { sleep: async () => {} })
       for (let n = 0; n < 9; n++) await one.attempt('gina', here, wrong)
       const late = slow.attempt('gina', here, answer).catch(error => error)
       await Bun.sleep(5)
@@ -143,7 +143,7 @@ test.each([
   ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
   ['unknown', 'other', false],
 ])('%s and %s are one address: %p', (one, other, same) => {
-  expect(placeOf(one) === placeOf(other)).toBe(same)
+  expect(networkOf(one) === networkOf(other)).toBe(same)
 })
 
 test('an account is delayed from everywhere, longer with each failure and never past four seconds', async () => {

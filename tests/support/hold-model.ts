@@ -13,9 +13,10 @@ import { JobBook, type TakenJob } from '../../lib/daemon/link/job-book.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { readRunId } from '../../lib/files/run-id.ts'
-import { answer, enqueue, type JobRow, LEASE_MS, renew } from '../../lib/hub/core/queue.ts'
-import { claim } from '../../lib/hub/queue/claims.ts'
-import { sweep } from '../../lib/hub/queue/overdue-jobs.ts'
+import type { JobRow } from '../../lib/hub/core/job-rows.ts'
+import { claimJobs } from '../../lib/hub/queue/claims.ts'
+import { enqueueJob, LEASE_MS, recordAnswers, renewLeases } from '../../lib/hub/queue/jobs.ts'
+import { giveUpJobs } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import type { Answer } from '../../lib/wire/calls/daemon-link.ts'
@@ -210,7 +211,7 @@ class World {
     const payload = { team: '@a/t@1.0.0', sha256: 'a'.repeat(64), inputs: {}, run_name: null, workspace: null }
     await this.#tx.insert(runs).values(row)
     const job = { realm_id: this.#realm, run_id, kind: 'run' as const, payload, created_by: 1, daemon_id: pin }
-    await enqueue(this.#store, this.#tx, job, this.#now)
+    await enqueueJob(this.#store, this.#tx, job, this.#now)
     this.runs.push(run_id)
   }
 
@@ -222,21 +223,21 @@ class World {
     if (kind === 'resume') this.#resumes.set(run_id, (this.#resumes.get(run_id) ?? 0) + 1)
     const daemon_id = first.leased_to ?? null
     const order = { realm_id: this.#realm, run_id, kind, payload: {}, created_by: 1, daemon_id }
-    await enqueue(this.#store, this.#tx, order, this.#now)
-    if (kind === 'cancel' && first.state === 'waiting') await sweep(this.#store, this.#tx, this.#realm, this.#now)
+    await enqueueJob(this.#store, this.#tx, order, this.#now)
+    if (kind === 'cancel' && first.state === 'waiting') await giveUpJobs(this.#store, this.#tx, this.#realm, this.#now)
   }
 
   async poll(daemon: SimDaemon, arrives: boolean): Promise<void> {
     const taker = { id: daemon.id, realm_id: this.#realm, workspaces: [], labels: null, agents: [], paused: false }
     const slots = Math.max(0, SLOTS - daemon.jobs.held)
-    await sweep(this.#store, this.#tx, this.#realm, this.#now)
-    const rows = await claim(this.#store, this.#tx, taker, slots, this.#now)
+    await giveUpJobs(this.#store, this.#tx, this.#realm, this.#now)
+    const rows = await claimJobs(this.#store, this.#tx, taker, slots, this.#now)
     if (arrives && rows.length > 0) await daemon.jobs.take(rows.map(leased))
   }
 
   async heartbeat(daemon: SimDaemon): Promise<void> {
     const ids = daemon.jobs.leased
-    if (ids.length > 0) await renew(this.#store, this.#tx, daemon.id, ids, this.#now)
+    if (ids.length > 0) await renewLeases(this.#store, this.#tx, daemon.id, ids, this.#now)
   }
 
   /** Decides the fate of a question, as daemons/ack answers it. */
@@ -254,7 +255,7 @@ class World {
     const lease = this.without === 'fence' ? await this.#leaseOf(job.id, known) : known
     const given = { jobId: job.id, leaseId: lease.leaseId, status, ...(error !== null && { error }) }
     const by = { id: lease.daemonId, realm_id: this.#realm }
-    const [verdict] = await answer(this.#store, this.#tx, by, [given], this.#now)
+    const [verdict] = await recordAnswers(this.#store, this.#tx, by, [given], this.#now)
     if (verdict instanceof CadreError) return verdict
     const { state } = verdict!.job
     const { runs } = this.#store

@@ -35,7 +35,7 @@ const hub = createHub({
   artifacts: artifactStore(process.env),
   trustProxy: hubConfig({}).trustProxy,
 })
-await hub.memory.open()
+await hub.lineage.open()
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
 const chores = startChores(hub, hubConfig({}))

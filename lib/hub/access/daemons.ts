@@ -78,8 +78,8 @@ export async function callingDaemon(
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
   // seconds.
   if (wasSilent) await hub.lastSeen.flush()
-  const heard = hub.memory.hear(row, memory)
-  if (heard) await heard
+  const comparing = hub.lineage.compareCount(row, memory)
+  if (comparing) await comparing
   return row
 }
 

@@ -11,7 +11,7 @@ import { sizeText } from '../../size.ts'
 import { STORED_BYTES } from '../../wire/reasons.ts'
 import { QUOTAS, type Quota, type Quotas, type QuotaValues } from '../../wire/records/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import { inState } from '../core/queue.ts'
+import { inState } from '../core/job-rows.ts'
 
 const MINUTE_MS = 60_000
 /** How long a stream counts as open after the hub that serves it was heard last, and how often it says so. */

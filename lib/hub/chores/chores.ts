@@ -7,8 +7,8 @@ import { countAllUse } from '../access/quotas.ts'
 import { removeLeftFiles } from '../artifacts/kept-files.ts'
 import type { HubConfig } from '../config.ts'
 import type { Hub } from '../core/hub.ts'
-import { passSilentHolders } from '../queue/concurrency-keys.ts'
-import { loseOverdueRuns } from '../queue/ends.ts'
+import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
+import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { forgetRuns } from '../reports/runs.ts'
 import { forgetAudit, sealAudit } from '../webhooks/audit-chain.ts'
 import { forgetDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
@@ -37,19 +37,19 @@ const CHORES: readonly Chore[] = [
     name: 'check_lineage',
     everyMs: TICK_MS,
     failure: 'the database could not be compared with what is known of it',
-    run: hub => hub.memory.tick(),
+    run: hub => hub.lineage.check(),
   },
   {
     name: 'end_undeliverable_runs',
     everyMs: TICK_MS,
     failure: 'overdue runs could not be ended',
-    run: loseOverdueRuns,
+    run: endUndeliverableRunsOfAllRealms,
   },
   {
     name: 'grant_keys_of_silent_daemons',
     everyMs: TICK_MS,
     failure: 'runs could not pass those of silent daemons',
-    run: passSilentHolders,
+    run: grantKeysOfSilentDaemons,
   },
   {
     name: 'report_stale_daemons',

@@ -6,7 +6,7 @@ import { line, lines, type Printable } from '../../text/printable.ts'
 import type { Reconciliation } from '../../wire/records/older-copies.ts'
 import { record } from '../access/audit.ts'
 import type { Hub } from '../core/hub.ts'
-import { goWithout, reconciliationOf } from '../queue/reconcile.ts'
+import { goWithout, reconciliationOf } from '../lineage/reconcile.ts'
 
 export interface ReconcileFlags {
   realm?: string

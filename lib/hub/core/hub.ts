@@ -1,20 +1,20 @@
 // What all parts of the hub share: the database, the clock, and the little state that is kept in memory. `createHub` in
 // lib/hub/serve.ts makes it.
 
-import type { Store } from '../../../db/hub/store.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
+import type { Remembered } from '../../wire/protocol.ts'
 import type { QuotaValues } from '../../wire/records/quotas.ts'
 import type { PackageChecker } from '../packages/packages.ts'
 import type { ArtifactStore } from './artifact-store.ts'
 import type { Counts } from './counts.ts'
 import type { LastSeen } from './last-seen.ts'
 import type { Memo } from './memo.ts'
-import type { Memory } from './memory.ts'
 import type { Notifier } from './notifier.ts'
 import type { Sealer } from './sealer.ts'
 import type { Sealing } from './sealing.ts'
-import type { Throttle } from './throttle.ts'
 
 /** What the hash of a password costs. */
 export interface PasswordCost {
@@ -32,15 +32,14 @@ export interface Hub {
   /** When this process began to listen. */
   readonly startedAt: number
   readonly memo: Memo
-  /** Whether the database is the one that was here, and whole. */
-  readonly memory: Memory
+  readonly lineage: Lineage
   readonly lastSeen: LastSeen
   /** By how many milliseconds the clocks of daemons are ahead, as far as this process has heard their heartbeats. */
   readonly clocks: Map<string, number>
   /** When daemons last said that their disk is full, as far as this process has heard their polls. */
   readonly fullDisks: Map<string, number>
   readonly notifier: Notifier
-  readonly throttle: Throttle
+  readonly signInLimit: SignInLimit
   readonly sealer: Sealer
   /** Of the audit log. */
   readonly sealing: Sealing
@@ -62,4 +61,50 @@ export interface Hub {
   readonly counts: Counts
   readonly checker: PackageChecker
   close(): Promise<void>
+}
+
+type DaemonRow = Tables['daemons']['$inferSelect']
+type JobRow = Tables['jobs']['$inferSelect']
+
+/**
+ * Whether the database is the one that this hub had before, with all of its commits, or an older copy. lib/hub/lineage has
+ * the rules.
+ */
+export interface Lineage {
+  /** Compares the database with what is known of it. Nothing may be served before. */
+  open(): Promise<void>
+  /** The same while the hub serves. */
+  check(): Promise<void>
+  close(): Promise<void>
+  readonly isOlderCopy: boolean
+  /** The ids of daemons that call with a token that the older copy does not know. */
+  readonly unknownDaemons: readonly string[]
+  /** The count of commits that a reply to a daemon carries. */
+  replyTo(daemon: Pick<DaemonRow, 'id' | 'realm_id' | 'approved_at'>): { memory?: Remembered }
+  /** Compares the count that a daemon sends. No promise when the daemon has seen no more than there is. */
+  compareCount(daemon: DaemonRow, seen: Remembered | undefined): Promise<void> | undefined
+  /** Records that a daemon has sent everything that it has, in the transaction of the last of it. */
+  recordFullReport(tx: Db, daemon: DaemonRow, copyId: string): Promise<void>
+  /** Releases the held jobs that are no longer in doubt, after a daemon has reported or a person has decided. */
+  applyConfirmations(): Promise<void>
+  /** A call came with a token that the database does not know, from a daemon that says its id. */
+  noteUnknownToken(daemonId: string | null): void
+  /** Whether a message about an event of this time may have been sent before, as far as that is known. */
+  doubtAt(realmId: string, at: number): 'unclear' | 'lost' | null
+  /** Whether the hub does not know yet what the daemon has executed since an older copy was made. */
+  awaitsDaemon(daemonId: string): boolean
+  /** The names of the daemons that have to report before a held job is released. */
+  awaitedDaemons(job: Pick<JobRow, 'copy_id' | 'realm_id' | 'daemon_id' | 'needs'>): string[]
+  /** What people have to know, in words. */
+  notice(): { older_copy?: string }
+}
+
+/** Limits the guessing of passwords. lib/hub/access/sign-in-limit.ts has the rules. */
+export interface SignInLimit {
+  /**
+   * Returns the result of `check`, which says whether the password was right. Throws `rate_limited` without calling it
+   * when too many attempts have failed, and waits while attempts that are still being checked could use up the limit.
+   * What other hubs are checking counts as failed.
+   */
+  attempt(account: string, address: string, check: () => Promise<boolean>): Promise<boolean>
 }

@@ -4,25 +4,41 @@ import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { type DaemonRow, ONLINE_MS } from '../access/daemons.ts'
-import { lacks, unready } from '../core/needs.ts'
-import { type JobRow, LEASE_MS } from '../core/queue.ts'
-import { alikeJobs, allLapsed, lapsedFor, meantDaemons, ORDERS, WORK, waitingFor, waitingForAny } from './claimable.ts'
+import type { JobRow } from '../core/job-rows.ts'
+import {
+  daemonsWithJobs,
+  jobsOfGroup,
+  lapsedJobs,
+  lapsedJobsFor,
+  ORDER_KINDS,
+  RUN_KINDS,
+  waitingGroupsFor,
+  waitingRunsForAny,
+} from './claimable-jobs.ts'
+import { missingNeeds, unreadyAgents } from './job-needs.ts'
+import { LEASE_MS } from './jobs.ts'
 
 /** The daemon that asks for jobs. */
-export type Taker = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
+export type ClaimingDaemon = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
 
 /** Jobs about existing runs take no slot. At most this many are delivered at once. */
 const MOST_ORDERS = 50
 
-type Needy = Pick<JobRow, 'needs' | 'needs_key'>
+type NeedsOfJob = Pick<JobRow, 'needs' | 'needs_key'>
 
 /**
  * Whether the daemon may take a job with these needs. Where an agent that phases name is not ready on it, the job is
  * left to a daemon that is online and has it ready, if there is one.
  */
-async function mayTake(store: Store, db: Db, taker: Taker, { needs }: Needy, now: number): Promise<boolean> {
-  if (lacks(needs, taker).length > 0) return false
-  if (unready(needs, taker).length === 0) return true
+async function mayTakeJob(
+  store: Store,
+  db: Db,
+  taker: ClaimingDaemon,
+  { needs }: NeedsOfJob,
+  now: number,
+): Promise<boolean> {
+  if (missingNeeds(needs, taker).length > 0) return false
+  if (unreadyAgents(needs, taker).length === 0) return true
   const { daemons } = store
   const online = and(
     eq(daemons.realm_id, taker.realm_id),
@@ -32,73 +48,90 @@ async function mayTake(store: Store, db: Db, taker: Taker, { needs }: Needy, now
     gt(daemons.last_seen_at, now - ONLINE_MS),
   )
   const others = await db.select().from(daemons).where(online)
-  return !others.some(other => lacks(needs, other).length === 0 && unready(needs, other).length === 0)
+  return !others.some(other => missingNeeds(needs, other).length === 0 && unreadyAgents(needs, other).length === 0)
 }
 
-async function takeable<T extends Needy>(store: Store, db: Db, taker: Taker, all: T[], now: number): Promise<T[]> {
-  const may = await Promise.all(all.map(each => mayTake(store, db, taker, each, now)))
+async function jobsItMayTake<T extends NeedsOfJob>(
+  store: Store,
+  db: Db,
+  taker: ClaimingDaemon,
+  all: T[],
+  now: number,
+): Promise<T[]> {
+  const may = await Promise.all(all.map(each => mayTakeJob(store, db, taker, each, now)))
   return all.filter((_, at) => may[at])
 }
 
 /** Whether the daemon gets runs and resumptions now. A paused one finishes what it has. */
-const getsWork = (taker: Taker, slots: number): boolean => slots > 0 && !taker.paused
+const takesRuns = (taker: ClaimingDaemon, slots: number): boolean => slots > 0 && !taker.paused
 
 /** What the daemon may have now: jobs whose lease has lapsed, and what waits, each kind of need once. */
-async function offered(store: Store, db: Db, taker: Taker, work: boolean, now: number) {
+async function claimableJobs(store: Store, db: Db, taker: ClaimingDaemon, work: boolean, now: number) {
   const { id: daemon, realm_id: realm } = taker
-  const kinds = JSON.stringify(work ? [...ORDERS, ...WORK] : ORDERS)
+  const kinds = JSON.stringify(work ? [...ORDER_KINDS, ...RUN_KINDS] : ORDER_KINDS)
   const [lapsed, waiting] = await Promise.all([
-    lapsedFor(store, db, { realm, daemon, now, kinds }),
-    waitingFor(store, db, realm, daemon, work),
+    lapsedJobsFor(store, db, { realm, daemon, now, kinds }),
+    waitingGroupsFor(store, db, realm, daemon, work),
   ])
   return {
-    lapsed: await takeable(store, db, taker, lapsed, now),
-    waiting: await takeable(store, db, taker, waiting, now),
+    lapsed: await jobsItMayTake(store, db, taker, lapsed, now),
+    waiting: await jobsItMayTake(store, db, taker, waiting, now),
   }
 }
 
 /** What waits in a realm: for which daemons, and the different needs of the runs that any daemon may take. */
-export interface Waiting {
+export interface WaitingJobs {
   pinned: { daemonId: string; takesSlot: boolean }[]
-  needs: Needy[]
+  needs: NeedsOfJob[]
 }
 
 /** What could be claimed now. The cost is that of the different daemons and needs, however many jobs wait. */
-export async function waitingJobs(store: Store, realm: string, now: number): Promise<Waiting> {
+export async function waitingJobs(store: Store, realm: string, now: number): Promise<WaitingJobs> {
   const [late, forAny, meant] = await Promise.all([
-    allLapsed(store, store.db, { realm, now }),
-    waitingForAny(store, realm),
-    meantDaemons(store, store.db, { realm }),
+    lapsedJobs(store, store.db, { realm, now }),
+    waitingRunsForAny(store, realm),
+    daemonsWithJobs(store, store.db, { realm }),
   ])
   const pinned = late.flatMap(({ daemon_id, kind }) => (daemon_id === null ? [] : [{ kind, id: daemon_id }]))
   return {
     needs: [...late.filter(job => job.daemon_id === null), ...forAny],
-    pinned: [...pinned, ...meant].map(({ kind, id }) => ({ daemonId: id, takesSlot: WORK.includes(kind) })),
+    pinned: [...pinned, ...meant].map(({ kind, id }) => ({ daemonId: id, takesSlot: RUN_KINDS.includes(kind) })),
   }
 }
 
 /** Whether a claim could find a job: a cheap check before the transaction. */
-export async function hasWork(store: Store, taker: Taker, slots: number, now: number): Promise<boolean> {
-  const { lapsed, waiting } = await offered(store, store.db, taker, getsWork(taker, slots), now)
+export async function hasClaimableJobs(
+  store: Store,
+  taker: ClaimingDaemon,
+  slots: number,
+  now: number,
+): Promise<boolean> {
+  const { lapsed, waiting } = await claimableJobs(store, store.db, taker, takesRuns(taker, slots), now)
   return lapsed.length + waiting.length > 0
 }
 
 /**
  * Leases the jobs that `taker` may have: at most `slots` runs and resumptions, and in addition orders about its runs.
  */
-export async function claim(store: Store, tx: Db, taker: Taker, slots: number, now: number): Promise<JobRow[]> {
+export async function claimJobs(
+  store: Store,
+  tx: Db,
+  taker: ClaimingDaemon,
+  slots: number,
+  now: number,
+): Promise<JobRow[]> {
   const { id: daemon, realm_id: realm } = taker
-  const most = (kind: JobRow['kind']) => (ORDERS.includes(kind) ? MOST_ORDERS : slots)
-  const { lapsed, waiting } = await offered(store, tx, taker, getsWork(taker, slots), now)
+  const most = (kind: JobRow['kind']) => (ORDER_KINDS.includes(kind) ? MOST_ORDERS : slots)
+  const { lapsed, waiting } = await claimableJobs(store, tx, taker, takesRuns(taker, slots), now)
   const jobs = await Promise.all(
     waiting.map(({ meant, kind, needs_key: key }) =>
-      alikeJobs(meant)(store, tx, { realm, daemon, kind, key, limit: most(kind) }),
+      jobsOfGroup(meant)(store, tx, { realm, daemon, kind, key, limit: most(kind) }),
     ),
   )
-  const found = [...lapsed, ...jobs.flat()].sort(inTurn)
+  const found = [...lapsed, ...jobs.flat()].sort(inDeliveryOrder)
   const some = (kinds: JobRow['kind'][], limit: number) =>
     found.filter(({ kind }) => kinds.includes(kind)).slice(0, limit)
-  const picked = [...some(ORDERS, MOST_ORDERS), ...some(WORK, slots)]
+  const picked = [...some(ORDER_KINDS, MOST_ORDERS), ...some(RUN_KINDS, slots)]
   if (picked.length === 0) return []
   // The lease of one delivery. A later delivery of the same job has another.
   const lease = { leased_to: taker.id, lease_id: crypto.randomUUID(), lease_until: now + LEASE_MS }
@@ -120,5 +153,5 @@ const leaseJobs = prepared((store, db, slot: Slot<'ids' | 'leased_to' | 'lease_i
     .where(isAmong(store, jobs.id, slot('ids')))
 })
 
-const inTurn = (a: JobRow, b: JobRow) =>
+const inDeliveryOrder = (a: JobRow, b: JobRow) =>
   b.priority - a.priority || a.created_at - b.created_at || (a.id < b.id ? -1 : 1)

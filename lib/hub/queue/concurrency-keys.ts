@@ -9,58 +9,63 @@ import { turnOf, type WhenFull, waitsForKey } from '../../wire/concurrency.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 
-export type PlaceRow = Tables['keyPlaces']['$inferSelect']
+export type KeyRow = Tables['concurrencyKeys']['$inferSelect']
 
 /** The key of one run, evaluated. */
-export interface AskedKey {
+export interface RequestedKey {
   text: string
   limit: number
   whenFull: WhenFull
 }
 
-type Keyed = Pick<PlaceRow, 'run_id' | 'realm_id'>
+type RunOfKey = Pick<KeyRow, 'run_id' | 'realm_id'>
 
 /**
  * Puts a run behind those that want its key, and lets its job, which is `blocked`, wait for a daemon if there is a place.
  * Returns the place, which may still wait.
  */
-export async function takePlace(hub: Hub, tx: Db, { run_id, realm_id }: Keyed, asked: AskedKey): Promise<PlaceRow> {
-  const { keyPlaces, runs } = hub.store
+export async function requestKey(
+  hub: Hub,
+  tx: Db,
+  { run_id, realm_id }: RunOfKey,
+  asked: RequestedKey,
+): Promise<KeyRow> {
+  const { concurrencyKeys, runs } = hub.store
   const { text: key, limit: most, whenFull: when_full } = asked
   const fresh = { key, most, when_full, state: 'waits' as const, since: hub.now(), ending: false }
   await tx
-    .insert(keyPlaces)
+    .insert(concurrencyKeys)
     .values({ run_id, realm_id, ...fresh })
-    .onConflictDoUpdate({ target: keyPlaces.run_id, set: fresh })
+    .onConflictDoUpdate({ target: concurrencyKeys.run_id, set: fresh })
   const begins = and(eq(runs.run_id, run_id), eq(runs.state, 'queued'))
   await tx
     .update(runs)
     .set({ reason: waitsForKey(key) })
     .where(begins)
-  await admit(hub, tx, realm_id, key)
-  const [place] = await tx.select().from(keyPlaces).where(eq(keyPlaces.run_id, run_id))
+  await grantKey(hub, tx, realm_id, key)
+  const [place] = await tx.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, run_id))
   return place!
 }
 
 /** Gives the places of a key to the runs that wait for it, first come, first served. */
-async function admit(hub: Hub, tx: Db, realmId: string, key: string): Promise<void> {
-  const { keyPlaces } = hub.store
+async function grantKey(hub: Hub, tx: Db, realmId: string, key: string): Promise<void> {
+  const { concurrencyKeys } = hub.store
   for (;;) {
-    const waiting = of(hub, realmId, key, ['waits'])
+    const waiting = rowsOfKey(hub, realmId, key, ['waits'])
     const [first] = await tx
       .select()
-      .from(keyPlaces)
+      .from(concurrencyKeys)
       .where(waiting)
-      .orderBy(...inTurn(hub))
+      .orderBy(...inOrder(hub))
       .limit(1)
-    if (!first || (await holdersOf(hub, tx, realmId, key)) >= first.most) return
-    await unblock(hub, tx, first)
+    if (!first || (await countHolders(hub, tx, realmId, key)) >= first.most) return
+    await startHolding(hub, tx, first)
   }
 }
 
-async function unblock({ store, notifier }: Hub, tx: Db, { run_id, realm_id }: Keyed): Promise<void> {
-  const { jobs, keyPlaces, runs } = store
-  await tx.update(keyPlaces).set({ state: 'holds' }).where(eq(keyPlaces.run_id, run_id))
+async function startHolding({ store, notifier }: Hub, tx: Db, { run_id, realm_id }: RunOfKey): Promise<void> {
+  const { jobs, concurrencyKeys, runs } = store
+  await tx.update(concurrencyKeys).set({ state: 'holds' }).where(eq(concurrencyKeys.run_id, run_id))
   const blocked = and(eq(jobs.run_id, run_id), eq(jobs.state, 'blocked'))
   // One that waited in an older copy may have been executed since.
   const next = sql`CASE WHEN ${jobs.copy_id} IS NULL THEN 'waiting' ELSE 'held' END`
@@ -71,15 +76,15 @@ async function unblock({ store, notifier }: Hub, tx: Db, { run_id, realm_id }: K
 }
 
 /** How many runs hold a key. A run whose daemon is silent counts again when the daemon is back. */
-async function holdersOf(hub: Hub, db: Db, realmId: string, key: string): Promise<number> {
-  const { daemons, keyPlaces, runs } = hub.store
+async function countHolders(hub: Hub, db: Db, realmId: string, key: string): Promise<number> {
+  const { daemons, concurrencyKeys, runs } = hub.store
   const heard = or(isNull(runs.daemon_id), gte(daemons.last_seen_at, silentBefore(hub)))
   const [row] = await db
     .select({ many: count() })
-    .from(keyPlaces)
-    .innerJoin(runs, eq(runs.run_id, keyPlaces.run_id))
+    .from(concurrencyKeys)
+    .innerJoin(runs, eq(runs.run_id, concurrencyKeys.run_id))
     .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-    .where(and(of(hub, realmId, key, ['holds']), heard))
+    .where(and(rowsOfKey(hub, realmId, key, ['holds']), heard))
   return Number(row!.many)
 }
 
@@ -89,96 +94,103 @@ function silentBefore({ now, startedAt }: Hub): number {
 }
 
 /** Gives up the place of a run that has ended. `waiting` says that it may not have begun. */
-export async function giveUpPlace(hub: Hub, tx: Db, run: Run, waiting = false): Promise<void> {
+export async function releaseKey(hub: Hub, tx: Db, run: Run, waiting = false): Promise<void> {
   if (run.concurrency_key === null) return
-  const { keyPlaces } = hub.store
-  const open = waiting ? ne(keyPlaces.state, 'ended') : eq(keyPlaces.state, 'holds')
+  const { concurrencyKeys } = hub.store
+  const open = waiting ? ne(concurrencyKeys.state, 'ended') : eq(concurrencyKeys.state, 'holds')
   const left = await tx
-    .update(keyPlaces)
+    .update(concurrencyKeys)
     .set({ state: 'ended' })
-    .where(and(eq(keyPlaces.run_id, run.run_id), open))
+    .where(and(eq(concurrencyKeys.run_id, run.run_id), open))
     .returning()
-  if (left.length > 0) await admit(hub, tx, run.realm_id, run.concurrency_key)
+  if (left.length > 0) await grantKey(hub, tx, run.realm_id, run.concurrency_key)
 }
 
 type Run = Pick<Tables['runs']['$inferSelect'], 'run_id' | 'realm_id' | 'concurrency_key'>
 
 /** A run that had ended runs again, because it was resumed on its own machine: it counts without having waited. */
-export async function rejoin(hub: Hub, tx: Db, run: Run): Promise<void> {
+export async function holdKeyAgain(hub: Hub, tx: Db, run: Run): Promise<void> {
   if (run.concurrency_key === null) return
-  const { keyPlaces } = hub.store
+  const { concurrencyKeys } = hub.store
   const fresh = { since: hub.now(), ending: false }
-  const away = and(eq(keyPlaces.run_id, run.run_id), ne(keyPlaces.state, 'holds'))
-  const [back] = await tx.update(keyPlaces).set(fresh).where(away).returning()
-  if (back) await unblock(hub, tx, back)
+  const away = and(eq(concurrencyKeys.run_id, run.run_id), ne(concurrencyKeys.state, 'holds'))
+  const [back] = await tx.update(concurrencyKeys).set(fresh).where(away).returning()
+  if (back) await startHolding(hub, tx, back)
 }
 
 /** The run was asked to end, so nobody has to ask it again for a newer run. */
-export async function willEnd({ store: { keyPlaces } }: Hub, tx: Db, runId: string): Promise<void> {
-  await tx.update(keyPlaces).set({ ending: true }).where(eq(keyPlaces.run_id, runId))
+export async function markAsEnding({ store: { concurrencyKeys } }: Hub, tx: Db, runId: string): Promise<void> {
+  await tx.update(concurrencyKeys).set({ ending: true }).where(eq(concurrencyKeys.run_id, runId))
 }
 
 /** The runs that must end before `place` has its turn with `cancel_oldest`: the oldest that were not asked to end. */
-export async function inTheWay(hub: Hub, tx: Db, place: PlaceRow): Promise<string[]> {
-  const { keyPlaces } = hub.store
+export async function runsToCancel(hub: Hub, tx: Db, place: KeyRow): Promise<string[]> {
+  const { concurrencyKeys } = hub.store
   const others = and(
-    of(hub, place.realm_id, place.key, ['waits', 'holds']),
-    eq(keyPlaces.ending, false),
-    ne(keyPlaces.run_id, place.run_id),
+    rowsOfKey(hub, place.realm_id, place.key, ['waits', 'holds']),
+    eq(concurrencyKeys.ending, false),
+    ne(concurrencyKeys.run_id, place.run_id),
   )
   const rows = await tx
-    .select({ id: keyPlaces.run_id })
-    .from(keyPlaces)
+    .select({ id: concurrencyKeys.run_id })
+    .from(concurrencyKeys)
     .where(others)
-    .orderBy(...inTurn(hub))
+    .orderBy(...inOrder(hub))
   return rows.slice(0, Math.max(0, rows.length + 1 - place.most)).map(({ id }) => id)
 }
 
 /** What the run of a blocked job waits for, in words that follow "waits for". */
-export async function turnOfRun(hub: Hub, db: Db, runId: string): Promise<string | null> {
-  const { keyPlaces } = hub.store
-  const [place] = await db.select().from(keyPlaces).where(eq(keyPlaces.run_id, runId))
+export async function describeKeyWait(hub: Hub, db: Db, runId: string): Promise<string | null> {
+  const { concurrencyKeys } = hub.store
+  const [place] = await db.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, runId))
   if (place?.state !== 'waits') return null
   const { realm_id, key, since } = place
-  const holders = await holdersNamed(hub, db, place)
-  const before = or(lt(keyPlaces.since, since), and(eq(keyPlaces.since, since), lt(keyPlaces.run_id, runId)))
+  const holders = await holdersOfKey(hub, db, place)
+  const before = or(
+    lt(concurrencyKeys.since, since),
+    and(eq(concurrencyKeys.since, since), lt(concurrencyKeys.run_id, runId)),
+  )
   const [ahead] = await db
     .select({ many: count() })
-    .from(keyPlaces)
-    .where(and(of(hub, realm_id, key, ['waits']), before))
+    .from(concurrencyKeys)
+    .where(and(rowsOfKey(hub, realm_id, key, ['waits']), before))
   return turnOf(key, holders, Number(ahead!.many))
 }
 
 /** The runs that hold the key of a place, oldest first. */
-export async function holdersNamed(hub: Hub, db: Db, { realm_id, key }: PlaceRow): Promise<string[]> {
-  const { keyPlaces } = hub.store
-  const holding = of(hub, realm_id, key, ['holds'])
+export async function holdersOfKey(hub: Hub, db: Db, { realm_id, key }: KeyRow): Promise<string[]> {
+  const { concurrencyKeys } = hub.store
+  const holding = rowsOfKey(hub, realm_id, key, ['holds'])
   const rows = await db
-    .select({ id: keyPlaces.run_id })
-    .from(keyPlaces)
+    .select({ id: concurrencyKeys.run_id })
+    .from(concurrencyKeys)
     .where(holding)
-    .orderBy(...inTurn(hub))
+    .orderBy(...inOrder(hub))
   return rows.map(({ id }) => id)
 }
 
 /** Lets runs begin that wait for runs whose daemons have fallen silent. */
-export async function passSilentHolders(hub: Hub): Promise<void> {
-  const { daemons, db, keyPlaces, runs } = hub.store
+export async function grantKeysOfSilentDaemons(hub: Hub): Promise<void> {
+  const { daemons, db, concurrencyKeys, runs } = hub.store
   const silent = await db
-    .selectDistinct({ realm_id: keyPlaces.realm_id, key: keyPlaces.key })
-    .from(keyPlaces)
-    .innerJoin(runs, eq(runs.run_id, keyPlaces.run_id))
+    .selectDistinct({ realm_id: concurrencyKeys.realm_id, key: concurrencyKeys.key })
+    .from(concurrencyKeys)
+    .innerJoin(runs, eq(runs.run_id, concurrencyKeys.run_id))
     .innerJoin(daemons, eq(daemons.id, runs.daemon_id))
-    .where(and(eq(keyPlaces.state, 'holds'), lt(daemons.last_seen_at, silentBefore(hub))))
+    .where(and(eq(concurrencyKeys.state, 'holds'), lt(daemons.last_seen_at, silentBefore(hub))))
   for (const { realm_id, key } of silent) {
-    const waiting = of(hub, realm_id, key, ['waits'])
-    const [any] = await db.select({ id: keyPlaces.run_id }).from(keyPlaces).where(waiting).limit(1)
-    if (any) await hub.store.write(tx => admit(hub, tx, realm_id, key))
+    const waiting = rowsOfKey(hub, realm_id, key, ['waits'])
+    const [any] = await db.select({ id: concurrencyKeys.run_id }).from(concurrencyKeys).where(waiting).limit(1)
+    if (any) await hub.store.write(tx => grantKey(hub, tx, realm_id, key))
   }
 }
 
-function of({ store: { keyPlaces } }: Hub, realmId: string, key: string, states: PlaceRow['state'][]): SQL {
-  return and(inArray(keyPlaces.state, states), eq(keyPlaces.realm_id, realmId), eq(keyPlaces.key, key))!
+function rowsOfKey({ store: { concurrencyKeys } }: Hub, realmId: string, key: string, states: KeyRow['state'][]): SQL {
+  return and(
+    inArray(concurrencyKeys.state, states),
+    eq(concurrencyKeys.realm_id, realmId),
+    eq(concurrencyKeys.key, key),
+  )!
 }
 
-const inTurn = ({ store: { keyPlaces } }: Hub) => [asc(keyPlaces.since), asc(keyPlaces.run_id)]
+const inOrder = ({ store: { concurrencyKeys } }: Hub) => [asc(concurrencyKeys.since), asc(concurrencyKeys.run_id)]

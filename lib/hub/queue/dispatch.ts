@@ -13,13 +13,13 @@ import type { UserCaller } from '../access/callers.ts'
 import { findDaemon } from '../access/daemons.ts'
 import { listedTeams } from '../access/team-list.ts'
 import type { Hub } from '../core/hub.ts'
-import { jobNeeds } from '../core/needs.ts'
-import type { JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import { findPackage, type PackageRow, scopeSlugOf, splitReference, versionsOf } from '../packages/packages.ts'
-import { turnOfRun } from './concurrency-keys.ts'
+import { describeKeyWait } from './concurrency-keys.ts'
+import { jobNeeds } from './job-needs.ts'
+import { concurrencyKeyOf } from './key-requests.ts'
 import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
-import { keyOf } from './run-keys.ts'
-import { heldFor, waitingReason } from './waiting-reasons.ts'
+import { describeHold, waitingReasonOf } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -54,11 +54,11 @@ export async function dispatchRun(
     const next = `publish it, and put it on the team list of realm ${realm.slug}`
     throw new CadreError('conflict', `there is no published team ${name}: ${next}`)
   }
-  if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
+  if (!entry?.lent) throw notListedError(name, realm.slug, entry?.by)
   const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
-  const key = keyOf(found, inputs)
+  const key = concurrencyKeyOf(found, inputs)
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
   const { idempotency_key: idempotencyKey = null } = request
   const run: NewRun = {
@@ -76,14 +76,14 @@ export async function dispatchRun(
       ? caller.write(tx => queueRun(hub, tx, run))
       : queue.do(run))
   hub.notifier.notify(`realm ${realmId}`)
-  const waiting = await waitOf(hub, job)
+  const waiting = await describeWait(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
 }
 
-async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
-  if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
-  if (job.state === 'held') return heldFor(hub, job)
-  return job.state === 'waiting' ? waitingReason(hub, job) : null
+async function describeWait(hub: Hub, job: JobRow): Promise<string | null> {
+  if (job.state === 'blocked') return describeKeyWait(hub, hub.store.db, job.run_id)
+  if (job.state === 'held') return describeHold(hub, job)
+  return job.state === 'waiting' ? waitingReasonOf(hub, job) : null
 }
 
 /** Whether a team has no versions and the caller may know that, as whoever may read the teams of its scope. */
@@ -99,7 +99,7 @@ async function isKnownMissing({ store }: Hub, caller: UserCaller, name: string):
 }
 
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */
-function notListed(name: string, realm: string, by: string | null | undefined): CadreError {
+function notListedError(name: string, realm: string, by: string | null | undefined): CadreError {
   const lapsed = by ? ` any more, because ${by}, who put it there, has left its scope` : ''
   const listing = `${name} is not on the team list of realm ${realm}${lapsed}`
   const route = 'realms/add_team, as somebody who belongs to its scope'

@@ -10,24 +10,25 @@ import { orgOf, type RealmCaller } from '../access/callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, toldName } from '../access/daemons.ts'
 import { endWaiting } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import { answer, type Given, type JobRow, type Verdict } from '../core/queue.ts'
-import { cancelQueued, keepEnded, refuseRun } from './ends.ts'
+import type { JobRow } from '../core/job-rows.ts'
+import { type AnswerResult, type JobAnswer, recordAnswers } from './jobs.ts'
+import { cancelQueuedRun, failRefusedRun, releaseKeyOfEndedRun } from './run-ends.ts'
 
 /** The jobs as the answers have left them, or why an answer is refused, in the order of the answers. */
-export async function takeAnswers(
+export async function recordJobAnswers(
   hub: Hub,
   caller: RealmCaller,
   daemon: DaemonRow,
-  given: readonly Given[],
+  given: readonly JobAnswer[],
 ): Promise<(JobRow | CadreError)[]> {
   const verdicts = await caller.write(async tx => {
-    const approved = !given.some(asksToBegin) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
-    const open = approved ? given : given.filter(each => !asksToBegin(each))
-    const judged = await answer(hub.store, tx, daemon, open, hub.now())
-    await follow(hub, tx, caller, daemon, judged)
+    const approved = !given.some(isAccept) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
+    const open = approved ? given : given.filter(each => !isAccept(each))
+    const judged = await recordAnswers(hub.store, tx, daemon, open, hub.now())
+    await applyResults(hub, tx, caller, daemon, judged)
     const inTurn = judged.values()
-    return given.map((each): Verdict => {
-      if (approved || !asksToBegin(each)) return inTurn.next().value!
+    return given.map((each): AnswerResult => {
+      if (approved || !isAccept(each)) return inTurn.next().value!
       return new CadreError('conflict', `job ${each.jobId} waits for ${awaitsApproval(daemon.name)}`)
     })
   })
@@ -40,7 +41,7 @@ export async function takeAnswers(
     }
     if (job.kind === 'run' && job.state === 'accepted' && before === 'leased') {
       hub.counts.waits.observe((hub.now() - job.created_at) / 1_000, { cicd_pipeline_run_state: 'pending' })
-      traceWait(hub, job, daemon)
+      traceQueueWait(hub, job, daemon)
     }
     return job
   })
@@ -48,7 +49,7 @@ export async function takeAnswers(
 
 /** The hub's part of the trace of a dispatched run: how long it waited for a daemon. Its daemon exports the rest. The span
  * lies below that of the run, which begins later. */
-function traceWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): void {
+function traceQueueWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): void {
   const name = String(job.payload.team).replace(/(.)@.*$/, '$1')
   tracer?.add({
     trace: traceIdOf(job.run_id),
@@ -69,15 +70,15 @@ function traceWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): void {
   })
 }
 
-const asksToBegin = ({ status }: Given): boolean => status === 'accepted'
+const isAccept = ({ status }: JobAnswer): boolean => status === 'accepted'
 
 /** Records who answered, and what the answers mean for the runs. */
-async function follow(
+async function applyResults(
   hub: Hub,
   tx: Parameters<typeof record>[1],
   caller: RealmCaller,
   daemon: DaemonRow,
-  verdicts: readonly Verdict[],
+  verdicts: readonly AnswerResult[],
 ): Promise<void> {
   const { id: daemonId, realm_id } = daemon
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
@@ -89,17 +90,18 @@ async function follow(
   await record(hub, tx, caller, ...entries)
   const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
   if (begun.length > 0) await pinRuns(hub.store, tx, { runs: JSON.stringify(begun), daemonId })
-  const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && leaves(each))
+  const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && endsWait(each))
   await endWaiting(hub, tx, realm_id, begins.length)
   for (const job of jobs) {
-    if (job.kind === 'resume' && job.state === 'failed') await keepEnded(hub, tx, job.run_id)
-    if (job.kind === 'run' && job.state === 'cancelled') await cancelQueued(hub, tx, job)
-    if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job, await toldName(hub, tx, daemon))
+    if (job.kind === 'resume' && job.state === 'failed') await releaseKeyOfEndedRun(hub, tx, job.run_id)
+    if (job.kind === 'run' && job.state === 'cancelled') await cancelQueuedRun(hub, tx, job)
+    if (job.kind === 'run' && job.state === 'failed')
+      await failRefusedRun(hub, tx, job, await toldName(hub, tx, daemon))
   }
 }
 
 /** Whether the answer is the one with which a run waits no longer. */
-const leaves = ({ job, before }: Exclude<Verdict, CadreError>) => before === 'leased' && job.state !== 'leased'
+const endsWait = ({ job, before }: Exclude<AnswerResult, CadreError>) => before === 'leased' && job.state !== 'leased'
 
 /** Why an order was refused, which stands nowhere else for people; why a run was, stands in the run. */
 function reasonOf({ kind, error }: JobRow): string {

@@ -8,11 +8,12 @@ import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import type { Hub } from '../core/hub.ts'
-import { enqueue, type JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import { findPackage } from '../packages/packages.ts'
 import { type ReportedRun, readableRun } from '../reports/runs.ts'
-import { askToEnd, firstJob, type Order, openOrders } from './cancel.ts'
-import { resumeForKey } from './run-keys.ts'
+import { firstJob, type Order, requestCancel, unansweredOrders } from './cancel-orders.ts'
+import { enqueueJob } from './jobs.ts'
+import { requestKeyAgain } from './key-requests.ts'
 
 /**
  * Cancels or resumes a run, or has a review decided. This happens here while the run is still in the queue, and on its
@@ -38,7 +39,7 @@ export async function orderRun(
     }
     const order =
       kind === 'cancel'
-        ? await askToEnd(hub, tx, row, caller.user.id, payload)
+        ? await requestCancel(hub, tx, row, caller.user.id, payload)
         : await enqueueOrder(hub, tx, row, { kind, payload, created_by: caller.user.id })
     const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
     const target = kind === 'decide' ? `${payload.review_id}: ${payload.decision}, run ${runId}` : runId
@@ -63,10 +64,10 @@ async function enqueueOrder(
   const { realm_id, run_id, daemon_id, concurrency_key } = row
   const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
   const blocked = order.kind === 'resume' && concurrency_key !== null
-  const job = await enqueue(hub.store, tx, { ...place, ...order, blocked }, hub.now())
+  const job = await enqueueJob(hub.store, tx, { ...place, ...order, blocked }, hub.now())
   if (!blocked) return { job, waits: false }
   const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
-  await resumeForKey(hub, tx, row, await findPackage(hub.store, tx, team), job)
+  await requestKeyAgain(hub, tx, row, await findPackage(hub.store, tx, team), job)
   return { job, waits: false }
 }
 
@@ -75,7 +76,7 @@ async function enqueueOrder(
  * because the daemon would take the first decision and refuse this one.
  */
 async function openDecision(hub: Hub, tx: Db, runId: string, wanted: JsonObject): Promise<JobRow | undefined> {
-  const decisions = await openOrders(hub, tx, runId, 'decide')
+  const decisions = await unansweredOrders(hub, tx, runId, 'decide')
   const given = decisions.find(({ payload }) => payload.review_id === wanted.review_id)
   if (!given) return undefined
   const { decision, by, values = {} } = given.payload

@@ -11,21 +11,22 @@ import type { UserCaller } from '../access/callers.ts'
 import { refuseEnded } from '../access/live-token.ts'
 import { takeDispatches } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import type { JobNeeds } from '../core/needs.ts'
-import { enqueueAll, type JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import type { PackageRow } from '../packages/packages.ts'
 import { ownerOf, putLarge, RUN_LIMITS, setAside } from '../reports/large-values.ts'
 import { LOG_COLUMNS } from '../reports/log-state.ts'
 import { Batcher } from './batcher.ts'
-import type { AskedKey } from './concurrency-keys.ts'
-import { queueForKey } from './run-keys.ts'
+import type { RequestedKey } from './concurrency-keys.ts'
+import type { JobNeeds } from './job-needs.ts'
+import { enqueueJobs } from './jobs.ts'
+import { requestKeyForJob } from './key-requests.ts'
 
 export interface NewRun {
   caller: UserCaller
   realm: { id: string; slug: string; org_id: number; quotas: Quotas | null }
   found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
   inputs: JsonObject
-  key: AskedKey | null
+  key: RequestedKey | null
   runName: string | null
   workspace: string | null
   needs: JobNeeds | null
@@ -99,13 +100,13 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
     }
     return setAside(row, ownerOf.run, { inputs: RUN_LIMITS.inputs })
   })
-  await putRuns(
+  await insertRuns(
     store,
     tx,
     rows.map(({ row }) => row),
   )
   for (const value of rows.flatMap(({ large }) => large)) await putLarge(store, tx, [value])
-  const jobs = await enqueueAll(
+  const jobs = await enqueueJobs(
     store,
     tx,
     all.map(({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, ...run }) => ({
@@ -142,7 +143,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   const queued: QueuedRun[] = []
   for (const [at, job] of jobs.entries()) {
     const { key } = all[at]!
-    queued.push(key === null ? { job, state: 'queued' } : await queueForKey(hub, tx, job, key))
+    queued.push(key === null ? { job, state: 'queued' } : await requestKeyForJob(hub, tx, job, key))
   }
   return queued
 }
@@ -150,7 +151,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
 const versionOf = ({ name, version }: NewRun['found']) => `${name}@${version}`
 
 /** What a daemon will report, and what the hub counts from that. */
-const putRuns = batchWriter(({ runs }) => runs, {
+const insertRuns = batchWriter(({ runs }) => runs, {
   left: [
     ...(['daemon_id', 'parent_run_id', 'parent_phase', 'started_at', 'completed_at', 'rev'] as const),
     ...(['reason', 'error', 'outputs', 'deliveries', ...LOG_COLUMNS] as const),

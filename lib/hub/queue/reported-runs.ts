@@ -7,9 +7,9 @@ import type { Db } from '../../../db/hub/store.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import { endWaiting } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import { adoptable } from '../core/older-copy.ts'
+import { isAdoptable } from '../core/job-rows.ts'
 import { type Applied, applyBatch, type Batch } from '../reports/sync.ts'
-import { giveUpPlace, rejoin } from './concurrency-keys.ts'
+import { holdKeyAgain, releaseKey } from './concurrency-keys.ts'
 
 /** Applies a batch of changes, as `applyBatch` says, and does what follows for the queue. */
 export async function takeReport(
@@ -27,8 +27,8 @@ export async function takeReport(
   for (const runs of inParts([...resumed])) await endResumptions(store, tx, { runs, now })
   for (const ids of inParts([...ended])) await endJobs(store, tx, { ids, now })
   for (const { run, holds, waited } of keys) {
-    if (holds) await rejoin(hub, tx, run)
-    else await giveUpPlace(hub, tx, run, waited)
+    if (holds) await holdKeyAgain(hub, tx, run)
+    else await releaseKey(hub, tx, run, waited)
   }
   return applied
 }
@@ -47,7 +47,7 @@ const endJobs = prepared((store, db, slot: Slot<'ids' | 'now'>) => {
 const adoptJobs = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) => {
   const { jobs } = store
   const isRun = eq(jobs.kind, 'run')
-  const those = or(and(isRun, adoptable(store)), inArray(jobs.state, ['held', 'waiting']))
+  const those = or(and(isRun, isAdoptable(store)), inArray(jobs.state, ['held', 'waiting']))
   const daemon = sql`${slot('daemonId')}`
   return db
     .update(jobs)

@@ -6,11 +6,11 @@
 import { messageOf } from '../../error.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { lacks, unready } from '../core/needs.ts'
 import type { Notifier } from '../core/notifier.ts'
-import { type Waiting, waitingJobs } from './claims.ts'
-import { loseRuns } from './ends.ts'
-import { hasOverdue, nextDeadline } from './overdue-jobs.ts'
+import { type WaitingJobs, waitingJobs } from './claims.ts'
+import { missingNeeds, unreadyAgents } from './job-needs.ts'
+import { endUndeliverableRuns } from './run-ends.ts'
+import { hasUndeliverableJobs, nextDeadline } from './undeliverable-jobs.ts'
 
 /** A realm looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000
@@ -25,7 +25,7 @@ export interface WaitingPoll extends Disposable {
   wait(daemon: DaemonRow, ms: number, signal: AbortSignal): Promise<boolean>
 }
 
-interface Poll {
+interface PollState {
   daemon: DaemonRow
   slots: number
   /** The round in which it was last woken. */
@@ -56,7 +56,7 @@ class RealmPolls {
   readonly #closed: () => void
   readonly #stop = new AbortController()
   /** In the order in which they came. */
-  readonly #polls = new Set<Poll>()
+  readonly #polls = new Set<PollState>()
   #round = 0
   /** The needs for which a daemon was woken in this round although an agent is not ready on it. */
   readonly #reluctant = new Set<string>()
@@ -77,7 +77,7 @@ class RealmPolls {
       woken = true
       end()
     }
-    const poll: Poll = { daemon, slots, round: -1, wake }
+    const poll: PollState = { daemon, slots, round: -1, wake }
     this.#polls.add(poll)
     // What the daemon may take has changed.
     const unsubscribe = this.#hub.notifier.on(`daemon ${daemon.id}`, wake)
@@ -151,13 +151,13 @@ class RealmPolls {
 
   async #wakeForJobs(): Promise<void> {
     const { store, now } = this.#hub
-    if (await hasOverdue(store, this.#realmId, now())) {
-      await store.write(tx => loseRuns(this.#hub, tx, this.#realmId))
+    if (await hasUndeliverableJobs(store, this.#realmId, now())) {
+      await store.write(tx => endUndeliverableRuns(this.#hub, tx, this.#realmId))
     }
     const waiting = await waitingJobs(store, this.#realmId, now())
     for (const { daemonId, takesSlot } of waiting.pinned) {
       for (const poll of this.#polls) {
-        if (poll.daemon.id === daemonId && (!takesSlot || hasRoom(poll))) this.#wake(poll)
+        if (poll.daemon.id === daemonId && (!takesSlot || takesRuns(poll))) this.#wake(poll)
       }
     }
     for (const needs of waiting.needs) {
@@ -167,11 +167,11 @@ class RealmPolls {
   }
 
   /** The poll that has waited longest of those that may take the job and were not woken in this round. */
-  #fitting({ needs, needs_key }: Waiting['needs'][number]): Poll | null {
-    let reluctant: Poll | null = null
+  #fitting({ needs, needs_key }: WaitingJobs['needs'][number]): PollState | null {
+    let reluctant: PollState | null = null
     for (const poll of this.#polls) {
-      if (poll.round === this.#round || !hasRoom(poll) || lacks(needs, poll.daemon).length > 0) continue
-      if (unready(needs, poll.daemon).length === 0) return poll
+      if (poll.round === this.#round || !takesRuns(poll) || missingNeeds(needs, poll.daemon).length > 0) continue
+      if (unreadyAgents(needs, poll.daemon).length === 0) return poll
       reluctant ??= poll
     }
     // Whether such a daemon may have the job depends on others, which its own claim finds out.
@@ -180,7 +180,7 @@ class RealmPolls {
     return reluctant
   }
 
-  #wake(poll: Poll): void {
+  #wake(poll: PollState): void {
     if (poll.round === this.#round) return
     poll.round = this.#round
     poll.wake()
@@ -188,4 +188,4 @@ class RealmPolls {
 }
 
 /** Whether the daemon gets work now, besides orders about its runs. */
-const hasRoom = ({ daemon, slots }: Poll): boolean => daemon.approved_at !== null && !daemon.paused && slots > 0
+const takesRuns = ({ daemon, slots }: PollState): boolean => daemon.approved_at !== null && !daemon.paused && slots > 0

@@ -5,9 +5,8 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import { listed } from '../../text/spelling.ts'
 import { awaitsApproval, type DaemonRow, nameAmong, ONLINE_MS, statusOf, whyIdle } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { inWords, type JobNeeds, lacks } from '../core/needs.ts'
-import { awaited } from '../core/older-copy.ts'
-import type { JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
+import { describeNeeds, type JobNeeds, missingNeeds } from './job-needs.ts'
 
 /** The daemons that a message names. */
 const MOST_NAMED = 5
@@ -26,7 +25,7 @@ export async function waitingReasons(
   const online = rows.filter(row => statusOf(hub, row) === 'online')
   return ({ kind, daemon_id, needs }) => {
     const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
-    const fitting = meant.filter(row => lacks(needs, row).length === 0)
+    const fitting = meant.filter(row => missingNeeds(needs, row).length === 0)
     const approved = fitting.filter(row => row.approved_at !== null)
     // One that a person has paused comes last.
     const reasons = approved
@@ -38,30 +37,32 @@ export async function waitingReasons(
     if (daemon_id !== null) {
       const daemon = rows.find(row => row.id === daemon_id)
       if (!daemon) return `daemon ${daemon_id}`
-      const missing = lacks(needs, daemon)
+      const missing = missingNeeds(needs, daemon)
       return missing.length > 0
         ? `${listed(missing)} on daemon ${named(daemon)}`
         : `daemon ${named(daemon)}, which is ${statusOf(hub, daemon)}`
     }
     if (needs === null) return 'a daemon that is online'
-    const nowhere = offersNowhere(needs, rows)
-    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}${nowhere}`
-    const there = `online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online.map(named))}`
-    return `a daemon with ${inWords(needs)}; ${there}${nowhere}`
+    const nowhere = describeMissingWorkspace(needs, rows)
+    if (online.length === 0) return `a daemon that is online and has ${describeNeeds(needs)}${nowhere}`
+    const there = `online ${online.length === 1 ? 'is' : 'are'} ${joinNames(online.map(named))}`
+    return `a daemon with ${describeNeeds(needs)}; ${there}${nowhere}`
   }
 }
 
 /** What a job waits for that waited in an older copy of the database. */
-export function heldFor({ memory }: Hub, job: Pick<JobRow, 'copy_id' | 'realm_id' | 'daemon_id' | 'needs'>): string {
-  const copy = memory.openCopies.find(({ id }) => id === job.copy_id)
-  const silent = copy ? awaited(copy, job) : []
-  if (copy === undefined || silent.length === 0) return 'the hub to trust its database again'
-  const names = namesOf(silent.map(({ name }) => name))
+export function describeHold(
+  { lineage }: Hub,
+  job: Pick<JobRow, 'copy_id' | 'realm_id' | 'daemon_id' | 'needs'>,
+): string {
+  const silent = lineage.awaitedDaemons(job)
+  if (silent.length === 0) return 'the hub to trust its database again'
+  const names = joinNames(silent)
   return `${silent.length === 1 ? 'daemon' : 'daemons'} ${names} to say what was executed since the copy of the database was made, on which this hub runs`
 }
 
 /** That no daemon, online or not, offers the workspace of a job. Empty where one does, or the job names none. */
-function offersNowhere({ workspace }: JobNeeds, rows: readonly DaemonRow[]): string {
+function describeMissingWorkspace({ workspace }: JobNeeds, rows: readonly DaemonRow[]): string {
   if (workspace === null || rows.some(row => row.workspaces.includes(workspace))) return ''
   return `; no daemon offers workspace ${workspace}: \`workspaces add FOLDER --offer\` on its machine does`
 }
@@ -70,7 +71,7 @@ function offersNowhere({ workspace }: JobNeeds, rows: readonly DaemonRow[]): str
  * The same of one job. Most jobs wait for nothing, which a few daemons show that are ready to take it. All daemons of the
  * realm are read only when none of those is.
  */
-export async function waitingReason(
+export async function waitingReasonOf(
   hub: Hub,
   job: Pick<JobRow, 'realm_id' | 'kind' | 'daemon_id' | 'needs'>,
 ): Promise<string | null> {
@@ -80,7 +81,8 @@ export async function waitingReason(
   const some = await memo.get(`ready daemons of realm ${job.realm_id}`, () => readyDaemons(store, store.db, ready))
   const online = some.filter(({ last_seen_at }) => last_seen_at > since)
   const meant = online.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
-  const takes = (row: DaemonRow) => whyIdle(hub, row, job.kind, row.name) === null && lacks(job.needs, row).length === 0
+  const takes = (row: DaemonRow) =>
+    whyIdle(hub, row, job.kind, row.name) === null && missingNeeds(job.needs, row).length === 0
   if (meant.some(takes)) return null
   return (await waitingReasons(hub, job.realm_id))(job)
 }
@@ -113,7 +115,7 @@ const daemonsOf = prepared(({ daemons }, db, slot: Slot<'realmId'>) =>
     .orderBy(daemons.name, daemons.id),
 )
 
-function namesOf(names: readonly string[]): string {
+function joinNames(names: readonly string[]): string {
   const more = names.length - MOST_NAMED
   return more > 0 ? `${names.slice(0, MOST_NAMED).join(', ')} and ${more} more` : names.join(', ')
 }

@@ -3,9 +3,9 @@
 
 import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import { batchWriter } from '../../../db/hub/batch-writer.ts'
+import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import type { Beside } from '../../../db/hub/work-tables.ts'
 import { briefError, cut, ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
 
 export type LargeValue = Tables['largeValues']['$inferSelect']

@@ -5,7 +5,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { batchUpdater, batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
 import { pick } from '../../pick.ts'
-import { adoptable } from '../core/older-copy.ts'
+import { isAdoptable } from '../core/job-rows.ts'
 import { LOG_COLUMNS } from './log-state.ts'
 import type { ReportedRun } from './runs.ts'
 
@@ -35,7 +35,7 @@ export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
 /** Who holds the jobs of runs, and whether they waited in an older copy and nobody holds them. */
 export const holders = prepared((store, db, slot: Slot<'ids'>) => {
   const { jobs } = store
-  const isOwnerless = sql<number>`CASE WHEN ${adoptable(store)} THEN 1 ELSE 0 END`.mapWith(Number)
+  const isOwnerless = sql<number>`CASE WHEN ${isAdoptable(store)} THEN 1 ELSE 0 END`.mapWith(Number)
   return db
     .select({ run_id: jobs.run_id, leased_to: jobs.leased_to, isOwnerless })
     .from(jobs)

@@ -5,9 +5,9 @@
 
 import { and, eq } from 'drizzle-orm'
 import { inParts } from '../../../db/hub/prepared.ts'
+import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
-import type { Beside } from '../../../db/hub/work-tables.ts'
 import { pick } from '../../pick.ts'
 import type { takeTurns } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'

@@ -75,7 +75,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   await report.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
-  if (batch.reported !== undefined) await hub.memory.reported(tx, daemon, batch.reported)
+  if (batch.reported !== undefined) await hub.lineage.recordFullReport(tx, daemon, batch.reported)
   const cut = report.cutLines > 0 && { cut_lines: report.cutLines }
   const fresh = Math.max(0, acked - known)
   return { acked_seq: acked, rejected, fresh, touched: report.touched, outcome: report.outcome, ...cut }

@@ -22,7 +22,7 @@ import { hubKit } from '../access/kit.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { goWithout, reconciliationOf } from '../queue/reconcile.ts'
+import { goWithout, reconciliationOf } from '../lineage/reconcile.ts'
 
 /** What a record of a daemon has beside its agents and workspaces, and its labels. */
 const DAEMON_BYTES = 4_000
@@ -102,7 +102,7 @@ export function daemonAdmin(hub: Hub) {
           const target = `without ${name} (${id})`
           await record(hub, tx, caller, { action: 'daemons/reconcile', target, org_id: realm.org_id, realm_id })
         })
-        await hub.memory.changedWitness()
+        await hub.lineage.applyConfirmations()
       }
       return reconciliationOf(hub, store.db, realm_id)
     }),

@@ -27,11 +27,12 @@ import {
 import { atLeast } from '../access/decision.ts'
 import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
-import { type Given, holdsLeases, type JobRow, renew } from '../core/queue.ts'
-import { claim, hasWork } from '../queue/claims.ts'
-import { loseRuns } from '../queue/ends.ts'
-import { takeAnswers } from '../queue/job-answers.ts'
-import { hasOverdue } from '../queue/overdue-jobs.ts'
+import type { JobRow } from '../core/job-rows.ts'
+import { claimJobs, hasClaimableJobs } from '../queue/claims.ts'
+import { recordJobAnswers } from '../queue/job-answers.ts'
+import { holdsLeases, type JobAnswer, renewLeases } from '../queue/jobs.ts'
+import { endUndeliverableRuns } from '../queue/run-ends.ts'
+import { hasUndeliverableJobs } from '../queue/undeliverable-jobs.ts'
 import { WaitingPolls } from '../queue/waiting-polls.ts'
 
 /**
@@ -87,14 +88,14 @@ export function daemonProtocol(hub: Hub) {
       })
       hub.lastSeen.daemon(id)
       const row = (await findDaemon(hub, store.db, id))!
-      await hub.memory.hear(row, body.memory)
+      await hub.lineage.compareCount(row, body.memory)
       hub.notifier.notify(`realm ${realmId}`)
       return {
         daemon_id: id,
         realm_id: realmId,
         ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
         acl: await accessList(hub, realmId, id),
-        ...hub.memory.told(row),
+        ...hub.lineage.replyTo(row),
       }
     }),
     answer(Heartbeat, async ({ body, caller }) => {
@@ -107,7 +108,7 @@ export function daemonProtocol(hub: Hub) {
       }
       if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
       if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
-        await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
+        await caller.write(tx => renewLeases(store, tx, daemon.id, running, hub.now()))
       }
       if (stuck !== daemon.stuck) {
         await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
@@ -123,7 +124,7 @@ export function daemonProtocol(hub: Hub) {
         server_time: hub.now(),
         next_ms: hub.beatMs,
         ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
-        ...hub.memory.told(daemon),
+        ...hub.lineage.replyTo(daemon),
       }
     }),
     answer(
@@ -142,11 +143,11 @@ export function daemonProtocol(hub: Hub) {
           const leased = until.aborted ? [] : await take(caller, daemon, slots, waiting === null)
           const left = end - hub.now()
           if (!waiting || leased.length > 0 || until.aborted || left <= 0)
-            return { jobs: leased, ...hub.memory.told(daemon) }
+            return { jobs: leased, ...hub.lineage.replyTo(daemon) }
           const woken = await waiting.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), { ...body, memory: undefined })
-          if (!woken) return { jobs: [], ...hub.memory.told(daemon) }
+          if (!woken) return { jobs: [], ...hub.lineage.replyTo(daemon) }
         }
       },
       Leased,
@@ -155,14 +156,14 @@ export function daemonProtocol(hub: Hub) {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
       const { others = [] } = body
-      const [first, ...rest] = await takeAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
+      const [first, ...rest] = await recordJobAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
       if (first instanceof CadreError) throw first
       return {
         id: first!.id,
         job_id: first!.id,
         status: body.status,
         ...(body.others && { others: rest.map((each, at) => replyTo(others[at]!, each)) }),
-        ...hub.memory.told(daemon),
+        ...hub.lineage.replyTo(daemon),
       }
     }),
     answer(Deregister, async ({ body, caller }) => {
@@ -217,16 +218,16 @@ export function daemonProtocol(hub: Hub) {
   /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
     const [overdue, work] = await Promise.all([
-      alone && hasOverdue(store, daemon.realm_id, hub.now()),
-      daemon.approved_at !== null && hasWork(store, daemon, slots, hub.now()),
+      alone && hasUndeliverableJobs(store, daemon.realm_id, hub.now()),
+      daemon.approved_at !== null && hasClaimableJobs(store, daemon, slots, hub.now()),
     ])
     if (!overdue && !work) return []
     const rows = await caller.write(async tx => {
       const now = await findDaemon(hub, tx, daemon.id)
-      await loseRuns(hub, tx, daemon.realm_id)
+      await endUndeliverableRuns(hub, tx, daemon.realm_id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
-      return claim(store, tx, now, slots, hub.now())
+      return claimJobs(store, tx, now, slots, hub.now())
     })
     const names = await namesOf(rows.map(job => job.created_by))
     return rows.map(job => ({
@@ -264,7 +265,7 @@ function operates(caller: RealmCaller, realmId: string): boolean {
 
 type AckBody = Static<typeof Ack.body>
 
-function givenOf({ job_id, lease_id, status, error }: Omit<AckBody, 'daemon_id'>): Given {
+function givenOf({ job_id, lease_id, status, error }: Omit<AckBody, 'daemon_id'>): JobAnswer {
   return { jobId: job_id, leaseId: lease_id, status, error: error?.replaceAll('\0', '').slice(0, 4_000) }
 }
 

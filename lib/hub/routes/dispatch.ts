@@ -25,12 +25,12 @@ import { hubKit } from '../access/kit.ts'
 import { orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { turnOfRun } from '../queue/concurrency-keys.ts'
+import { describeKeyWait } from '../queue/concurrency-keys.ts'
 import { dispatchRun } from '../queue/dispatch.ts'
-import { moveRun } from '../queue/move.ts'
+import { moveRun } from '../queue/move-run.ts'
 import { orderRun } from '../queue/orders.ts'
 import { createRunQueue } from '../queue/queue-runs.ts'
-import { heldFor, waitingReasons } from '../queue/waiting-reasons.ts'
+import { describeHold, waitingReasons } from '../queue/waiting-reasons.ts'
 import { readableRun } from '../reports/runs.ts'
 
 /** The lifetime of a dispatch token in seconds. */
@@ -66,7 +66,7 @@ export function dispatch(hub: Hub) {
       const waitingFor = await waitingReasons(hub, body.realm_id)
       const turns = new Map<string, string | null>()
       for (const { state, run_id } of rows) {
-        if (state === 'blocked') turns.set(run_id, await turnOfRun(hub, store.db, run_id))
+        if (state === 'blocked') turns.set(run_id, await describeKeyWait(hub, store.db, run_id))
       }
       const shown = rows.map(job => {
         const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
@@ -74,7 +74,7 @@ export function dispatch(hub: Hub) {
         const turn = turns.get(run_id) ?? null
         const waiting_for =
           state === 'held'
-            ? heldFor(hub, job)
+            ? describeHold(hub, job)
             : state === 'waiting'
               ? waitingFor(job)
               : state === 'blocked'

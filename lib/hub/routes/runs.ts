@@ -43,11 +43,11 @@ export function runs(hub: Hub) {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
       const { touched, fresh, ...reply } = await caller.write(tx => takeReport(hub, tx, daemon, body))
-      if (body.reported !== undefined) await hub.memory.changedWitness()
+      if (body.reported !== undefined) await hub.lineage.applyConfirmations()
       hub.counts.changes.add(fresh)
       for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })
       for (const root of touched.keys()) hub.notifier.notify(`run ${root}`)
-      return { ...reply, ...hub.memory.told(daemon) }
+      return { ...reply, ...hub.lineage.replyTo(daemon) }
     }),
     answer(ListHubRuns, async ({ body, caller }) => {
       if (body.realm_id) await caller.realm(body.realm_id)

@@ -12,7 +12,7 @@ import { mintSession } from '../access/tokens.ts'
 import type { Hub } from '../core/hub.ts'
 
 export function session(hub: Hub) {
-  const { store, throttle } = hub
+  const { store, signInLimit } = hub
   const { users, tokens } = store
   // This hash is checked when there is no account, so that the time of the reply does not reveal whether the name
   // exists.
@@ -25,7 +25,7 @@ export function session(hub: Hub) {
         .select()
         .from(users)
         .where(and(eq(users.username, username), isNull(users.deleted_at)))
-      const attempt = throttle.attempt(username, address, async () => {
+      const attempt = signInLimit.attempt(username, address, async () => {
         const matches = await checkPassword(password, account?.password_hash ?? decoy)
         return matches && account?.suspended_at === null
       })

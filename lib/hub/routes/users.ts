@@ -124,7 +124,7 @@ export function users(hub: Hub) {
     answer(ChangePassword, async ({ body, caller }) => {
       const { id, username } = caller.user
       const row = await find(store.db, { user_id: id })
-      const right = await hub.throttle.attempt(username, caller.address(), () =>
+      const right = await hub.signInLimit.attempt(username, caller.address(), () =>
         checkPassword(body.password, row.password_hash),
       )
       if (!right) {

@@ -73,8 +73,8 @@ async function withoutKnown({ store }: Hub, tx: Db, rows: NewDelivery[]): Promis
 }
 
 /** What happened before an older copy was found may have been told: it is recorded, and sent only when somebody asks. */
-function inDoubt({ memory, now }: Hub, realmId: string, at: number | null) {
-  const doubt = at === null ? null : memory.doubtAt(realmId, at)
+function inDoubt({ lineage, now }: Hub, realmId: string, at: number | null) {
+  const doubt = at === null ? null : lineage.doubtAt(realmId, at)
   if (doubt === null) return {}
   return doubt === 'unclear' ? { next_at: null } : { state: 'unknown' as const, next_at: null, finished_at: now() }
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
-import { enqueue } from '../../../lib/hub/core/queue.ts'
+import { enqueueJob } from '../../../lib/hub/queue/jobs.ts'
 import type { JsonObject } from '../../../lib/json.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
 import { folder } from '../../support/folder.ts'
@@ -157,7 +157,7 @@ phases: [{ name: ask, type: gate, review: { prompt: Fine?, reviewers: [admin], i
   const order = async (by: string, values: JsonObject) => {
     const payload = { review_id: review.id, decision: 'approve', by, values }
     const job = { realm_id: hub.realm, run_id, kind: 'decide' as const, payload, created_by: 1, daemon_id: daemonId }
-    const { id } = await hub.store.write(tx => enqueue(hub.store, tx, job, Date.now()))
+    const { id } = await hub.store.write(tx => enqueueJob(hub.store, tx, job, Date.now()))
     // This wakes the poll, as the hub does for an order that it took itself.
     await hub.ok(hub.admin, 'daemons/update', { daemon_id: daemonId, paused: false })
     const row = async () => (await hub.store.db.select().from(hub.store.jobs).where(eq(hub.store.jobs.id, id)))[0]!

@@ -16,41 +16,41 @@ export type Offer = Pick<Tables['daemons']['$inferSelect'], 'labels' | 'agents' 
 export function jobNeeds(needs: Needs, workspace: string | null): JobNeeds | null {
   const { labels, agents, named } = needs
   const any = workspace === null && named.length + Object.keys(labels).length + Object.keys(agents).length === 0
-  return any ? null : { labels: sorted(labels), agents: sorted(agents), named, workspace }
+  return any ? null : { labels: sortedByName(labels), agents: sortedByName(agents), named, workspace }
 }
 
 /** The same for jobs that need the same. Empty for a job that any daemon may take. */
-export function keyOf(needs: JobNeeds | null): string {
+export function needsKeyOf(needs: JobNeeds | null): string {
   return needs === null ? '' : new Bun.CryptoHasher('sha256').update(JSON.stringify(needs)).digest('hex').slice(0, 32)
 }
 
-const sorted = (record: Record<string, string>): Record<string, string> =>
+const sortedByName = (record: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 /** What the daemon lacks, in words that follow "a daemon with"; empty when it may take the job. */
-export function lacks(needs: JobNeeds | null, offer: Offer): string[] {
+export function missingNeeds(needs: JobNeeds | null, offer: Offer): string[] {
   if (needs === null) return []
   const { labels, agents, named, workspace } = needs
   const own = offer.labels ?? {}
   return [
     ...Object.entries(labels).flatMap(([name, value]) => (own[name] === value ? [] : `label ${name}=${value}`)),
     ...Object.entries(agents).flatMap(([agent, range]) => whyUnfit(offer, agent, range) ?? []),
-    ...named.flatMap(agent => (agent in agents || found(offer, agent) ? [] : `agent ${agent}`)),
+    ...named.flatMap(agent => (agent in agents || findAgent(offer, agent) ? [] : `agent ${agent}`)),
     ...(workspace === null || offer.workspaces.includes(workspace) ? [] : [`workspace ${workspace}`]),
   ]
 }
 
 function whyUnfit(offer: Offer, agent: string, range: string): string | null {
   const words = range === '*' ? `agent ${agent}` : `agent ${agent} ${range}`
-  const known = found(offer, agent)
+  const known = findAgent(offer, agent)
   if (!known) return words
   if (range !== '*' && !(known.version !== null && Bun.semver.satisfies(known.version, range))) return words
   return isUnready(known.doctor) ? `${words} that its doctor finds ready` : null
 }
 
 /** The agents of phases that are not ready for work on this daemon. Another daemon is preferred then. */
-export function unready(needs: JobNeeds | null, offer: Offer): string[] {
-  return needs?.named.filter(agent => isUnready(found(offer, agent)?.doctor)) ?? []
+export function unreadyAgents(needs: JobNeeds | null, offer: Offer): string[] {
+  return needs?.named.filter(agent => isUnready(findAgent(offer, agent)?.doctor)) ?? []
 }
 
 const isUnready = (doctor: string | undefined): boolean => doctor === 'wrong' || doctor === 'unset'
@@ -59,7 +59,10 @@ const isUnready = (doctor: string | undefined): boolean => doctor === 'wrong' ||
  * The agent on the daemon. Where the agent was asked by its doctor, an account that the daemon does not name (`issues@eu`)
  * is not set up. A daemon that sent no agents is not known to lack any.
  */
-function found(offer: Offer, reference: string): { version: string | null; doctor?: string | undefined } | undefined {
+function findAgent(
+  offer: Offer,
+  reference: string,
+): { version: string | null; doctor?: string | undefined } | undefined {
   if (offer.agents.length === 0) return { version: null }
   const [name] = reference.split('@', 1)
   const exact = offer.agents.find(agent => agent.name === reference)
@@ -69,6 +72,6 @@ function found(offer: Offer, reference: string): { version: string | null; docto
 }
 
 /** What a job needs, in words that follow "a daemon with". */
-export function inWords(needs: JobNeeds | null): string {
-  return listed(lacks(needs, { labels: {}, agents: [{ name: '', version: '' }], workspaces: [] }))
+export function describeNeeds(needs: JobNeeds | null): string {
+  return listed(missingNeeds(needs, { labels: {}, agents: [{ name: '', version: '' }], workspaces: [] }))
 }

@@ -6,24 +6,24 @@
 import { and, asc, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { inState, type JobRow } from '../core/queue.ts'
+import { inState, type JobRow } from '../core/job-rows.ts'
 
 type Kind = JobRow['kind']
 
 /** Orders about runs that exist. They take no slot, and need nothing but their daemon. */
-export const ORDERS: Kind[] = ['cancel', 'decide']
-export const WORK: Kind[] = ['run', 'resume']
+export const ORDER_KINDS: Kind[] = ['cancel', 'decide']
+export const RUN_KINDS: Kind[] = ['run', 'resume']
 
 /** Whether jobs are meant for one daemon, or for any. */
-type Meant = 'one' | 'any'
+type Target = 'one' | 'any'
 
 /** Waiting jobs of one kind that need the same. */
-export interface Alike extends Pick<JobRow, 'kind' | 'needs' | 'needs_key'> {
-  meant: Meant
+export interface JobGroup extends Pick<JobRow, 'kind' | 'needs' | 'needs_key'> {
+  meant: Target
 }
 
 /** What is made for each of some keys, when it is first asked for. */
-function each<Key, T>(make: (key: Key) => T): (key: Key) => T {
+function builtOnce<Key, T>(make: (key: Key) => T): (key: Key) => T {
   const known = new Map<Key, T>()
   return key => {
     const found = known.get(key) ?? make(key)
@@ -36,39 +36,45 @@ function each<Key, T>(make: (key: Key) => T): (key: Key) => T {
  * An order waits until a daemon has accepted its run. A daemon that had it before could not know the run, and would
  * refuse the order while the run goes to another. A cancel keeps the run from being accepted meanwhile.
  */
-function due({ jobs, runs }: Store): SQL {
+function isDeliverable({ jobs, runs }: Store): SQL {
   // PostgreSQL might answer an EXISTS by reading all runs.
   const acceptedBy = sql`(SELECT ${runs.daemon_id} FROM ${runs} WHERE ${runs.run_id} = ${jobs.run_id})`
   return or(eq(jobs.kind, sql.raw(`'run'`)), isNotNull(acceptedBy))!
 }
 
 /** The waiting jobs of a kind that are meant for one daemon, or for any. */
-function waiting(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Meant, kind: SQL): SQL {
+function isWaiting(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Target, kind: SQL): SQL {
   const { jobs } = store
   const daemon = meant === 'any' ? isNull(jobs.daemon_id) : eq(jobs.daemon_id, slot('daemon'))
-  return and(eq(jobs.realm_id, slot('realm')), inState(store, 'waiting'), eq(jobs.kind, kind), daemon, due(store))!
+  return and(
+    eq(jobs.realm_id, slot('realm')),
+    inState(store, 'waiting'),
+    eq(jobs.kind, kind),
+    daemon,
+    isDeliverable(store),
+  )!
 }
 
 /** Rows `kinds` with the column `column1`. */
-const rowsOf = (kinds: readonly Kind[]): SQL =>
+const kindsAsRows = (kinds: readonly Kind[]): SQL =>
   sql.raw(`(VALUES ${kinds.map(kind => `('${kind}')`).join(', ')}) AS kinds`)
 
 /**
  * The different needs of the waiting jobs of some kinds, each once. The index is asked for the next key after the last
  * one, so that the cost is that of the different needs, however many jobs wait.
  */
-function differentNeeds(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Meant, kinds: readonly Kind[]): SQL {
+function selectGroups(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Target, kinds: readonly Kind[]): SQL {
   const { jobs } = store
   // PostgreSQL takes the index, and not the first rows of the table, only when the order is asked for.
   const first = (column: typeof jobs.needs | typeof jobs.needs_key, kind: SQL, more: SQL) =>
-    sql`(SELECT ${column} FROM ${jobs} WHERE ${and(waiting(store, slot, meant, kind), more)}
+    sql`(SELECT ${column} FROM ${jobs} WHERE ${and(isWaiting(store, slot, meant, kind), more)}
       ORDER BY ${jobs.daemon_id}, ${jobs.needs_key} LIMIT 1)`
   const kind = sql`found.kind`
   return sql`SELECT ${sql.raw(`'${meant}'`)} AS meant, kind, needs_key,
       ${first(jobs.needs, kind, sql`${jobs.needs_key} = found.needs_key`)} AS needs
     FROM (
       WITH RECURSIVE found(kind, needs_key) AS (
-        SELECT column1, ${first(jobs.needs_key, sql`column1`, sql`true`)} FROM ${rowsOf(kinds)}
+        SELECT column1, ${first(jobs.needs_key, sql`column1`, sql`true`)} FROM ${kindsAsRows(kinds)}
         UNION ALL
         SELECT kind, ${first(jobs.needs_key, kind, sql`${jobs.needs_key} > found.needs_key`)}
         FROM found WHERE needs_key IS NOT NULL
@@ -77,54 +83,60 @@ function differentNeeds(store: Store, slot: Slot<'realm' | 'daemon'>, meant: Mea
     ) AS found`
 }
 
-interface AlikeFound extends Omit<Alike, 'needs'> {
+interface JobGroupRow extends Omit<JobGroup, 'needs'> {
   needs: string | null
 }
 
-const readAlike = ({ needs, ...rest }: AlikeFound): Alike => ({
+const readGroup = ({ needs, ...rest }: JobGroupRow): JobGroup => ({
   ...rest,
   needs: needs === null ? null : JSON.parse(needs),
 })
 
-const alikeColumns = {
-  meant: sql<Meant>`meant`,
+const groupColumns = {
+  meant: sql<Target>`meant`,
   kind: sql<Kind>`kind`,
   needs_key: sql<string>`needs_key`,
   needs: sql<string | null>`needs`,
 }
 
-const alikeFor = each((kinds: readonly Kind[]) =>
+const groupsOfKinds = builtOnce((kinds: readonly Kind[]) =>
   prepared((store, db, slot: Slot<'realm' | 'daemon'>) => {
-    const [one, any] = [differentNeeds(store, slot, 'one', kinds), differentNeeds(store, slot, 'any', kinds)]
-    return db.select(alikeColumns).from(sql`(${one} UNION ALL ${any}) AS alike`)
+    const [one, any] = [selectGroups(store, slot, 'one', kinds), selectGroups(store, slot, 'any', kinds)]
+    return db.select(groupColumns).from(sql`(${one} UNION ALL ${any}) AS alike`)
   }),
 )
 
-const ORDERS_AND_WORK = [...ORDERS, ...WORK]
+const ALL_KINDS = [...ORDER_KINDS, ...RUN_KINDS]
 
 /** What waits for a daemon, or for any: orders, and with `work` also runs and resumptions. */
-export async function waitingFor(store: Store, db: Db, realm: string, daemon: string, work: boolean): Promise<Alike[]> {
-  return (await alikeFor(work ? ORDERS_AND_WORK : ORDERS)(store, db, { realm, daemon })).map(readAlike)
+export async function waitingGroupsFor(
+  store: Store,
+  db: Db,
+  realm: string,
+  daemon: string,
+  work: boolean,
+): Promise<JobGroup[]> {
+  return (await groupsOfKinds(work ? ALL_KINDS : ORDER_KINDS)(store, db, { realm, daemon })).map(readGroup)
 }
 
 const runsForAny = prepared((store, db, slot: Slot<'realm' | 'daemon'>) =>
-  db.select(alikeColumns).from(sql`(${differentNeeds(store, slot, 'any', ['run'])}) AS alike`),
+  db.select(groupColumns).from(sql`(${selectGroups(store, slot, 'any', ['run'])}) AS alike`),
 )
 
 /** The runs that wait for any daemon. */
-export async function waitingForAny(store: Store, realm: string): Promise<Alike[]> {
-  return (await runsForAny(store, store.db, { realm, daemon: '' })).map(readAlike)
+export async function waitingRunsForAny(store: Store, realm: string): Promise<JobGroup[]> {
+  return (await runsForAny(store, store.db, { realm, daemon: '' })).map(readGroup)
 }
 
 /** The waiting jobs of a kind with the same needs, in the order in which they are delivered. */
-export const alikeJobs = each((meant: Meant) =>
+export const jobsOfGroup = builtOnce((meant: Target) =>
   prepared((store, db, slot: Slot<'realm' | 'daemon' | 'kind' | 'key' | 'limit'>) => {
     const { jobs } = store
     return (
       db
         .select()
         .from(jobs)
-        .where(and(waiting(store, slot, meant, sql`${slot('kind')}`), eq(jobs.needs_key, slot('key'))))
+        .where(and(isWaiting(store, slot, meant, sql`${slot('kind')}`), eq(jobs.needs_key, slot('key'))))
         // PostgreSQL uses the order of the index only when the daemon, the same for all rows, stands here too.
         .orderBy(asc(jobs.daemon_id), desc(jobs.priority), asc(jobs.created_at), asc(jobs.id))
         .limit(slot('limit'))
@@ -133,7 +145,7 @@ export const alikeJobs = each((meant: Meant) =>
 )
 
 /** The daemons for which jobs wait, each once for a kind. The index is asked for the next one after the last. */
-export const meantDaemons = prepared((store, db, slot: Slot<'realm'>) => {
+export const daemonsWithJobs = prepared((store, db, slot: Slot<'realm'>) => {
   const { jobs } = store
   const first = (kind: SQL, more: SQL) => {
     const those = and(
@@ -141,13 +153,13 @@ export const meantDaemons = prepared((store, db, slot: Slot<'realm'>) => {
       inState(store, 'waiting'),
       eq(jobs.kind, kind),
       more,
-      due(store),
+      isDeliverable(store),
     )
     return sql`(SELECT ${jobs.daemon_id} FROM ${jobs} WHERE ${those} ORDER BY ${jobs.daemon_id} LIMIT 1)`
   }
   const found = sql`(
     WITH RECURSIVE found(kind, id) AS (
-      SELECT column1, ${first(sql`column1`, isNotNull(jobs.daemon_id))} FROM ${rowsOf(ORDERS_AND_WORK)}
+      SELECT column1, ${first(sql`column1`, isNotNull(jobs.daemon_id))} FROM ${kindsAsRows(ALL_KINDS)}
       UNION ALL
       SELECT kind, ${first(sql`found.kind`, sql`${jobs.daemon_id} > found.id`)} FROM found WHERE id IS NOT NULL
     )
@@ -157,25 +169,25 @@ export const meantDaemons = prepared((store, db, slot: Slot<'realm'>) => {
 })
 
 /** Jobs that were delivered and not accepted in time. */
-const lapsed = (store: Store, slot: Slot<'realm' | 'now'>): SQL =>
+const hasLapsed = (store: Store, slot: Slot<'realm' | 'now'>): SQL =>
   and(
     eq(store.jobs.realm_id, slot('realm')),
     inState(store, 'leased'),
     lte(store.jobs.lease_until, slot('now')),
-    due(store),
+    isDeliverable(store),
   )!
 
-export const allLapsed = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
-  db.select().from(store.jobs).where(lapsed(store, slot)).orderBy(store.jobs.lease_until),
+export const lapsedJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
+  db.select().from(store.jobs).where(hasLapsed(store, slot)).orderBy(store.jobs.lease_until),
 )
 
 /** Those of some kinds that are not meant for another daemon. */
-export const lapsedFor = prepared((store, db, slot: Slot<'realm' | 'now' | 'daemon' | 'kinds'>) => {
+export const lapsedJobsFor = prepared((store, db, slot: Slot<'realm' | 'now' | 'daemon' | 'kinds'>) => {
   const { jobs } = store
   const open = or(isNull(jobs.daemon_id), eq(jobs.daemon_id, slot('daemon')))
   return db
     .select()
     .from(jobs)
-    .where(and(lapsed(store, slot), isAmong(store, jobs.kind, slot('kinds')), open))
+    .where(and(hasLapsed(store, slot), isAmong(store, jobs.kind, slot('kinds')), open))
     .orderBy(jobs.lease_until)
 })

@@ -4,7 +4,7 @@
 import { and, eq, gt, gte, inArray, isNotNull, lte, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { inState, type JobRow } from '../core/queue.ts'
+import { inState, type JobRow } from '../core/job-rows.ts'
 
 /** A job is given up after this many deliveries. */
 export const MOST_DELIVERIES = 5
@@ -12,7 +12,7 @@ export const MOST_DELIVERIES = 5
 const MOST_AT_ONCE = 100
 
 /** The job of a run, or of its resumption, that will never be accepted, with the reason to store in the run. */
-export interface Lost {
+export interface GivenUpJob {
   job: JobRow
   reason: string
   cancelled: boolean
@@ -23,11 +23,11 @@ export interface Lost {
  * run that was cancelled before any daemon accepted it. Returns the jobs among them that start or resume a run,
  * because nothing comes of those.
  */
-export async function sweep(store: Store, tx: Db, realm: string, now: number): Promise<Lost[]> {
+export async function giveUpJobs(store: Store, tx: Db, realm: string, now: number): Promise<GivenUpJob[]> {
   const { jobs } = store
-  const lost: Lost[] = []
+  const lost: GivenUpJob[] = []
   for (;;) {
-    const some = await someLost(store, tx, realm, now)
+    const some = await giveUpCandidates(store, tx, realm, now)
     if (some.length === 0) return lost
     for (const { job, reason, cancelled } of some) {
       const state = cancelled ? 'cancelled' : 'dead'
@@ -40,35 +40,36 @@ export async function sweep(store: Store, tx: Db, realm: string, now: number): P
   }
 }
 
-async function someLost(store: Store, tx: Db, realm: string, now: number): Promise<Lost[]> {
-  const [any] = await signs(store, tx, { realm, now })
-  const lost = new Map<string, Lost>()
+async function giveUpCandidates(store: Store, tx: Db, realm: string, now: number): Promise<GivenUpJob[]> {
+  const [any] = await firstCandidates(store, tx, { realm, now })
+  const lost = new Map<string, GivenUpJob>()
   const add = (jobs: JobRow[], reason: string, cancelled = false) => {
     for (const job of jobs) lost.set(job.id, { job, reason, cancelled })
   }
-  if (any?.late) add(await lateJobs(store, tx, { realm, now }), 'queue_timeout')
-  if (any?.tired) add(await tiredJobs(store, tx, { realm, now }), `not accepted after ${MOST_DELIVERIES} deliveries`)
+  if (any?.late) add(await expiredJobs(store, tx, { realm, now }), 'queue_timeout')
+  if (any?.tired)
+    add(await exhaustedJobs(store, tx, { realm, now }), `not accepted after ${MOST_DELIVERIES} deliveries`)
   if (any?.cancel || any?.lapsedCancel) {
-    const runs = (await cancelsOf(store, tx, { realm, now })).map(({ run_id }) => run_id)
-    add(await unbegun(store, tx, { runs: JSON.stringify(runs), now }), 'cancelled', true)
+    const runs = (await cancelOrders(store, tx, { realm, now })).map(({ run_id }) => run_id)
+    add(await unacceptedRunJobs(store, tx, { runs: JSON.stringify(runs), now }), 'cancelled', true)
   }
   return [...lost.values()]
 }
 
 /** No daemon has the job; a blocked one waits for the concurrency key of its run first. */
-const IDLE: ['waiting', 'blocked'] = ['waiting', 'blocked']
+const UNLEASED: ['waiting', 'blocked'] = ['waiting', 'blocked']
 
 type Realm = Placeholder | Store['realms']['id']
 
 /** Jobs that waited longer than their `queue_timeout`. */
-const waitedTooLong = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  and(eq(store.jobs.realm_id, realm), inState(store, ...IDLE), lte(store.jobs.expires_at, slot('now')))
+const isExpired = (store: Store, realm: Realm, slot: Slot<'now'>) =>
+  and(eq(store.jobs.realm_id, realm), inState(store, ...UNLEASED), lte(store.jobs.expires_at, slot('now')))
 
-const lapses = (store: Store, realm: Realm, slot: Slot<'now'>) =>
+const hasLapsedLease = (store: Store, realm: Realm, slot: Slot<'now'>) =>
   and(eq(store.jobs.realm_id, realm), inState(store, 'leased'), lte(store.jobs.lease_until, slot('now')))
 
-const deliveredTooOften = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  and(lapses(store, realm, slot), gte(store.jobs.deliveries, MOST_DELIVERIES))
+const isExhausted = (store: Store, realm: Realm, slot: Slot<'now'>) =>
+  and(hasLapsedLease(store, realm, slot), gte(store.jobs.deliveries, MOST_DELIVERIES))
 
 const ofKind = ({ jobs }: Store, kind: JobRow['kind']) => eq(jobs.kind, sql.raw(`'${kind}'`))
 
@@ -76,31 +77,31 @@ const waitingCancels = (store: Store, realm: Realm) =>
   and(eq(store.jobs.realm_id, realm), inState(store, 'waiting'), ofKind(store, 'cancel'))
 
 const lapsedCancels = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  and(lapses(store, realm, slot), ofKind(store, 'cancel'))
+  and(hasLapsedLease(store, realm, slot), ofKind(store, 'cancel'))
 
-type Ordered = 'expires_at' | 'lease_until' | 'daemon_id'
+type OrderColumn = 'expires_at' | 'lease_until' | 'daemon_id'
 
 /**
  * A column of the first of some jobs, in the order of their index. An EXISTS is not asked for: PostgreSQL would read the
  * table for it if it took most jobs for such ones.
  */
-const first = <T>({ jobs }: Store, column: Store['jobs'][Ordered | 'id'], by: Ordered, where?: SQL) =>
+const first = <T>({ jobs }: Store, column: Store['jobs'][OrderColumn | 'id'], by: OrderColumn, where?: SQL) =>
   sql<T | null>`(SELECT ${column} FROM ${jobs} WHERE ${where} ORDER BY ${jobs[by]} LIMIT 1)`
 
-const firstLate = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  first<string>(store, store.jobs.id, 'expires_at', waitedTooLong(store, realm, slot))
+const firstExpired = (store: Store, realm: Realm, slot: Slot<'now'>) =>
+  first<string>(store, store.jobs.id, 'expires_at', isExpired(store, realm, slot))
 
-const firstTired = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  first<string>(store, store.jobs.id, 'lease_until', deliveredTooOften(store, realm, slot))
+const firstExhausted = (store: Store, realm: Realm, slot: Slot<'now'>) =>
+  first<string>(store, store.jobs.id, 'lease_until', isExhausted(store, realm, slot))
 
 /** A job of each kind that a sweep may give up. */
-const signs = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
+const firstCandidates = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
   const { realms, jobs } = store
   const realm = slot('realm')
   return db
     .select({
-      late: firstLate(store, realm, slot),
-      tired: firstTired(store, realm, slot),
+      late: firstExpired(store, realm, slot),
+      tired: firstExhausted(store, realm, slot),
       cancel: first<string>(store, jobs.id, 'daemon_id', waitingCancels(store, realm)),
       lapsedCancel: first<string>(store, jobs.id, 'lease_until', lapsedCancels(store, realm, slot)),
     })
@@ -108,25 +109,25 @@ const signs = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
     .where(eq(realms.id, realm))
 })
 
-const lateJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
+const expiredJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
   db
     .select()
     .from(store.jobs)
-    .where(waitedTooLong(store, slot('realm'), slot))
+    .where(isExpired(store, slot('realm'), slot))
     .orderBy(store.jobs.expires_at)
     .limit(MOST_AT_ONCE),
 )
 
-const tiredJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
+const exhaustedJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
   db
     .select()
     .from(store.jobs)
-    .where(deliveredTooOften(store, slot('realm'), slot))
+    .where(isExhausted(store, slot('realm'), slot))
     .orderBy(store.jobs.lease_until),
 )
 
 /** The orders to cancel that no daemon has taken. */
-const cancelsOf = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
+const cancelOrders = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
   const { jobs } = store
   const cancels = (where: SQL | undefined) => db.select({ run_id: jobs.run_id }).from(jobs).where(where)
   const realm = slot('realm')
@@ -134,10 +135,10 @@ const cancelsOf = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
 })
 
 /** The jobs of runs that no daemon has accepted, and none holds. */
-const unbegun = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
+const unacceptedRunJobs = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
   const { jobs } = store
-  const idle = or(inArray(jobs.state, IDLE), lte(jobs.lease_until, slot('now')))
-  const open = and(inArray(jobs.state, [...IDLE, 'leased']), idle, eq(jobs.kind, 'run'))
+  const idle = or(inArray(jobs.state, UNLEASED), lte(jobs.lease_until, slot('now')))
+  const open = and(inArray(jobs.state, [...UNLEASED, 'leased']), idle, eq(jobs.kind, 'run'))
   return db
     .select()
     .from(jobs)
@@ -145,33 +146,33 @@ const unbegun = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
 })
 
 /** Whether a sweep would find a job that waited too long or was delivered too often. */
-export async function hasOverdue(store: Store, realm: string, now: number): Promise<boolean> {
-  const [row] = await overdue(store, store.db, { realm, now })
+export async function hasUndeliverableJobs(store: Store, realm: string, now: number): Promise<boolean> {
+  const [row] = await firstUndeliverable(store, store.db, { realm, now })
   return row !== undefined && (row.late !== null || row.tired !== null)
 }
 
-const overdue = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
+const firstUndeliverable = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
   const { realms } = store
   const realm = slot('realm')
   return db
-    .select({ late: firstLate(store, realm, slot), tired: firstTired(store, realm, slot) })
+    .select({ late: firstExpired(store, realm, slot), tired: firstExhausted(store, realm, slot) })
     .from(realms)
     .where(eq(realms.id, realm))
 })
 
 /** The realms in which a sweep would find such a job, or one whose lease has lapsed and whose run was cancelled. */
-export async function overdueRealms(store: Store, now: number): Promise<string[]> {
+export async function realmsToSweep(store: Store, now: number): Promise<string[]> {
   const { db } = store
-  const found = await realmsWithOverdue(store, db, { now })
+  const found = await realmsWithUndeliverable(store, db, { now })
   const begins = await lapsedRuns(store, db, { now })
   const cancels =
     begins.length === 0 ? [] : await cancelsAmong(store, db, { runs: JSON.stringify(begins.map(({ id }) => id)) })
   return [...new Set([...found, ...cancels].map(({ realm_id }) => realm_id))]
 }
 
-const realmsWithOverdue = prepared((store, db, slot: Slot<'now'>) => {
+const realmsWithUndeliverable = prepared((store, db, slot: Slot<'now'>) => {
   const { realms } = store
-  const any = or(isNotNull(firstLate(store, realms.id, slot)), isNotNull(firstTired(store, realms.id, slot)))
+  const any = or(isNotNull(firstExpired(store, realms.id, slot)), isNotNull(firstExhausted(store, realms.id, slot)))
   return db.select({ realm_id: realms.id }).from(realms).where(any)
 })
 
@@ -184,28 +185,31 @@ const lapsedRuns = prepared((store, db, slot: Slot<'now'>) => {
 
 const cancelsAmong = prepared((store, db, slot: Slot<'runs'>) => {
   const { jobs } = store
-  const idle = and(inState(store, ...IDLE), ofKind(store, 'cancel'))
+  const idle = and(inState(store, ...UNLEASED), ofKind(store, 'cancel'))
   return db
     .select({ realm_id: jobs.realm_id })
     .from(jobs)
     .where(and(isAmong(store, jobs.run_id, slot('runs')), idle))
 })
 
-const deadlines = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
+const nextDeadlines = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
   const { jobs, realms } = store
   const of = (condition: SQL, column: 'expires_at' | 'lease_until') => {
     const later = and(eq(jobs.realm_id, slot('realm')), condition, gt(jobs[column], slot('now')))
     return first<string | number>(store, jobs[column], column, later)
   }
   return db
-    .select({ lease: of(inState(store, 'leased'), 'lease_until'), expiry: of(inState(store, ...IDLE), 'expires_at') })
+    .select({
+      lease: of(inState(store, 'leased'), 'lease_until'),
+      expiry: of(inState(store, ...UNLEASED), 'expires_at'),
+    })
     .from(realms)
     .where(eq(realms.id, slot('realm')))
 })
 
 /** The next time after `now` at which a job of the realm changes because time passes, or null when there is none. */
 export async function nextDeadline(store: Store, realm: string, now: number): Promise<number | null> {
-  const [row] = await deadlines(store, store.db, { realm, now })
+  const [row] = await nextDeadlines(store, store.db, { realm, now })
   const known = Object.values(row ?? {}).flatMap(time => (time === null ? [] : [Number(time)]))
   return known.length === 0 ? null : Math.min(...known)
 }

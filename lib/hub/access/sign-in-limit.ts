@@ -9,6 +9,7 @@ import ipaddr from 'ipaddr.js'
 import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { takeTurns } from '../../turns.ts'
+import type { SignInLimit } from '../core/hub.ts'
 
 const WINDOW_MS = 600_000
 const MOST_OF_PAIR = 10
@@ -20,16 +21,7 @@ const LONGEST_DELAY_MS = 4_000
 const MOST_KEPT = 50_000
 const TRIM_MS = 60_000
 
-export interface Throttle {
-  /**
-   * Returns the result of `check`, which says whether the password was right. Throws `rate_limited` without calling it
-   * when too many attempts have failed, and waits while attempts that are still being checked could use up the limit.
-   * What other hubs are checking counts as failed.
-   */
-  attempt(account: string, address: string, check: () => Promise<boolean>): Promise<boolean>
-}
-
-export interface ThrottleOptions {
+export interface SignInLimitOptions {
   sleep?: (ms: number) => Promise<void>
   mostKept?: number
 }
@@ -40,7 +32,7 @@ interface Keys {
   address: string
 }
 
-export function createThrottle(store: Store, now: () => number, options: ThrottleOptions = {}): Throttle {
+export function createSignInLimit(store: Store, now: () => number, options: SignInLimitOptions = {}): SignInLimit {
   const { sleep = Bun.sleep, mostKept = MOST_KEPT } = options
   const { db, signInFailures: failures } = store
   /**
@@ -54,7 +46,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   let trimmed = Number.NEGATIVE_INFINITY
 
   /** The attempts under `key` within the window, newest first: those that are being checked, then `most` failures. */
-  async function recent(key: string, most: number) {
+  async function recentAttempts(key: string, most: number) {
     const open = checking.get(key) ?? 0
     const rows = await db
       .select({ at: failures.at })
@@ -76,7 +68,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     ] as const) {
       const counted = and(eq(failures.key, key), gt(failures.at, now() - WINDOW_MS))
       const [row] = await db.select({ count: count() }).from(failures).where(counted)
-      if (Number(row!.count) > most) throw tooMany(WINDOW_MS / 1_000)
+      if (Number(row!.count) > most) throw tooManyFailures(WINDOW_MS / 1_000)
     }
   }
 
@@ -84,14 +76,14 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
    * Counts one more attempt. Returns null while attempts that are being checked decide. Throws when too many have
    * failed.
    */
-  async function enter(keys: Keys): Promise<{ id: string; failedBefore: number } | null> {
+  async function countAttempt(keys: Keys): Promise<{ id: string; failedBefore: number } | null> {
     const [pair, address, account] = await Promise.all([
-      recent(keys.pair, MOST_OF_PAIR),
-      recent(keys.address, MOST_OF_ADDRESS),
-      recent(keys.account, MOST_OF_ACCOUNT),
+      recentAttempts(keys.pair, MOST_OF_PAIR),
+      recentAttempts(keys.address, MOST_OF_ADDRESS),
+      recentAttempts(keys.account, MOST_OF_ACCOUNT),
     ])
     const last = pair.failed[MOST_OF_PAIR - 1] ?? address.failed[MOST_OF_ADDRESS - 1]
-    if (last) throw tooMany((last.at + WINDOW_MS - now()) / 1_000)
+    if (last) throw tooManyFailures((last.at + WINDOW_MS - now()) / 1_000)
     if (pair.full || address.full) return null
     const id = Bun.randomUUIDv7()
     const at = now()
@@ -103,7 +95,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   }
 
   /** Calls `enter` for one attempt of an address after the other, in the order of their arrival. */
-  async function enterInTurn(keys: Keys) {
+  async function countInTurn(keys: Keys) {
     const before = turns.get(keys.address)
     const { promise: turn, resolve: pass } = Promise.withResolvers<void>()
     turns.set(keys.address, turn)
@@ -113,7 +105,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
         // Refusals follow each other without any other wait.
         await endTurn()
         const next = settled.promise
-        const entered = await enter(keys)
+        const entered = await countAttempt(keys)
         if (entered) return entered
         await next
       }
@@ -123,7 +115,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     }
   }
 
-  function settle(keys: Keys): void {
+  function endCheck(keys: Keys): void {
     for (const key of Object.values(keys)) {
       const left = checking.get(key)! - 1
       if (left > 0) checking.set(key, left)
@@ -137,7 +129,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
    * Clears the failures of the pair and of the account after a right password. Those of the address stay, because it
    * may have tried other accounts.
    */
-  async function forget({ account, pair }: Keys, id: string): Promise<void> {
+  async function clearFailures({ account, pair }: Keys, id: string): Promise<void> {
     const forgiven = and(inArray(failures.key, [account, pair]), lte(failures.attempt, id))
     await store.write(tx => tx.delete(failures).where(or(forgiven, eq(failures.attempt, id))))
   }
@@ -146,7 +138,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
    * Deletes rows that have expired. If somebody tries to fill the table, it also deletes the oldest rows beyond
    * `mostKept`.
    */
-  async function trim(): Promise<void> {
+  async function trimFailures(): Promise<void> {
     const at = now()
     if (at < trimmed + TRIM_MS) return
     trimmed = at
@@ -163,15 +155,15 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   return {
     async attempt(account, address, check) {
       const keys = keysOf(account, address)
-      const { id, failedBefore } = await enterInTurn(keys)
+      const { id, failedBefore } = await countInTurn(keys)
       try {
         if (failedBefore > 2) await sleep(Math.min(LONGEST_DELAY_MS, 5 * 2 ** (failedBefore - 2)))
         const right = await check()
-        if (right) await forget(keys, id)
-        else await trim()
+        if (right) await clearFailures(keys, id)
+        else await trimFailures()
         return right
       } finally {
-        settle(keys)
+        endCheck(keys)
       }
     },
   }
@@ -179,12 +171,12 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
 
 /** The keys are digests, because people sometimes type a password into the field for the name. */
 function keysOf(account: string, address: string): Keys {
-  const place = placeOf(address)
+  const place = networkOf(address)
   return { account: digest(account), pair: digest(`${account}\n${place}`), address: digest(`\n${place}`) }
 }
 
 /** The network that counts as one address: an IPv4 address, without the port that some proxies add, or an IPv6 /64. */
-export function placeOf(address: string): string {
+export function networkOf(address: string): string {
   const bare = address.replace(/^\[(.*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
   if (!ipaddr.isValid(bare)) return address
   const parsed = ipaddr.process(bare)
@@ -196,5 +188,5 @@ function digest(text: string): string {
   return new Bun.CryptoHasher('sha256').update(text).digest('base64url')
 }
 
-const tooMany = (retryAfter: number) =>
+const tooManyFailures = (retryAfter: number) =>
   new CadreError('rate_limited', 'too many failed sign-ins; try again later', { retryAfter })

@@ -1,4 +1,4 @@
-// The hub's tables of work: daemons, published teams, runs with their phases and logs, and the queue.
+// The hub's tables of runs: daemons, published teams, runs with their phases and logs, and the queue.
 
 import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
@@ -14,7 +14,7 @@ import type { tenancyTables } from './tenancy-tables.ts'
 /** The bytes of values that lie in `large_values`, by their columns. */
 export type Beside = Readonly<Record<string, number>>
 
-export function workTables(
+export function runTables(
   { table, index, uniqueIndex, primaryKey, id, text, key, startOf, descending, int, bool, json }: Columns,
   { realms, tokens, scopes }: ReturnType<typeof tenancyTables>,
 ) {
@@ -125,7 +125,7 @@ export function workTables(
       inputs: json<JsonObject>().notNull(),
       outputs: json<Json>(),
       deliveries: json<Json[]>(),
-      /** The key of a run that was dispatched; its place is in `key_places`. */
+      /** The key of a run that was dispatched; who holds it is in `key_places`. */
       concurrency_key: text(),
       workspace: text(),
       attempt: int().notNull(),
@@ -344,7 +344,7 @@ export function workTables(
     row => [
       // Each has the jobs of some statements only, so that none serves in place of another: as long as PostgreSQL has not
       // analysed the table, it takes any of several indexes that begin alike. A statement uses such an index only when the
-      // states stand in its text (`inState` in lib/hub/core/queue.ts).
+      // states stand in its text (`inState` in lib/hub/core/job-rows.ts).
       index('jobs_queue')
         .on(row.realm_id, row.kind, row.daemon_id, row.needs_key, descending(row.priority), row.created_at, row.id)
         .where(sql`${row.state} = 'waiting'`),
@@ -361,8 +361,8 @@ export function workTables(
     ],
   )
 
-  /** The dispatched runs of a concurrency key. Runs without a key have no row. */
-  const keyPlaces = table(
+  /** The dispatched runs that hold a concurrency key or wait for it. Runs without a key have no row. */
+  const concurrencyKeys = table(
     'key_places',
     {
       run_id: runOf(),
@@ -397,6 +397,6 @@ export function workTables(
     receipts,
     reviews,
     jobs,
-    keyPlaces,
+    concurrencyKeys,
   }
 }

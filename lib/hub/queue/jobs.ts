@@ -5,25 +5,14 @@
 import { and, eq, inArray, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
-import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Answer } from '../../wire/calls/daemon-link.ts'
-import { type JobNeeds, keyOf } from './needs.ts'
-
-export type JobRow = Tables['jobs']['$inferSelect']
+import type { JobRow } from '../core/job-rows.ts'
+import { type JobNeeds, needsKeyOf } from './job-needs.ts'
 
 export const LEASE_MS = 60_000
-
-/**
- * The condition that a job is in one of these states. They stand in the text of the statement, because an index of such
- * jobs only is not used for states that are parameters. They have the order in which the index names them.
- */
-export function inState({ jobs }: Pick<Store, 'jobs'>, ...states: [JobRow['state'], ...JobRow['state'][]]): SQL {
-  const names = sql.raw(states.map(state => `'${state}'`).join(', '))
-  return states.length === 1 ? sql`${jobs.state} = ${names}` : sql`${jobs.state} in (${names})`
-}
 
 export interface NewJob {
   /** Given by callers that name the job in its run. */
@@ -43,12 +32,12 @@ export interface NewJob {
   blocked?: boolean
 }
 
-export async function enqueue(store: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
-  const [row] = await enqueueAll(store, tx, [job], now)
+export async function enqueueJob(store: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
+  const [row] = await enqueueJobs(store, tx, [job], now)
   return row!
 }
 
-export async function enqueueAll(store: Store, tx: Db, jobs: readonly NewJob[], now: number): Promise<JobRow[]> {
+export async function enqueueJobs(store: Store, tx: Db, jobs: readonly NewJob[], now: number): Promise<JobRow[]> {
   const rows = jobs.map(({ blocked = false, ...given }): JobRow => {
     const { needs = null } = given
     return {
@@ -58,7 +47,7 @@ export async function enqueueAll(store: Store, tx: Db, jobs: readonly NewJob[], 
       ...given,
       state: blocked ? 'blocked' : 'waiting',
       needs,
-      needs_key: keyOf(needs),
+      needs_key: needsKeyOf(needs),
     }
   })
   await insertJobs(store, tx, rows)
@@ -73,16 +62,16 @@ const leasedAmong = (store: Store, slot: Slot<'ids' | 'daemon'>): SQL => {
   return and(isAmong(store, id, slot('ids')), eq(leased_to, slot('daemon')), eq(state, 'leased'))!
 }
 
-const oneLeased = prepared((store, db, slot: Slot<'ids' | 'daemon'>) =>
+const firstLeased = prepared((store, db, slot: Slot<'ids' | 'daemon'>) =>
   db.select({ id: store.jobs.id }).from(store.jobs).where(leasedAmong(store, slot)).limit(1),
 )
 
 /** Whether `renew` would extend a lease. */
 export async function holdsLeases(store: Store, daemonId: string, ids: readonly string[]): Promise<boolean> {
-  return (await oneLeased(store, store.db, { ids: JSON.stringify(ids), daemon: daemonId })).length > 0
+  return (await firstLeased(store, store.db, { ids: JSON.stringify(ids), daemon: daemonId })).length > 0
 }
 
-const renewLeases = prepared((store, db, slot: Slot<'ids' | 'daemon' | 'until'>) =>
+const setLeaseEnd = prepared((store, db, slot: Slot<'ids' | 'daemon' | 'until'>) =>
   db
     .update(store.jobs)
     .set({ lease_until: sql`${slot('until')}` })
@@ -90,24 +79,24 @@ const renewLeases = prepared((store, db, slot: Slot<'ids' | 'daemon' | 'until'>)
 )
 
 /** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
-export async function renew(
+export async function renewLeases(
   store: Store,
   tx: Db,
   daemonId: string,
   ids: readonly string[],
   now: number,
 ): Promise<void> {
-  await renewLeases(store, tx, { ids: JSON.stringify(ids), daemon: daemonId, until: now + LEASE_MS })
+  await setLeaseEnd(store, tx, { ids: JSON.stringify(ids), daemon: daemonId, until: now + LEASE_MS })
 }
 
-const MOVES: Record<Answer, JobRow['state'][]> = {
+const ANSWERABLE_STATES: Record<Answer, JobRow['state'][]> = {
   accepted: ['leased', 'accepted'],
   done: ['leased', 'accepted', 'done'],
   failed: ['leased', 'accepted', 'failed'],
 }
 
 /** What a daemon says about a job that it holds. */
-export interface Given {
+export interface JobAnswer {
   jobId: string
   leaseId: string
   status: Answer
@@ -115,7 +104,7 @@ export interface Given {
 }
 
 /** A job as an answer has left it, and its state before; or why the answer is refused. */
-export type Verdict = { job: JobRow; before: JobRow['state'] } | CadreError
+export type AnswerResult = { job: JobRow; before: JobRow['state'] } | CadreError
 
 /**
  * Records answers of a daemon about jobs, with as many statements for many as for one. Repeating an answer has no further
@@ -123,42 +112,43 @@ export type Verdict = { job: JobRow; before: JobRow['state'] } | CadreError
  * with `conflict` when the lease has been replaced or the answer comes too late, and with `not_found` for a job of
  * another realm. A refused answer does not keep the others from being recorded.
  */
-export async function answer(
+export async function recordAnswers(
   store: Store,
   tx: Db,
   daemon: { id: string; realm_id: string },
-  given: readonly Given[],
+  given: readonly JobAnswer[],
   now: number,
-): Promise<Verdict[]> {
+): Promise<AnswerResult[]> {
   const known = new Map<string, JobRow>()
   const ids = given.map(({ jobId }) => jobId).filter(id => UUID.test(id))
-  for (const job of await jobsOf(store, tx, { ids: JSON.stringify(ids) })) known.set(job.id, job)
+  for (const job of await jobsById(store, tx, { ids: JSON.stringify(ids) })) known.set(job.id, job)
   const asked = given.flatMap(({ jobId, status }) => (status === 'accepted' ? (known.get(jobId) ?? []) : []))
   const begins = asked.filter(({ kind, state }) => kind === 'run' && state === 'leased').map(({ run_id }) => run_id)
-  const cancels = begins.length === 0 ? [] : await cancelsOf(store, tx, { runs: JSON.stringify(begins) })
+  const cancels = begins.length === 0 ? [] : await waitingCancels(store, tx, { runs: JSON.stringify(begins) })
   const cancelled = new Set(cancels.map(({ run_id }) => run_id))
   const verdicts = given.map(each => {
-    const verdict = judge(known.get(each.jobId), daemon, each, cancelled, now)
+    const verdict = judgeAnswer(known.get(each.jobId), daemon, each, cancelled, now)
     if (!(verdict instanceof CadreError)) known.set(verdict.job.id, verdict.job)
     return verdict
   })
-  await record(store, tx, daemon.id, verdicts, now)
+  await writeResults(store, tx, daemon.id, verdicts, now)
   return verdicts
 }
 
-function judge(
+function judgeAnswer(
   job: JobRow | undefined,
   daemon: { id: string; realm_id: string },
-  { jobId, leaseId, status, error }: Given,
+  { jobId, leaseId, status, error }: JobAnswer,
   cancelled: ReadonlySet<string>,
   now: number,
-): Verdict {
+): AnswerResult {
   if (!job || job.realm_id !== daemon.realm_id) return new CadreError('not_found', `there is no job ${jobId}`)
   if (job.lease_id !== leaseId || job.leased_to !== daemon.id) {
     return new CadreError('conflict', `lease ${leaseId} of job ${job.id} is over`)
   }
   const before = job.state
-  if (!MOVES[status].includes(before)) return new CadreError('conflict', `job ${job.id} is already ${before}`)
+  if (!ANSWERABLE_STATES[status].includes(before))
+    return new CadreError('conflict', `job ${job.id} is already ${before}`)
   if (status === 'accepted') {
     const unwanted = job.kind === 'run' && before === 'leased' && cancelled.has(job.run_id)
     return { before, job: { ...job, ...(unwanted ? { state: 'cancelled', finished_at: now } : { state: status }) } }
@@ -167,7 +157,7 @@ function judge(
 }
 
 /** Writes verdicts, and what follows from them for other jobs of the same runs. */
-async function record(store: Store, tx: Db, daemonId: string, verdicts: readonly Verdict[], now: number) {
+async function writeResults(store: Store, tx: Db, daemonId: string, verdicts: readonly AnswerResult[], now: number) {
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
   if (jobs.length === 0) return
   const last = new Map(jobs.map(job => [job.id, job]))
@@ -175,18 +165,18 @@ async function record(store: Store, tx: Db, daemonId: string, verdicts: readonly
   const rows = [...last.values()].map(({ id, state, finished_at, error }) => [
     ...[id, state, finished_at, error?.toWellFormed()],
   ])
-  await putJobs(store, tx, { rows: JSON.stringify(rows) })
+  await writeJobs(store, tx, { rows: JSON.stringify(rows) })
   const runsOf = (state: JobRow['state'][]) =>
     jobs.filter(job => job.kind === 'run' && state.includes(job.state)).map(({ run_id }) => run_id)
   const over = runsOf(['cancelled', 'failed'])
-  if (over.length > 0) await closeJobs(store, tx, { runs: JSON.stringify(over), now })
+  if (over.length > 0) await cancelJobs(store, tx, { runs: JSON.stringify(over), now })
   const accepted = runsOf(['accepted'])
   if (accepted.length > 0) await pinJobs(store, tx, { runs: JSON.stringify(accepted), daemonId })
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-const jobsOf = prepared((store, db, slot: Slot<'ids'>) =>
+const jobsById = prepared((store, db, slot: Slot<'ids'>) =>
   db
     .select()
     .from(store.jobs)
@@ -194,17 +184,17 @@ const jobsOf = prepared((store, db, slot: Slot<'ids'>) =>
 )
 
 /** Jobs of runs that no daemon has accepted or refused. */
-const open = (store: Store, runs: Placeholder) =>
+const unacceptedJobs = (store: Store, runs: Placeholder) =>
   and(isAmong(store, store.jobs.run_id, runs), inArray(store.jobs.state, ['waiting', 'leased']))
 
-const cancelsOf = prepared((store, db, slot: Slot<'runs'>) =>
+const waitingCancels = prepared((store, db, slot: Slot<'runs'>) =>
   db
     .select({ run_id: store.jobs.run_id })
     .from(store.jobs)
-    .where(and(open(store, slot('runs')), eq(store.jobs.kind, 'cancel'))),
+    .where(and(unacceptedJobs(store, slot('runs')), eq(store.jobs.kind, 'cancel'))),
 )
 
-const putJobs = prepared((store, db, slot: Slot<'rows'>) =>
+const writeJobs = prepared((store, db, slot: Slot<'rows'>) =>
   db
     .update(store.jobs)
     .set({
@@ -216,16 +206,16 @@ const putJobs = prepared((store, db, slot: Slot<'rows'>) =>
     .where(eq(store.jobs.id, sql`t.value->>0`)),
 )
 
-const closeJobs = prepared((store, db, slot: Slot<'runs' | 'now'>) =>
+const cancelJobs = prepared((store, db, slot: Slot<'runs' | 'now'>) =>
   db
     .update(store.jobs)
     .set({ state: 'cancelled', finished_at: sql`${slot('now')}` })
-    .where(open(store, slot('runs'))),
+    .where(unacceptedJobs(store, slot('runs'))),
 )
 
 const pinJobs = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) =>
   db
     .update(store.jobs)
     .set({ daemon_id: sql`${slot('daemonId')}` })
-    .where(open(store, slot('runs'))),
+    .where(unacceptedJobs(store, slot('runs'))),
 )

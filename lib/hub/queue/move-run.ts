@@ -10,9 +10,9 @@ import type { Hub } from '../core/hub.ts'
 import { findPackage } from '../packages/packages.ts'
 import { wholeRun } from '../reports/large-values.ts'
 import { readableRun } from '../reports/runs.ts'
-import { askToEnd, firstJob } from './cancel.ts'
+import { firstJob, requestCancel } from './cancel-orders.ts'
+import { concurrencyKeyOf } from './key-requests.ts'
 import { queueRun } from './queue-runs.ts'
-import { keyOf } from './run-keys.ts'
 
 /**
  * Starts a new run of the same team with the same inputs on another daemon. The old run is cancelled when its daemon
@@ -49,7 +49,7 @@ export async function moveRun(
       )
     }
     const first = await firstJob(hub, tx, row.run_id)
-    const isHeld = first?.state === 'held' || (row.daemon_id !== null && hub.memory.awaits(row.daemon_id))
+    const isHeld = first?.state === 'held' || (row.daemon_id !== null && hub.lineage.awaitsDaemon(row.daemon_id))
     if (isHeld && !request.force) {
       throw new CadreError(
         'conflict',
@@ -58,9 +58,9 @@ export async function moveRun(
     }
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
-    await askToEnd(hub, tx, row, caller.user.id, {})
+    await requestCancel(hub, tx, row, caller.user.id, {})
     const { inputs } = await wholeRun(store, tx, row)
-    const key = keyOf(found, inputs)
+    const key = concurrencyKeyOf(found, inputs)
     return queueRun(hub, tx, {
       caller,
       realm,

@@ -1,18 +1,19 @@
-// The hub's tables of what it knows of itself: which database this is, how much it has committed, which older copies it
-// was started on, and who has to say what they know before a copy is trusted.
+// The hub's tables of its own lineage: which database this is, how much it has committed, which older copies it was started
+// on, and which daemons and hubs have to confirm what they know before a copy is trusted. Some names in the database are
+// older than those here.
 
 import type { Columns } from './columns.ts'
 
 /** What a daemon offered when the copy was made: it decides which jobs it may have taken since. */
-export interface OfferThen {
+export interface OfferAtCopy {
   labels: Record<string, string> | null
   agents: { name: string; version: string }[]
   workspaces: string[]
 }
 
-export function memoryTables({ table, index, primaryKey, text, int, bool, json }: Columns) {
+export function lineageTables({ table, index, primaryKey, text, int, bool, json }: Columns) {
   /** One row. It is copied with the database, so it says what the copy was. */
-  const memory = table('memory', {
+  const lineage = table('memory', {
     id: int().primaryKey(),
     /** Born with the database, and the same in all of its copies. */
     lineage: text().notNull(),
@@ -20,14 +21,14 @@ export function memoryTables({ table, index, primaryKey, text, int, bool, json }
     secret: text().notNull(),
     /** The count of a commit is at least this. It is raised when an older copy is found. */
     base: int().notNull(),
-    /** Where the database was: what no copy of it has in common with it. */
-    place: text().notNull(),
+    /** What no copy of the database has in common with it: its inode, or its server, timeline and number. */
+    identity: text('place').notNull(),
     /** The same text as in the file beside a SQLite database. */
     mark: text().notNull(),
   })
 
   /** The count of the last commit of each writer. The highest one is that of the database. */
-  const memoryCounts = table('memory_counts', { lane: text().primaryKey(), count: int().notNull() })
+  const commitCounts = table('memory_counts', { writer: text('lane').primaryKey(), count: int().notNull() })
 
   /** The hubs that serve the database. */
   const hubProcesses = table('hub_processes', {
@@ -58,8 +59,8 @@ export function memoryTables({ table, index, primaryKey, text, int, bool, json }
     ended_at: int(),
   })
 
-  /** Who has to say what it knows of the time after the copy: hubs and daemons. */
-  const witnesses = table(
+  /** The hubs and daemons that have to confirm what they know of the time after the copy. */
+  const confirmations = table(
     'witnesses',
     {
       copy_id: text()
@@ -71,7 +72,7 @@ export function memoryTables({ table, index, primaryKey, text, int, bool, json }
       realm_id: text(),
       last_seen_at: int().notNull(),
       /** Null: the daemon came later, and no job waits for it. */
-      offer: json<OfferThen>(),
+      offer: json<OfferAtCopy>(),
       /** When it has said the highest count that it knows. */
       compared_at: int(),
       /** When it had sent everything that it has. */
@@ -82,5 +83,5 @@ export function memoryTables({ table, index, primaryKey, text, int, bool, json }
     row => [primaryKey({ columns: [row.copy_id, row.id] }), index('witnesses_daemon').on(row.id)],
   )
 
-  return { memory, memoryCounts, hubProcesses, copies, witnesses }
+  return { lineage, commitCounts, hubProcesses, copies, confirmations }
 }

@@ -5,10 +5,11 @@ import type { Db } from '../../../db/hub/store.ts'
 import type { JsonObject } from '../../json.ts'
 import { supersededBy } from '../../wire/concurrency.ts'
 import type { Hub } from '../core/hub.ts'
-import { enqueue, type JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import type { ReportedRun } from '../reports/runs.ts'
-import { inTheWay, type PlaceRow, willEnd } from './concurrency-keys.ts'
-import { loseRuns } from './ends.ts'
+import { type KeyRow, markAsEnding, runsToCancel } from './concurrency-keys.ts'
+import { enqueueJob } from './jobs.ts'
+import { endUndeliverableRuns } from './run-ends.ts'
 
 /** The job that started a tree. */
 export async function firstJob({ store: { jobs } }: Hub, tx: Db, rootId: string): Promise<JobRow | undefined> {
@@ -20,7 +21,7 @@ export async function firstJob({ store: { jobs } }: Hub, tx: Db, rootId: string)
 }
 
 /** No daemon has the job of a run. */
-export const isIdle = (job: JobRow | undefined): boolean => job?.state === 'waiting' || job?.state === 'blocked'
+export const isUnleased = (job: JobRow | undefined): boolean => job?.state === 'waiting' || job?.state === 'blocked'
 
 /** A job that carries an order to a daemon. `waits`: it was given before, and its daemon has not answered it. */
 export interface Order {
@@ -29,7 +30,7 @@ export interface Order {
 }
 
 /** The orders of a kind about a run that no daemon has answered. */
-export async function openOrders({ store: { jobs } }: Hub, tx: Db, runId: string, kind: JobRow['kind']) {
+export async function unansweredOrders({ store: { jobs } }: Hub, tx: Db, runId: string, kind: JobRow['kind']) {
   const open = and(eq(jobs.run_id, runId), eq(jobs.kind, kind), inArray(jobs.state, ['waiting', 'leased', 'held']))
   return tx.select().from(jobs).where(open)
 }
@@ -39,23 +40,29 @@ export async function openOrders({ store: { jobs } }: Hub, tx: Db, runId: string
  * second order as one to stop the `always` phases too, so none is given before the first was answered: nobody can have
  * seen these phases run.
  */
-export async function askToEnd(hub: Hub, tx: Db, row: ReportedRun, by: number, payload: JsonObject): Promise<Order> {
+export async function requestCancel(
+  hub: Hub,
+  tx: Db,
+  row: ReportedRun,
+  by: number,
+  payload: JsonObject,
+): Promise<Order> {
   const { realm_id, run_id, root_run_id, daemon_id, concurrency_key } = row
-  const given = await openCancel(hub, tx, row)
+  const given = await unansweredCancel(hub, tx, row)
   if (given) return { job: given, waits: true }
   const first = await firstJob(hub, tx, root_run_id)
   const order = { realm_id, run_id, kind: 'cancel' as const, payload, created_by: by }
-  const job = await enqueue(hub.store, tx, { ...order, daemon_id: daemon_id ?? first?.leased_to ?? null }, hub.now())
-  if (concurrency_key !== null && run_id === root_run_id) await willEnd(hub, tx, run_id)
-  if (isIdle(first)) await loseRuns(hub, tx, realm_id)
+  const job = await enqueueJob(hub.store, tx, { ...order, daemon_id: daemon_id ?? first?.leased_to ?? null }, hub.now())
+  if (concurrency_key !== null && run_id === root_run_id) await markAsEnding(hub, tx, run_id)
+  if (isUnleased(first)) await endUndeliverableRuns(hub, tx, realm_id)
   return { job, waits: false }
 }
 
 /** An order to cancel a run, or one above it, that no daemon has answered. */
-async function openCancel(hub: Hub, tx: Db, row: ReportedRun): Promise<JobRow | undefined> {
+async function unansweredCancel(hub: Hub, tx: Db, row: ReportedRun): Promise<JobRow | undefined> {
   const { runs } = hub.store
   for (let run: ReportedRun | undefined = row; run; ) {
-    const [job] = await openOrders(hub, tx, run.run_id, 'cancel')
+    const [job] = await unansweredOrders(hub, tx, run.run_id, 'cancel')
     if (job || run.parent_run_id === null) return job
     const above: ReportedRun[] = await tx.select().from(runs).where(eq(runs.run_id, run.parent_run_id))
     run = above[0]
@@ -64,10 +71,10 @@ async function openCancel(hub: Hub, tx: Db, row: ReportedRun): Promise<JobRow | 
 }
 
 /** Asks the runs to end that are in the way of a run with `cancel_oldest`. */
-export async function makeRoom(hub: Hub, tx: Db, place: PlaceRow, by: number): Promise<void> {
+export async function cancelOldestRuns(hub: Hub, tx: Db, place: KeyRow, by: number): Promise<void> {
   const { runs } = hub.store
-  for (const runId of await inTheWay(hub, tx, place)) {
+  for (const runId of await runsToCancel(hub, tx, place)) {
     const [row] = await tx.select().from(runs).where(eq(runs.run_id, runId))
-    await askToEnd(hub, tx, row!, by, { reason: supersededBy(place.run_id) })
+    await requestCancel(hub, tx, row!, by, { reason: supersededBy(place.run_id) })
   }
 }

@@ -9,18 +9,18 @@ import { Recent } from '../../recent.ts'
 import { type HeldKey, inputsFor, keyFrom } from '../../team/team.ts'
 import { skippedFor } from '../../wire/concurrency.ts'
 import type { Hub } from '../core/hub.ts'
-import type { JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import type { PackageRow } from '../packages/packages.ts'
 import { wholeRun } from '../reports/large-values.ts'
 import type { ReportedRun } from '../reports/runs.ts'
-import { makeRoom } from './cancel.ts'
-import { type AskedKey, holdersNamed, type PlaceRow, takePlace } from './concurrency-keys.ts'
-import { skipQueued } from './ends.ts'
+import { cancelOldestRuns } from './cancel-orders.ts'
+import { holdersOfKey, type KeyRow, type RequestedKey, requestKey } from './concurrency-keys.ts'
+import { skipQueuedRun } from './run-ends.ts'
 
 const keys = new Recent<string, HeldKey>(1_000)
 
 /** The key of a run with these inputs. Throws `invalid_request` when they give none. */
-export function keyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): AskedKey | null {
+export function concurrencyKeyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): RequestedKey | null {
   if (!concurrency) return null
   const open = fields.filter(field => !field.secret)
   const names = fields.map(({ name }) => name)
@@ -30,17 +30,18 @@ export function keyOf({ concurrency, inputs: fields }: PackageRow, given: JsonOb
 }
 
 /** Lets the run of a blocked job wait for its key, or what its team says instead. */
-export async function queueForKey(
+export async function requestKeyForJob(
   hub: Hub,
   tx: Db,
   job: JobRow,
-  key: AskedKey,
+  key: RequestedKey,
 ): Promise<{ job: JobRow; state: string }> {
   const { jobs, runs } = hub.store
-  const place = await takePlace(hub, tx, job, key)
+  const place = await requestKey(hub, tx, job, key)
   if (place.state === 'waits') {
-    if (key.whenFull === 'skip') await skipQueued(hub, tx, job, skippedFor(key.text, await firstOf(hub, tx, place)))
-    if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
+    if (key.whenFull === 'skip')
+      await skipQueuedRun(hub, tx, job, skippedFor(key.text, await firstHolder(hub, tx, place)))
+    if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, place, job.created_by)
   }
   const [after] = await tx
     .select({ job: jobs, state: runs.state })
@@ -51,26 +52,26 @@ export async function queueForKey(
 }
 
 /** The run that holds the key of a place, or that came first. */
-async function firstOf(hub: Hub, tx: Db, place: PlaceRow): Promise<string> {
-  const [first] = await holdersNamed(hub, tx, place)
+async function firstHolder(hub: Hub, tx: Db, place: KeyRow): Promise<string> {
+  const [first] = await holdersOfKey(hub, tx, place)
   return first ?? place.run_id
 }
 
 /** A resumed run takes a place again, behind those that wait. */
-export async function resumeForKey(
+export async function requestKeyAgain(
   hub: Hub,
   tx: Db,
   row: ReportedRun,
   found: PackageRow | null,
   job: JobRow,
 ): Promise<void> {
-  const key = found && keyOf(found, (await wholeRun(hub.store, tx, row)).inputs)
+  const key = found && concurrencyKeyOf(found, (await wholeRun(hub.store, tx, row)).inputs)
   if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
-  const place = await takePlace(hub, tx, row, key)
+  const place = await requestKey(hub, tx, row, key)
   if (place.state !== 'waits') return
   if (key.whenFull === 'skip') {
-    const { message } = skippedFor(key.text, await firstOf(hub, tx, place)).error
+    const { message } = skippedFor(key.text, await firstHolder(hub, tx, place)).error
     throw new CadreError('conflict', `${message}: resume it when that run has ended`)
   }
-  if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
+  if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, place, job.created_by)
 }

@@ -1,12 +1,12 @@
-// What a person sees of an older copy, and the decision to go on without a daemon that cannot say what it executed.
+// What a person sees of an older copy, and the decision to go on without a daemon that cannot report what it executed.
 
 import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Reconciliation } from '../../wire/records/older-copies.ts'
 import type { Hub } from '../core/hub.ts'
-import { type Copy, concerns, readCopies, type Witness } from '../core/older-copy.ts'
-import { inState } from '../core/queue.ts'
+import { inState } from '../core/job-rows.ts'
+import { type Confirmation, type Copy, concernsRealm, isAwaited, readCopies } from './copies.ts'
 
 const MOST_PACKAGES = 100
 
@@ -14,52 +14,52 @@ const MOST_PACKAGES = 100
 export async function reconciliationOf(hub: Hub, db: Db, realmId: string): Promise<Reconciliation> {
   const { store } = hub
   const { jobs } = store
-  const ofRealm = (await readCopies(store, db)).filter(copy => concerns(copy, realmId))
-  const copy = ofRealm.toSorted((a, b) => openFirst(a) - openFirst(b) || b.found_at - a.found_at)[0] ?? null
+  const ofRealm = (await readCopies(store, db)).filter(copy => concernsRealm(copy, realmId))
+  const copy = ofRealm.toSorted((a, b) => rankOf(a) - rankOf(b) || b.found_at - a.found_at)[0] ?? null
   const [held] = await db
     .select({ many: sql<number>`count(*)`.mapWith(Number) })
     .from(jobs)
     .where(and(eq(jobs.realm_id, realmId), inState(store, 'held')))
   const ofCopy = and(
-    eq(store.witnesses.copy_id, copy?.id ?? ''),
-    eq(store.witnesses.kind, 'daemon'),
-    eq(store.witnesses.realm_id, realmId),
+    eq(store.confirmations.copy_id, copy?.id ?? ''),
+    eq(store.confirmations.kind, 'daemon'),
+    eq(store.confirmations.realm_id, realmId),
   )
-  const witnesses = await db.select().from(store.witnesses).where(ofCopy).orderBy(store.witnesses.name)
-  const silent = witnesses.filter(isAwaited)
-  const strangers = copy?.ended_at === null ? hub.memory.strangers : []
+  const confirmations = await db.select().from(store.confirmations).where(ofCopy).orderBy(store.confirmations.name)
+  const silent = confirmations.filter(isAwaited)
+  const unknown = copy?.ended_at === null ? hub.lineage.unknownDaemons : []
   const known = new Set(silent.map(({ id }) => id))
   return {
     realm_id: realmId,
-    older_copy: copy && toldOf(copy),
+    older_copy: copy && copyRecord(copy),
     held: held!.many,
     awaited: [
       ...(await Promise.all(silent.map(each => awaitedRecord(hub, db, each)))),
-      ...strangers
+      ...unknown
         .filter(id => !known.has(id))
         .map(id => ({ daemon_id: id, name: id, last_seen_at: null, why: ENROL_AGAIN })),
     ],
-    passed: witnesses.filter(({ passed_at }) => passed_at !== null).map(({ id, name }) => ({ daemon_id: id, name })),
+    passed: confirmations
+      .filter(({ passed_at }) => passed_at !== null)
+      .map(({ id, name }) => ({ daemon_id: id, name })),
     lost: copy && copy.lost !== false ? await lostOf(hub, db, realmId, copy) : [],
     came_back: copy && copy.lost !== false ? CAME_BACK : [],
   }
 }
 
-const openFirst = ({ ended_at }: Copy): number => (ended_at === null ? 0 : 1)
+const rankOf = ({ ended_at }: Copy): number => (ended_at === null ? 0 : 1)
 
-const toldOf = ({ id, kind, found_at, written_at, lost, ended_at }: Copy) => ({
+const copyRecord = ({ id, kind, found_at, written_at, lost, ended_at }: Copy) => ({
   ...{ id, kind, found_at, written_at, lost, ended_at },
 })
-
-const isAwaited = ({ reported_at, passed_at }: Witness): boolean => reported_at === null && passed_at === null
 
 const ENROL_AGAIN =
   'cannot report: this copy of the database does not know its token; enrol again on its machine with a new one. Held jobs do not wait for it'
 
-async function awaitedRecord(hub: Hub, db: Db, { id, name, last_seen_at, compared_at }: Witness) {
+async function awaitedRecord(hub: Hub, db: Db, { id, name, last_seen_at, compared_at }: Confirmation) {
   const { daemons } = hub.store
   const [row] = await db.select({ removed_at: daemons.removed_at }).from(daemons).where(eq(daemons.id, id))
-  const why = hub.memory.strangers.includes(id)
+  const why = hub.lineage.unknownDaemons.includes(id)
     ? ENROL_AGAIN
     : row === undefined || row.removed_at !== null
       ? 'was removed before it had reported: go on without it'
@@ -102,15 +102,15 @@ const CAME_BACK = [
 const timeOf = (at: number): string => new Date(at).toISOString()
 
 /** Goes on without a daemon, by its name or id. Returns it. */
-export async function goWithout(hub: Hub, tx: Db, realmId: string, without: string): Promise<Witness> {
+export async function goWithout(hub: Hub, tx: Db, realmId: string, without: string): Promise<Confirmation> {
   const { store, now } = hub
-  const { copies, witnesses } = store
+  const { copies, confirmations } = store
   const open = await tx
-    .select({ witness: witnesses, realm_id: copies.realm_id })
-    .from(witnesses)
-    .innerJoin(copies, eq(copies.id, witnesses.copy_id))
-    .where(and(isNull(copies.ended_at), eq(witnesses.kind, 'daemon'), eq(witnesses.realm_id, realmId)))
-  const awaited = open.map(({ witness }) => witness).filter(isAwaited)
+    .select({ confirmation: confirmations, realm_id: copies.realm_id })
+    .from(confirmations)
+    .innerJoin(copies, eq(copies.id, confirmations.copy_id))
+    .where(and(isNull(copies.ended_at), eq(confirmations.kind, 'daemon'), eq(confirmations.realm_id, realmId)))
+  const awaited = open.map(({ confirmation }) => confirmation).filter(isAwaited)
   const found = awaited.filter(({ id, name }) => id === without || name === without)
   const [first] = found
   if (!first) {
@@ -121,7 +121,7 @@ export async function goWithout(hub: Hub, tx: Db, realmId: string, without: stri
   if (new Set(found.map(({ id }) => id)).size > 1) {
     throw new CadreError('conflict', `several daemons have the name ${without}: give the id of one`)
   }
-  const all = and(eq(witnesses.id, first.id), isNull(witnesses.reported_at))
-  await tx.update(witnesses).set({ passed_at: now() }).where(all)
+  const all = and(eq(confirmations.id, first.id), isNull(confirmations.reported_at))
+  await tx.update(confirmations).set({ passed_at: now() }).where(all)
   return first
 }

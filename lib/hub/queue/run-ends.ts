@@ -7,67 +7,68 @@ import type { skippedFor } from '../../wire/concurrency.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { endWaiting } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import type { JobRow } from '../core/queue.ts'
+import type { JobRow } from '../core/job-rows.ts'
 import type { ReportedRun } from '../reports/runs.ts'
 import { tellRunStates } from '../webhooks/webhooks.ts'
-import { giveUpPlace } from './concurrency-keys.ts'
-import { overdueRealms, sweep } from './overdue-jobs.ts'
+import { releaseKey } from './concurrency-keys.ts'
+import { giveUpJobs, realmsToSweep } from './undeliverable-jobs.ts'
 
 /** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
-export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
+export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
   const { store, now } = hub
-  const lost = await sweep(store, tx, realmId, now())
+  const lost = await giveUpJobs(store, tx, realmId, now())
   await endWaiting(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
   for (const { job, reason, cancelled } of lost) {
     if (job.kind === 'resume') {
-      await keepEnded(hub, tx, job.run_id)
+      await releaseKeyOfEndedRun(hub, tx, job.run_id)
       continue
     }
     const state = cancelled ? 'cancelled' : 'failed'
     const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
-    await endQueued(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
+    await endQueuedRun(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
   }
 }
 
 /** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
-export async function loseOverdueRuns(hub: Hub): Promise<void> {
+export async function endUndeliverableRunsOfAllRealms(hub: Hub): Promise<void> {
   const { store, now } = hub
-  for (const realmId of await overdueRealms(store, now())) await store.write(tx => loseRuns(hub, tx, realmId))
+  for (const realmId of await realmsToSweep(store, now()))
+    await store.write(tx => endUndeliverableRuns(hub, tx, realmId))
 }
 
 /**
  * Ends the run of a job that `daemon`, by its name, refused, unless the run was already started and has changes of its
  * own.
  */
-export async function refuseRun(hub: Hub, tx: Db, job: JobRow, daemon: string): Promise<void> {
+export async function failRefusedRun(hub: Hub, tx: Db, job: JobRow, daemon: string): Promise<void> {
   const why = job.error === null ? '' : `: ${job.error}`
   const error = { code: 'refused', message: `daemon ${daemon} refused the run${why}` }
-  await endQueued(hub, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: hub.now() })
+  await endQueuedRun(hub, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: hub.now() })
 }
 
 /** Ends a run that was cancelled before any daemon could begin it. */
-export async function cancelQueued(hub: Hub, tx: Db, job: JobRow): Promise<void> {
-  await endQueued(hub, tx, job.run_id, { state: 'cancelled', reason: 'cancelled', completed_at: hub.now() })
+export async function cancelQueuedRun(hub: Hub, tx: Db, job: JobRow): Promise<void> {
+  await endQueuedRun(hub, tx, job.run_id, { state: 'cancelled', reason: 'cancelled', completed_at: hub.now() })
 }
 
 /** Ends a run at once that found its key full and does not wait. */
-export async function skipQueued(hub: Hub, tx: Db, job: JobRow, end: ReturnType<typeof skippedFor>): Promise<void> {
+export async function skipQueuedRun(hub: Hub, tx: Db, job: JobRow, end: ReturnType<typeof skippedFor>): Promise<void> {
   const { jobs } = hub.store
   const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
   await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
   await endWaiting(hub, tx, job.realm_id, 1)
-  await endQueued(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
+  await endQueuedRun(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
 }
 
 /** Gives up the place of a run whose resumption came to nothing. */
-export async function keepEnded(hub: Hub, tx: Db, runId: string): Promise<void> {
+export async function releaseKeyOfEndedRun(hub: Hub, tx: Db, runId: string): Promise<void> {
   const { runs } = hub.store
   const over = and(eq(runs.run_id, runId), inArray(runs.state, [...ENDED_RUN_STATES]))
   const [run] = await tx.select().from(runs).where(over)
-  if (run) await giveUpPlace(hub, tx, run, true)
+  if (run) await releaseKey(hub, tx, run, true)
 }
 
-async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
+async function endQueuedRun(hub: Hub, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
   const { runs } = hub.store
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
   const [ended] = await tx
@@ -77,7 +78,7 @@ async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedR
     .returning()
   if (ended) {
     await tellRunStates(hub, tx, ended.realm_id, [ended])
-    await giveUpPlace(hub, tx, ended, true)
+    await releaseKey(hub, tx, ended, true)
   }
   afterCommit(tx, () => hub.notifier.notify(`run ${runId}`))
 }

@@ -1,0 +1,125 @@
+// The counts of commits that daemons keep. Each reply to a daemon has the count of the hub, signed, and the daemon sends the
+// highest one with its next call. A daemon that has seen a higher count than the database has shows that commits were
+// lost.
+
+import { createHmac } from 'node:crypto'
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
+import { sameSecret } from '../../secrets/secret-form.ts'
+import type { Remembered } from '../../wire/protocol.ts'
+import { concernsRealm } from './copies.ts'
+import type { DatabaseIdentity } from './database-identity.ts'
+import { GAP, highestCount, type LineageParts, type OlderCopies } from './older-copies.ts'
+
+/** While it is not known whether a failover lost anything, daemons are not asked to send everything before this time. */
+const UNCLEAR_MS = 10_000
+
+type DaemonRow = Tables['daemons']['$inferSelect']
+
+export class CommitCounts {
+  readonly #parts: LineageParts
+  readonly #identity: DatabaseIdentity
+  readonly #copies: OlderCopies
+  #signed: Remembered | null = null
+  /** Daemons whose counts were ignored, with the lineage that they sent: the log names each once. */
+  readonly #ignored = new Set<string>()
+
+  constructor(parts: LineageParts, identity: DatabaseIdentity, copies: OlderCopies) {
+    this.#parts = parts
+    this.#identity = identity
+    this.#copies = copies
+  }
+
+  replyTo(daemon: Pick<DaemonRow, 'id' | 'realm_id' | 'approved_at'>): { memory?: Remembered } {
+    const { row } = this.#identity
+    if (row === null) return {}
+    const { known } = this.#parts.store.commits
+    if (this.#signed?.count !== known) {
+      this.#signed = { lineage: row.lineage, count: known, mac: this.#sign(known) }
+    }
+    const recall = this.#copies.isOlderCopy ? this.#copyToReportFor(daemon) : undefined
+    return { memory: { ...this.#signed!, ...(recall !== undefined && { recall }) } }
+  }
+
+  compare(daemon: DaemonRow, seen: Remembered | undefined): Promise<void> | undefined {
+    const { row } = this.#identity
+    if (row === null || seen === undefined || daemon.approved_at === null) return undefined
+    const { known } = this.#parts.store.commits
+    const isUsual = seen.lineage === row.lineage && seen.count <= known && seen.count >= this.#copies.safeCount
+    if (isUsual && !this.#awaitsCountOf(daemon)) return undefined
+    return this.#compareUnusual(daemon, seen)
+  }
+
+  #sign(count: number): string {
+    const { lineage, secret } = this.#identity.row!
+    return createHmac('sha256', secret).update(`${lineage} ${count}`).digest('hex').slice(0, 32)
+  }
+
+  /** The older copy for which the daemon has to send everything that it has. */
+  #copyToReportFor({ id, realm_id, approved_at }: Pick<DaemonRow, 'id' | 'realm_id' | 'approved_at'>) {
+    if (approved_at === null) return undefined
+    const { now } = this.#parts
+    return this.#copies.untrusted.find(
+      copy =>
+        concernsRealm(copy, realm_id) &&
+        (copy.lost !== null || now() - copy.found_at > UNCLEAR_MS) &&
+        (copy.confirmations.get(id)?.reported_at ?? null) === null,
+    )?.id
+  }
+
+  /** Whether the daemon has still to say which count it has seen. */
+  #awaitsCountOf({ id }: DaemonRow): boolean {
+    return this.#copies.untrusted.some(({ confirmations }) => confirmations.get(id)?.compared_at === null)
+  }
+
+  async #compareUnusual(daemon: DaemonRow, seen: Remembered): Promise<void> {
+    const { store, log, now } = this.#parts
+    const { lineage } = this.#identity.row!
+    if (seen.lineage !== lineage || !sameSecret(seen.mac, this.#sign(seen.count))) {
+      const key = `${daemon.id} ${seen.lineage}`
+      if (this.#ignored.has(key)) return
+      this.#ignored.add(key)
+      const why =
+        seen.lineage === lineage ? 'its count is not signed by this database' : 'it remembers another database'
+      log.warn('the count of commits that a daemon sends is ignored', { daemon: daemon.id, name: daemon.name, why })
+      return
+    }
+    if (seen.count > store.commits.known) store.commits.learn(await store.storedCount())
+    const { all } = this.#copies
+    /** The copy whose lost commits the daemon has seen. */
+    const lost = all.find(({ count, raised }) => seen.count > count && seen.count < raised)
+    const isAhead = seen.count > store.commits.known
+    const { realm_id } = daemon
+    await store.write(async tx => {
+      const { copies, confirmations } = store
+      const open = and(eq(confirmations.id, daemon.id), isNull(confirmations.compared_at))
+      await tx.update(confirmations).set({ compared_at: now() }).where(open)
+      if (lost && lost.ended_at === null) {
+        await tx
+          .update(copies)
+          .set({ lost: true })
+          .where(and(eq(copies.id, lost.id), isNull(copies.lost)))
+        return
+      }
+      const isKnown = all.some(
+        copy =>
+          copy.kind === 'behind' &&
+          concernsRealm(copy, realm_id) &&
+          copy.count < seen.count &&
+          seen.count < copy.raised,
+      )
+      if (lost && (lost.lost === false || !(isKnown || concernsRealm(lost, realm_id)))) {
+        const { count, raised } = lost
+        await this.#copies.discover(tx, { kind: 'behind', realm_id, count, raised })
+      } else if (isAhead) {
+        const count = await highestCount(store, tx)
+        if (seen.count <= count) return
+        const raised = seen.count + GAP
+        await this.#copies.discover(tx, { kind: 'behind', realm_id, count, raised })
+        await this.#copies.raiseCount(tx, raised)
+      }
+    })
+    await this.#copies.read()
+    await this.#copies.applyConfirmations()
+  }
+}

@@ -1,0 +1,98 @@
+// What happens when the hub finds out that its database is an older copy: a restored backup, a file that was put back, or a
+// standby that lacked the last seconds. Jobs that waited in the copy may have been executed since, so they are held until
+// the daemons that could have executed them have reported. New dispatches are not held.
+
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or } from 'drizzle-orm'
+import type { OfferAtCopy } from '../../../db/hub/lineage-tables.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import { inState } from '../core/job-rows.ts'
+import type { CopyKind, CopyRow } from './copies.ts'
+
+const MINUTE_MS = 60_000
+/** After a failover, daemons that called within this time before the last write of the copy have to confirm. */
+const RECENT_MS = 10 * MINUTE_MS
+/** The same for any other copy. */
+const DAY_MS = 86_400_000
+/** A hub whose last heartbeat is older than this had ended, and what it wrote is in the copy. */
+const LIVE_HUB_MS = MINUTE_MS
+
+export interface Discovery {
+  kind: CopyKind
+  realm_id: string | null
+  count: number
+  raised: number
+  /** The hub process that has found it. */
+  process: string
+  now: number
+}
+
+/** Records that the database is an older copy, and holds what waited in it. */
+export async function holdJobsOfCopy(store: Store, tx: Db, { process, now, ...found }: Discovery): Promise<CopyRow> {
+  const { copies, daemons, hubProcesses, jobs, confirmations } = store
+  const [beat] = await tx.select({ at: max(hubProcesses.beat_at) }).from(hubProcesses)
+  const [call] = await tx.select({ at: max(daemons.last_seen_at) }).from(daemons)
+  const written_at = Math.max(Number(beat?.at ?? 0), Number(call?.at ?? 0))
+  const copy: CopyRow = {
+    ...{ id: crypto.randomUUID(), ...found, found_at: now, written_at, ended_at: null },
+    lost: found.kind === 'failover' ? null : true,
+  }
+  await tx.insert(copies).values(copy)
+  const ofRealm = found.realm_id === null ? undefined : eq(jobs.realm_id, found.realm_id)
+  const copied = { copy_id: copy.id }
+  await tx
+    .update(jobs)
+    .set({ state: 'held', lease_until: null, ...copied })
+    .where(and(inState(store, 'waiting', 'leased'), ofRealm))
+  await tx
+    .update(jobs)
+    .set(copied)
+    .where(and(inState(store, 'blocked'), ofRealm))
+  const since = written_at - (found.kind === 'failover' ? RECENT_MS : DAY_MS)
+  const recent = and(isNull(daemons.removed_at), isNotNull(daemons.approved_at), gte(daemons.last_seen_at, since))
+  const calledRecently = await tx
+    .select()
+    .from(daemons)
+    .where(and(recent, found.realm_id === null ? undefined : eq(daemons.realm_id, found.realm_id)))
+  const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written_at - LIVE_HUB_MS))
+  const hubs = found.kind === 'failover' ? await tx.select().from(hubProcesses).where(live) : []
+  const rows: (typeof confirmations.$inferInsert)[] = [
+    ...calledRecently.map(({ id, name, realm_id, last_seen_at, labels, agents, workspaces }) => ({
+      ...{ copy_id: copy.id, id, kind: 'daemon' as const, name, realm_id, last_seen_at },
+      offer: { labels, agents, workspaces } satisfies OfferAtCopy,
+    })),
+    ...hubs.map(({ id, beat_at }) => ({
+      ...{ copy_id: copy.id, id, kind: 'hub' as const, name: id, last_seen_at: beat_at },
+      ...(id === process && { compared_at: null }),
+    })),
+  ]
+  for (let at = 0; at < rows.length; at += 500) await tx.insert(confirmations).values(rows.slice(at, at + 500))
+  await stopDeliveries(store, tx, copy)
+  if (found.kind === 'restored') await endSessions(store, tx, now)
+  return copy
+}
+
+/** Otherwise people who have signed out since the copy was made would be signed in again. */
+async function endSessions({ tokens }: Store, tx: Db, now: number): Promise<void> {
+  const open = and(eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
+  await tx.update(tokens).set({ revoked_at: now }).where(open)
+}
+
+/**
+ * Stops the messages to webhooks that wait in the copy, because they may have been sent since. While it is not known
+ * whether anything was lost, they only wait.
+ */
+export async function stopDeliveries({ webhookDeliveries: deliveries, webhooks }: Store, tx: Db, copy: CopyRow) {
+  const { lost, realm_id, found_at } = copy
+  const ofRealm = tx
+    .select({ id: webhooks.id })
+    .from(webhooks)
+    .where(eq(webhooks.realm_id, realm_id ?? ''))
+  const here = realm_id === null ? undefined : inArray(deliveries.webhook_id, ofRealm)
+  const unknown = { state: 'unknown' as const, next_at: null, finished_at: found_at }
+  await tx
+    .update(deliveries)
+    .set(lost === null ? { next_at: null } : unknown)
+    .where(
+      and(eq(deliveries.state, 'waiting'), or(lte(deliveries.created_at, found_at), isNull(deliveries.next_at)), here),
+    )
+}
