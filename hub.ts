@@ -72,9 +72,6 @@ export const hubApp = (hub: Hub) =>
     .use(webSession(hub))
     .use(openapi({ title: 'cadre hub', version, description }))
 
-/** The bodies and replies of the API, by route. */
-export type HubApp = ReturnType<typeof hubApp>
-
 /** Serves until SIGTERM or SIGINT. */
 export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)

@@ -1,4 +1,4 @@
-// The plugin of the hub's routes: it adds the options with which a route declares who may call it.
+// The plugin of the hub's routes: it adds options that say who may make a call, those of `HubAccess` (lib/wire/access.ts).
 
 import { Elysia } from 'elysia'
 import { admission } from '../../http/admission.ts'
@@ -10,18 +10,12 @@ import { createAccesses } from './accesses.ts'
 export function hubKit(hub: Hub) {
   const accesses = createAccesses(hub)
   return new Elysia({ name: 'hub' }).use(httpKit()).macro({
-    /** Anybody, without a credential. */
     stranger: (_: true) => admission(accesses.stranger()),
-    /** Callers with a user token that has this grant, and with this role. */
-    user: (rule: true | UserRule) => admission(accesses.user(rule === true ? {} : rule)),
-    /** Callers with a realm token. `refusal` is the code that a user token gets instead of 401. */
+    user: (rule: UserRule) => admission(accesses.user(rule)),
     realm: (rule: true | { refusal: 'forbidden' }) =>
       admission(accesses.realm(rule === true ? undefined : rule.refusal)),
-    /** Callers with a realm token, or with a user token that has this grant and with this role. */
     either: (rule: UserRule) => admission(accesses.either(rule)),
-    /** Those who operate the hub: site admins, and programs with `CADRE_METRICS_TOKEN`. */
     operator: (_: true) => admission(accesses.operator()),
-    /** Callers with a user token or without a credential. */
     optional: (_: true) => admission(accesses.optional({})),
   })
 }
