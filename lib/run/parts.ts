@@ -1,15 +1,10 @@
-// Puts the folders of lib/run together: makes every part of an engine and gives it what it needs of the others. The
-// engine answers callers with these parts.
+// Puts the folders of lib/run together: makes every part of an engine, and gives each part what it needs of the others.
 
 import type { Database } from 'bun:sqlite'
-import { isDiskError } from '../../db/open.ts'
 import type { SmallFile } from '../agent/files.ts'
 import { type Identity, identityIn } from '../agent/identity.ts'
-import { CadreError } from '../error.ts'
 import type { RunId } from '../files/run-id.ts'
 import type { Log } from '../log/log.ts'
-import { Recent } from '../recent.ts'
-import type { Bundle } from '../team/team.ts'
 import {
   Attempts,
   CopiedWrites,
@@ -24,11 +19,13 @@ import {
   sealLabel,
   Tasks,
 } from './attempt/attempt.ts'
+import { Bundles } from './bundles.ts'
 import { type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
-import { Settler } from './files/files.ts'
-import { copiesText, errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
-import { Journal, Seal, Store, type Unit } from './store/store.ts'
+import { SmallFileSync } from './files/files.ts'
+import { journalHooks } from './journal-hooks.ts'
+import { copiesText, Machine, receiptChanged } from './steps/steps.ts'
+import { Journal, Seal, Store } from './store/store.ts'
 import { Followers } from './views/views.ts'
 
 export interface EngineOptions {
@@ -52,13 +49,11 @@ export interface EngineOptions {
   outbox?: Outbox
 }
 
-/** Maximum number of bundles in the cache. Runs that have not ended hold their own. */
-const MOST_BUNDLES = 100
 const DELIVERY_MS = 60_000
 
 export type Parts = ReturnType<typeof assemble>
 
-/** `isHeld`: whether a top run is being deleted or resumed. Nothing begins after `stopping` has fired. */
+/** `isHeld`: whether a top run is being deleted or resumed. No work starts after `stopping` has fired. */
 export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: (runId: string) => boolean) {
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
@@ -83,6 +78,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   })
 
   const store = new Store(db)
+  const bundles = new Bundles(store, host)
   const sealer = new Seal(home)
   const followers = new Followers(log)
   const disk: DiskSpace = new DiskSpace(home, log, () => journal.wake())
@@ -91,7 +87,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     {
       now,
       random: Math.random,
-      bundle: id => bundle(id),
+      bundle: id => bundles.get(id),
       mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
       secretInputs: rootId => secrets.read(rootId),
       stateDir: stateDirOf,
@@ -99,27 +95,14 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       settling: (runId, position, attempt) => attempts.isSettling(runId, position, attempt),
       paused: () => stopping.aborted || disk.low !== null,
       followed: () => followers.any,
-      wakeAt: at => alarm.wakeAt(at),
+      wakeAt: at => dueTimer.wakeAt(at),
       event: (live, event, position) => recordEvent(machine, live, event, position) > 0,
     },
     options.slots,
   )
-  const journal: Journal = new Journal(
-    db,
-    {
-      next: machine.next,
-      hasNext: machine.hasNext,
-      beforeUnit: machine.beforeUnit,
-      afterUnit: machine.afterUnit,
-      unitUndone: machine.unitUndone,
-      unitFailed: (unit, error) => endTreeOf(machine, unit, error),
-      beforeCommit: () => recordInOutbox(machine, options),
-      afterCommit: () => afterCommit.committed(),
-      afterRollback: machine.groupUndone,
-    },
-    log,
-  )
-  const common = { machine: machine, journal: journal, followers: followers, outbox, stopping, log }
+  const hooks = journalHooks(machine, outbox, log, () => afterCommit.committed())
+  const journal: Journal = new Journal(db, hooks, log)
+  const common = { machine, journal, followers, outbox, stopping, log }
 
   const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => passOn(runId, lines), options.logLimit)
   const runFolders: RunFolders = new RunFolders(home, store, (row, phase) => ({
@@ -132,9 +115,9 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     },
   }))
   const ledger: CopiedWrites = new CopiedWrites({
-    ...{ store: store, write, now, changed },
+    ...{ store, write, now, changed },
     ledger: new Ledger({
-      ...{ store: store, write, now, bootClock, settle, changed },
+      ...{ store, write, now, bootClock, settle, changed },
       seal: ({ runId, position, entry, call }) => sealer.close(sealLabel({ run_id: runId, position, entry }), call()),
       kept: () => looks.kept(),
     }),
@@ -142,14 +125,14 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const looks: LaterLooks = new LaterLooks({
     ...{ store, host, context: host.context, identity, write, now, bootClock, settle, changed, stopping, log },
     place: (row, position) => {
-      const from = bundle(row.bundle_id)
+      const from = bundles.get(row.bundle_id)
       return runFolders.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
     },
     open: (place, sealed) => sealer.open(place, sealed),
     mask: (rootId, value) => host.mask(value, rootId === undefined ? [] : secrets.values(rootId)),
   })
   const attempts: Attempts = new Attempts({
-    machine: machine,
+    machine,
     host,
     ledger,
     runFolders,
@@ -159,11 +142,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     identity,
   })
   const messenger = new Messenger({
-    store: store,
+    store,
     host,
     place: ({ run_id, listener }) => {
       const run = store.runs.get(run_id)!
-      return runFolders.of({ row: run, bundle: bundle(run.bundle_id), inputs: {} }, listener, 1)
+      return runFolders.of({ row: run, bundle: bundles.get(run.bundle_id), inputs: {} }, listener, 1)
     },
     context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
@@ -173,36 +156,36 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       if (!looks.any) return ''
       const run = store.runs.get(runId)!
       await looks.atEnd(run)
-      return copiesText(store, run, row => bundle(row.bundle_id).team(row.team_key).phases)
+      return copiesText(store, run, row => bundles.get(row.bundle_id).team(row.team_key).phases)
     },
   })
   const tasks = new Tasks({
-    machine: machine,
+    machine,
     seal,
     write: (root, apply) => journal.write({ root, apply }),
   })
   const folders = new PhaseFolders({ ...common, tasks, runFolders })
   const afterRun = new AfterRun({
     ...common,
-    store: store,
-    logs: logs,
-    messenger: messenger,
+    store,
+    logs,
+    messenger,
     looks,
     secrets,
     isHeld: runId => isHeld(runId),
   })
-  const launcher = new Launcher({ ...common, attempts: attempts, logs: logs })
+  const launcher = new Launcher({ ...common, attempts, logs })
   const afterCommit = new AfterCommit({
     ...common,
     launcher,
-    attempts: attempts,
-    folders: folders,
-    messenger: messenger,
+    attempts,
+    folders,
+    messenger,
     afterRun,
     keyTurns: new KeyTurns(common),
   })
-  const alarm: DueTimer = new DueTimer(machine, journal, log)
-  const settler = new Settler({ db, write, stateDirOf, now, log })
+  const dueTimer: DueTimer = new DueTimer(machine, journal, log)
+  const smallFileSync = new SmallFileSync({ db, write, stateDirOf, now, log })
 
   function passOn(runId: RunId, lines: readonly LogLine[]): void {
     const live = machine.lives.get(runId)
@@ -212,35 +195,8 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     if (live?.row.synced) outbox?.logGrew(runId, lines.at(-1)!.seq)
   }
 
-  const bundles = new Recent<string, Bundle>(MOST_BUNDLES)
-  function bundle(id: string): Bundle {
-    const known = bundles.get(id)
-    if (known) return known
-    const text = store.bundles.get(id)
-    if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
-    return bundles.set(id, host.restoreBundle(id, JSON.parse(text)))
-  }
-
   return {
-    ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, alarm },
-    ...{ looks, followers, runFolders, disk, settler, sealer, bundle, bundles, bootClock },
+    ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, dueTimer },
+    ...{ looks, followers, runFolders, disk, smallFileSync, sealer, bundles, bootClock },
   }
-}
-
-/**
- * Called inside the transaction. A change that cannot be put into the outbox is logged and does not delay the others.
- */
-function recordInOutbox(machine: Machine, { outbox, log }: EngineOptions): void {
-  outbox?.record(machine.changes, ({ run, kind }, error) => {
-    if (isDiskError(error)) throw error
-    log.error('a change cannot be told to the hub', { run: run.id, kind, error: textOf(error) })
-  })
-}
-
-/** Called when a change failed twice. Its tree is ended, so that nothing waits for it forever. */
-function endTreeOf(machine: Machine, { root }: Unit, thrown: unknown): void {
-  if (root === null) return
-  const { code, message } = errorOf(thrown)
-  const prefix = code === 'internal' ? 'a fault of the engine ended the run: ' : 'the run cannot be continued: '
-  machine.abandon(root, { code: 'internal', message: prefix + message, run_id: root })
 }

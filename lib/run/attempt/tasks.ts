@@ -15,15 +15,15 @@ import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   awaiting,
+  endMap,
   errorOf,
-  type FrozenItem,
   failPhase,
   fileOutputs,
-  itemsFrozen,
+  itemsStored,
   kindOf,
   type Machine,
-  mapConcluded,
   moveSubRuns,
+  type StoredItem,
   scopeOf,
   storeItems,
   type Task,
@@ -60,10 +60,10 @@ export class Tasks {
     if (!live) return
     if (task.kind === 'outputs') return this.#outputs(task, live)
     const phase = live.phase(task.position)
-    if (task.kind === 'hand') return this.#hand(task, live, phase as TeamPhase | MapPhase)
+    if (task.kind === 'files') return this.#handFiles(task, live, phase as TeamPhase | MapPhase)
     if (phase.type !== 'map') return
-    if (task.kind === 'freeze') await this.#freeze(task, live, phase)
-    else await this.#conclude(task, live, phase)
+    if (task.kind === 'items') await this.#storeItems(task, live, phase)
+    else await this.#buildResult(task, live, phase)
   }
 
   /** Records that a task failed: its phase or its run fails with `thrown`. */
@@ -75,7 +75,7 @@ export class Tasks {
         return machine.agenda.add(live)
       }
       const phase = live.phase(task.position)
-      if (task.kind === 'hand') kindOf(phase).subRuns!.handed(machine, live, phase, task.child!, thrown)
+      if (task.kind === 'files') kindOf(phase).subRuns!.handed(machine, live, phase, task.child!, thrown)
       else failPhase(machine, live, task.position, errorOf(thrown))
     })
   }
@@ -103,7 +103,7 @@ export class Tasks {
 
   // Items of a map
 
-  async #freeze(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
+  async #storeItems(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
     const items = await evaluate(machine, live, phase)
     for (let from = 0; from === 0 || from < items.length; from += ITEMS_PAGE) {
@@ -117,7 +117,7 @@ export class Tasks {
         await this.#record(task, now => moveSubRuns(machine, now, phase, page, away))
       }
     }
-    await this.#recordEnd(task, now => itemsFrozen(machine, now, phase, items.length))
+    await this.#recordEnd(task, now => itemsStored(machine, now, phase, items.length))
   }
 
   // Files
@@ -148,7 +148,7 @@ export class Tasks {
   }
 
   /** Hands the files of an already completed sub-run to the run above. */
-  async #hand(task: Task, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
+  async #handFiles(task: Task, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
     const { machine } = this.#parts
     const child = machine.store.runs.get(task.child!)!
     const small: SmallFile[] = []
@@ -172,22 +172,15 @@ export class Tasks {
     const team = live.bundle.team(child.team_key)
     const files = fileOutputs({ team }, outputs)
     const stateDir = machine.world.stateDir(live.id)
-    const folder = this.#folderOf(live, phase, child)
+    const folder = kindOf(phase).subRuns!.folderOf(machine.store, live, phase, child)
     const into = {
       stateDir,
-      folder,
+      folder: ['files', phase.name, folder].filter(Boolean).join('/'),
       phase: phase.name,
       small: (file: SmallFile) => void small.push(this.#parts.seal(live.id, file)),
     }
     const given = await handOver(this.#originOf(child, live.bundle), files, into)
     return JSON.stringify({ outputs: { ...outputs, ...given.paths }, files: given.files })
-  }
-
-  #folderOf(live: LiveRun, phase: TeamPhase | MapPhase, child: Pick<RunRow, 'item' | 'run_name'>): string {
-    if (phase.type === 'team') return `files/${phase.name}`
-    const known = this.#parts.machine.store.items.folder(live.id, phase.index, child.item!)
-    // In databases that are older than the column, the folder follows from the key alone.
-    return `files/${phase.name}/${known ?? (foldersOf([child.run_name!])[0] === child.run_name ? child.run_name : child.item)}`
   }
 
   #originOf(row: RunRow, bundle: Bundle): Origin {
@@ -204,7 +197,7 @@ export class Tasks {
 
   // The result of a map
 
-  async #conclude(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
+  async #buildResult(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
     const total = machine.store.phases.total(live.id, phase.index)!
     const counts = { completed: 0, failed: 0, cancelled: 0 }
@@ -230,7 +223,7 @@ export class Tasks {
       data = `${data.slice(0, -1)},"truncated":true}`
       files.push(await writeItems(machine.world.stateDir(live.id), phase.name, linesOf(texts)))
     }
-    await this.#recordEnd(task, now => mapConcluded(machine, now, phase, { counts, data, files }))
+    await this.#recordEnd(task, now => endMap(machine, now, phase, { counts, data, files }))
   }
 
   /** The items of a map in order, each with its sub-run if it has one. Reads a page at a time. */
@@ -258,7 +251,7 @@ function* linesOf(texts: readonly string[]): Generator<string> {
 }
 
 /** Evaluates the items of a map and their keys, one after the other, and yields the event loop in between. */
-async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<FrozenItem[]> {
+async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<StoredItem[]> {
   const list = machine.world.mask(live.root, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
     throw new CadreError(
@@ -267,7 +260,7 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
     )
   }
   const seen = new Map<string, number>()
-  const items: Omit<FrozenItem, 'folder'>[] = []
+  const items: Omit<StoredItem, 'folder'>[] = []
   const turns = takeTurns()
   for (const [index, value] of list.entries()) {
     await turns()
@@ -300,7 +293,7 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
  * The new items of sub-runs from an earlier evaluation. A sub-run whose key no longer exists is placed after the
  * current items.
  */
-function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly FrozenItem[]) {
+function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly StoredItem[]) {
   const earlier = machine.store.runs.children(live.id, phase.index)
   const places = new Map<string, number>(items.map(({ key }, index) => [key, index]))
   let behind = items.length

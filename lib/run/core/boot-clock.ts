@@ -1,5 +1,5 @@
-// Time that has passed since the machine started, which no setting of the wall clock changes and which goes on while no
-// process of ours runs. What it says is comparable only within one boot.
+// A clock that counts from the start of the machine. It goes on while none of our processes runs, and setting the wall
+// clock does not change it. Its times are comparable only within one boot.
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ export function machineBootClock(): BootClock {
 /** CLOCK_BOOTTIME, which counts while the machine sleeps: proc_uptime(5). */
 const uptime = (): number => Math.round(Number(readFileSync('/proc/uptime', 'utf8').split(' ', 1)[0]) * 1_000)
 
-/** When something ended, as a row keeps it. */
+/** A time of the clock of one boot, as a row keeps it. */
 export interface Moment {
   boot: string | null
   at: number | null

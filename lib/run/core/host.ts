@@ -16,7 +16,7 @@ import type { LogLine } from '../../wire/records/run-records.ts'
 
 export type { LogLine }
 
-/** Where an agent works. */
+/** The run that an agent works in: its folders, its inputs and its log. */
 export interface RunEnvironment {
   run: Omit<RunIdentity, 'url' | 'id'> & { id: RunId }
   rootId: RunId
@@ -25,14 +25,14 @@ export interface RunEnvironment {
   /** The package that the team came with, or the team of a folder, as `secretReader` gives it. */
   team: { name: string; fromPath: boolean }
   stateDir: string
-  /** That of the top run. */
+  /** The state folder of the top run. */
   rootDir: string
   workspace: string
-  /** The absolute paths of its inputs of type `file`, and those that the person who started the tree has named. */
+  /** The absolute paths of its inputs of type `file`, and the files that the person who started the tree has named. */
   files(): { files: string[]; chosen: Set<string> }
   /**
-   * Its team was started on this machine from a path, and is no package that such a team uses: files outside the
-   * workspace and literal URLs of team.yml are allowed.
+   * A person started its team on this machine from a path, and the team is no package that such a team uses: files
+   * outside the workspace and literal URLs of team.yml are allowed.
    */
   fromPath: boolean
   /** The file inputs that a team of a path has given to a package. */
@@ -45,7 +45,7 @@ export interface RunEnvironment {
   room: LogRoom
 }
 
-/** What one call of an agent is bound to, in addition to the place of its run. */
+/** What one call of an agent is bound to, in addition to its run. */
 export interface Binding {
   /** As the team calls it: `issues`, or `issues@eu`. */
   agent: string
@@ -61,25 +61,25 @@ export interface Binding {
 /** What the engine adds to the context of one agent call. */
 export interface ContextHooks {
   event?: NotifyEvent
-  /** Called when the agent begins to wait for something; what it returns ends the wait. */
+  /** Called when the agent starts to wait for something. The returned function ends the wait. */
   waits?: (reason: MaskedText, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request and each process, with whether it may change something outside. */
   sends?: (mayWrite: boolean) => void
-  /** Called for each file that the agent reads; whoever gets the handle closes it when the call has ended. */
+  /** Called for each file that the agent reads. The callee closes the handle when the call has ended. */
   holds?: (handle: FileHandle) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
-  /** What the vendor knows the entry by, kept in the database. */
+  /** The name by which the vendor knows the entry, kept in the database. */
   identity?: Identity
-  /** What an earlier attempt has done of the entry. */
+  /** The result of an earlier attempt that has sent the entry. */
   delivered?: () => AgentResult | null
 }
 
 export interface EngineHost {
   /**
-   * Definition and resolved settings of `issues` or `issues@eu`, as the tree of the top run `rootId` began with it.
+   * Definition and resolved settings of `issues` or `issues@eu`, as they were when the top run `rootId` started.
    * Throws `invalid_request` when either is missing.
    */
   agent(
@@ -88,7 +88,7 @@ export interface EngineHost {
     rootId: string,
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
   /** The context of one agent call within a run. */
-  context(place: RunEnvironment, binding: Binding, more: ContextHooks): AgentContext
+  context(run: RunEnvironment, binding: Binding, more: ContextHooks): AgentContext
   /** Masks the secrets of the settings and the given ones. */
   mask<T>(value: T, secrets: readonly KnownSecret[]): Masked<T>
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */

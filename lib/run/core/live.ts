@@ -1,5 +1,5 @@
-// A run that has not ended, in memory: its states and counters, never its results (those are read when an expression
-// names them). Everything in it can be read from the rows again at any time. Pure: it changes only itself.
+// A run that has not ended, in memory: its states and counters. Results stay in the rows, and are read when an
+// expression names them. A `LiveRun` can be built from the rows again at any time. Pure: it changes only itself.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -18,8 +18,8 @@ export interface LivePhase {
   /** The clock of a team or map phase with a timeout. */
   clock: Clock
   /**
-   * How many dependencies are not settled: they have not ended, or wait for one that has not. A resume keeps a completed
-   * phase although one before it runs again, and those after it wait for that one.
+   * How many dependencies are not settled: they have not ended, or depend on a phase that has not. A resume keeps a
+   * completed phase although a phase before it runs again, and the phases after it wait for that phase.
    */
   open: number
   /** A dependency ended in a way that keeps this phase from running. */
@@ -65,11 +65,11 @@ export interface Below {
   readonly runs: Set<LiveRun>
   /** How many of them are `awaiting_input`. */
   asked: number
-  /** How many of them can do nothing until a person answers. */
+  /** How many of them are idle: everything in progress in them waits. */
   idle: number
-  /** How many of them have given up their place in the map's concurrency, because they waited for a person. */
+  /** How many of them have given up their slot of the map, because they waited for a person. */
   parked: number
-  /** By parked run: the runs at or below it that could continue if it had a place again. */
+  /** By parked run: the runs at or below it that could continue if it had a slot again. */
   readonly wanting: Map<LiveRun, Set<LiveRun>>
 }
 
@@ -93,7 +93,7 @@ export class LiveRun {
   readonly ready: number[] = []
   /** Phases whose dependencies have ended and whose `when` is to be evaluated. */
   readonly undecided = new Set<number>()
-  /** By position: the keys of the tasks that a team or map phase awaits; below 0 those of the run itself. */
+  /** By position: the keys of the tasks that a team or map phase awaits. `OF_RUN` has the tasks of the run itself. */
   readonly tasks = new Map<number, Set<string>>()
   /** Positions of maps that may start more items, or end. */
   readonly proceeding = new Set<number>()
@@ -104,17 +104,17 @@ export class LiveRun {
   awaiting = 0
   ended = 0
   ending: Ending | null
-  /** Set when the run above passes its end on to this one, until a step of this run applies it. */
-  stop: Ending | null = null
-  /** Everything in progress in it waits for a person or for another system to settle, so its clock is stopped. */
+  /** The run above was asked to end, and so is this run. A step of this run applies it. */
+  pendingStop: Ending | null = null
+  /** Everything in progress in the run waits for a person or for another system to settle, so its clock is stopped. */
   idle = false
-  /** It has given up its place in the concurrency of the map above. */
+  /** The run has given up its slot of the map above. */
   parked = false
-  /** It is idle and keeps its place, because something in it waits for another system to settle. */
+  /** The run is idle and keeps its slot of the map, because something in it waits for another system to settle. */
   keepsMapSlot = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
-  /** What the task that checked its file outputs found; null before that. */
+  /** The result of the task that checks its file outputs; null before that. */
   outputs: { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } | null = null
 
   constructor(row: RunRow, bundle: Bundle, parent: LiveRun | null, phases: LivePhase[], inputs: JsonObject) {
@@ -141,15 +141,14 @@ export class LiveRun {
   }
 
   /**
-   * The request to end because of which a phase must be cancelled. Null when there is none, or when the phase runs for
-   * cleanup.
+   * The request to end that cancels a phase. Null when there is none, or when the phase still runs to clean up.
    */
   cancelRequest(position: number): Ending | null {
     const { ending } = this
     return ending && (ending.hard || !this.phase(position).always) ? ending : null
   }
 
-  /** How it, or the nearest run above it, was asked to end. Nothing in it asks a person then. */
+  /** How the run, or the nearest run above it, was asked to end. Its phases ask no person any more. */
   get nearestEnding(): Ending | null {
     for (let run: LiveRun | null = this; run; run = run.parent) if (run.ending) return run.ending
     return null

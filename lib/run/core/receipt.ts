@@ -1,5 +1,5 @@
-// What may become of the receipt of an outside write. This is the only table of it, as states.ts is of runs and phases:
-// the statements of `store/receipts.ts` take their fences from it, and no other code removes a receipt. Pure.
+// The only table of transitions between the states of receipts, which record writes to other systems. The statements of
+// `store/receipts.ts` take their fences from it, and no other code removes a receipt. Pure.
 //
 //   none → sent → done              the reply, or the other system, has confirmed the write
 //           │ └─→ none              proof that nothing was written
@@ -27,7 +27,7 @@ export type ReceiptEvent =
   | 'confirm'
   /** A part of the write is there, and the rest certainly is not. */
   | 'part'
-  /** The request ended without an answer that says what became of it. */
+  /** The request ended without an answer that says whether the write is there. */
   | 'lose'
   /** No byte has left, or the other system has refused the request as a whole. */
   | 'refuse'
@@ -39,9 +39,9 @@ export type ReceiptEvent =
   | 'doubt'
   /** A person has looked, and wants it sent again. */
   | 'order'
-  /** What a person wants sent again is not shown, and is about to be. */
+  /** A look-up does not show the write that a person wants sent again, and it is about to be sent. */
   | 'clear'
-  /** The phase of what only a person knows to be there is repeated. */
+  /** The phase is repeated, and only a person says that its write is there. */
   | 'repeat'
 
 const FROM: Record<ReceiptEvent, readonly ReceiptState[]> = {

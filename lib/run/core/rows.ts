@@ -141,7 +141,8 @@ export function parse<T>(text: string | null): T | null {
 }
 
 /**
- * The place of a sub-run in its tree: three base-36 digits for the phase and six for the item, after the parent's key.
+ * The key by which the runs of a tree are in order, parents first: three base-36 digits for the phase and six for the
+ * item, after the key of the parent.
  */
 export function treeKey(parent: string, position: number, item: number): string {
   return branchKey(parent, position) + item.toString(36).padStart(6, '0')
@@ -153,6 +154,6 @@ export function branchKey(parent: string, position: number): string {
 }
 
 /** The position of the phase of the top run that a tree key lies below. */
-export function positionOf(place: string): number {
-  return Number.parseInt(place.slice(0, 3), 36)
+export function positionOf(key: string): number {
+  return Number.parseInt(key.slice(0, 3), 36)
 }

@@ -27,7 +27,7 @@ export class Slots<T> {
     return this.free > 0 && this.#waiting.size > 0
   }
 
-  /** Puts `item` behind the others of its root; an item that already waits keeps its place. */
+  /** Puts `item` behind the others of its root; an item that already waits stays where it is. */
   want(root: string, item: T): void {
     if (this.#roots.has(item)) return
     this.#roots.set(item, root)

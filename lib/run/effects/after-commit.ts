@@ -59,16 +59,16 @@ export class AfterCommit {
       case 'limit':
         return attempts.limit(effect.runId, effect.position, effect.attempt, effect.ms)
       case 'task':
-        return folders.send(effect.task)
+        return folders.runTask(effect.task)
       case 'clear':
-        return folders.clear(effect)
+        return folders.clearFolder(effect)
       case 'key':
-        return keyTurns.look(effect.key)
+        return keyTurns.startNext(effect.key)
       case 'deliver':
         return messenger.send(effect.runId)
       case 'ended':
         machine.queued.delete(effect.runId)
-        return afterRun.take(effect.runId, effect.root, effect.settled)
+        return afterRun.completeEnd(effect.runId, effect.root, effect.settled)
     }
   }
 

@@ -1,6 +1,6 @@
-// What happens after the end of a run: its deliveries are awaited, its secrets and other temporary data are removed, the
-// hub gets the end of its log, and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
-// callers continue to wait.
+// Completes the end of a run: waits for its deliveries, removes its secrets, reports the end of its log to the hub, and
+// notifies callers that wait for the end. If the run is resumed in the meantime, everything is kept and the callers
+// continue to wait.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
@@ -33,8 +33,8 @@ export class AfterRun {
     this.#parts = parts
   }
 
-  /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
-  take(runId: RunId, root: string, settled: boolean): void {
+  /** `settled`: the end needs no work outside, unless deliveries are still being sent. */
+  completeEnd(runId: RunId, root: string, settled: boolean): void {
     const { logs, looks, messenger, secrets, followers } = this.#parts
     if (looks.any) looks.wake()
     if (!settled || messenger.isSending(runId)) return this.#keep(this.#wait(runId, root))
@@ -43,7 +43,7 @@ export class AfterRun {
     followers.ended(runId)
   }
 
-  /** Resolves when the work that has begun is complete. */
+  /** Resolves when the ends that are being completed are complete. */
   async idle(): Promise<void> {
     await Promise.all(this.#going)
   }
@@ -53,13 +53,15 @@ export class AfterRun {
     void work.finally(() => this.#going.delete(work))
   }
 
-  /** Closes the log, and tells the hub that nothing is added to it any more. */
+  /** Closes the log, and reports to the hub that it is complete. */
   #endLog(runId: RunId): void {
     const { store, journal, logs, outbox, stopping } = this.#parts
     if (!outbox || stopping.aborted || !store.runs.isSynced(runId)) return logs.close(runId)
     const last = logs.end(runId)
-    const told = journal.write({ root: null, apply: () => outbox.endLog(runId, last) }).then(() => outbox.committed())
-    this.#keep(told.catch(() => {}))
+    const reported = journal
+      .write({ root: null, apply: () => outbox.endLog(runId, last) })
+      .then(() => outbox.committed())
+    this.#keep(reported.catch(() => {}))
   }
 
   /** Never throws. */

@@ -1,5 +1,6 @@
-// Lets the runs of a concurrency key begin one after the other, and cancels those that must make room. It is told of a
-// key when a run of it has come, begun or ended. Everything follows from the rows, so a restart only has to ask again.
+// Starts the runs of a concurrency key one after the other, and cancels runs that a later run replaces. Steps name a
+// key when one of its runs was queued, started or ended. Everything follows from the rows, so a restart only names it
+// again.
 
 import type { Log } from '../../log/log.ts'
 import { type Machine, nextForKey, startIfAdmitted, supersede, superseded, textOf } from '../steps/steps.ts'
@@ -19,7 +20,7 @@ export class KeyTurns {
     this.#parts = parts
   }
 
-  look(key: string): void {
+  startNext(key: string): void {
     const { machine } = this.#parts
     for (const { runId, by } of superseded(machine, key)) this.#change(runId, () => supersede(machine, runId, by))
     const next = nextForKey(machine, key)

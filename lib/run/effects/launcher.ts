@@ -1,4 +1,4 @@
-// Executes an attempt after its beginning is durable, and records its outcome.
+// Executes an attempt once its start is durable, and records its outcome.
 
 import type { Log } from '../../log/log.ts'
 import type { Attempts, RunLogs } from '../attempt/attempt.ts'
@@ -27,7 +27,7 @@ export class Launcher {
   launch({ runId, position, attempt }: Extract<Effect, { kind: 'launch' }>): void {
     const { machine, attempts, stopping, log } = this.#parts
     const live = machine.live(runId, position, attempt)
-    // If the tree was read again in the group that began this attempt, it begins another attempt instead.
+    // If the tree was read again in the group that started this attempt, it starts another attempt instead.
     if (!live || live.phases[position]!.state !== 'running' || stopping.aborted) return
     void attempts
       .run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))

@@ -1,4 +1,4 @@
-// What the engine passes on to the link with a hub. The link decides what it sends of that, and when.
+// What the engine reports to the link with a hub. The link decides what it sends to the hub, and when.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Change } from '../steps/steps.ts'

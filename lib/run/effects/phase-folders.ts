@@ -1,11 +1,11 @@
-// Work on the folders of team and map phases: tasks that hand files over, and removal of files that earlier attempts
-// left. Work on the same folder is done in sequence, and each piece has its own error handling.
+// Changes the folders of team and map phases: tasks hand files over, and files of earlier attempts are removed. The
+// changes of one folder follow each other, and each has its own error handling.
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
 import type { RunFolders, Tasks } from '../attempt/attempt.ts'
 import { dropStale } from '../files/files.ts'
-import { type Effect, type Machine, type Task, textOf } from '../steps/steps.ts'
+import { type Effect, kindOf, type Machine, type Task, textOf } from '../steps/steps.ts'
 
 interface Parts {
   machine: Machine
@@ -25,7 +25,7 @@ export class PhaseFolders {
   }
 
   /** Does a task. If it throws, the phase or run that it was done for fails. */
-  send(task: Task): void {
+  runTask(task: Task): void {
     const { machine, tasks, stopping } = this.#parts
     // Files are handed over to a folder that may have to be cleared first.
     const row = task.kind === 'outputs' ? machine.store.runs.get(task.runId) : null
@@ -46,11 +46,11 @@ export class PhaseFolders {
    * Removes files that earlier attempts of a phase received from sub-runs that run again or are no longer part of the
    * map.
    */
-  clear({ runId, position }: Extract<Effect, { kind: 'clear' }>): void {
+  clearFolder({ runId, position }: Extract<Effect, { kind: 'clear' }>): void {
     this.#inLane(folderLane(runId, position), () => this.#clear(runId, position))
   }
 
-  /** Resolves when all current work is done, of those runs alone for which `of` returns true. */
+  /** Resolves when all current work is done, of the runs for which `of` returns true. */
   async idle(of: (runId: string) => boolean = () => true): Promise<void> {
     const busy = [...this.#lanes].filter(([lane]) => of(lane.split(':', 1)[0]!))
     await Promise.all(busy.map(([, work]) => work))
@@ -60,15 +60,14 @@ export class PhaseFolders {
     const { machine, runFolders } = this.#parts
     const { store } = machine
     const live = machine.lives.get(runId)
-    const phase = live?.phase(position)
-    if (!phase) return
+    if (!live) return
+    const phase = live.phase(position)
     const keep = new Set<string>()
-    if (phase.type === 'map') {
-      const total = store.phases.total(runId, position) ?? 0
-      for (const child of store.runs.children(runId, position)) {
-        if (child.state !== 'completed' || child.item! >= total) continue
-        keep.add(store.items.folder(runId, position, child.item!) ?? child.run_name!)
-      }
+    // Only a map keeps files of sub-runs when it starts another attempt.
+    const total = store.phases.total(runId, position) ?? 0
+    for (const child of store.runs.children(runId, position)) {
+      if (child.state !== 'completed' || child.item! >= total) continue
+      keep.add(kindOf(phase).subRuns!.folderOf(store, live, phase, child))
     }
     await dropStale(runFolders.stateDir(runId), phase.name, keep)
   }

@@ -2,4 +2,4 @@
 // attempts.
 
 export { checkOutputs, dropStale, foldersOf, handOver, type Origin, writeItems } from './handover.ts'
-export { restoreSmall, Settler, stillNamed } from './small.ts'
+export { restoreSmallFiles, SmallFileSync, stillNamed } from './small.ts'

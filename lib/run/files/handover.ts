@@ -1,5 +1,6 @@
-// Files that a sub-run hands to the run above it, and the other contents of the folders of team and map phases. Only
-// file work, done before the change that records it: nothing here uses the database, and nothing blocks the event loop.
+// Files that a sub-run hands to the run above it, and the other contents of the folders of team and map phases. These
+// functions change files before a change of rows records the result. They do not use the database, and do not block the
+// event loop.
 
 import { constants } from 'node:fs'
 import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rm } from 'node:fs/promises'
@@ -23,7 +24,7 @@ import { CadreError, type ErrorCode, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 
 /** An output of type `file`: its name, and the path of the file as the giving run writes it. */
-export interface Delivery {
+export interface FileOutput {
   name: string
   path: string
 }
@@ -52,12 +53,12 @@ export interface Destination {
 }
 
 /**
- * Checks that each output is a regular file (not a link, a pipe or a folder) in a place that the run may name, and
+ * Checks that each output is a regular file (not a link, a pipe or a folder) in a folder that the run may name, and
  * returns the records. Throws a CadreError that names the output. A file without a known record is hashed.
  */
 export async function checkOutputs(
   origin: Origin,
-  outputs: readonly Delivery[],
+  outputs: readonly FileOutput[],
   signal?: AbortSignal,
 ): Promise<FileRecord[]> {
   const records: FileRecord[] = []
@@ -80,7 +81,7 @@ function nameIn(path: string): string {
  */
 export async function handOver(
   origin: Origin,
-  outputs: readonly Delivery[],
+  outputs: readonly FileOutput[],
   into: Destination,
 ): Promise<{ paths: Record<string, string>; files: FileRecord[] }> {
   const paths: Record<string, string> = {}
@@ -112,7 +113,7 @@ export async function handOver(
  * The base names of the files. Files whose base names are equal, also on file systems that ignore case, are named after
  * their outputs.
  */
-function namesOf(outputs: readonly Delivery[]): string[] {
+function namesOf(outputs: readonly FileOutput[]): string[] {
   const plain = outputs.map(({ path }) => basename(path))
   const own = outputs.map(({ name, path }) => name + extname(path))
   const renamed = new Set<number>()
@@ -131,7 +132,7 @@ function namesOf(outputs: readonly Delivery[]): string[] {
   return outputs.map((_, index) => (renamed.has(index) ? own : plain)[index]!)
 }
 
-interface Place {
+interface Target {
   /** Absolute. */
   target: string
   temporary: string
@@ -156,7 +157,7 @@ interface Source {
 
 async function withFile<T>(
   origin: Origin,
-  output: Delivery,
+  output: FileOutput,
   use: (source: Source) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
@@ -191,18 +192,18 @@ const CAUSES: Record<string, [ErrorCode, (path: string) => string]> = {
 }
 
 /** The error, with the name of its output in front of the message. */
-function about(output: Delivery, error: unknown): unknown {
+function about(output: FileOutput, error: unknown): unknown {
   if (error instanceof CadreError)
     return new CadreError(error.code, `output ${output.name}: ${error.message}`, { cause: error })
-  const [code, tell] = CAUSES[(error as NodeJS.ErrnoException | null)?.code ?? ''] ?? [
+  const [code, messageFor] = CAUSES[(error as NodeJS.ErrnoException | null)?.code ?? ''] ?? [
     'internal' as const,
     (path: string) => `${path} could not be read or handed over: ${messageOf(error)}`,
   ]
-  return new CadreError(code, `output ${output.name}: ${tell(output.path)}`, { cause: error })
+  return new CadreError(code, `output ${output.name}: ${messageFor(output.path)}`, { cause: error })
 }
 
 /**
- * Finds a file among the run's own files, those of a run of its tree, or in its workspace. Other places are allowed
+ * Finds a file among the run's own files, those of a run of its tree, or in its workspace. Other folders are allowed
  * only in runs that were started on this machine from a path. A link on the way must not lead outside; `real` is the
  * path without links where that matters.
  */
@@ -229,15 +230,15 @@ function filesOfTree({ stateDir, sameTree }: Origin, full: string): string | nul
 }
 
 /** The recorded digest where the file still has the recorded length, else a new one. */
-async function digestFrom(origin: Origin, output: Delivery, source: Source, signal?: AbortSignal): Promise<Digest> {
+async function digestFrom(origin: Origin, output: FileOutput, source: Source, signal?: AbortSignal): Promise<Digest> {
   const known = source.ofRun ? origin.known(output.path) : null
   if (known?.bytes === source.bytes) return { bytes: known.bytes, sha256: known.sha256 }
   return await digestOf(source.handle, signal)
 }
 
-/** Links or copies the file to its place. */
-async function put(origin: Origin, output: Delivery, source: Source, place: Place): Promise<Digest> {
-  const { target, temporary, path, into, small } = place
+/** Links or copies the file to its target. */
+async function put(origin: Origin, output: FileOutput, source: Source, to: Target): Promise<Digest> {
+  const { target, temporary, path, into, small } = to
   try {
     const bytes = small && (await headOf(source.handle, source.bytes))
     const isLink = source.ofRun && (await linked(source, temporary))

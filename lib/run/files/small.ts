@@ -1,5 +1,5 @@
-// Small artifacts. The database keeps their bytes until their files are durable. Missing files are restored after a
-// power cut, and files are synced some time after they were written, so that nothing is stored twice for long.
+// Small artifacts. The database keeps their bytes until their files are durable: a start after a power cut restores
+// missing files, and a background task syncs files some time after they were written and then removes their bytes.
 
 import type { Database } from 'bun:sqlite'
 import { rm } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled } from '../store/store.ts'
+import { allSmallFiles, dropSyncedFiles, type SmallFileRow, type UnsyncedRow, unsyncedFiles } from '../store/store.ts'
 
 type StateDirOf = (runId: RunId) => string
 
@@ -29,8 +29,8 @@ export function stillNamed(small: readonly SmallFile[], files: readonly FileReco
 
 interface Restoring {
   stateDirOf: StateDirOf
-  /** Decrypts the bytes of a row. `place` is `<run>/<path>`. */
-  open(place: string, sealed: Uint8Array): Uint8Array
+  /** Decrypts the bytes of a row. `label` is `<run>/<path>`. */
+  open(label: string, sealed: Uint8Array): Uint8Array
   log: Log
 }
 
@@ -39,10 +39,10 @@ interface Restoring {
  * process if the machine was rebooted since the last start, because only then can a file be older than the database. A
  * file that cannot be restored is logged and keeps its row, and does not prevent the start.
  */
-export async function restoreSmall(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
+export async function restoreSmallFiles(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
   let made = 0
   let failed = 0
-  for (const row of allSmall(db)) {
+  for (const row of allSmallFiles(db)) {
     try {
       const stateDir = stateDirOf(row.run_id)
       const bytes = open(`${row.run_id}/${row.path}`, row.bytes)
@@ -50,7 +50,7 @@ export async function restoreSmall(db: Database, { stateDirOf, open, log }: Rest
       await makeAgain(stateDir, { ...row, bytes })
       made++
     } catch (error) {
-      // On a full disk all of them fail, so only the first is logged with its reason.
+      // On a full disk every file fails, so only the first is logged with its reason.
       if (failed++ === 0)
         log.error('a file of a run could not be restored', { ...nameOf(row), error: messageOf(error) })
     }
@@ -60,7 +60,7 @@ export async function restoreSmall(db: Database, { stateDirOf, open, log }: Rest
   return made
 }
 
-const nameOf = ({ run_id, path }: UnsettledRow) => ({ run_id, path })
+const nameOf = ({ run_id, path }: UnsyncedRow) => ({ run_id, path })
 
 async function isThere(path: string, bytes: Uint8Array): Promise<boolean> {
   const handle = await openPlain(path).catch(() => null)
@@ -90,14 +90,14 @@ async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promi
   }
 }
 
-/** Files younger than this are left alone, because many are soon replaced or removed. */
-const SETTLE_MS = 30_000
+/** Younger files are not synced, because many are soon replaced or removed. */
+const YOUNG_MS = 30_000
 const MOST_A_TICK = 200
 const AT_ONCE = 16
 /** How often files are made durable. */
 const TICK_MS = 10_000
 
-export interface SettlerOptions {
+export interface SmallFileSyncOptions {
   db: Database
   /** Queues a change of the database; its promise settles once the change is on disk. */
   write(change: () => void): Promise<void>
@@ -107,18 +107,18 @@ export interface SettlerOptions {
 }
 
 /** Makes files durable in the background, and then removes their bytes from the database. */
-export class Settler {
-  readonly #options: SettlerOptions
+export class SmallFileSync {
+  readonly #options: SmallFileSyncOptions
   /** Where the last tick stopped, so that a file that cannot be synced does not delay the others. */
   #after = 0
   #running: Promise<number> | null = null
   #timer: Timer | undefined
 
-  constructor(options: SettlerOptions) {
+  constructor(options: SmallFileSyncOptions) {
     this.#options = options
   }
 
-  /** Settles files every ten seconds, until `stop`. */
+  /** Syncs files every ten seconds, until `stop`. */
   start(): void {
     this.#timer = setInterval(() => void this.tick(), TICK_MS)
     this.#timer.unref()
@@ -128,11 +128,11 @@ export class Settler {
     clearInterval(this.#timer)
   }
 
-  /** Settles up to 200 files and returns how many. Never throws. */
+  /** Syncs up to 200 files and returns how many. Never throws. */
   tick(): Promise<number> {
-    this.#running ??= this.#settle()
+    this.#running ??= this.#sync()
       .catch(error => {
-        this.#options.log.warn('files of runs could not be settled', { error: messageOf(error) })
+        this.#options.log.warn('files of runs could not be synced', { error: messageOf(error) })
         return 0
       })
       .finally(() => {
@@ -141,30 +141,30 @@ export class Settler {
     return this.#running
   }
 
-  async #settle(): Promise<number> {
+  async #sync(): Promise<number> {
     const { db, write, stateDirOf, now, log } = this.#options
-    const rows = unsettled(db, now() - SETTLE_MS, MOST_A_TICK, this.#after)
+    const rows = unsyncedFiles(db, now() - YOUNG_MS, MOST_A_TICK, this.#after)
     this.#after = rows.length < MOST_A_TICK ? 0 : rows.at(-1)!.seq
-    const settled: UnsettledRow[] = []
+    const synced: UnsyncedRow[] = []
     const failures: unknown[] = []
     for (let at = 0; at < rows.length; at += AT_ONCE) {
       const group = rows.slice(at, at + AT_ONCE)
-      const results = await Promise.allSettled(group.map(row => settle(stateDirOf(row.run_id), row.path)))
+      const results = await Promise.allSettled(group.map(row => syncFile(stateDirOf(row.run_id), row.path)))
       for (const [index, result] of results.entries()) {
-        if (result.status === 'fulfilled') settled.push(group[index]!)
+        if (result.status === 'fulfilled') synced.push(group[index]!)
         else failures.push(result.reason)
       }
     }
     if (failures.length > 0) {
       log.warn('files of runs could not be synced', { files: failures.length, error: messageOf(failures[0]) })
     }
-    if (settled.length > 0) await write(() => dropSettled(db, settled))
-    return settled.length
+    if (synced.length > 0) await write(() => dropSyncedFiles(db, synced))
+    return synced.length
   }
 }
 
-/** Makes a file durable. A missing file counts as settled: it existed when it was recorded, so it was removed since. */
-async function settle(stateDir: string, path: string): Promise<void> {
+/** Makes a file durable. A missing file counts as synced: it existed when it was recorded, so it was removed since. */
+async function syncFile(stateDir: string, path: string): Promise<void> {
   try {
     const handle = await openPlain(join(stateDir, path))
     try {

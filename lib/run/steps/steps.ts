@@ -2,7 +2,7 @@
 // the journal and touches only rows and memory. Anything that must happen outside is noted as an effect.
 
 export { kindOf } from './kinds/kinds.ts'
-export { type FrozenItem, itemsFrozen, mapConcluded, moveSubRuns, storeItems } from './kinds/map.ts'
+export { endMap, itemsStored, moveSubRuns, type StoredItem, storeItems } from './kinds/map.ts'
 export { failPhase } from './phase/phase-end.ts'
 export { doubtSent, receiptChanged } from './phase/receipts.ts'
 export { awaiting, taskDone } from './phase/tasks.ts'

@@ -1,8 +1,10 @@
-// Table `key_places`: which top runs hold a concurrency key, and which wait for it, in the order in which they came.
+// Table `key_places`: the top runs that hold a concurrency key, and those that wait for it, in the order of their
+// requests.
 
 import type { Database } from 'bun:sqlite'
 import type { WhenFull } from '../../wire/concurrency.ts'
 
+/** A run that holds a key, or waits for it. */
 export interface KeyClaim {
   seq: number
   run_id: string
@@ -43,10 +45,10 @@ export class ConcurrencyKeys {
       'SELECT * FROM key_places WHERE key = ? AND holds = 0 AND seq > ? ORDER BY seq LIMIT 50',
     )
     for (let after = -1; ; ) {
-      const places = page.all(key, after)
-      if (places.length === 0) return null
-      for (const place of places) if (continues(place.run_id)) return place
-      after = places.at(-1)!.seq
+      const claims = page.all(key, after)
+      if (claims.length === 0) return null
+      for (const claim of claims) if (continues(claim.run_id)) return claim
+      after = claims.at(-1)!.seq
     }
   }
 

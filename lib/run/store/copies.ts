@@ -17,13 +17,13 @@ export const HOME_FACTS = {
   left: 'left_daemon',
 } as const
 
-/** The tree of a run in which everything that is written once is in doubt. */
+/** The tree of a run in which each `once` entry is in doubt. */
 export interface CopiedTree {
   /** Whether the run was not there yet when the copy was made: its keys are known here only. */
   isNew: boolean
 }
 
-const UNTOLD = 'this home was copied: it may have been sent by the home that it was copied from'
+const MAY_BE_SENT = 'this home was copied: it may have been sent by the home that it was copied from'
 
 export class Copies {
   readonly #db: Database
@@ -33,9 +33,9 @@ export class Copies {
   }
 
   /**
-   * Holds every tree that has not ended, and doubts what listeners were about to say. Called in the transaction that
-   * records the new place. In a copy of a copy a tree keeps the moment of the first one: what began later is known to
-   * neither of the others by its id.
+   * Holds every tree that has not ended, and doubts the deliveries that were about to be sent. Called in the transaction
+   * that records the new folder of the home. In a copy of a copy a tree keeps the moment of the first copy: neither of
+   * the other homes knows the ids of runs that started later.
    */
   found(at: number): void {
     this.#db
@@ -52,7 +52,9 @@ export class Copies {
          ON CONFLICT (root_id) DO UPDATE SET held = 1`,
       )
       .run(at)
-    this.#db.query("UPDATE deliveries SET state = 'unknown', error = ? WHERE state IN ('pending', 'sent')").run(UNTOLD)
+    this.#db
+      .query("UPDATE deliveries SET state = 'unknown', error = ? WHERE state IN ('pending', 'sent')")
+      .run(MAY_BE_SENT)
   }
 
   /**
@@ -65,12 +67,12 @@ export class Copies {
     for (const table of ['outbox', 'uploads', 'jobs']) this.#db.query(`DELETE FROM ${table}`).run()
   }
 
-  /** Whether the hub was told of a run since then. */
+  /** Whether a run was reported to the hub since then. */
   get reportsAny(): boolean {
     return this.#db.query('SELECT 1 FROM runs WHERE synced = 1 LIMIT 1').get() !== null
   }
 
-  /** Reports again what the home reported before it was found to be a copy, with all that began below it since. */
+  /** Reports again the runs that the home reported before it was found to be a copy, with the runs below them since. */
   reportAgain(): void {
     this.#db.query('UPDATE runs SET synced = 1 WHERE root_id IN (SELECT root_id FROM runs WHERE synced = 2)').run()
   }

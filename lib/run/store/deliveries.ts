@@ -1,4 +1,4 @@
-// Table `deliveries`: what the listeners of runs were asked to send, numbered in the order of the events.
+// Table `deliveries`: the messages of the listeners of runs, numbered in the order of the events.
 
 import type { Database } from 'bun:sqlite'
 import type { MaskedText } from '../../secrets/masked.ts'
@@ -55,7 +55,7 @@ export class Deliveries {
       .run(runId, number, state, error)
   }
 
-  /** Marks as `unknown` what an earlier process may have sent before it ended. */
+  /** Marks the deliveries as `unknown` that an earlier process may have sent before it ended. */
   doubtAll(): void {
     this.#db
       .query(

@@ -1,4 +1,5 @@
-// Table `identities`: by what the vendor knows an entry. It outlasts the receipt of the entry, and is removed with its run.
+// Table `identities`: the name by which a vendor knows an entry. It stays when the receipt of the entry is removed, and
+// goes with the run.
 
 import type { Database } from 'bun:sqlite'
 

@@ -61,7 +61,7 @@ export const INVARIANTS: Record<string, string> = {
   'only a sub-run that was opened again is queued, or a top run that waits for its key': `
     SELECT id FROM runs WHERE state = 'queued' AND CASE WHEN parent_id IS NOT NULL THEN attempt < 2
       ELSE NOT EXISTS (SELECT 1 FROM key_places WHERE run_id = id AND holds = 0) END`,
-  'a run has a place in its key until it ends, and waits for it exactly while it is queued': `
+  'a run holds or awaits its key until it ends, and waits for it exactly while it is queued': `
     SELECT id FROM key_places JOIN runs ON id = run_id
     WHERE completed_at IS NOT NULL OR parent_id IS NOT NULL OR (holds = 0) <> (state = 'queued')`,
   'no key is held by more runs than the last of them allows': `
@@ -78,7 +78,7 @@ export const INVARIANTS: Record<string, string> = {
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)
     WHERE (phases.state = 'completed' OR (phases.state = 'skipped' AND phases.reason = 'person')) AND receipts.state <> 'done'
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'decided')`,
-  'no receipt belongs to an attempt that has not begun': `
+  'no receipt belongs to an attempt that has not started': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position) WHERE receipts.attempt > phases.attempt`,
   'a sub-run of a map has the key of its item': `
     SELECT runs.id FROM runs JOIN items ON items.run_id = parent_id AND items.position = parent_position AND items.item = runs.item

@@ -1,4 +1,4 @@
-// Table `items`: the items of maps in their order, frozen when they are first evaluated.
+// Table `items`: the items of maps in their order, as they were when they were first evaluated.
 
 import type { Database } from 'bun:sqlite'
 import type { MaskedText } from '../../secrets/masked.ts'

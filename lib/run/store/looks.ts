@@ -1,5 +1,5 @@
-// Table `looks`: what another system is still to be asked about entries that were in doubt. It is empty unless the reply to
-// a write was lost, and a row goes with its receipt.
+// Table `looks`: questions to other systems about entries that were in doubt. It is empty unless the reply to a write
+// was lost, and a row is deleted with its receipt.
 
 import type { Database } from 'bun:sqlite'
 import type { EntryId } from './receipts.ts'
@@ -11,7 +11,7 @@ export interface LookRow {
   /** Encrypted, because an entry may hold a secret. */
   call: Uint8Array
   settles: number
-  /** How many looks there were since the end of the run; 5 when nothing asks by itself any more. */
+  /** How often the other system was asked since the end of the run; after 5 times only a person asks again. */
   looked: number
   /** 1 once a look one settling time after the end of the run has shown the write. */
   confirmed: number
@@ -53,7 +53,7 @@ export class Looks {
       .run(runId, position, entry, call, settles)
   }
 
-  /** What has to be asked by itself: of runs that have ended, about entries that were or could be sent twice. */
+  /** The questions that the engine asks without a person: of ended runs, about entries that may have been sent twice. */
   open(): LookRow[] {
     return this.#db
       .query<LookRow, []>(
@@ -63,7 +63,7 @@ export class Looks {
       .all()
   }
 
-  /** All of a run and of the runs below it. */
+  /** The questions of a run and of the runs below it. */
   below(rootId: string, treeKey: string): LookRow[] {
     return this.#db
       .query<LookRow, [string, string]>(

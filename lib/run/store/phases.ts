@@ -228,14 +228,14 @@ export class Phases {
       .run(runId, position, deadline, left)
   }
 
-  /** How many items a map has; null while they are not all frozen. */
+  /** How many items a map has; null until all of them are stored. */
   total(runId: string, position: number): number | null {
     return this.#db
       .query<{ total: number | null }, [string, number]>('SELECT total FROM phases WHERE run_id = ? AND position = ?')
       .get(runId, position)!.total
   }
 
-  /** Records that all items of a map are frozen. */
+  /** Records that all items of a map are stored. */
   setTotal(runId: string, position: number, total: number | null): void {
     this.#db.query('UPDATE phases SET total = ?3 WHERE run_id = ?1 AND position = ?2').run(runId, position, total)
   }
@@ -281,17 +281,17 @@ export class Phases {
   }
 
   /** Cancels the phases of the runs that `Runs.cancelQueued` ends; must be called before it. */
-  cancelQueued(rootId: string, place: string, at: number): PhaseId[] {
+  cancelQueued(rootId: string, treeKey: string, at: number): PhaseId[] {
     return this.#db
       .query<PhaseId, [string, string, number]>(
         `UPDATE phases SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0)),
            due_at = NULL, deadline = NULL, time_left = NULL
          WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE ${QUEUED_BELOW}) RETURNING run_id, position`,
       )
-      .all(rootId, place, at)
+      .all(rootId, treeKey, at)
   }
 
-  /** Cancels the open phases of a run that has not begun. */
+  /** Cancels the open phases of a run that has not started. */
   cancelOf(runId: string, reason: string, at: number): PhaseId[] {
     return this.#db
       .query<PhaseId, [string, string, number]>(

@@ -6,14 +6,14 @@ import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { json, RECEIPT_FENCE, type ReceiptRow } from '../core/core.ts'
 import { WHOLE } from './runs.ts'
 
-/** Which receipt: that of an entry of a phase. */
+/** An entry of a phase, which has one receipt. */
 export interface EntryId {
   runId: string
   position: number
   entry: string
 }
 
-/** What another system could not be asked about, and why. */
+/** An entry about which another system could not be asked, and why. */
 export type Unasked = EntryId & { reason: MaskedText }
 
 /** A moment of a boot: see core/boot-clock.ts. */
@@ -85,7 +85,7 @@ export class Receipts {
     )
   }
 
-  /** The write is there. `copies` are what else carries its mark. */
+  /** The write is there. `copies` are other objects that carry its mark. */
   confirm(
     { runId, position, entry }: EntryId,
     done: { result: Masked<AgentResult>; at: number; copies: MaskedText | null },
@@ -100,7 +100,7 @@ export class Receipts {
       .run(runId, position, entry, json(done.result), id, url, done.at, done.copies)
   }
 
-  /** A person says that the write is there. What is known of a part of it stays. */
+  /** A person says that the write is there. The result of a part of it stays. */
   vouch({ runId, position, entry }: EntryId, result: Masked<AgentResult>, at: number): void {
     this.#db
       .query(
@@ -110,23 +110,23 @@ export class Receipts {
       .run(runId, position, entry, json({ ...result, vouched: true }), at)
   }
 
-  /** The phase is repeated: what only a person knows to be there is asked for again, and so is its data. */
+  /** The phase is repeated: a person is asked again about each write that only a person has confirmed. */
   doubtVouched(runId: string, position: number): void {
     this.#db.query(`${DOUBT_VOUCHED} AND run_id = ? AND position = ?`).run(runId, position)
   }
 
-  /** The same for all phases of a sub-run and of what is below it. */
+  /** The same for all phases of a sub-run and of the runs below it. */
   doubtVouchedWhole(runId: string): void {
     this.#db.query(`${WHOLE} ${DOUBT_VOUCHED} AND run_id IN (SELECT id FROM whole)`).run(runId)
   }
 
-  /** Whether only a person knows of something that a phase wrote. */
+  /** Whether only a person has confirmed a write of a phase. */
   hasVouched(runId: string, position: number): boolean {
     const some = this.#db.query(`SELECT 1 FROM receipts WHERE run_id = ? AND position = ? AND ${VOUCHED} LIMIT 1`)
     return some.get(runId, position) !== null
   }
 
-  /** Of what attempt `sentBy` sent, `result` was written, and the rest was not. */
+  /** Attempt `sentBy` has written `result`, which is a part of the entry, and certainly not the rest. */
   part({ runId, position, entry }: EntryId, sentBy: number, result: Masked<AgentResult>): void {
     const { id = null, url = null } = result.external ?? {}
     this.#db
@@ -138,8 +138,8 @@ export class Receipts {
   }
 
   /**
-   * What attempt `sentBy` sent ended without an answer, except for what `part` says was written. The receipt of a later
-   * attempt is left alone.
+   * The request of attempt `sentBy` ended without an answer, except for the result of a `part` of it. The receipt of a
+   * later attempt stays as it is.
    */
   lose(
     { runId, position, entry }: EntryId,
@@ -157,8 +157,8 @@ export class Receipts {
   }
 
   /**
-   * What attempt `sentBy` sent was certainly not written. What an earlier attempt sent may still be on its way, if its
-   * absence was only presumed.
+   * The request of attempt `sentBy` was certainly not carried out. The request of an earlier attempt may still arrive, if
+   * its absence was only presumed.
    */
   refuse({ runId, position, entry }: EntryId, sentBy: number): void {
     const fence = `${ENTRY} AND attempt = ?4 AND state IN (${RECEIPT_FENCE.refuse})`
@@ -173,7 +173,7 @@ export class Receipts {
     this.#remove(`${ENTRY} AND state IN (${RECEIPT_FENCE.disprove})`, [runId, position, entry])
   }
 
-  /** The other system did not show it when the settling time was over. */
+  /** The other system did not show the write when the settling time was over. */
   presume({ runId, position, entry }: EntryId, at: number): void {
     this.#db
       .query(
@@ -184,7 +184,7 @@ export class Receipts {
       .run(runId, position, entry, at)
   }
 
-  /** A person has looked, and wants it sent again. Such a receipt has no time from which it settles. */
+  /** A person has looked, and wants the entry sent again. Its receipt has no settling time. */
   order({ runId, position, entry }: EntryId): void {
     this.#db
       .query(
@@ -194,7 +194,7 @@ export class Receipts {
       .run(runId, position, entry)
   }
 
-  /** A person wants it sent again, and nothing shows that it is there. */
+  /** A person wants the entry sent again, and no look-up shows the write. */
   clear({ runId, position, entry }: EntryId): void {
     this.#remove(`${ENTRY} AND state IN (${RECEIPT_FENCE.clear})`, [runId, position, entry])
   }
@@ -205,7 +205,7 @@ export class Receipts {
     this.#db.query(`DELETE FROM receipts WHERE ${fence}`).run(...values)
   }
 
-  /** The home that this one was copied from may have written it, with a receipt here or without. It settles anew. */
+  /** The home that this one was copied from may have written the entry, with a receipt here or without one. */
   doubt({ runId, position, entry }: EntryId, attempt: number, at: number): void {
     this.#db
       .query(
@@ -217,21 +217,21 @@ export class Receipts {
       .run(runId, position, entry, attempt, at)
   }
 
-  /** The settling of a receipt in doubt begins anew at `moment`. */
+  /** The settling time of a receipt in doubt starts again at `moment`. */
   settleFrom({ runId, position, entry }: EntryId, moment: Instant): void {
     this.#db
       .query(`UPDATE receipts SET boot = ?4, ended = ?5 WHERE ${ENTRY} AND state = 'unknown'`)
       .run(runId, position, entry, moment.boot, moment.at)
   }
 
-  /** What else carries the mark of a write that is done. */
+  /** Sets the other objects that carry the mark of a write that is done. */
   setCopies({ runId, position, entry }: EntryId, copies: MaskedText): void {
     this.#db
       .query(`UPDATE receipts SET copies = ?4 WHERE ${ENTRY} AND state = 'done'`)
       .run(runId, position, entry, copies)
   }
 
-  /** Marks as `unknown` what an earlier process may have sent before it ended. Its requests ended by `moment`. */
+  /** Marks the receipts as `unknown` whose entries an earlier process may have sent. Its requests ended by `moment`. */
   loseAll(moment: Instant): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
     return this.#db
       .query<Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>, [string, number]>(

@@ -19,9 +19,9 @@ export interface NewReview {
 export interface ReviewFilter {
   state?: string
   runId?: string
-  /** Reviews whose id begins so. */
+  /** Reviews whose id begins with this. */
   begins?: string
-  /** One review. Only it is read with what is large of it. */
+  /** One review, which is read with its large values. */
   reviewId?: string
   limit: number
   offset: number
@@ -120,7 +120,7 @@ export class Reviews {
       .get(after)!.at
   }
 
-  /** Newest first. Prompts, entries and comments that are large are only read of the one review that is asked for. */
+  /** Newest first. Large prompts, entries and comments are read only when `reviewId` names the review. */
   list(filter: ReviewFilter): { rows: ListedReview[]; total: number } {
     const where = `WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)
       AND (?3 IS NULL OR reviews.id >= ?3 AND reviews.id < ?3 || '~') AND (?4 IS NULL OR reviews.id = ?4)`
@@ -146,10 +146,10 @@ const COLUMNS = `reviews.id, run_id, position, reviews.attempt, kind, reviews.re
 const LARGE = ['prompt', 'entries', 'comment'] as const
 type Sizes = Record<`${(typeof LARGE)[number]}_bytes`, number | null>
 
-/** A review in a list. What is large of it is null, and its bytes are told. */
+/** A review in a list. Its large values are null, and their number of bytes is given. */
 export type ListedReview = ReviewRow & Sizes & { run_name: string | null }
 
-/** What stands of each large column in a list. */
+/** A longer value is not read for a list. */
 export const REVIEW_BYTES = 8 * 1024
 
 const sized = (name: string) =>

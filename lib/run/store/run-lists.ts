@@ -1,4 +1,5 @@
-// Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. Nothing here changes a row.
+// Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. These statements only
+// read.
 
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
@@ -7,7 +8,7 @@ import type { RunRow, RunState } from '../core/core.ts'
 
 type Value = string | number | null
 
-/** A run without what is large of it, whose bytes are told. */
+/** A run without its large values, but with their number of bytes. */
 export interface RunHead extends Omit<RunRow, 'inputs' | 'outputs'> {
   inputs: string | null
   inputs_bytes: number
@@ -15,7 +16,7 @@ export interface RunHead extends Omit<RunRow, 'inputs' | 'outputs'> {
   outputs_bytes: number | null
 }
 
-/** SQLite does not read a value to tell its length. The order of the columns is that of the table. */
+/** SQLite knows the length of a value without reading it. The order of the columns is that of the table. */
 const HEAD = `id, root_id, tree_key, parent_id, parent_position, parent_phase, item, run_name, call_path, call_depth,
   bundle_id, team_key, team, version, state, reason, ${briefError()},
   ${small('inputs')}, octet_length(inputs) AS inputs_bytes, ${small('outputs')}, octet_length(outputs) AS outputs_bytes,
@@ -40,9 +41,9 @@ export interface RunFilter {
   /** Part of the name, the team or the id, in any case. */
   search?: string
   root_only?: boolean
-  /** Runs whose id begins so. */
+  /** Runs whose id begins with this. */
   begins?: string
-  /** Runs that began then or later, in epoch milliseconds. */
+  /** Runs that started then or later, in epoch milliseconds. */
   since?: number
   /** Runs of these trees, or of all but these. */
   trees?: { only: boolean; roots: readonly string[] }
@@ -90,23 +91,23 @@ export class RunLists {
     return { rows, total }
   }
 
-  /** A page of the tree below a place, depth first. */
-  below(rootId: string, place: string, after: string, limit: number): RunHead[] {
+  /** A page of the tree below a tree key, depth first. */
+  below(rootId: string, treeKey: string, after: string, limit: number): RunHead[] {
     return this.#db
       .query<RunHead, [string, string, string, number]>(
         `SELECT ${HEAD} FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
       )
-      .all(rootId, after, place, limit)
+      .all(rootId, after, treeKey, limit)
   }
 
-  /** Runs at and below a place that were open at `since` or later. */
-  openSince(rootId: string, place: string, since: number): RunId[] {
+  /** Runs at and below a tree key that were open at `since` or later. */
+  openSince(rootId: string, treeKey: string, since: number): RunId[] {
     return this.#db
       .query<{ id: RunId }, [string, string, number]>(
         `SELECT id FROM runs WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~'
            AND (completed_at IS NULL OR completed_at >= ?3) ORDER BY tree_key`,
       )
-      .all(rootId, place, since)
+      .all(rootId, treeKey, since)
       .map(row => row.id)
   }
 

@@ -26,7 +26,7 @@ const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = 
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
   SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL)`
 
-/** Open runs of a tree below a place that wait for a new attempt. */
+/** Open runs of a tree below a tree key that wait for a new attempt. */
 export const QUEUED_BELOW =
   "root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'queued' AND completed_at IS NULL"
 
@@ -120,7 +120,7 @@ export class Runs {
     return this.#get.get(id)
   }
 
-  /** Whether there is a run that did not start from a path, and so is one of a package. */
+  /** Whether any run is of a package: it was not started from a path. */
   anyOfPackage(): boolean {
     return this.#db.query('SELECT 1 FROM runs WHERE from_path = 0 LIMIT 1').get() !== null
   }
@@ -142,7 +142,7 @@ export class Runs {
       .all()
   }
 
-  /** Runs of a tree that have begun and not ended, parents before their children. */
+  /** Runs of a tree that have started and not ended, parents before their children. */
   openOf(rootId: string): RunRow[] {
     return this.#db
       .query<RunRow, [string]>(
@@ -228,7 +228,7 @@ export class Runs {
       .get(runId, position)
   }
 
-  /** Gives a sub-run another item, and so moves it and all runs below it to another place in the tree. */
+  /** Gives a sub-run another item, and so other tree keys to it and to all runs below it. */
   move(rootId: string, id: string, item: number, from: string, to: string): ChangedRun[] {
     this.#db.query('UPDATE runs SET item = ? WHERE id = ?').run(item, id)
     return this.#db
@@ -239,7 +239,7 @@ export class Runs {
       .all(rootId, from, to)
   }
 
-  // New attempts: only these take a run out of a terminal state
+  // New attempts: only these statements take a run out of an ended state
 
   requeue(id: string): ChangedRun[] {
     return this.#db
@@ -269,8 +269,8 @@ export class Runs {
       .all(runId, position, items)
   }
 
-  /** Begins the new attempt of a `queued` run. */
-  begin(id: string, at: number, deadline: number | null): void {
+  /** Starts the new attempt of a `queued` run. */
+  startQueued(id: string, at: number, deadline: number | null): void {
     this.#db
       .query(
         `UPDATE runs SET state = 'running', reason = NULL, started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
@@ -280,7 +280,7 @@ export class Runs {
       .run(id, at, deadline)
   }
 
-  /** What a top run waits for that is `queued`. */
+  /** Sets why a top run is `queued`. */
   setReason(id: string, reason: string): void {
     this.#db.query("UPDATE runs SET reason = ?2 WHERE id = ?1 AND state = 'queued'").run(id, reason)
   }
@@ -300,14 +300,14 @@ export class Runs {
     this.#db.query("UPDATE runs SET inputs = ?2 WHERE id = ?1 AND state = 'queued'").run(id, inputs)
   }
 
-  /** Cancels the `queued` runs below a place, whose new attempt will no longer begin. */
-  cancelQueued(rootId: string, place: string, at: number): ChangedRun[] {
+  /** Cancels the `queued` runs below a tree key, whose new attempt will not start any more. */
+  cancelQueued(rootId: string, treeKey: string, at: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, string, number]>(
         `UPDATE runs SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0))
          WHERE ${QUEUED_BELOW} RETURNING ${CHANGED}`,
       )
-      .all(rootId, place, at)
+      .all(rootId, treeKey, at)
   }
 
   /** Ends every open run of a tree after a fault of the engine: the top run fails, those below are cancelled. */
@@ -322,7 +322,7 @@ export class Runs {
       .all(rootId, JSON.stringify(error), at)
   }
 
-  /** Top runs that have ended but whose work after the end is not complete. */
+  /** Top runs that have ended, but whose deliveries, reports or secrets are still to be dealt with. */
   unsettled(): RunId[] {
     return this.#db
       .query<{ id: RunId }, []>(
@@ -357,7 +357,7 @@ export class Runs {
 
   // Reports to the hub
 
-  /** Ended runs of which nobody has noted that their log is complete, because a process was killed. */
+  /** Ended runs whose log is not marked as complete, because a process was killed. */
   withOpenLog(): { id: RunId; root_id: RunId }[] {
     return this.#db
       .query<{ id: RunId; root_id: RunId }, []>(

@@ -1,6 +1,6 @@
 // Encrypts bytes with the key of the home (`<home>/key`, AES-256-GCM). For data on disk that may hold secrets: values
-// of secret inputs, and small artifacts while the database keeps them. Bytes sealed for one place cannot be opened for
-// another.
+// of secret inputs, and small artifacts while the database keeps them. Bytes sealed with one label cannot be opened
+// with another.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
@@ -20,18 +20,18 @@ export class Seal {
     this.file = join(home, 'key')
   }
 
-  close(place: string, bytes: Uint8Array | string): Buffer {
+  close(label: string, bytes: Uint8Array | string): Buffer {
     const iv = randomBytes(IV_BYTES)
     const cipher = createCipheriv(ALGORITHM, this.#key(), iv)
-    cipher.setAAD(Buffer.from(place))
+    cipher.setAAD(Buffer.from(label))
     const sealed = Buffer.concat([cipher.update(bytes as Uint8Array), cipher.final()])
     return Buffer.concat([iv, cipher.getAuthTag(), sealed])
   }
 
-  /** Throws when the bytes were sealed with another key or for another place. */
-  open(place: string, sealed: Uint8Array): Buffer {
+  /** Throws when the bytes were sealed with another key or another label. */
+  open(label: string, sealed: Uint8Array): Buffer {
     const decipher = createDecipheriv(ALGORITHM, this.#key(), sealed.subarray(0, IV_BYTES))
-    decipher.setAAD(Buffer.from(place))
+    decipher.setAAD(Buffer.from(label))
     decipher.setAuthTag(sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
     return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
   }

@@ -6,13 +6,13 @@ import type { SmallFile } from '../../agent/files.ts'
 import type { RunId } from '../../files/run-id.ts'
 
 /** `seq` is never reused, so a row that was read cannot be mistaken for the row that replaced it. */
-export interface UnsettledRow {
+export interface UnsyncedRow {
   seq: number
   run_id: RunId
   path: string
 }
 
-export interface SmallFileRow extends UnsettledRow {
+export interface SmallFileRow extends UnsyncedRow {
   bytes: Uint8Array
 }
 
@@ -32,9 +32,9 @@ export function dropSmallFilesBelow(db: Database, runId: string, folder: string)
 }
 
 /** At most `limit` rows after number `after` that were written before `before`, oldest first. */
-export function unsettled(db: Database, before: number, limit: number, after = 0): UnsettledRow[] {
+export function unsyncedFiles(db: Database, before: number, limit: number, after = 0): UnsyncedRow[] {
   return db
-    .query<UnsettledRow, [number, number, number]>(
+    .query<UnsyncedRow, [number, number, number]>(
       `SELECT seq, run_id, path FROM
          (SELECT seq, run_id, path, written_at FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?)
        WHERE written_at < ?`,
@@ -43,7 +43,7 @@ export function unsettled(db: Database, before: number, limit: number, after = 0
 }
 
 /** Called inside a change of the database. A row that was replaced in the meantime has another `seq` and stays. */
-export function dropSettled(db: Database, rows: readonly Pick<UnsettledRow, 'seq'>[]): void {
+export function dropSyncedFiles(db: Database, rows: readonly Pick<UnsyncedRow, 'seq'>[]): void {
   const statement = db.query('DELETE FROM small_files WHERE seq = ?')
   for (const { seq } of rows) statement.run(seq)
 }
@@ -51,7 +51,7 @@ export function dropSettled(db: Database, rows: readonly Pick<UnsettledRow, 'seq
 const PAGE = 64
 
 /** Every row, with one page in memory at a time. */
-export function* allSmall(db: Database): Generator<SmallFileRow> {
+export function* allSmallFiles(db: Database): Generator<SmallFileRow> {
   const statement = db.query<SmallFileRow, [number, number]>(
     'SELECT seq, run_id, path, bytes FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?',
   )

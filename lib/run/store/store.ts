@@ -57,7 +57,7 @@ export class Store {
 export type { AttemptRow } from './attempts.ts'
 export type { KeyClaim } from './concurrency-keys.ts'
 export { HOME_FACTS } from './copies.ts'
-export { type Commit, Journal, type Unit } from './journal.ts'
+export { type Commit, Journal, type JournalHooks, type Unit } from './journal.ts'
 export type { LookRow } from './looks.ts'
 export type { Due, PhaseChange, PhaseStates } from './phases.ts'
 export type { EntryId, Unasked } from './receipts.ts'
@@ -66,11 +66,11 @@ export type { RunFilter, RunHead } from './run-lists.ts'
 export type { ChangedRun, ChildRow } from './runs.ts'
 export { Seal } from './seal.ts'
 export {
-  allSmall,
-  dropSettled,
+  allSmallFiles,
   dropSmallFilesBelow,
+  dropSyncedFiles,
   putSmallFiles,
   type SmallFileRow,
-  type UnsettledRow,
-  unsettled,
+  type UnsyncedRow,
+  unsyncedFiles,
 } from './small-files.ts'

@@ -22,8 +22,8 @@ import { diskFull, type SmallFile } from '../../../lib/agent/files.ts'
 import { CadreError } from '../../../lib/error.ts'
 import {
   checkOutputs,
-  type Delivery,
   dropStale,
+  type FileOutput,
   foldersOf,
   handOver,
   type Origin,
@@ -80,7 +80,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; message:
   return { code: thrown.code, message: thrown.message }
 }
 
-const out = (path: string, name = 'report'): Delivery[] => [{ name, path }]
+const out = (path: string, name = 'report'): FileOutput[] => [{ name, path }]
 const into = (home: Home, at = 'files/sub') => ({ stateDir: home.parent, folder: at, phase: 'sub' })
 const pipe = (path: string) => expect(Bun.spawnSync(['mkfifo', path]).success).toBe(true)
 /** Names beside `files` would be temporary files that were left. */

@@ -16,13 +16,13 @@ import { join } from 'node:path'
 import { migrate, openDatabase, readMigrations } from '../../../db/open.ts'
 import { recordFiles, type SmallFile, writeArtifact } from '../../../lib/agent/files.ts'
 import { createLog } from '../../../lib/log/log.ts'
-import { restoreSmall, Settler, stillNamed } from '../../../lib/run/files/small.ts'
+import { restoreSmallFiles, SmallFileSync, stillNamed } from '../../../lib/run/files/small.ts'
 import {
-  allSmall,
-  dropSettled,
+  allSmallFiles,
   dropSmallFilesBelow,
+  dropSyncedFiles,
   putSmallFiles,
-  unsettled,
+  unsyncedFiles,
 } from '../../../lib/run/store/small-files.ts'
 import { folder } from '../../support/folder.ts'
 
@@ -56,7 +56,7 @@ async function writeSmall(home: { db: Database; stateDir: string }, files: Recor
   putSmallFiles(home.db, 'r1', small, at)
 }
 
-const rows = (db: Database) => [...allSmall(db)].map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])
+const rows = (db: Database) => [...allSmallFiles(db)].map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])
 /** Whoever opens it as a file waits for ever: nobody writes to it. */
 const pipe = (path: string) => expect(Bun.spawnSync(['mkfifo', path]).success).toBe(true)
 const write = async (change: () => void) => change()
@@ -88,21 +88,21 @@ test('files that are missing, cut short or older are made again; the others are 
   symlinkSync(elsewhere, at('link'))
   rmSync(at('pipe'))
   pipe(at('pipe'))
-  expect(await restoreSmall(home.db, home)).toBe(8)
+  expect(await restoreSmallFiles(home.db, home)).toBe(8)
   for (const [name, text] of Object.entries(files)) expect(readFileSync(at(name), 'utf8')).toBe(text)
   expect(statSync(at('fine')).ino).toBe(before)
   expect(readFileSync(elsewhere, 'utf8')).toBe('l')
   expect(readdirSync(home.stateDir)).toEqual(['files'])
-  expect(await restoreSmall(home.db, home)).toBe(0)
+  expect(await restoreSmallFiles(home.db, home)).toBe(0)
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home)).toBe(9)
+  expect(await restoreSmallFiles(home.db, home)).toBe(9)
 })
 
 test('more files than a page of rows are restored', async () => {
   const home = newHome()
   await writeSmall(home, Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, `${n}`])))
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home)).toBe(200)
+  expect(await restoreSmallFiles(home.db, home)).toBe(200)
   expect(readFileSync(join(home.stateDir, 'files/p/f199'), 'utf8')).toBe('199')
 })
 
@@ -112,7 +112,7 @@ test('a file that cannot be made again is logged once, keeps its row, and stops 
   rmSync(join(home.stateDir, 'files/p'), { recursive: true })
   mkdirSync(join(home.stateDir, 'files/p'))
   writeFileSync(join(home.stateDir, 'files/p/a'), 'a file')
-  expect(await restoreSmall(home.db, home)).toBe(1)
+  expect(await restoreSmallFiles(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/b'), 'utf8')).toBe('3')
   expect(home.lines.filter(line => line.includes('could not be restored')).length).toBe(2)
   expect(home.lines.join('\n')).toContain('files/p/a is a file')
@@ -127,7 +127,7 @@ test('files that commands left are restored as well', async () => {
   await recordFiles(home.stateDir, 'p', { small: file => void small.push(file) })
   putSmallFiles(home.db, 'r1', small, 0)
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home)).toBe(1)
+  expect(await restoreSmallFiles(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/deep/a'), 'utf8')).toBe('a')
 })
 
@@ -155,7 +155,7 @@ test('a row is replaced by a later one of its path, and forgotten with its phase
 test('a file is settled when it is old enough; then the database forgets it', async () => {
   const home = newHome()
   let now = 1_000_000
-  const settler = new Settler({ ...home, write, now: () => now })
+  const settler = new SmallFileSync({ ...home, write, now: () => now })
   await writeSmall(home, { a: '1', b: '2' }, now)
   await writeSmall(home, { c: '3' }, now + 20_000)
   expect(await settler.tick()).toBe(0)
@@ -174,7 +174,7 @@ test('a file is settled when it is old enough; then the database forgets it', as
 test('a file that was written again while it was settled keeps its row', async () => {
   const home = newHome()
   await writeSmall(home, { a: 'first' })
-  const settler = new Settler({
+  const settler = new SmallFileSync({
     ...home,
     now: () => 100_000,
     async write(change) {
@@ -197,7 +197,7 @@ test('rows of removed or replaced files are dropped; files that cannot be synced
   pipe(join(home.stateDir, 'files/p/f2'))
   let failing = true
   const stateDirOf = (runId: string) => (failing ? join(home.stateDir, 'x'.repeat(5_000)) : home.stateDirOf(runId))
-  const settler = new Settler({ ...home, stateDirOf, write, now: () => 100_000 })
+  const settler = new SmallFileSync({ ...home, stateDirOf, write, now: () => 100_000 })
   expect(await settler.tick()).toBe(0)
   expect(home.lines).toHaveLength(1)
   failing = false
@@ -214,7 +214,7 @@ test('a tick never throws, and two at once are one', async () => {
     calls++
     throw new Error('closed')
   }
-  const settler = new Settler({ ...home, write: refuse, now: () => 100_000 })
+  const settler = new SmallFileSync({ ...home, write: refuse, now: () => 100_000 })
   expect(await Promise.all([settler.tick(), settler.tick()])).toEqual([0, 0])
   expect(calls).toBe(1)
   expect(home.lines.join()).toContain('closed')
@@ -236,11 +236,11 @@ test('rows are found oldest first, and are dropped by number only', async () => 
   const { db } = newHome()
   const file = (path: string): SmallFile => ({ path, bytes: Buffer.from(path) })
   putSmallFiles(db, 'r1', [file('a'), file('b'), file('c')], 5)
-  const found = unsettled(db, 6, 2)
+  const found = unsyncedFiles(db, 6, 2)
   expect(found.map(({ path }) => path)).toEqual(['a', 'b'])
-  expect(unsettled(db, 6, 2, found.at(-1)!.seq).map(({ path }) => path)).toEqual(['c'])
-  expect(unsettled(db, 5, 9)).toEqual([])
+  expect(unsyncedFiles(db, 6, 2, found.at(-1)!.seq).map(({ path }) => path)).toEqual(['c'])
+  expect(unsyncedFiles(db, 5, 9)).toEqual([])
   putSmallFiles(db, 'r1', [file('a')], 7)
-  dropSettled(db, found)
+  dropSyncedFiles(db, found)
   expect(rows(db).map(([path]) => path)).toEqual(['c', 'a'])
 })

@@ -11,7 +11,7 @@ export function launch({ notes }: EngineState, live: LiveRun, { index }: Phase):
 }
 
 export function stopAttempt({ notes }: EngineState, live: LiveRun, { index, timeout }: Phase): void {
-  const place = { runId: live.id, position: index, attempt: live.phases[index]!.attempt }
-  if (live.cancelRequest(index)) notes.after({ kind: 'abort', ...place })
-  else if (timeout === undefined) notes.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
+  const attempt = { runId: live.id, position: index, attempt: live.phases[index]!.attempt }
+  if (live.cancelRequest(index)) notes.after({ kind: 'abort', ...attempt })
+  else if (timeout === undefined) notes.after({ kind: 'limit', ...attempt, ms: CLEANUP_MS })
 }

@@ -1,6 +1,6 @@
-// Map phases: one sub-run for each item, up to `concurrency` at once. The items are frozen when they are first
-// evaluated. A resume from an earlier phase evaluates them again: a sub-run then stays with its key, under the same run
-// id, at whatever index the key has now. A sub-run whose key no longer exists keeps its result, and is placed after the
+// Map phases: one sub-run for each item, up to `concurrency` at once. The items are stored when they are first
+// evaluated. A resume from an earlier phase evaluates them again: a sub-run then keeps its run id and its key, and gets
+// the index that the key has now. A sub-run whose key no longer exists keeps its result, and gets an index after the
 // current items.
 
 import type { FileRecord } from '../../../agent/agent-context.ts'
@@ -18,6 +18,7 @@ import {
   type RunRow,
   treeKey,
 } from '../../core/core.ts'
+import { foldersOf } from '../../files/files.ts'
 import { unpark } from '../phase/map-slots.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
 import { sendTask } from '../phase/tasks.ts'
@@ -36,7 +37,7 @@ const PAGE = 32
 const AWAY_INDEX = 1_000_000_000
 
 /** An item as it is stored: its value as JSON, and the folder of its files below `files/<phase>/`. */
-export interface FrozenItem {
+export interface StoredItem {
   key: MaskedText
   value: MaskedText
   folder: string
@@ -54,7 +55,7 @@ export const map: PhaseKind<MapPhase> = {
   start(engine, live, phase) {
     // A resume keeps the items, unless it repeats an earlier phase: then they are evaluated again.
     const total = engine.store.phases.total(live.id, phase.index)
-    if (total === null) return sendTask(engine, live, phase.index, 'freeze')
+    if (total === null) return sendTask(engine, live, phase.index, 'items')
     startItems(engine, live, phase, total)
   },
 
@@ -64,7 +65,7 @@ export const map: PhaseKind<MapPhase> = {
   subRuns: {
     continue(engine, live, phase) {
       const total = engine.store.phases.total(live.id, phase.index)
-      if (total === null) return sendTask(engine, live, phase.index, 'freeze')
+      if (total === null) return sendTask(engine, live, phase.index, 'items')
       continueItems(engine, live, phase, total)
     },
 
@@ -89,6 +90,12 @@ export const map: PhaseKind<MapPhase> = {
       engine.agenda.add(live)
     },
 
+    folderOf({ items }, live, { index }, { item, run_name }) {
+      const key = run_name!
+      // In databases that are older than the column, the folder follows from the key alone.
+      return items.folder(live.id, index, item!) ?? (foldersOf([key])[0] === key ? key : String(item))
+    },
+
     // The items are evaluated again. Only then it is known which sub-runs still have one.
     reopen() {},
   },
@@ -100,7 +107,7 @@ export function storeItems(
   live: LiveRun,
   phase: MapPhase,
   from: number,
-  items: readonly FrozenItem[],
+  items: readonly StoredItem[],
 ) {
   if (engine.store.phases.total(live.id, phase.index) !== null) return
   if (from === 0) engine.store.items.delete(live.id, phase.index)
@@ -115,23 +122,23 @@ export function moveSubRuns(
   engine: EngineState,
   live: LiveRun,
   phase: MapPhase,
-  places: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
+  moved: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
   away: boolean,
 ): void {
   const { phases, runs } = engine.store
   if (phases.total(live.id, phase.index) !== null) return
-  for (const { id, item, moves, opens } of places) {
+  for (const { id, item, moves, opens } of moved) {
     if (moves) {
       const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
-      const moved = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
-      if (!away) engine.notes.changedRows(moved, [])
+      const rows = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
+      if (!away) engine.notes.changedRows(rows, [])
     }
     if (opens && !away) openWhole(engine, id)
   }
 }
 
 /** All items are stored, and sub-runs of an earlier evaluation have their new items. */
-export function itemsFrozen(engine: EngineState, live: LiveRun, phase: MapPhase, total: number): void {
+export function itemsStored(engine: EngineState, live: LiveRun, phase: MapPhase, total: number): void {
   if (engine.store.phases.total(live.id, phase.index) !== null) return
   engine.store.phases.setTotal(live.id, phase.index, total)
   engine.notes.changed(live, phase.index)
@@ -157,7 +164,7 @@ function sendMissingFiles(engine: EngineState, live: LiveRun, phase: MapPhase, t
   if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
   for (const child of engine.store.runs.children(live.id, phase.index)) {
     if (child.item! >= total || child.state !== 'completed' || !lacksHandOver(live, child)) continue
-    sendTask(engine, live, phase.index, 'hand', child.id)
+    sendTask(engine, live, phase.index, 'files', child.id)
   }
 }
 
@@ -198,10 +205,10 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   progress.ending = true
   // Sub-runs that still wait for a new attempt will not get one. They are cancelled and counted as cancelled.
   cancelQueuedSubRuns(engine, live, index)
-  sendTask(engine, live, index, 'conclude')
+  sendTask(engine, live, index, 'result')
 }
 
-/** Starts an item: creates its sub-run, or begins the new attempt of the one that it has. */
+/** Starts an item: creates its sub-run, or starts the new attempt of the sub-run that it has. */
 function startItem(engine: EngineState, live: LiveRun, phase: MapPhase, next: NextItem): void {
   const { item: index, key, sub_run } = next
   const value: Json = JSON.parse(next.value)
@@ -222,13 +229,13 @@ function failMap(
   fault: RunError,
 ): void {
   live.maps.get(phase.index)!.stopped = true
-  const place = key === String(item) ? `item ${item}` : `item ${item} (${key})`
-  const error = engine.world.mask(live.root, { ...fault, message: `${place}: ${fault.message}` })
+  const name = key === String(item) ? `item ${item}` : `item ${item} (${key})`
+  const error = engine.world.mask(live.root, { ...fault, message: `${name}: ${fault.message}` })
   engine.store.phases.setError(live.id, phase.index, error)
 }
 
 /** The result is built: the phase ends with it. */
-export function mapConcluded(engine: EngineState, live: LiveRun, phase: MapPhase, result: MapResult): void {
+export function endMap(engine: EngineState, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)
   if (!progress) return

@@ -3,7 +3,7 @@
 
 import type { Phase } from '../../../team/team.ts'
 import type { LiveRun, RunRow } from '../../core/core.ts'
-import type { PhaseChange } from '../../store/store.ts'
+import type { PhaseChange, Store } from '../../store/store.ts'
 import type { RunEnd } from '../run/run-end.ts'
 import type { EngineState } from '../state/state.ts'
 
@@ -34,6 +34,8 @@ interface SubRunKind<P> {
   ended(engine: EngineState, live: LiveRun, phase: P, child: LiveRun, end: SubRunEnd): void
   /** The files of a sub-run that had completed before were handed over; with a `fault` they could not be. */
   handed(engine: EngineState, live: LiveRun, phase: P, childId: string, fault: unknown): void
+  /** The folder below `files/<phase>/` for the files of a sub-run; empty where the phase has no other sub-run. */
+  folderOf(store: Store, live: LiveRun, phase: P, child: Pick<RunRow, 'item' | 'run_name'>): string
   /** A resume repeats the phase, whatever its result was. */
   reopen(engine: EngineState, row: RunRow, phase: P): void
 }

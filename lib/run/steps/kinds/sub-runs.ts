@@ -1,5 +1,5 @@
-// What team and map phases have in common: how their sub-runs are created, begin a new attempt, hand files over, and are
-// asked to end.
+// What team and map phases have in common: how their sub-runs are created, start a new attempt, hand files over, and
+// are asked to end.
 
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
@@ -44,7 +44,7 @@ export function createSubRun(
   createRun(engine, run, { live, position: phase.index, item: item?.index ?? 0, key })
 }
 
-/** Begins the new attempt of a sub-run. Its completed phases are kept, unless its inputs have changed. */
+/** Starts the new attempt of a sub-run. Its completed phases are kept, unless its inputs have changed. */
 export function reopenSubRun(
   engine: EngineState,
   live: LiveRun,
@@ -117,6 +117,6 @@ function stopSubRuns(engine: EngineState, live: LiveRun, position: number, hard:
 }
 
 function stopSoon({ agenda }: EngineState, child: LiveRun, hard: boolean): void {
-  child.stop = { state: 'cancelled', reason: 'parent', ...((hard || child.stop?.hard) && { hard: true }) }
+  child.pendingStop = { state: 'cancelled', reason: 'parent', ...((hard || child.pendingStop?.hard) && { hard: true }) }
   agenda.add(child)
 }

@@ -64,6 +64,8 @@ export const team: PhaseKind<TeamPhase> = {
       endTeam(engine, live, phase, engine.store.runs.get(childId)!)
     },
 
+    folderOf: () => '',
+
     reopen(engine, row, phase) {
       const below = engine.store.runs.child(row.id, phase.index, 0)
       if (below) openWhole(engine, below.id)
@@ -72,7 +74,7 @@ export const team: PhaseKind<TeamPhase> = {
 }
 
 function takeResult(engine: EngineState, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
-  if (lacksHandOver(live, child)) sendTask(engine, live, phase.index, 'hand', child.id)
+  if (lacksHandOver(live, child)) sendTask(engine, live, phase.index, 'files', child.id)
   else endTeam(engine, live, phase, child)
 }
 

@@ -89,7 +89,7 @@ function escalate(engine: EngineState, live: LiveRun, position: number, error: R
 
 /** Makes the dependants of an ended phase ready, or ends them. Uses a queue, because a chain of skips may be long. */
 function updateDependants(engine: EngineState, live: LiveRun, position: number): void {
-  // A phase that was called off before its turn is settled with those that it depends on.
+  // A phase that was cancelled before its turn is settled only when the phases before it are.
   const queue = live.isSettled(position) ? [position] : []
   for (const ended of queue) {
     const { state, reason } = live.phases[ended]!

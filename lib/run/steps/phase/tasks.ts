@@ -1,13 +1,13 @@
-// Tasks that a phase or a run waits for. Their results are taken only while the task is awaited: a phase that ends or
-// asks a person awaits none, and no attempt awaits those of an earlier one. A tree that was read again sends its tasks
-// again; the first result counts, whichever of the two had it.
+// Tasks that a phase or a run waits for. The result of a task counts only while the task is awaited: a phase that ends
+// or asks a person awaits none, and an attempt awaits none of an earlier attempt. A tree that was read again sends its
+// tasks again; the first result counts.
 
 import type { RunId } from '../../../files/run-id.ts'
 import type { LiveRun } from '../../core/core.ts'
 import { OF_RUN, type Task } from '../state/effects.ts'
 import type { EngineState } from '../state/state.ts'
 
-/** Sends a task for a phase that has begun, or for a run (`OF_RUN`). */
+/** Sends a task for a phase that is in progress, or for a run (`OF_RUN`). */
 export function sendTask(
   { notes }: EngineState,
   live: LiveRun,

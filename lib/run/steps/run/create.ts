@@ -54,7 +54,7 @@ export function createQueuedRun(engine: EngineState, run: NewRun): void {
   engine.notes.changedRows([row], [])
 }
 
-/** The inputs in the form that is stored and shown: without secrets. */
+/** The inputs as they are stored and shown: secrets are masked. */
 export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
   if (!fields.some(({ secret }) => secret)) return values
   const masked = { ...values }

@@ -1,5 +1,5 @@
-// Inputs of type `file`: each is judged by the rule for files before a run begins with it. Agents and commands judge the
-// path once more when they open it, because what lies there may have changed.
+// Inputs of type `file`: the rule for files judges each of them before a run starts. Agents and commands judge the path
+// once more when they open it, because another file may be there by then.
 
 import { AgentError } from '../../../agent/core/agent-error.ts'
 import { type Places, settledPath } from '../../../agent/files/file-rule.ts'
@@ -17,8 +17,9 @@ export function fileInputs(fields: readonly Field[], inputs: JsonObject): string
 }
 
 /**
- * Which files outside of its own places a run may name: any in a tree that a person has started from a path, but a
- * package in it only those that it was given. `isOwn`: its team belongs to that path, and not to a package.
+ * Which files outside of its own folders a run may name. In a tree that a person has started from a path it may name any,
+ * but a package in that tree only the files that it was given. `isOwn`: its team belongs to that path, and not to a
+ * package.
  */
 export function outsideFilesOf(
   { from_path }: Pick<RunRow, 'from_path'>,
@@ -30,7 +31,7 @@ export function outsideFilesOf(
   return { outside: free && isOwn, given: new Set(free && !isOwn ? fileInputs(fields, inputs) : []) }
 }
 
-/** Which files a run may name. */
+/** Which files a run may name, its own included. */
 export function fileAccessOf(
   { store, world }: { store: Store; world: Pick<World, 'stateDir'> },
   row: Pick<RunRow, 'id' | 'root_id' | 'workspace' | 'from_path'>,
@@ -45,9 +46,9 @@ export function fileAccessOf(
   }
 }
 
-/** The inputs that a top run begins with, in which each file names one place for as long as the run lives. */
-export function resolveFileInputs(fields: readonly Field[], values: JsonObject, places: Places): JsonObject {
-  return withFiles(fields, values, path => settledPath(path, places))
+/** The inputs that a top run starts with, in which each path of a file names the same file as long as the run exists. */
+export function resolveFileInputs(fields: readonly Field[], values: JsonObject, access: Places): JsonObject {
+  return withFiles(fields, values, path => settledPath(path, access))
 }
 
 /** `values` with the inputs of type `file` changed. Throws `invalid_request` that names the first that is refused. */

@@ -1,4 +1,4 @@
-// Opens ended runs again. This is the only way out of an ended state, and it always begins a new attempt. Runs keep
+// Opens ended runs again. This is the only way out of an ended state, and it always starts a new attempt. Runs keep
 // their ids and the results of completed phases.
 
 import { type RunRow, startClock } from '../../core/core.ts'
@@ -6,13 +6,13 @@ import { considerPhase } from '../phase/phase-end.ts'
 import type { EngineState } from '../state/state.ts'
 import { readRun } from './read.ts'
 
-/** Begins the new attempt of a `queued` run. Completed phases are kept. */
+/** Starts the new attempt of a `queued` run. Completed phases are kept. */
 export function reopenRun(engine: EngineState, row: RunRow): void {
   const { agenda, notes, store, world } = engine
   const now = world.now()
   const { timeout } = world.bundle(row.bundle_id).team(row.team_key)
   const { deadline } = startClock(timeout, now)
-  store.runs.begin(row.id, now, deadline)
+  store.runs.startQueued(row.id, now, deadline)
   store.attempts.keepReopened(row.id)
   const opened = store.phases.reopen(row.id)
   const live = readRun(engine, store.runs.get(row.id)!)

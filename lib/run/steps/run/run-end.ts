@@ -27,8 +27,8 @@ export function endOf(engine: EngineState, live: LiveRun): RunEnd | null {
   if (failed) {
     const { error, reason, position } = failed
     const recorded = parse<RunError>(error) ?? { code: 'failed', message: reason ?? 'failed' }
-    const place = { phase: live.phase(position).name, run_id: live.id }
-    return { ...nothing, state: 'failed', reason, error: { ...place, ...recorded } }
+    const where = { phase: live.phase(position).name, run_id: live.id }
+    return { ...nothing, state: 'failed', reason, error: { ...where, ...recorded } }
   }
   if (live.phases.some(phase => phase.state === 'cancelled'))
     return { ...nothing, state: 'cancelled', reason: 'sub_run' }
@@ -40,7 +40,7 @@ export function endOf(engine: EngineState, live: LiveRun): RunEnd | null {
   }
 }
 
-/** The phase that failed first of those that fail their run: later ones may be what came of it, such as a cleanup. */
+/** The first failed phase that fails its run. Later failures may be its consequences, such as a failed cleanup. */
 function firstFailed(engine: EngineState, live: LiveRun): PhaseRow | null {
   let first: PhaseRow | null = null
   for (const [position, { state }] of live.phases.entries()) {

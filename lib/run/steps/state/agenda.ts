@@ -22,22 +22,22 @@ export class Agenda {
    */
   readonly #thrown = new Set<string>()
   #until = Number.POSITIVE_INFINITY
-  #hasBegun = false
+  #isStarted = false
 
   /** Called before a unit of a tree. */
   startUnit(root: string | null): void {
     const isRepeated = root !== null && this.#thrown.has(root)
     this.#until = isRepeated ? Number.POSITIVE_INFINITY : performance.now() + UNIT_MS
-    this.#hasBegun = false
+    this.#isStarted = false
   }
 
   /**
-   * Whether the unit may begin another piece; what it may not begin is left to a later unit. The first answer in
-   * a unit is always yes, so that a tree gets on however slow the machine is.
+   * Whether the unit may take another step or evaluate another expression; a later unit does what is left. The first
+   * answer in a unit is always yes, so that a tree gets on however slow the machine is.
    */
   hasTime(): boolean {
-    if (this.#hasBegun) return performance.now() < this.#until
-    this.#hasBegun = true
+    if (this.#isStarted) return performance.now() < this.#until
+    this.#isStarted = true
     return true
   }
 

@@ -1,5 +1,5 @@
-// What a step wants done outside the transaction, as data. It is done once the step is durable, and each effect is
-// guarded by itself, so that one that fails does not harm the others.
+// Effects: work outside the transaction that a step asks for, as data. They are carried out once the step is durable,
+// each with its own error handling, so that an effect that fails does not harm the others.
 
 import type { SmallFile } from '../../../agent/files.ts'
 import type { RunId } from '../../../files/run-id.ts'
@@ -11,17 +11,17 @@ export type Outcome =
   | ({ kind: 'completed'; small?: readonly SmallFile[] } & PhaseChange)
   | { kind: 'failed'; error: RunError; retryable: boolean }
   | { kind: 'cancelled' }
-  /** It may or may not have written `entries` outside: a person has to decide. */
+  /** Nobody knows whether `entries` were written to the other system: a person has to decide. */
   | { kind: 'unknown'; error: RunError; entries: string[]; sent: string }
 
-/** What has to be done outside before a team or map phase can continue, or a run can end. */
+/** Work outside the transaction without which a team or map phase cannot continue, or a run cannot end. */
 export type TaskKind =
   /** Evaluate the items of a map and their keys. */
-  | 'freeze'
+  | 'items'
   /** Hand the files of a completed sub-run (`child`) to the run above. */
-  | 'hand'
+  | 'files'
   /** Build the result of a map. */
-  | 'conclude'
+  | 'result'
   /** Check the file outputs of a run whose phases have ended, and hand them to the run above. */
   | 'outputs'
 
@@ -30,7 +30,7 @@ export interface Task {
   runId: RunId
   /** The phase, or `OF_RUN` for `outputs`. */
   position: number
-  /** The attempts of its run and of its phase, and its sub-run: what tells it from others of the phase. */
+  /** Tells it from other tasks of the phase: the attempts of its run and of its phase, and its sub-run. */
   key: string
   child?: RunId
 }
@@ -46,8 +46,8 @@ export type Effect =
   | { kind: 'task'; task: Task }
   /** Removes the files in a phase's folder that belong to no completed sub-run. */
   | { kind: 'clear'; runId: RunId; position: number }
-  /** Looks who of a concurrency key may begin, and who must make room. */
+  /** Starts the next run of a concurrency key, and cancels runs that a later run replaces. */
   | { kind: 'key'; key: string }
   | { kind: 'deliver'; runId: RunId }
-  /** `settled`: the end calls for nothing outside, such as telling listeners or the hub, or removing secrets. */
+  /** `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. */
   | { kind: 'ended'; runId: RunId; root: string; settled: boolean }

@@ -20,7 +20,7 @@ export function errorOf(thrown: unknown): RunError {
   }
 }
 
-/** A hub takes no other text for the code of an error. */
+/** A hub refuses a code that is not of this form. */
 const codeOf = (code: string): string => (matches(ErrorCode, code) ? code : 'agent_error')
 
 /**

@@ -90,7 +90,7 @@ export class Notes {
   // Units and groups
 
   /** Called before a unit of the tree `root` is applied. */
-  begin(root: string | null): void {
+  startUnit(root: string | null): void {
     this.#unitEffects = []
     this.#unitChanges = []
     this.#touched = false
@@ -98,7 +98,7 @@ export class Notes {
   }
 
   /** Called after the unit was applied. Its notes now belong to the group. */
-  keep(): void {
+  keepUnit(): void {
     for (const effect of this.#unitEffects) this.#effects.push(effect)
     for (const change of this.#unitChanges) {
       this.#changes.set(`${change.kind}:${change.run.id}:${change.position}:${change.entry ?? ''}`, change)
@@ -111,7 +111,7 @@ export class Notes {
   }
 
   /** The notes of a group that is durable. */
-  take(): { effects: Effect[]; changes: Change[] } {
+  takeGroup(): { effects: Effect[]; changes: Change[] } {
     const taken = { effects: this.#effects, changes: [...this.#changes.values()] }
     this.#effects = []
     this.#changes.clear()
@@ -120,7 +120,7 @@ export class Notes {
   }
 
   /** Drops the notes of a group that was undone, and returns the trees whose memory may no longer match the rows. */
-  drop(): string[] {
+  dropGroup(): string[] {
     const roots = [...this.#roots]
     this.#effects = []
     this.#changes.clear()

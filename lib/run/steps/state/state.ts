@@ -11,8 +11,8 @@ export interface EngineState {
   /** The runs that have not ended, by id. */
   readonly lives: Map<string, LiveRun>
   /**
-   * Top runs that were `queued` for a concurrency key and that this process continues. The rows say which of them still
-   * wait.
+   * Top runs that were `queued` for a concurrency key and that this process continues. The rows say which of them wait
+   * now.
    */
   readonly queued: Set<string>
   readonly slots: Slots<LiveRun>

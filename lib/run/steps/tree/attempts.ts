@@ -59,9 +59,9 @@ function applyOutcome(engine: EngineState, live: LiveRun, position: number, outc
 }
 
 /**
- * An attempt waits for another system to settle: its phase stays `running` and keeps its place in every concurrency, but
- * gives its slot back, and its clock and those above it stop. Returns false, and changes nothing, when it is no longer
- * the live attempt.
+ * An attempt waits for another system to settle: its phase stays `running` and counts in every concurrency, but gives its
+ * slot back, and its clock and the clocks above it stop. Returns false, and changes nothing, when it is no longer the
+ * live attempt.
  */
 export function startSettling(engine: EngineState, runId: string, position: number, attempt: number): boolean {
   const live = runningIn(engine, runId, position, attempt)

@@ -1,6 +1,6 @@
-// The concurrency key of a top run. A run is inserted as `queued` with a place behind those that came before it, and
-// begins in the unit in which its key has a place for it. Its end gives the place up; then the effect `key` looks for
-// the next run, because a unit changes only one tree.
+// The concurrency key of a top run, which a limited number of runs hold at once. A run is inserted as `queued`, behind
+// the runs that came before it, and starts in the unit in which it gets the key. Its end releases the key; then the
+// effect `key` looks for the next run, because a unit changes only one tree.
 
 import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
@@ -27,7 +27,7 @@ export function keyOf({ of, limit, whenFull }: HeldKey, inputs: JsonObject): Key
   return { text: of(inputs), limit, whenFull }
 }
 
-/** Puts a `queued` top run behind those that want its key, and lets it begin if there is a place. */
+/** Puts a `queued` top run behind the runs that wait for its key, and starts it if the key is free. */
 export function queueForKey(engine: EngineState, runId: string, key: Key, again = false): void {
   const { concurrencyKeys, runs } = engine.store
   concurrencyKeys.insert(runId, key.text, key.limit, key.whenFull)
@@ -38,25 +38,25 @@ export function queueForKey(engine: EngineState, runId: string, key: Key, again 
   if (key.whenFull === 'cancel_oldest') engine.notes.after({ kind: 'key', key: key.text })
 }
 
-/** Lets a run begin if it is the first that waits for its key and the key has a place. */
+/** Gives a run its key and starts it, if it is the first that waits for the key and the key is free. */
 export function startIfAdmitted(engine: EngineState, runId: string): boolean {
   const { concurrencyKeys, runs } = engine.store
-  const place = concurrencyKeys.get(runId)
-  if (!place || place.holds || nextForKey(engine, place.key)?.run_id !== runId) return false
+  const claim = concurrencyKeys.get(runId)
+  if (!claim || claim.holds || nextForKey(engine, claim.key)?.run_id !== runId) return false
   concurrencyKeys.hold(runId)
   reopenRun(engine, runs.get(runId)!)
-  engine.notes.after({ kind: 'key', key: place.key })
+  engine.notes.after({ kind: 'key', key: claim.key })
   takeSteps(engine, runId)
   return true
 }
 
-/** The run that may begin now: the first that waits for the key and that this process continues. */
+/** The run that may have the key now: the first that waits for it and that this process continues. */
 export function nextForKey({ queued, store: { concurrencyKeys } }: EngineState, key: string): KeyClaim | null {
   const first = concurrencyKeys.first(key, runId => queued.has(runId))
   return first && concurrencyKeys.holders(key) < first.most ? first : null
 }
 
-/** The runs that must make room, because one that came later says `cancel_oldest`. */
+/** The runs that are cancelled because a later run of their key says `cancel_oldest`. */
 export function superseded({ store: { concurrencyKeys } }: EngineState, key: string): { runId: string; by: string }[] {
   const last = concurrencyKeys.lastCancelling(key)
   if (!last) return []
@@ -75,7 +75,7 @@ export function supersede(engine: EngineState, runId: string, by: string): void 
   takeSteps(engine, runId)
 }
 
-/** Ends a top run that waits for its key. Nothing of it executes, `always` phases included. */
+/** Ends a top run that waits for its key. None of its phases executes, `always` phases included. */
 export function endQueued(engine: EngineState, row: RunRow, end: { reason: string; error?: RunError }): void {
   const { notes, store, world } = engine
   const at = world.now()
@@ -92,7 +92,7 @@ export function endQueued(engine: EngineState, row: RunRow, end: { reason: strin
   notes.after({ kind: 'ended', runId: row.id, root: row.id, settled: false })
 }
 
-/** A new run ends, and one that has ended before is not opened again. */
+/** The key is taken: a new run ends, and a run that has ended before stays as it is. */
 function skipRun(engine: EngineState, runId: string, { text }: Key, again: boolean): void {
   const { concurrencyKeys, runs } = engine.store
   const holder = [...concurrencyKeys.of(text, 1), ...concurrencyKeys.of(text, 0)][0]!.run_id

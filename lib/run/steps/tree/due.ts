@@ -25,7 +25,7 @@ interface DueRow {
 const NO_ROW: DueRow = { at: -1, id: '', run_id: '', root_id: '' }
 const NO_PHASE: Due = { at: -1, run_id: '', position: -1, root_id: '' }
 
-/** The next time after `now` at which something is due; null when nothing is. */
+/** The first time after `now` at which something is due; null when there is none. */
 export function nextDue({ store }: EngineState, now: number): number | null {
   const times = [store.runs.nextDue(now), store.phases.nextDue(now), store.reviews.nextDue(now)]
   return times.reduce((least, at) => (at === null ? least : least === null ? at : Math.min(least, at)), null)

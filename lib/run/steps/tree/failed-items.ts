@@ -1,5 +1,5 @@
-// The failed items of maps that completed without them (`on_item_failure: continue`), at any depth of a tree: what
-// `resume --failed` repeats.
+// The failed items of maps that completed without them (`on_item_failure: continue`), at any depth of a tree.
+// `resume --failed` repeats them.
 
 import { type Bundle, hasSubRuns, type Phase, type Team } from '../../../team/team.ts'
 import type { RunRow } from '../../core/core.ts'

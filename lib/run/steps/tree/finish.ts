@@ -14,8 +14,8 @@ import { releaseKey } from './release-key.ts'
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
 
 /**
- * Ends a run whose phases have all ended. Its file outputs are checked first, by a task, which puts its result into
- * `live.outputs` and has this called again.
+ * Ends a run whose phases have all ended. A task checks its file outputs first: it puts its result into `live.outputs`
+ * and schedules another step, which calls this again.
  */
 export function finishRun(engine: EngineState, live: LiveRun): void {
   const computed = endOf(engine, live)

@@ -34,8 +34,8 @@ export function loadTree(engine: EngineState, root: string): void {
 }
 
 /**
- * Clears the folders of phases that are in a later attempt, because another process may have ended before it did so.
- * Not for phases of this process: it has cleared their folders, and may be handing files over at the moment.
+ * Clears the folders of phases that are in a later attempt: the process before may have ended before it cleared them. Not
+ * called for a tree that this process has read before: it has cleared the folders, and may be handing files over now.
  */
 function clearAgain(engine: EngineState, live: LiveRun): void {
   for (const [position, { state, attempt }] of live.phases.entries()) {
@@ -68,7 +68,7 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
     const phase = live.phase(position)
     const { state, clock } = live.phases[position]!
     if (clock.deadline !== null) engine.world.wakeAt(clock.deadline)
-    // What stopped it in another process, other than a question to a person, has to be begun again.
+    // An attempt that waited for another system to settle starts again in this process, so its time goes on.
     if (state === 'running' && !live.phaseWaits(position))
       setPhaseClock(engine, live, position, resume(clock, engine.world.now()))
     if (state === 'pending') open.push(position)

@@ -53,20 +53,20 @@ export class Machine implements EngineState {
   #turn(): Unit | null {
     const live = this.#mayTurn() ? this.slots.next() : null
     if (!live) return null
-    // This only gives the run its turn. The slot is taken when its phase begins.
+    // This only gives the run its turn. The slot is taken when its phase starts.
     this.slots.release()
     return { root: live.root, apply: () => useSlotTurn(this, live.id) }
   }
 
   readonly hasNext = (): boolean => this.#stale.size > 0 || !this.agenda.isEmpty || this.#mayTurn()
 
-  /** Asks `paused` last, because it is asked very often and looks outside. */
+  /** Calls `paused` last, because this is called very often and `paused` looks outside. */
   #mayTurn(): boolean {
     return this.slots.hasTurn && !this.world.paused()
   }
 
   readonly beforeUnit = ({ root }: Unit): void => {
-    this.notes.begin(root)
+    this.notes.startUnit(root)
     this.agenda.startUnit(root)
     if (root === null || !this.#stale.delete(root)) return
     loadTree(this, root)
@@ -74,7 +74,7 @@ export class Machine implements EngineState {
   }
 
   readonly afterUnit = ({ root }: Unit): void => {
-    this.notes.keep()
+    this.notes.keepUnit()
     if (root !== null) this.agenda.forgive(root)
   }
 
@@ -88,7 +88,7 @@ export class Machine implements EngineState {
 
   readonly groupUndone = (): void => {
     forgetResults(this.store)
-    for (const root of this.notes.drop()) this.#stale.add(root)
+    for (const root of this.notes.dropGroup()) this.#stale.add(root)
   }
 
   // What the engine calls
@@ -100,7 +100,7 @@ export class Machine implements EngineState {
 
   /** The effects and changes of the group, after it is durable. */
   takeCommitted(): { effects: Effect[]; changes: Change[] } {
-    return this.notes.take()
+    return this.notes.takeGroup()
   }
 
   /** Takes the scheduled steps of a tree, as many as fit into one unit. */
@@ -109,7 +109,7 @@ export class Machine implements EngineState {
   }
 
   /** Ends a tree by changing only its rows, after a fault that prevents steps from ending it. */
-  abandon(root: string, error: RunError): void {
+  abandonTree(root: string, error: RunError): void {
     this.#stale.delete(root)
     this.agenda.forgive(root)
     abandonTree(this, root, error)

@@ -1,4 +1,4 @@
-// Gives up the place that a top run has in its concurrency key. The next run begins in a unit of its own.
+// A top run gives up its concurrency key, or its wait for it. The next run starts in a unit of its own.
 
 import type { EngineState } from '../state/state.ts'
 

@@ -1,6 +1,6 @@
-// A new attempt of an ended top run. Everything that did not complete is opened. `from` also opens that phase and all
-// that depend on it, and `failed` also opens the failed items of maps that completed without them. `planResume` returns
-// in advance what will be repeated.
+// A new attempt of an ended top run. It opens every phase that did not complete. `from` also opens that phase and all
+// phases that depend on it, and `failed` also opens the failed items of maps that completed without them. `planResume`
+// says in advance what will be repeated.
 
 import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
@@ -29,17 +29,17 @@ export interface ResumePlan {
    * more.
    */
   repeats: string[]
-  /** What these phases have already written outside, which is not sent again. */
+  /** The writes of these phases to other systems. They are not sent again. */
   written: Written[]
 }
 
 /**
- * Begins the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase.
+ * Starts the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase.
  */
 export function resume(engine: EngineState, runId: string, { from = null, failed = false }: ResumeOptions): void {
   const row = resumable(engine, runId, { from, failed })
   const team = teamOf(engine, row)
-  for (const position of reached(team, from)) openPhase(engine, row, team.phases[position]!)
+  for (const position of fromPhase(team, from)) openPhase(engine, row, team.phases[position]!)
   if (failed) openFailed(engine, row)
   engine.store.runs.requeue(runId)
   if (team.key) {
@@ -59,11 +59,11 @@ export function planResume(
   const { store } = engine
   const row = resumable(engine, runId, { from, failed })
   const team = teamOf(engine, row)
-  const whole = new Set(reached(team, from))
-  const repeated = new Set([...open(engine, row), ...whole, ...(failed ? withFailedItems(engine, row) : [])])
+  const whole = new Set(fromPhase(team, from))
+  const repeated = new Set([...notCompleted(engine, row), ...whole, ...(failed ? withFailedItems(engine, row) : [])])
   const again = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
-    const place = store.runs.get(run_id)!.tree_key
-    const top = place === '' ? position : positionOf(place)
+    const key = store.runs.get(run_id)!.tree_key
+    const top = key === '' ? position : positionOf(key)
     if ((state !== 'done' && state !== 'partial') || !repeated.has(top)) return false
     return whole.has(top) || store.phases.get(run_id, position)!.state !== 'completed'
   })
@@ -112,11 +112,11 @@ export function resumable(engine: EngineState, runId: string, { from = null, fai
   if (!runEnded(row.state)) {
     throw new CadreError('invalid_state', `run ${runId} is ${row.state}: it continues by itself`)
   }
-  const nothing = row.state === 'completed' && from === null
-  if (nothing && !failed) {
+  const isDone = row.state === 'completed' && from === null
+  if (isDone && !failed) {
     throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat from`)
   }
-  if (nothing && withFailedItems(engine, row).length === 0) {
+  if (isDone && withFailedItems(engine, row).length === 0) {
     throw new CadreError('invalid_state', `run ${runId} is completed, and no item of its maps failed`)
   }
   return row
@@ -132,8 +132,8 @@ function openPhase(engine: EngineState, row: RunRow, phase: Phase): void {
   kindOf(phase).subRuns?.reopen(engine, row, phase)
 }
 
-/** Positions of the phases that every resume repeats: those that did not complete. */
-function open(engine: EngineState, row: RunRow): number[] {
+/** Positions of the phases that did not complete, which every resume repeats. */
+function notCompleted(engine: EngineState, row: RunRow): number[] {
   return engine.store.phases
     .of(row.id)
     .filter(
@@ -146,7 +146,7 @@ function open(engine: EngineState, row: RunRow): number[] {
 }
 
 /** The phase `from` and all phases that depend on it. */
-function reached(team: Team, from: string | null): number[] {
+function fromPhase(team: Team, from: string | null): number[] {
   if (from === null) return []
   const first = team.phases.find(phase => phase.name === from)
   if (first) return dependants(team, [first.index])
@@ -156,7 +156,7 @@ function reached(team: Team, from: string | null): number[] {
   })
 }
 
-/** Opens the phases of `withFailedItems`. Items remain frozen, and sub-runs keep their completed phases. */
+/** Opens the phases of `withFailedItems`. Items stay as they are, and sub-runs keep their completed phases. */
 function openFailed(engine: EngineState, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): void {
   const { store } = engine
   const team = teamOf(engine, row)

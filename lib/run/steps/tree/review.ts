@@ -60,11 +60,11 @@ export function decide(engine: EngineState, reviewId: string, given: Decision): 
   const values = answer.values ? maskedJson(answer.values) : null
   engine.store.reviews.decide(reviewId, { decision, by, comment, values, at: engine.world.now() })
   noteReview(engine, live, review.position)
-  apply(engine, live, review, answer)
+  applyDecision(engine, live, review, answer)
   takeSteps(engine, live.root)
 }
 
-function apply(
+function applyDecision(
   engine: EngineState,
   live: LiveRun,
   review: ReviewRow,
@@ -79,10 +79,10 @@ function apply(
       const entries: string[] = JSON.parse(review.entries)
       const verb = decision === 'approve' ? maskedText`approve` : maskedText`complete`
       const result = { text: maskedText`${verb} by ${by}`, data }
-      for (const entry of entries) vouch(engine, live, position, entry, result)
+      for (const entry of entries) vouchFor(engine, live, position, entry, result)
       const phase = live.phase(position)
       const rest = kindOf(phase).attempts?.entriesAfter(phase, entries) ?? []
-      if (rest.length > 0) return repeat(engine, live, position)
+      if (rest.length > 0) return repeatPhase(engine, live, position)
       return endPhase(engine, live, position, 'completed', { ...result, files: [] })
     }
     case 'reject': {
@@ -91,12 +91,16 @@ function apply(
     }
     case 'fail': {
       const error = { code: 'person', message: said('failed') }
-      return endPhase(engine, live, position, 'failed', { ...kept(engine, live, position), reason: 'person', error })
+      return endPhase(engine, live, position, 'failed', {
+        ...keptResult(engine, live, position),
+        reason: 'person',
+        error,
+      })
     }
     case 'skip':
       return endPhase(engine, live, position, 'skipped', { reason: 'person' })
     case 'retry':
-      retry(engine, live, position, JSON.parse(review.entries))
+      retryPhase(engine, live, position, JSON.parse(review.entries))
   }
 }
 
@@ -106,8 +110,8 @@ function emptyForm(live: LiveRun, position: number): Record<string, null> {
   return Object.fromEntries(fields.map(({ name }) => [name, null]))
 }
 
-/** The result that the phase had when it was put before a person. */
-function kept({ store }: EngineState, live: LiveRun, position: number): PhaseChange {
+/** The result that the phase had when a person was asked. */
+function keptResult({ store }: EngineState, live: LiveRun, position: number): PhaseChange {
   const { text, data, files } = store.phases.result(live.id, position)
   return { text, data: data === null ? null : new JsonText(data), files: parse(files) ?? [] }
 }
@@ -116,21 +120,27 @@ function kept({ store }: EngineState, live: LiveRun, position: number): PhaseCha
  * Retries a phase, which may then use all of its attempts again. Entries in doubt are sent again with the same
  * idempotency key.
  */
-function retry(engine: EngineState, live: LiveRun, position: number, entries: readonly string[]): void {
+function retryPhase(engine: EngineState, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
     engine.store.receipts.order({ runId: live.id, position, entry })
     noteReceipt(engine, live, position, entry)
   }
-  repeat(engine, live, position)
+  repeatPhase(engine, live, position)
 }
 
 /** A person has seen that an entry in doubt is there. */
-function vouch(engine: EngineState, live: LiveRun, position: number, entry: string, result: Masked<AgentResult>): void {
+function vouchFor(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  entry: string,
+  result: Masked<AgentResult>,
+): void {
   const { looks, receipts } = engine.store
-  const place = { runId: live.id, position, entry }
-  receipts.vouch(place, result, engine.world.now())
-  // What was sent once only exists once. Otherwise what was sent before may still arrive.
-  if (receipts.get(place)?.presumed_at === null) looks.drop(place)
+  const id = { runId: live.id, position, entry }
+  receipts.vouch(id, result, engine.world.now())
+  // An entry that was sent once exists once. Of an entry that was sent twice, the other request may still arrive.
+  if (receipts.get(id)?.presumed_at === null) looks.drop(id)
   noteReceipt(engine, live, position, entry)
 }
 
@@ -138,7 +148,7 @@ function noteReceipt({ notes }: EngineState, live: LiveRun, position: number, en
   notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
 }
 
-function repeat(engine: EngineState, live: LiveRun, position: number): void {
+function repeatPhase(engine: EngineState, live: LiveRun, position: number): void {
   postponePhase(engine, live, position, engine.world.now(), 0, null)
   // The phase never started because its `when` could not be evaluated, so `when` is evaluated again.
   if (live.phases[position]!.attempt === 0) considerPhase(engine, live, position)

@@ -1,4 +1,4 @@
-// A top run begins at the request of a caller, or continues in a new process.
+// A top run starts at the request of a caller, or continues in a new process.
 
 import { CadreError } from '../../../error.ts'
 import { createQueuedRun, createRun, type NewRun } from '../run/create.ts'
@@ -7,7 +7,7 @@ import { type Key, queueForKey } from './concurrency-key.ts'
 import { loadTree } from './load.ts'
 import { takeSteps } from './step.ts'
 
-/** Begins a top run. Does nothing when the run id exists, so that a job that is delivered twice starts one run. */
+/** Starts a top run. Does nothing when the run id exists, so that a job that is delivered twice starts one run. */
 export function startTopRun(engine: EngineState, run: NewRun, key: Key | null): void {
   const { bundles, runs } = engine.store
   if (runs.get(run.id)) return
@@ -25,8 +25,8 @@ export function continueTree(engine: EngineState, root: string): void {
   const row = engine.store.runs.get(root)
   if (!row) throw new CadreError('not_found', `there is no run ${root}`)
   if (row.completed_at !== null) return
-  const place = row.state === 'queued' ? engine.store.concurrencyKeys.get(root) : null
-  if (place) return engine.notes.after({ kind: 'key', key: place.key })
+  const claim = row.state === 'queued' ? engine.store.concurrencyKeys.get(root) : null
+  if (claim) return engine.notes.after({ kind: 'key', key: claim.key })
   loadTree(engine, root)
   takeSteps(engine, root)
 }

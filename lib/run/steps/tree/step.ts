@@ -21,7 +21,7 @@ export function reuseSlots(engine: EngineState, root: string): void {
   const { slots } = engine
   if (!slots.hasTurn || engine.world.paused()) return
   for (let live = slots.nextAlone(root); live; live = slots.nextAlone(root)) {
-    // This only gives the run its turn. The slot is taken when its phase begins.
+    // This only gives the run its turn. The slot is taken when its phase starts.
     slots.release()
     startLeaf(engine, live)
   }
@@ -38,7 +38,7 @@ export function useSlotTurn(engine: EngineState, runId: string): void {
 /** Ignores a run that has ended or was read from the rows again since its step was scheduled. */
 function step(engine: EngineState, live: LiveRun): void {
   if (engine.lives.get(live.id) !== live) return
-  if (live.stop) stopRun(engine, live, live.stop)
+  if (live.pendingStop) stopRun(engine, live, live.pendingStop)
   if (!decideWhens(engine, live)) return
   if ((live.proceeding.size > 0 || live.ready.length > 0) && hasMapSlot(engine, live)) {
     for (const position of [...live.proceeding]) {

@@ -26,13 +26,16 @@ export function refuseStop({ store }: EngineState, runId: string): RunRow {
 
 /** Whether a run was asked to end. A request of a run above may not have reached it yet. */
 export function isAsked(live: LiveRun): boolean {
-  if (live.ending || live.stop) return true
+  if (live.ending || live.pendingStop) return true
   const { parent, row } = live
   if (!parent || !isAsked(parent)) return false
-  return (parent.stop?.hard ?? parent.ending?.hard ?? false) || !parent.phase(row.parent_position!).always
+  return (parent.pendingStop?.hard ?? parent.ending?.hard ?? false) || !parent.phase(row.parent_position!).always
 }
 
-/** Whether a phase goes on when the run `top`, its own or one above, is asked to end: it cleans up, or a phase above it. */
+/**
+ * Whether a phase goes on when the run `top`, its own or one above, is asked to end, because the phase itself or a phase
+ * above it cleans up.
+ */
 export function outlasts(live: LiveRun, position: number, top: string): boolean {
   if (live.phase(position).always) return true
   if (live.id === top || !live.parent) return false
@@ -41,8 +44,8 @@ export function outlasts(live: LiveRun, position: number, top: string): boolean 
 
 /** Asks a run to end. A request of a run above that has not reached it yet is part of that. */
 export function stopRun(engine: EngineState, live: LiveRun, given: Ending): void {
-  const asked = live.stop?.hard ? { ...given, hard: true } : given
-  live.stop = null
+  const asked = live.pendingStop?.hard ? { ...given, hard: true } : given
+  live.pendingStop = null
   if (live.ending && (live.ending.hard || !asked.hard)) return
   const ending = live.ending ? { ...live.ending, hard: true } : asked
   engine.notes.touch(live.root)
@@ -59,7 +62,7 @@ function stopPhase(engine: EngineState, live: LiveRun, position: number): void {
   const { state } = live.phases[position]!
   const ending = live.cancelRequest(position)
   if (phaseEnded(state)) return
-  // A phase with a question of its own has nothing open below it.
+  // A phase that asks a person itself has no open sub-runs.
   const isAsked = state === 'awaiting_input' && live.below(position).asked === 0
   if (isAsked) closeReview(engine, live, position)
   if (isAsked || (state === 'pending' && ending)) {

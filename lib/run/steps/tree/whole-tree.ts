@@ -1,4 +1,4 @@
-// Removes a whole tree from memory: before it is read again, or because a fault ended it.
+// Takes a whole tree out of memory before it is read again, and ends a whole tree after a fault.
 
 import type { RunError } from '../../core/core.ts'
 import type { EngineState } from '../state/state.ts'

@@ -1,0 +1,278 @@
+// The engine as its callers see it: they start, cancel and resume runs, answer questions of runs, and read what is
+// recorded. A caller gets its answer when the change is durable.
+
+import { CadreError } from '../error.ts'
+import { isRunId, newRunId, type RunId, removeRunFolder } from '../files/run-id.ts'
+import type { JsonObject } from '../json.ts'
+import type { Bundle } from '../team/team.ts'
+import type { RunLogs } from './attempt/attempt.ts'
+import { cancelRun } from './cancel.ts'
+import type { RunRow } from './core/core.ts'
+import { assemble, type EngineOptions, type Parts } from './parts.ts'
+import { continueTrees, openHome } from './recovery.ts'
+import {
+  type Decision,
+  decide,
+  fileAccessOf,
+  keyOf,
+  type NewRun,
+  planResume,
+  type ResumeOptions,
+  type ResumePlan,
+  resolveFileInputs,
+  resumable,
+  resume,
+  secretsAgain,
+  startTopRun,
+} from './steps/steps.ts'
+import type { Commit, Store, Unasked } from './store/store.ts'
+import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, turnOfRun, waitOf } from './views/views.ts'
+
+export interface StartRequest {
+  bundle: Bundle
+  /** The inputs, already checked and complete. */
+  inputs: JsonObject
+  runName?: string | null
+  workspace?: string | null
+  fromPath?: boolean
+  synced?: boolean
+  /** The id that was assigned at dispatch. Starting the same id again has no effect. */
+  runId?: RunId
+}
+
+/** How long agents may take to stop when the daemon stops. */
+const STOP_MS = 6_000
+
+export class Engine {
+  readonly store: Store
+  readonly logs: RunLogs
+  readonly #options: EngineOptions
+  readonly #parts: Parts
+  /** Top runs that are being deleted, or resumed. */
+  readonly #held = new Set<string>()
+  readonly #stop = new AbortController()
+  #opening: Promise<void> | undefined
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    this.#parts = assemble(options, this.#stop.signal, runId => this.#held.has(runId))
+    this.store = this.#parts.store
+    this.logs = this.#parts.logs
+  }
+
+  /**
+   * Continues every tree that has not ended, or only those whose top runs are wanted. It must be called before anything
+   * is started, and may be called again for a tree that was left out.
+   */
+  async recover(isWantedRoot: (rootId: string) => boolean = () => true): Promise<void> {
+    this.#opening ??= openHome(this.#parts, this.#options)
+    await this.#opening
+    await continueTrees(this.#parts, this.#options, isWantedRoot)
+  }
+
+  /** `also`, here and below, changes other rows in the transaction of the request, if the request changes anything. */
+  async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
+    if (this.#stop.signal.aborted) throw stopping()
+    const { bundle, runName = null, workspace = null, fromPath = false, synced = false } = request
+    const id = request.runId ?? newRunId()
+    if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
+    const { secrets } = this.#options
+    const fields = bundle.team(bundle.root).inputs
+    const row = { id, root_id: id, workspace, from_path: fromPath ? 1 : 0 }
+    const inputs = resolveFileInputs(fields, request.inputs, fileAccessOf(this.#parts.machine, row))
+    const held = bundle.team(bundle.root).key
+    const key = held && keyOf(held, inputs)
+    this.#parts.bundles.keep(bundle)
+    const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
+    try {
+      await secrets.keep(id, fields, inputs)
+      return await this.#request(id, () => {
+        const isNew = request.runId === undefined || this.store.runs.attempt(id) === null
+        startTopRun(this.#parts.machine, run, key)
+        if (isNew) also?.()
+        const live = this.#parts.machine.lives.get(id)
+        return live ? runRecord(live.row) : this.record(id)
+      })
+    } catch (error) {
+      // There is no run whose end would remove the secrets.
+      if (this.store.runs.attempt(id) === null) await secrets.forget(id).catch(() => {})
+      throw error
+    }
+  }
+
+  /**
+   * Asks a run and all runs below it to end. `always` phases still run, unless the run is asked again. Throws
+   * `not_found`, and `invalid_state` when the run has ended. While the disk is full it aborts the attempts that execute,
+   * and records the cancel later.
+   */
+  cancel(runId: string, reason = 'cancelled', also?: () => void): Promise<RunRecord> {
+    return cancelRun(this.#parts, runId, reason, also)
+  }
+
+  /**
+   * Opens an ended run again, as a new attempt. Throws `not_found`, `invalid_state`, and `invalid_request` for an
+   * unknown phase, or when the run needs the values of secret inputs again.
+   */
+  async resume(runId: string, options: ResumeOptions = {}, also?: () => void): Promise<RunRecord> {
+    if (this.#stop.signal.aborted) throw stopping()
+    const row = resumable(this.#parts.machine, runId, options)
+    if (this.#held.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed`)
+    const bundle = this.bundle(row.bundle_id)
+    const team = bundle.team(bundle.root)
+    const given = resolveFileInputs(team.inputs, options.inputs ?? {}, fileAccessOf(this.#parts.machine, row))
+    const secrets = secretsAgain(team, row, given)
+    this.#held.add(runId)
+    try {
+      if (secrets) await this.#options.secrets.keep(row.id, team.inputs, secrets)
+      return await this.#request(runId, () => {
+        resume(this.#parts.machine, runId, options)
+        also?.()
+        return this.record(runId)
+      })
+    } catch (error) {
+      // The run stays ended: now its end is completed, which the resume held up, and its secrets are removed.
+      this.#parts.afterRun.completeEnd(row.id, runId, false)
+      throw error
+    } finally {
+      this.#held.delete(runId)
+    }
+  }
+
+  planResume(runId: string, options: ResumeOptions = {}): ResumePlan {
+    return planResume(this.#parts.machine, runId, options)
+  }
+
+  /** Calls `remove`, which deletes the tree of an ended top run. Until it returns, nobody can open the run again. */
+  async deleteTree(runId: string, remove: () => Promise<void>): Promise<void> {
+    this.#held.add(runId)
+    // Files of a tree that was cancelled may still be on their way into its folders.
+    const deleted = this.#parts.folders.idle(id => this.store.runs.get(id)?.root_id === runId).then(remove)
+    await deleted.finally(() => this.#held.delete(runId))
+  }
+
+  async decide(reviewId: string, decision: Decision, also?: () => void): Promise<void> {
+    const review = this.store.reviews.get(reviewId)
+    const root = review && this.store.runs.get(review.run_id)?.root_id
+    await this.#request(root ?? null, () => {
+      decide(this.#parts.machine, reviewId, decision)
+      also?.()
+    })
+  }
+
+  /** The phases of a run, or the whole of one of them. Each phase that has not ended says what it waits for. */
+  phases(runId: string, name?: string): RunPhases {
+    const live = this.#parts.machine.lives.get(runId)
+    const turn = live ? null : turnOfRun(this.store, runId)
+    const { attempts, disk } = this.#parts
+    const waits = (position: number) => {
+      if (turn) return { reason: turn, until: null }
+      if (!live) return null
+      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), disk.low)
+    }
+    return runPhases(this.store, runId, id => this.bundle(id), { name, waitOf: waits })
+  }
+
+  record(runId: string): RunRecord {
+    return runRecord(this.#row(runId))
+  }
+
+  /** The id of a run that is here. Throws `not_found`. */
+  idOf(runId: string): RunId {
+    return this.#row(runId).id
+  }
+
+  #row(runId: string): RunRow {
+    const row = this.store.runs.get(runId)
+    if (row) return row
+    throw new CadreError('not_found', `there is no run ${runId}`)
+  }
+
+  /** Resolves with the record of a run after it has ended and its deliveries have been sent. */
+  async ended(runId: string): Promise<RunRecord> {
+    for (;;) {
+      if (this.store.runs.isOpen(runId)) await this.#parts.followers.untilEnded(runId)
+      await this.#parts.messenger.idle(runId)
+      const record = this.record(runId)
+      // The run may have been resumed the moment it ended.
+      if (record.completed_at !== null) return record
+    }
+  }
+
+  /** Resolves when the deliveries that are being sent now have been sent, and their results are recorded. */
+  async untilQuiet(): Promise<void> {
+    await this.#parts.messenger.settled()
+    await this.#parts.afterRun.idle()
+    await this.#parts.looks.idle()
+  }
+
+  /**
+   * Asks other systems about each write of a run, and of the runs below it, that is not certain. Returns the writes that
+   * could not be asked about.
+   */
+  askAgain(runId: string): Promise<Unasked[]> {
+    return this.#parts.looks.ask(this.#row(runId))
+  }
+
+  /** Resolves when the deliveries of the runs at and below `treeKey` have been sent; null when none is being sent. */
+  untilSent(rootId: string, treeKey: string): Promise<unknown> | null {
+    const { messenger } = this.#parts
+    const isBelow = (runId: string) => {
+      const row = this.store.runs.get(runId)
+      return row?.root_id === rootId && row.tree_key.startsWith(treeKey)
+    }
+    const busy = messenger.busy.filter(isBelow)
+    return busy.length === 0 ? null : Promise.all(busy.map(id => messenger.idle(id)))
+  }
+
+  /** Calls `listener` for every durable change, until the returned function is called. */
+  follow(listener: (notice: Notice) => void): () => void {
+    return this.#parts.followers.follow(listener)
+  }
+
+  stateDir(runId: RunId): string {
+    return this.#parts.runFolders.stateDir(runId)
+  }
+
+  /** Removes the folder of a run. A row that has no run's id, as older versions could write one, has no folder. */
+  async removeStateDir(runId: string): Promise<void> {
+    if (isRunId(runId)) await removeRunFolder(this.#options.home, runId)
+  }
+
+  bundle(id: string): Bundle {
+    return this.#parts.bundles.get(id)
+  }
+
+  /** How many runs have not ended, how many slots are used and free, and why nothing can be recorded, if so. */
+  get load(): { runs: number; slots: number; free: number; stalled: string | null } {
+    const slots = this.#parts.machine.slots.inUse
+    const stalled = this.#parts.journal.stalled ?? this.#parts.disk.low
+    const free = stalled ? 0 : Math.max(0, this.#options.slots - slots)
+    return { runs: this.#parts.machine.lives.size, slots, free, stalled }
+  }
+
+  /** Interrupts the running attempts without recording an outcome. The next start continues them. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#parts.dueTimer.stop()
+    this.#parts.smallFileSync.stop()
+    this.#parts.looks.stop()
+    this.#parts.disk.stop()
+    this.#parts.attempts.abortAll(new Error('the daemon stops'))
+    const deadline = performance.now() + STOP_MS
+    const work = Promise.all([this.#parts.messenger.stop(), this.#parts.folders.idle()])
+    await Promise.race([work, new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
+    await this.#parts.attempts.idle(deadline)
+    this.logs.closeAll()
+    this.#parts.journal.close()
+  }
+
+  /** Other rows of the run database change in the commits that runs have, because each commit waits for the disk. */
+  readonly commit: Commit = apply => this.#request(null, apply)
+
+  /** Queues a change that a caller waits for. It is refused while the disk accepts no writes. */
+  #request<T>(root: string | null, apply: () => T): Promise<T> {
+    return this.#parts.journal.write({ root, apply, request: true })
+  }
+}
+
+const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
