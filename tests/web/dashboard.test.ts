@@ -1,7 +1,7 @@
 // The dashboard in a real browser, on a real daemon with real runs.
 
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import type { Browser, Response } from 'playwright-core'
 import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
@@ -218,10 +218,19 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
   test('a token of a stranger’s link is dropped, and nothing is in the address', async () => {
     const daemon = await daemonOf()
     const { page } = await open('runs', { token: false })
+    const answers: Promise<Response | null>[] = []
+    page.on('request', request => {
+      if (request.headers().authorization === 'Bearer wrong') answers.push(request.response())
+    })
     await page.goto(`${daemon.url}/#token=wrong&/workspaces`)
     await page.getByRole('heading', { name: 'Workspaces' }).waitFor()
     await until(async () => (await page.evaluate('sessionStorage.length')) === 0, 'the token is dropped', PATIENCE_MS)
     expect(page.url()).toBe(`${daemon.url}/#/workspaces`)
+    // Several calls may have been under way with the token. The browser reports each, and the last one may come late.
+    const refused = (await Promise.all(answers)).filter(answer => answer?.status() === 401).length
+    const reported = () =>
+      opened.flatMap(({ complaints }) => complaints).filter(text => /status of 401/.test(text)).length
+    await until(() => reported() === refused, 'each refused call is reported', PATIENCE_MS)
     forgive(/status of 401/)
   })
 
