@@ -124,11 +124,11 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   })
   const looks: LaterLooks = new LaterLooks({
     ...{ store, host, context: host.context, identity, write, now, bootClock, settle, changed, stopping, log },
-    place: (row, position) => {
+    environment: (row, position) => {
       const from = bundles.get(row.bundle_id)
       return runFolders.of({ row, bundle: from, inputs: {} }, from.team(row.team_key).phases[position]!.name, 1)
     },
-    open: (place, sealed) => sealer.open(place, sealed),
+    open: (label, sealed) => sealer.open(label, sealed),
     mask: (rootId, value) => host.mask(value, rootId === undefined ? [] : secrets.values(rootId)),
   })
   const attempts: Attempts = new Attempts({
@@ -144,7 +144,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const messenger = new Messenger({
     store,
     host,
-    place: ({ run_id, listener }) => {
+    environment: ({ run_id, listener }) => {
       const run = store.runs.get(run_id)!
       return runFolders.of({ row: run, bundle: bundles.get(run.bundle_id), inputs: {} }, listener, 1)
     },

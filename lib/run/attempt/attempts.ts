@@ -132,16 +132,16 @@ export class Attempts {
     const phase = live.phase(position) as StandardPhase | GatePhase
     const secrets = this.#parts.secrets(live.root)
     const mask = <T>(value: T): Masked<T> => host.mask(value, secrets)
-    const place = runFolders.of(live, phase.name, attempt)
-    const { log, room } = place
+    const environment = runFolders.of(live, phase.name, attempt)
+    const { log, room } = environment
     const spot = `${live.id}:${position}`
     const isLive = () => this.has(live.id, position, attempt)
-    place.log = line => {
+    environment.log = line => {
       // Lines of an agent that continues after its attempt are dropped, because the secrets of its run may be forgotten
       // and the run deleted.
       if (isLive()) log(line)
     }
-    place.room = {
+    environment.room = {
       get isFull() {
         return isLive() && room.isFull
       },
@@ -176,13 +176,13 @@ export class Attempts {
       },
       {
         host,
-        context: (binding, hooks) => host.context(place, binding, { ...hooks, waits: waitsOf() }),
+        context: (binding, hooks) => host.context(environment, binding, { ...hooks, waits: waitsOf() }),
         ledger,
         identity: entry => this.#parts.identity(live.id, position, entry),
-        stateDir: place.stateDir,
-        places: { ...place, outside: place.fromPath },
+        stateDir: environment.stateDir,
+        places: { ...environment, outside: environment.fromPath },
         makeWorkspace: () => runFolders.makeWorkspace(live.row),
-        log: text => place.log({ stream: 'log', text: mask(text) }),
+        log: text => environment.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),
         hold: this.#holdOf(live, position, attempt, running, mask),

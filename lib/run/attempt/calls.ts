@@ -60,7 +60,7 @@ export function handlerOf(
 /** Evaluates the entries of a call, and yields the event loop in between. */
 export async function callsOf(call: AgentCall, definition: AgentDefinition, team: Team, scope: Scope): Promise<Call[]> {
   const action = call.action === undefined ? undefined : definition.actions?.[call.action]
-  const place = action ? `${call.agent}.${call.action}` : call.agent
+  const called = action ? `${call.agent}.${call.action}` : call.agent
   const calls: Call[] = []
   const secretsIn = ({ given }: Template) => [
     ...team.secrets.map(name => `secrets.${name}`).filter(name => given.has(name)),
@@ -75,7 +75,7 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
   ] as const) {
     const handler = handlerOf(definition, call.action, kind)
     for (const { name, entry } of list) {
-      if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
+      if (!handler) throw new CadreError('invalid_request', `[${called}] takes no ${kind} entries`)
       await turns()
       const evaluated = entry.evaluate(scope) as JsonObject
       calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
@@ -83,7 +83,7 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
   }
   const handler = handlerOf(definition, call.action, 'phase')
   if (calls.length === 0) {
-    if (!handler) throw new CadreError('invalid_request', `[${place}] needs sources or target_entries`)
+    if (!handler) throw new CadreError('invalid_request', `[${called}] needs sources or target_entries`)
     const evaluated = call.fields.evaluate(scope) as JsonObject
     const secrets = secretsIn(call.fields)
     calls.push({ name: '', kind: 'phase', entry: evaluated, secrets, handler, phaseLevel: true })
@@ -92,7 +92,7 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
     const wrong = problems(handler.entry, entry)
     if (wrong.length === 0) continue
     const list = wrong.map(({ path, message }) => `${path.slice(1) || 'entry'}: ${message}`).join('; ')
-    throw new CadreError('invalid_request', `[${place}] ${name ? `entry ${name}: ` : ''}${list}`, { details: wrong })
+    throw new CadreError('invalid_request', `[${called}] ${name ? `entry ${name}: ` : ''}${list}`, { details: wrong })
   }
   return calls
 }

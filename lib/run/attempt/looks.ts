@@ -35,8 +35,8 @@ interface Parts {
   context: EngineHost['context']
   /** By what the vendor knows an entry. */
   identity(runId: RunId, position: number, entry: string): Identity
-  place(run: RunRow, position: number): RunEnvironment
-  open(place: string, sealed: Uint8Array): Uint8Array
+  environment(run: RunRow, position: number): RunEnvironment
+  open(label: string, sealed: Uint8Array): Uint8Array
   mask<T>(rootId: RunId | undefined, value: T): Masked<T>
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
@@ -105,9 +105,9 @@ export class LaterLooks {
   /** Resolves when the look at the end of a run, and of those below it, is over. */
   async atEnd(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
     if (!this.#any) return
-    const due = this.#parts.store.looks.below(run.root_id, run.tree_key).map(row => placeKey(row))
+    const due = this.#parts.store.looks.below(run.root_id, run.tree_key).map(row => entryKey(row))
     for (const row of this.#parts.store.looks.open()) {
-      if (row.looked === 0 && due.includes(placeKey(row))) await this.#look(row)
+      if (row.looked === 0 && due.includes(entryKey(row))) await this.#look(row)
     }
     this.wake()
   }
@@ -120,7 +120,7 @@ export class LaterLooks {
     const unasked: Unasked[] = []
     for (const row of this.#parts.store.looks.below(run.root_id, run.tree_key)) {
       const failed = await this.#look(row)
-      if (failed !== null) unasked.push({ ...placeOf(row), reason: failed })
+      if (failed !== null) unasked.push({ ...entryIdOf(row), reason: failed })
     }
     this.#any = true
     this.wake()
@@ -163,7 +163,7 @@ export class LaterLooks {
   /** Returns why the other system could not be asked, or null. */
   async #look(row: LookRow): Promise<MaskedText | null> {
     const { store, bootClock, stopping, mask } = this.#parts
-    const place = placeOf(row)
+    const id = entryIdOf(row)
     const asked = bootClock.now()
     const at = { boot: bootClock.boot, since: asked }
     // A look that a person asks for is none of those that come by themselves, unless one is due.
@@ -179,30 +179,30 @@ export class LaterLooks {
       // A look at the end of a run that fails is followed by the next one in any case.
       const looked = row.looked === 0 ? 1 : mayPass ? row.looked : LOOKS
       const next = { looked, failures: row.looked === 0 ? 0 : failures, confirmed: row.confirmed }
-      await this.#record(place, () => store.looks.set(place, { ...next, ...at }))
+      await this.#record(id, () => store.looks.set(id, { ...next, ...at }))
       return reason
     }
-    await this.#record(place, () => {
-      const receipt = store.receipts.get(place)
+    await this.#record(id, () => {
+      const receipt = store.receipts.get(id)
       if (!receipt) return
       const run = store.runs.get(row.run_id)!
-      if (found) this.#note(place, receipt, mask(run.root_id, found))
-      else this.#absent(place, receipt, row, asked)
+      if (found) this.#note(id, receipt, mask(run.root_id, found))
+      else this.#absent(id, receipt, row, asked)
       // Looks of an open run are those of a person who asks; its own begin when it ends.
       if (run.completed_at === null || receipt.presumed_at === null) return
       const looked = isDue ? row.looked + 1 : row.looked
       // Whether one settling time has passed since the end: then the second look was due, now or before.
       const isSettled = row.looked > 1 || row.failures > 0 || (isDue && row.looked === 1)
       const confirmed = found && isSettled ? 1 : row.confirmed
-      if (looked === LOOKS && confirmed === 1) store.looks.drop(place)
-      else if (isDue) store.looks.set(place, { looked, failures: 0, confirmed, ...at })
-      else if (confirmed !== row.confirmed) store.looks.setConfirmed(place)
+      if (looked === LOOKS && confirmed === 1) store.looks.drop(id)
+      else if (isDue) store.looks.set(id, { looked, failures: 0, confirmed, ...at })
+      else if (confirmed !== row.confirmed) store.looks.setConfirmed(id)
     })
     return null
   }
 
   /** What the other system shows: the write itself, and whatever else carries its mark. */
-  #note(place: EntryId, receipt: ReceiptRow, { result, copies }: Masked<Found>): void {
+  #note(entryId: EntryId, receipt: ReceiptRow, { result, copies }: Masked<Found>): void {
     const { store, now } = this.#parts
     const { id = null, url = null } = result.external ?? {}
     const shown: Masked<Copy>[] = [{ id, url }, ...copies]
@@ -210,19 +210,19 @@ export class LaterLooks {
       const known: Masked<Copy>[] = JSON.parse(receipt.copies ?? '[]')
       const others = shown.filter(each => !sameAs(each, { id: receipt.external_id, url: receipt.external_url }))
       const more = others.filter(each => !known.some(one => sameAs(one, each)))
-      if (more.length > 0) store.receipts.setCopies(place, maskedJson([...known, ...more]))
+      if (more.length > 0) store.receipts.setCopies(entryId, maskedJson([...known, ...more]))
       return
     }
-    store.receipts.confirm(place, { result, at: now(), copies: copies.length > 0 ? maskedJson(copies) : null })
+    store.receipts.confirm(entryId, { result, at: now(), copies: copies.length > 0 ? maskedJson(copies) : null })
   }
 
   /** It does not show what is in doubt, which counts after the settling time. */
-  #absent(place: EntryId, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
+  #absent(id: EntryId, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
     const { store, bootClock, settle, now } = this.#parts
     if (receipt.state !== 'unknown') return
     const passed = elapsedSince({ boot: receipt.boot, at: receipt.ended }, bootClock)
     if (passed === null || asked - receipt.ended! < (settle() ?? settles)) return
-    store.receipts.presume(place, now())
+    store.receipts.presume(id, now())
   }
 
   async #find(row: LookRow): Promise<Found | null> {
@@ -237,11 +237,11 @@ export class LaterLooks {
     if (!handler?.find) throw new AgentError(`${agent} has no look-up any more`)
     const effect = 'once'
     const key = idempotencyKey(row.run_id, row.position, row.entry)
-    const place = { ...this.#parts.place(run, row.position), log() {} }
+    const environment = { ...this.#parts.environment(run, row.position), log() {} }
     const files = holdFiles()
     const identity = this.#parts.identity(run.id, row.position, row.entry)
     const binding = { agent, action, definition, settings, effect, key, signal } as const
-    const context = this.#parts.context(place, binding, { ...files.hooks, identity })
+    const context = this.#parts.context(environment, binding, { ...files.hooks, identity })
     const asking = withGrace(files.during((async () => handler.find!(entry, context))()), signal, 0)
     try {
       return foundBy(await unlessAborted(asking, stopping), agent)
@@ -251,10 +251,10 @@ export class LaterLooks {
     }
   }
 
-  #record(place: EntryId, change: () => void): Promise<void> {
+  #record(id: EntryId, change: () => void): Promise<void> {
     return this.#parts.write(() => {
       change()
-      this.#parts.changed(place.runId, place.position, place.entry)
+      this.#parts.changed(id.runId, id.position, id.entry)
     })
   }
 
@@ -268,9 +268,9 @@ export class LaterLooks {
 export const sealLabel = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
   `${run_id}/looks/${position}/${entry}`
 
-const placeOf = ({ run_id, position, entry }: LookRow): EntryId => ({ runId: run_id, position, entry })
+const entryIdOf = ({ run_id, position, entry }: LookRow): EntryId => ({ runId: run_id, position, entry })
 
-const placeKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
+const entryKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
 
 /** Vendors name what they have by an id, or at least by an address. What has neither cannot be told from the other. */
 const sameAs = (a: Copy, b: Copy): boolean =>

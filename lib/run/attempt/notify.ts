@@ -108,7 +108,7 @@ function notice(machine: Machine, live: LiveRun, event: EventName, position: num
 interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
-  place(delivery: DeliveryRow): RunEnvironment
+  environment(delivery: DeliveryRow): RunEnvironment
   context: EngineHost['context']
   mask<T>(runId: string, value: T): Masked<T>
   /** Applies a change; the promise settles once it is on disk. */
@@ -182,8 +182,8 @@ export class Messenger {
     const files = holdFiles()
     let mayBeSent = false
     try {
-      const place = this.#parts.place(row)
-      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal, place.rootId)
+      const environment = this.#parts.environment(row)
+      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal, environment.rootId)
       const handler = definition.notify
       if (!handler) throw new AgentError(`agent ${agent} handles no events`)
       const wrong = problems(handler.entry, entry)
@@ -197,7 +197,7 @@ export class Messenger {
       const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#parts.timeout)])
       const context = this.#parts.context(
-        place,
+        environment,
         { agent, definition, settings, effect, key, signal },
         { event, ...traffic.hooks, ...files.hooks },
       )
@@ -232,7 +232,7 @@ export class Messenger {
     const said = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
     const isDoubtful = sent === 'unknown' || (isLate && mayBeSent && sent !== 'no')
     const what = isDoubtful ? maskedText`may not have been delivered` : maskedText`was not delivered`
-    this.#parts.place(row).log({ stream: 'log', text: maskedText`${recordedText(row.event)} ${what}: ${said}` })
+    this.#parts.environment(row).log({ stream: 'log', text: maskedText`${recordedText(row.event)} ${what}: ${said}` })
     await this.#set(row, isDoubtful ? 'unknown' : 'failed', said)
   }
 

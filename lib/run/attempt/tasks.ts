@@ -295,11 +295,11 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
  */
 function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly StoredItem[]) {
   const earlier = machine.store.runs.children(live.id, phase.index)
-  const places = new Map<string, number>(items.map(({ key }, index) => [key, index]))
+  const indexes = new Map<string, number>(items.map(({ key }, index) => [key, index]))
   let behind = items.length
   return earlier.map(({ id, run_name, item: before }) => {
-    const place = places.get(run_name!)
-    const item = place ?? behind++
-    return { id, item, moves: item !== before, opens: place !== undefined }
+    const index = indexes.get(run_name!)
+    const item = index ?? behind++
+    return { id, item, moves: item !== before, opens: index !== undefined }
   })
 }
