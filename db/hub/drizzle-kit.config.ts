@@ -35,6 +35,7 @@ export const {
   packageFiles,
   runs,
   phases,
+  explanations,
   largeValues,
   logs,
   events,

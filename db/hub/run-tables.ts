@@ -8,6 +8,7 @@ import type { Field } from '../../lib/wire/records/forms.ts'
 import type { LineRange } from '../../lib/wire/records/hub-records.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
+import type { Explanation } from '../../lib/wire/records/run-records.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -209,6 +210,18 @@ export function runTables(
     row => [primaryKey({ columns: [row.run_id, row.owner, row.name] })],
   )
 
+  /** What daemons say of why their runs ended or wait. It counts while the run is in this attempt and state. */
+  const explanations = table(
+    'explanations',
+    {
+      run_id: runOf(),
+      attempt: int().notNull(),
+      state: text().notNull(),
+      why: json<Explanation>().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id] })],
+  )
+
   const logs = table(
     'logs',
     {
@@ -390,6 +403,7 @@ export function runTables(
     runs,
     phases,
     largeValues,
+    explanations,
     logs,
     events,
     artifacts,

@@ -8,7 +8,7 @@
 // effect, which is carried out after the commit with its own error handling. Callers get their answer after their
 // change is durable.
 
-export { LOG_LIMIT, RootSecrets, readLines } from './attempt/attempt.ts'
+export { hasLines, LOG_LIMIT, RootSecrets, readLines } from './attempt/attempt.ts'
 export {
   type EngineHost,
   type LogLine,
@@ -31,15 +31,13 @@ export {
   Store,
 } from './store/store.ts'
 export {
-  explain,
   listRuns,
   type Notice,
-  type PhaseFacts,
   phaseRecord,
   type ReviewRecord,
-  type RunFacts,
   type RunPhases,
   type RunRecord,
+  reportedWhy,
   reviewRecord,
   rootOf,
   runDetail,
@@ -47,8 +45,7 @@ export {
   runHistory,
   runPhases,
   runRecord,
+  type Step,
   treeEntries,
-  type Why,
   why,
-  withoutSilent,
 } from './views/views.ts'

@@ -24,7 +24,7 @@ import { type BootClock, type EngineHost, type LogLine, machineBootClock } from 
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
 import { SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
-import { copiesText, Machine, receiptChanged } from './steps/steps.ts'
+import { copiesText, deliveryChanged, Machine, receiptChanged } from './steps/steps.ts'
 import { Journal, Seal, Store } from './store/store.ts'
 import { Followers } from './views/views.ts'
 
@@ -151,6 +151,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
     write,
+    settled: runId => deliveryChanged(machine, runId),
     timeout: options.deliveryTimeout ?? DELIVERY_MS,
     copies: async runId => {
       if (!looks.any) return ''

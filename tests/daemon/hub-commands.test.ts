@@ -322,14 +322,15 @@ describe('runs of the hub', () => {
       1,
       expect.stringMatching(/ why \S+ --hub\n.* logs \S+ --hub\n.* resume \S+ --hub\n$/),
     ])
-    const lines = (await says('why last --hub')).split('\n')
-    const told = withoutHints(await says('why last', here())).split('\n')
+    const said = await says('why last --hub')
+    const lines = said.trimEnd().split('\n')
+    // Only the flags of the commands differ.
+    expect(withoutHints(said)).toBe(withoutHints(await says('why last', here())))
     expect(lines[0]).toContain('failed after')
     expect(lines[0]).toContain('its phase snap (exec) failed: command c exited with code 4: no such thing')
-    expect(lines.slice(0, 2)).toEqual(told.slice(0, 2))
-    expect(lines).toContain('What was written outside is known on the daemon of the run only.')
+    expect(lines).toContain('Failed and passed over: phase soft (command c exited with code 3).')
     expect(lines).toContain('Because of it phase after did not complete.')
-    expect(lines.at(-2)).toMatch(/ resume \S+ --hub$/)
+    expect(lines.at(-1)).toMatch(/ resume \S+ --hub$/)
     expect((await json('why last --hub')).chain).toEqual((await json('why last', here())).chain)
     expect(await says('tree last --hub')).toBe(await says('tree last', here()))
     expect(await says('logs last --hub --failed')).toContain('no such thing')

@@ -46,7 +46,7 @@ type Stored<Reported, Row, Elsewhere extends string = never> = [
 
 test('what a daemon reports and no column takes does not compile', () => {
   const stored: [
-    Stored<SyncChange<'run'>['run'], statements.RunReport, 'log'>,
+    Stored<SyncChange<'run'>['run'], statements.RunReport, 'log' | 'why'>,
     Stored<SyncChange<'phase'>['phase'], RowOf<typeof statements.putPhases>>,
     Stored<SyncChange<'log'>['lines'][number], RowOf<typeof statements.putLogs>>,
     Stored<SyncChange<'event'>['event'], RowOf<typeof statements.putEvents>>,
@@ -54,7 +54,7 @@ test('what a daemon reports and no column takes does not compile', () => {
     Stored<SyncChange<'receipt'>['receipt'], RowOf<typeof statements.putReceipts>, 'external_id' | 'external_url'>,
     Stored<SyncChange<'review'>['review'], RowOf<typeof statements.putReviews>>,
   ] = [true, true, true, true, true, true, true]
-  // @ts-expect-error: the log of a run has no column
+  // @ts-expect-error: the log and the explanation of a run have no column
   const unstored: Stored<SyncChange<'run'>['run'], statements.RunReport> = true
   expect([...stored, unstored]).not.toContain(false)
 })

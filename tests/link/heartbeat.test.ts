@@ -68,7 +68,9 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
       commit: commitTo(db),
       mode: 'full',
       stateDir: runId => join(home, runId),
-      phasesOf: () => [],
+      bundle: () => {
+        throw new Error('no run is reported')
+      },
     }),
     pinnedKey: null,
     fileOf: never,

@@ -24,7 +24,7 @@ function open() {
     commit: engine.commit,
     mode: 'full',
     stateDir: runId => engine.stateDir(runId),
-    phasesOf: row => engine.bundle(row.bundle_id).team(row.team_key).phases,
+    bundle: id => engine.bundle(id),
   })
 }
 

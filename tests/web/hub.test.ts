@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     forgive(/status of 409/)
 
     await page.goto(`${world.hub.url}/#/runs/${broken}/why`)
-    await page.getByText('Phase restore of Backup failed').waitFor()
+    await page.getByText('because its phase restore (exec) failed').waitFor()
     await page.getByRole('link', { name: 'Backup › restore' }).click()
     await page.getByText('relation accounts does not exist').first().waitFor()
     await page.getByRole('button', { name: 'Continue' }).click()

@@ -12,7 +12,6 @@ import type { HubClient } from '../link/link.ts'
 import { answer, answering } from './answers.ts'
 import type { Callee } from './client.ts'
 import { deliveriesOf, toldPhase, toldReview, toldRun } from './hub-records.ts'
-import { whyAtHub } from './hub-why.ts'
 
 /** The hub finds runs and reviews by their whole ids. Beginnings are looked for among this many of the newest. */
 export const SEARCHED = 1_000
@@ -43,7 +42,7 @@ export function hubCallee(client: HubClient): Callee {
       const { lines, next } = await client.call(GetHubLogs, body)
       return { lines: lines.map(line => ({ ...line, stream: streamOf(line.stream) })), next }
     }),
-    answer(GetWhy, ({ run_id }) => whyAtHub(client, run_id)),
+    answer(GetWhy, body => client.call(GetWhy, body)),
     answer(ListReviews, async ({ begins, ...filter }) => {
       const read = (at: At) => client.call(ListHubReviews, { ...filter, ...at })
       if (begins === undefined) {

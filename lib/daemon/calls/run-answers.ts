@@ -5,6 +5,7 @@ import { openForReading } from '../../../db/open.ts'
 import { CadreError } from '../../error.ts'
 import { readRunId, runFolder } from '../../files/run-id.ts'
 import {
+  hasLines,
   listRuns,
   readLines,
   rootOf,
@@ -13,7 +14,6 @@ import {
   Store,
   treeEntries,
   why,
-  withoutSilent,
 } from '../../run/engine.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
@@ -21,6 +21,7 @@ import { ListReviews } from '../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns } from '../../wire/calls/runs.ts'
 import { ListWorkspaces } from '../../wire/calls/workspaces.ts'
 import { page } from '../../wire/page.ts'
+import { withCommandsOfNow } from '../../wire/records/explain.ts'
 import { databaseFile } from '../home/home.ts'
 import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'
 import { listReviewRecords } from '../runs/reviews.ts'
@@ -89,8 +90,10 @@ function fromDatabase(home: string, store: Store): Callee {
       return { lines, next }
     }),
     answer(GetWhy, async ({ run_id }) => {
-      const found = await withoutSilent(why(store, run_id, bundle), ({ run_id, ...query }) => linesOf(run_id, query))
       const root = rootOf(store.db, run_id)
+      const found = await withCommandsOfNow(why(store, run_id, bundle), store.runs.get(root)!.state, (id, phase) =>
+        hasLines(runFolder(home, readRunId(id)), phase),
+      )
       return shownWhy(found, root, store.copies.held().includes(root))
     }),
     answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>

@@ -3,8 +3,10 @@
 // what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
 
 import type { RunId } from '../../files/run-id.ts'
-import { type Commit, readLines, type Store } from '../../run/engine.ts'
+import { type Commit, readLines, type Step, type Store } from '../../run/engine.ts'
+import { jsonBytes } from '../../wire/budget.ts'
 import type { DueLog, OutboxRow, OutboxRows, Turn } from './outbox-rows.ts'
+import type { RunDetails } from './run-details.ts'
 
 /** A change as it is sent. */
 export interface NumberedChange {
@@ -52,6 +54,8 @@ const LINES_BYTES = 500_000
 const MOST_LINES = 5_000
 /** How much the rest of a change adds to its body. */
 const FRAME_BYTES = 300
+/** How long the runs of one batch may be explained, because nothing else happens meanwhile. */
+const EXPLAIN_MS = 50
 
 const PROGRESS = 'sync'
 
@@ -60,13 +64,15 @@ export class Batches {
   readonly #rows: OutboxRows
   readonly #commit: Commit
   readonly #stateDir: (runId: RunId) => string
+  readonly #details: RunDetails
   #turn: Turn = 'newest'
   /** What was chosen and is not acknowledged. */
   #batch: Batch | null = null
   /** How many of its changes were taken. */
   #taken = 0
 
-  constructor(store: Store, rows: OutboxRows, commit: Commit, stateDir: (runId: RunId) => string) {
+  constructor(store: Store, rows: OutboxRows, commit: Commit, stateDir: (runId: RunId) => string, details: RunDetails) {
+    this.#details = details
     this.#store = store
     this.#rows = rows
     this.#commit = commit
@@ -92,7 +98,8 @@ export class Batches {
     const add = (change: Omit<NumberedChange, 'seq'>) =>
       changes.push({ seq: from_seq + changes.length, ...change } as NumberedChange)
     if (batch.length > 0) {
-      for (const reference of batch) add(await this.#again(reference))
+      const steps = new Map<string, Step>()
+      for (const reference of batch) add(await this.#again(reference, steps))
       return { from_seq, changes, bytes: sizeOf(changes) }
     }
     const { references, bytes } = await this.#choose(maxBytes, add)
@@ -148,13 +155,19 @@ export class Batches {
     const turn = this.#turn
     this.#turn = turn === 'oldest' ? 'newest' : 'oldest'
     let bytes = 0
+    const steps = new Map<string, Step>()
+    let spent = 0
     for (const row of this.#rows.waiting(turn)) {
-      const size = Buffer.byteLength(row.body) + FRAME_BYTES
-      if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes))
-        return { references, bytes }
+      const least = Buffer.byteLength(row.body) + FRAME_BYTES
+      const isFull = (size: number) => references.length > 0 && bytes + size > maxBytes
+      if (references.length === MOST_CHANGES || spent > EXPLAIN_MS || isFull(least)) return { references, bytes }
+      const started = performance.now()
+      const { change, size } = this.#state(row, steps)
+      if (row.kind === 'run') spent += performance.now() - started
+      if (isFull(size)) return { references, bytes }
       bytes += size
       references.push(row.id)
-      add(this.#state(row))
+      add(change)
     }
     // The runs of these logs are known to the hub by now, or by the changes above.
     for (const log of this.#rows.dueLogs(turn, MOST_CHANGES - references.length)) {
@@ -174,8 +187,8 @@ export class Batches {
   }
 
   /** The content of a change that was chosen before. */
-  async #again(reference: Reference): Promise<Omit<NumberedChange, 'seq'>> {
-    if (typeof reference === 'number') return this.#state(this.#rows.get(reference)!)
+  async #again(reference: Reference, steps: Map<string, Step>): Promise<Omit<NumberedChange, 'seq'>> {
+    if (typeof reference === 'number') return this.#state(this.#rows.get(reference)!, steps).change
     const { run: id, from, to } = reference
     const { attempt = 0, logged = to, log_ended = 1 } = this.#store.runs.get(id) ?? {}
     const log: DueLog = { id, attempt, logged, log_ended, log_sent: from - 1 }
@@ -183,12 +196,14 @@ export class Batches {
     return this.#logChange(reference, lines, log)
   }
 
-  /** A change of the outbox. That of a run also says how much log there is. */
-  #state({ run_id, attempt, kind, body }: OutboxRow): Omit<NumberedChange, 'seq'> {
+  /** A change of the outbox, and about how many bytes it is. */
+  #state({ run_id, attempt, kind, body }: OutboxRow, steps: Map<string, Step>) {
     const content = JSON.parse(body)
-    const run = kind === 'run' && content.run.log === undefined && this.#rows.logOf(run_id)
-    if (run) content.run.log = { lines: run.logged, ended: run.log_ended === 1, kept: false }
-    return { run_id, attempt, kind, ...content }
+    const bytes = Buffer.byteLength(body)
+    const more = kind === 'run' ? this.#details.of(run_id, content.run, bytes, steps) : null
+    if (more) Object.assign(content.run, more)
+    const change: Omit<NumberedChange, 'seq'> = { run_id, attempt, kind, ...content }
+    return { change, size: bytes + FRAME_BYTES + (more ? jsonBytes(more) : 0) }
   }
 
   #logChange({ run, to, ended }: LogRange, lines: unknown[], log: DueLog): Omit<NumberedChange, 'seq'> {

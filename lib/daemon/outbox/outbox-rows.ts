@@ -17,6 +17,8 @@ export interface OutboxRow {
 /** A run whose log the hub does not have yet. */
 export type DueLog = Pick<RunRow, 'id' | 'attempt' | 'logged' | 'log_sent' | 'log_ended'>
 
+export type PresentRun = Pick<RunRow, 'id' | 'state' | 'attempt' | 'logged' | 'log_ended'>
+
 /** What the hub has not acknowledged: changes, and lines of logs. */
 export interface Left {
   changes: number
@@ -81,10 +83,10 @@ export class OutboxRows {
       .all(limit)
   }
 
-  /** How much log a run has, and whether that is all. */
-  logOf(runId: string): Pick<RunRow, 'logged' | 'log_ended'> | null {
+  /** What a run is by now, how much log it has, and whether that is all. */
+  present(runId: string): PresentRun | null {
     return this.#db
-      .query<Pick<RunRow, 'logged' | 'log_ended'>, [string]>('SELECT logged, log_ended FROM runs WHERE id = ?')
+      .query<PresentRun, [string]>('SELECT id, state, attempt, logged, log_ended FROM runs WHERE id = ?')
       .get(runId)
   }
 

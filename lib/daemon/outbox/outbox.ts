@@ -11,14 +11,16 @@ import {
   phaseRecord,
   type RunRow,
   reviewRecord,
+  runEnded,
   runRecord,
   type Store,
 } from '../../run/engine.ts'
-import { type Phase, reviewOf } from '../../team/team.ts'
+import { type Bundle, type Phase, reviewOf } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/records/changes.ts'
 import type { PhaseRecord } from '../../wire/records/run-records.ts'
 import { type Batch, Batches, type Sent } from './batches.ts'
 import { type Left, OutboxRows } from './outbox-rows.ts'
+import { RunDetails } from './run-details.ts'
 import { UploadRows } from './upload-rows.ts'
 
 export { OutboxRows } from './outbox-rows.ts'
@@ -26,12 +28,12 @@ export { KEEPS_FILES, type UploadRow } from './upload-rows.ts'
 export type { Batch }
 
 /**
- * The fields of a change besides its number and its run, also those that older daemons leave out. batches.ts adds `log`
- * when the change is sent. `deliveries` are not reported.
+ * The fields of a change besides its number and its run, also those that older daemons leave out. run-details.ts adds
+ * what else is said of a run when the change is sent.
  */
 type Body<K extends ChangeKind> = {
   [Name in Exclude<keyof SyncChange<K>, 'seq' | 'run_id' | 'attempt'>]: Required<
-    Omit<SyncChange<K>[Name], 'deliveries' | 'log'>
+    Omit<SyncChange<K>[Name], 'deliveries' | 'log' | 'why'>
   >
 }
 
@@ -55,8 +57,7 @@ export interface OutboxOptions {
   commit: Commit
   mode: SyncMode
   stateDir: (runId: RunId) => string
-  /** Of a run, in file order. */
-  phasesOf: (row: RunRow) => readonly Phase[]
+  bundle: (id: string) => Bundle
 }
 
 export class SyncOutbox implements Outbox {
@@ -65,20 +66,21 @@ export class SyncOutbox implements Outbox {
   readonly #store: Store
   readonly #commit: Commit
   readonly #mode: SyncMode
-  readonly #phasesOf: OutboxOptions['phasesOf']
+  readonly #bundle: OutboxOptions['bundle']
   readonly #batches: Batches
   #wake: (() => void) | null = null
   /** The last lines of logs that are not recorded yet. */
   readonly #grown = new Map<RunId, number>()
 
-  constructor({ store, commit, mode, stateDir, phasesOf }: OutboxOptions) {
+  constructor({ store, commit, mode, stateDir, bundle }: OutboxOptions) {
     this.rows = new OutboxRows(store.db)
     this.uploads = new UploadRows(store.db)
     this.#store = store
     this.#commit = commit
     this.#mode = mode
-    this.#phasesOf = phasesOf
-    this.#batches = new Batches(store, this.rows, commit, stateDir)
+    this.#bundle = bundle
+    const details = new RunDetails({ store, rows: this.rows, bundle, isBare: mode === 'status' })
+    this.#batches = new Batches(store, this.rows, commit, stateDir, details)
   }
 
   /** `wake` is called after each commit that queued something. */
@@ -88,6 +90,8 @@ export class SyncOutbox implements Outbox {
 
   record(changes: Iterable<Change>, failed: (change: Change, error: unknown) => void): void {
     const rows = new Map<string, RunRow | null>()
+    const queued = new Set<string>()
+    const others: [Change, RunRow][] = []
     for (const change of changes) {
       const { id, synced } = change.run
       if (synced !== 1) continue
@@ -95,7 +99,17 @@ export class SyncOutbox implements Outbox {
         const known = rows.get(id)
         const row = known === undefined ? this.#store.runs.get(id) : known
         rows.set(id, row)
-        if (row) this.#queue(row, change)
+        if (!row) continue
+        this.#queue(row, change)
+        if (change.kind === 'run') queued.add(id)
+        else others.push([change, row])
+      } catch (error) {
+        failed(change, error)
+      }
+    }
+    for (const [change, row] of others) {
+      try {
+        this.#queueExplained(row, change.kind, queued)
       } catch (error) {
         failed(change, error)
       }
@@ -106,7 +120,35 @@ export class SyncOutbox implements Outbox {
     if (kind === 'run') this.#queueRun(row)
     else if (kind === 'phase') this.#queuePhase(row, phases, position!)
     else if (kind === 'review') this.#queueReviews(row, phases, position!)
-    else this.#queueReceipt(row, phases, position!, entry!)
+    else if (kind === 'receipt') this.#queueReceipt(row, phases, position!, entry!)
+  }
+
+  /**
+   * Queues a run because something of it changed that its explanation names, and the runs above that name it, too. While a
+   * run goes on, nothing explains it.
+   */
+  #queueExplained(row: RunRow, kind: Change['kind'], queued: Set<string>): void {
+    const isNamed = kind === 'phase' ? row.state === 'awaiting_input' : kind !== 'review' && row.state !== 'running'
+    if (!isNamed && kind !== 'delivery') return
+    this.#queueOnce(row, queued)
+    for (let run = row; run.parent_id !== null && run.state !== 'running'; ) {
+      const above = this.#store.runs.get(run.parent_id)!
+      if (above.state === 'running' || !this.#names(above, run, kind)) return
+      this.#queueOnce(above, queued)
+      run = above
+    }
+  }
+
+  /** Whether the explanation of a run names what changed in a sub-run: any write, and all of the one that decides it. */
+  #names(above: RunRow, run: RunRow, kind: Change['kind']): boolean {
+    if (kind === 'receipt' && runEnded(above.state)) return true
+    return this.#store.runs.decidingChild(above.id, run.parent_position!)?.id === run.id
+  }
+
+  #queueOnce(row: RunRow, queued: Set<string>): void {
+    if (queued.has(row.id)) return
+    queued.add(row.id)
+    this.#queueRun(row)
   }
 
   committed(): void {
@@ -191,7 +233,7 @@ export class SyncOutbox implements Outbox {
     if (place === null || this.rows.count() >= PAGE) return
     const queue = this.#store.db.transaction(() => {
       const rows = this.rows.synced(JSON.parse(place), PAGE)
-      for (const row of rows) this.#queueAll(row, this.#phasesOf(row))
+      for (const row of rows) this.#queueAll(row, this.#bundle(row.bundle_id).team(row.team_key).phases)
       const last = rows.at(-1)
       if (!last) this.#store.facts.drop(AGAIN)
       else this.#store.facts.set(AGAIN, JSON.stringify({ root: last.root_id, key: last.tree_key }))
@@ -211,10 +253,8 @@ export class SyncOutbox implements Outbox {
   }
 
   #queueRun(row: RunRow): void {
-    // With `full`, batches.ts adds how much log there is when the change is sent.
-    const log = this.#mode === 'status' && { log: { lines: 0, ended: true, kept: true } }
     const inputs = JSON.parse(row.inputs)
-    const record = { ...runRecord(row), inputs, tree_key: row.tree_key, created_at: row.created_at, ...log }
+    const record = { ...runRecord(row), inputs, tree_key: row.tree_key, created_at: row.created_at }
     const bare = { ...record, inputs: {}, outputs: null }
     this.#insert(row, 'run', { run: record }, { run: bare })
   }

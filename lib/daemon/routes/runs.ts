@@ -5,16 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import { resource } from '../../http/resource.ts'
 import { jsonStream } from '../../http/stream.ts'
-import {
-  listRuns,
-  readLines,
-  rootOf,
-  runDetail,
-  runHistory,
-  treeEntries,
-  why,
-  withoutSilent,
-} from '../../run/engine.ts'
+import { hasLines, listRuns, readLines, rootOf, runDetail, runHistory, treeEntries, why } from '../../run/engine.ts'
 import {
   CancelRun,
   DeleteRun,
@@ -30,6 +21,7 @@ import {
   StartRun,
 } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
+import { withCommandsOfNow } from '../../wire/records/explain.ts'
 import type { Caller } from '../access/access.ts'
 import { answer, answerMessage } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
@@ -74,11 +66,12 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       const unasked = body.ask ? await askAgain(daemon, caller, runId) : null
       engine.logs.flush()
       const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
-      const found = await withoutSilent(
-        why(store, runId, id => engine.bundle(id), waitsOf, unasked),
-        ({ run_id, ...query }) => readLines(engine.stateDir(engine.idOf(run_id)), query),
-      )
       const root = rootOf(daemon.db, runId)
+      const found = await withCommandsOfNow(
+        why(store, runId, id => engine.bundle(id), { waitsOf, unasked }),
+        store.runs.get(root)!.state,
+        (id, phase) => hasLines(engine.stateDir(engine.idOf(id)), phase),
+      )
       const isLeft = daemon.left.has(root)
       return shownWhy(found, isLeft ? root : null, isLeft && store.copies.isHeld(root))
     }),

@@ -167,7 +167,7 @@ export class Daemon {
       commit: apply => this.engine.commit(apply),
       mode,
       stateDir: runId => runFolder(home, runId),
-      phasesOf: row => this.engine.bundle(row.bundle_id).team(row.team_key).phases,
+      bundle: id => this.engine.bundle(id),
     })
     this.engine = new Engine({
       home,

@@ -2,7 +2,8 @@
 // they will be again when a process takes them up. People are shown `interrupted`.
 
 import { commandLine } from '../../program/called-as.ts'
-import type { RunPhases, Why } from '../../run/engine.ts'
+import type { RunPhases } from '../../run/engine.ts'
+import type { Explanation, Why } from '../../wire/records/run-records.ts'
 
 /** A record with the state that is shown to people. */
 export type Shown<T extends { state: string }> = Omit<T, 'state'> & { state: T['state'] | 'interrupted' }
@@ -35,7 +36,7 @@ const COPIED =
  * `left` is the top run when no process continues it: it is then the run that has to be resumed. `isHeld`: because the home
  * was copied.
  */
-export function shownWhy(found: Omit<Why, 'text'>, left: string | null, isHeld: boolean): Why {
+export function shownWhy(found: Explanation, left: string | null, isHeld: boolean): Why {
   const why = isHeld ? COPIED : INTERRUPTED
   const isLeft = left !== null && (isHeld || ['running', 'queued'].includes(found.chain[0]?.state ?? ''))
   const lines = isLeft ? [why, ...found.lines] : found.lines

@@ -13,13 +13,11 @@ import type { UserCaller } from '../access/callers.ts'
 import { findDaemon } from '../access/daemons.ts'
 import { listedTeams } from '../access/team-list.ts'
 import type { Hub } from '../core/hub.ts'
-import type { JobRow } from '../core/job-rows.ts'
 import { findPackage, type PackageRow, scopeSlugOf, splitReference, versionsOf } from '../packages/packages.ts'
-import { describeKeyWait } from './concurrency-keys.ts'
 import { jobNeeds } from './job-needs.ts'
 import { concurrencyKeyOf } from './key-requests.ts'
 import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
-import { describeHold, waitingReasonOf } from './waiting-reasons.ts'
+import { describeWait } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -78,12 +76,6 @@ export async function dispatchRun(
   hub.notifier.notify(`realm ${realmId}`)
   const waiting = await describeWait(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
-}
-
-async function describeWait(hub: Hub, job: JobRow): Promise<string | null> {
-  if (job.state === 'blocked') return describeKeyWait(hub, hub.store.db, job.run_id)
-  if (job.state === 'held') return describeHold(hub, job)
-  return job.state === 'waiting' ? waitingReasonOf(hub, job) : null
 }
 
 /** Whether a team has no versions and the caller may know that, as whoever may read the teams of its scope. */

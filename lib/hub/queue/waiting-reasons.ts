@@ -5,7 +5,9 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import { listed } from '../../text/spelling.ts'
 import { awaitsApproval, type DaemonRow, nameAmong, ONLINE_MS, statusOf, whyIdle } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
+
 import type { JobRow } from '../core/job-rows.ts'
+import { describeKeyWait } from './concurrency-keys.ts'
 import { describeNeeds, type JobNeeds, missingNeeds } from './job-needs.ts'
 
 /** The daemons that a message names. */
@@ -85,6 +87,13 @@ export async function waitingReasonOf(
     whyIdle(hub, row, job.kind, row.name) === null && missingNeeds(job.needs, row).length === 0
   if (meant.some(takes)) return null
   return (await waitingReasons(hub, job.realm_id))(job)
+}
+
+/** What a job waits for by now, in words that follow "waits for"; null when it waits for nothing that is known. */
+export async function describeWait(hub: Hub, job: JobRow): Promise<string | null> {
+  if (job.state === 'blocked') return describeKeyWait(hub, hub.store.db, job.run_id)
+  if (job.state === 'held') return describeHold(hub, job)
+  return job.state === 'waiting' ? waitingReasonOf(hub, job) : null
 }
 
 /** How many daemons are asked before all of the realm are read. */

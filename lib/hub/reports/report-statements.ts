@@ -84,6 +84,7 @@ export const putRuns = batchWriter(({ runs }) => runs, {
   keepsForNull: ['deliveries'],
 })
 
+export const putExplanations = batchWriter(({ explanations }) => explanations, { key: ['run_id'] })
 export const putPhases = batchWriter(({ phases }) => phases, { key: ['run_id', 'index'] })
 export const putLogs = batchWriter(({ logs }) => logs, { key: ['run_id', 'seq'], keeps: 'all' })
 export const putEvents = batchWriter(({ events }) => events, { left: ['id'] })

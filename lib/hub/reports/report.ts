@@ -33,6 +33,7 @@ import {
   putArtifacts,
   putCounted,
   putEvents,
+  putExplanations,
   putLogs,
   putPhases,
   putReceipts,
@@ -50,6 +51,7 @@ type PhaseRow = Omit<Tables['phases']['$inferSelect'], 'beside'>
 type ReviewRow = Omit<Tables['reviews']['$inferSelect'], 'beside'>
 type ReceiptRow = Tables['receipts']['$inferSelect']
 type ArtifactRow = Tables['artifacts']['$inferSelect']
+type ExplanationRow = Tables['explanations']['$inferSelect']
 type LogRow = Tables['logs']['$inferSelect']
 type EventRow = Omit<Tables['events']['$inferSelect'], 'id'>
 
@@ -98,6 +100,7 @@ export class Report {
   readonly outcome: Outcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [] }
   readonly #moved = new Set<string>()
   readonly #phases = new Map<string, PhaseRow>()
+  readonly #explanations = new Map<string, ExplanationRow>()
   readonly #logs: LogRow[] = []
   readonly #events: EventRow[] = []
   readonly #artifacts = new Map<string, ArtifactRow>()
@@ -210,6 +213,10 @@ export class Report {
     // A report without deliveries leaves those of an earlier one.
     const deliveries = run.deliveries ?? this.#reported.get(run.run_id)?.deliveries ?? null
     this.#reported.set(run.run_id, { ...run, deliveries })
+  }
+
+  putExplanation(row: ExplanationRow): void {
+    this.#explanations.set(row.run_id, row)
   }
 
   /** The webhooks of the realm are told that a top run is in another state. */
@@ -337,6 +344,7 @@ export class Report {
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
     }
     await putPhases(store, tx, phases, endTurn)
+    await putExplanations(store, tx, [...this.#explanations.values()], endTurn)
     await putLogs(store, tx, this.#logs, endTurn)
     if (this.#logRoom !== null && this.#logBytes > 0) {
       await addBytes(this.#hub, tx, this.#daemon.realm_id, 'log_bytes', this.#logBytes)

@@ -73,14 +73,24 @@ export async function wholeRecord(store: Store, found: { row: ReportedRun; state
   return { ...runRecord(row, found.state), inputs: row.inputs, deliveries: row.deliveries ?? [] }
 }
 
-/** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
-export async function readableRun({ store, now }: Hub, caller: UserCaller, runId: string, db = store.db) {
+/** A run with the state that is shown. */
+export async function shownRun(
+  { store, now }: Hub,
+  where: SQL,
+  db = store.db,
+): Promise<{ row: ReportedRun; state: string } | null> {
   const { runs, daemons } = store
   const [found] = await db
     .select({ row: runs, state: stateColumn(store, now()) })
     .from(runs)
     .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-    .where(eq(runs.run_id, runId))
+    .where(where)
+  return found ?? null
+}
+
+/** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
+export async function readableRun(hub: Hub, caller: UserCaller, runId: string, db = hub.store.db) {
+  const found = await shownRun(hub, eq(hub.store.runs.run_id, runId), db)
   const missing = new CadreError('not_found', `no run ${runId} that you may see`)
   if (!found) throw missing
   try {

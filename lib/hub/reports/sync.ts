@@ -16,6 +16,7 @@ import {
   RecordedFile,
   type SyncChange,
 } from '../../wire/records/changes.ts'
+import { Explanation } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
@@ -210,10 +211,11 @@ async function applyRun(
     const refusal = parent_run_id === null ? await admitRoot(report, run) : admitSubRun(daemon, report, run)
     if (refusal) return refusal
   }
-  const { log } = run
+  const { log, why } = run
   const isAdopted = known !== undefined && known.daemon_id === null && report.adopt(run_id)
   if (known && attempt > known.attempt) report.resumed(run_id)
   report.putRun(reported, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
+  if (matches(Explanation, why)) report.putExplanation({ run_id, attempt, state: run.state, why })
   if (parent_run_id !== null) return null
   if (over) report.endJob(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null

@@ -1,6 +1,7 @@
 // Runs: the route where daemons report them (runs/sync), and the routes where people read them.
 
 import { type AnyColumn, and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
 import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { within } from '../../wire/budget.ts'
@@ -16,6 +17,7 @@ import {
   ReadHubLog,
   StreamHubRun,
 } from '../../wire/calls/hub-runs.ts'
+import { GetWhy } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { answer } from '../access/answer.ts'
@@ -27,6 +29,7 @@ import { realmsReached } from '../access/token-reach.ts'
 import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
 import { takeReport } from '../queue/reported-runs.ts'
+import { whyOf } from '../queue/why.ts'
 import { linesAfter } from '../reports/log-lines.ts'
 import { logState } from '../reports/log-state.ts'
 import { runPhases } from '../reports/phases.ts'
@@ -84,6 +87,10 @@ export function runs(hub: Hub) {
       const { row } = await readableRun(hub, caller, body.run_id)
       const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
       return jsonStream(head, treeEntries(hub, row.root_run_id), ']}}')
+    }),
+    answer(GetWhy, async ({ body, caller }) => {
+      if (body.ask) throw new CadreError('invalid_request', 'a hub cannot `ask`: the daemon of the run can')
+      return whyOf(hub, await readableRun(hub, caller, body.run_id))
     }),
     answer(GetHubPhases, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)

@@ -83,3 +83,8 @@ function seqOf(line: Uint8Array): number {
   for (let at = '{"seq":'.length; line[at]! >= 48 && line[at]! <= 57; at++) seq = seq * 10 + line[at]! - 48
   return seq
 }
+
+/** Whether a phase has written to the log of its run. */
+export async function hasLines(stateDir: string, phase: string): Promise<boolean> {
+  return (await readLines(stateDir, { phase, limit: 1 })).lines.length > 0
+}

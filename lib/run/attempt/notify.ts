@@ -113,6 +113,8 @@ interface Parts {
   mask<T>(runId: string, value: T): Masked<T>
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
+  /** Called in a change that ends a delivery of a run. */
+  settled(runId: string): void
   /** Maximum number of milliseconds for one delivery. */
   timeout: number
   /** What exists twice of what a run and those below it wrote, in words; empty when nothing is known to. */
@@ -237,7 +239,10 @@ export class Messenger {
   }
 
   #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: MaskedText | null): Promise<void> {
-    return this.#parts.write(() => this.#store.deliveries.set(run_id, number, state, error))
+    return this.#parts.write(() => {
+      this.#store.deliveries.set(run_id, number, state, error)
+      if (state !== 'sent' && state !== 'pending') this.#parts.settled(run_id)
+    })
   }
 }
 

@@ -77,7 +77,8 @@ export class AfterCommit {
     if (changes.some(({ run }) => run.synced)) outbox?.committed()
     if (!followers.any) return
     for (const { run, position, kind } of changes) {
-      if (kind !== 'receipt') followers.notify({ rootId: run.root_id, runId: run.id, kind, position })
+      if (kind === 'receipt' || kind === 'delivery') continue
+      followers.notify({ rootId: run.root_id, runId: run.id, kind, position })
     }
   }
 }

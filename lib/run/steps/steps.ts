@@ -4,7 +4,7 @@
 export { kindOf } from './kinds/kinds.ts'
 export { endMap, itemsStored, moveSubRuns, type StoredItem, storeItems } from './kinds/map.ts'
 export { failPhase } from './phase/phase-end.ts'
-export { doubtSent, receiptChanged } from './phase/receipts.ts'
+export { deliveryChanged, doubtSent, receiptChanged } from './phase/receipts.ts'
 export { awaiting, taskDone } from './phase/tasks.ts'
 export { CLEANUP_MS } from './phase/transition.ts'
 export { maskInputs, type NewRun } from './run/create.ts'

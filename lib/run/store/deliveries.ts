@@ -55,12 +55,13 @@ export class Deliveries {
       .run(runId, number, state, error)
   }
 
-  /** Marks the deliveries as `unknown` that an earlier process may have sent before it ended. */
-  doubtAll(): void {
-    this.#db
-      .query(
-        "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent' AND state IN ('pending', 'sent')",
+  /** Marks as `unknown` what an earlier process may have sent before it ended, and returns whose that is. */
+  doubtAll(): { run_id: string }[] {
+    return this.#db
+      .query<{ run_id: string }, []>(
+        `UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew'
+         WHERE state = 'sent' AND state IN ('pending', 'sent') RETURNING run_id`,
       )
-      .run()
+      .all()
   }
 }

@@ -1,6 +1,5 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
-export { explain, type PhaseFacts, type RunFacts, withoutSilent } from './explain.ts'
 export { Followers, type Notice } from './followers.ts'
 export { listRuns, type RunPhases, runHistory, runPhases } from './phases.ts'
 export {
@@ -14,4 +13,4 @@ export {
 } from './records.ts'
 export { rootOf, treeEntries } from './tree.ts'
 export { turnOfRun, waitOf } from './waits.ts'
-export { type Why, why } from './why.ts'
+export { reportedWhy, type Step, why } from './why.ts'

@@ -1,9 +1,10 @@
-// Why a run ended as it did, from the rows of this machine. explain.ts puts it into words.
+// Why a run ended as it did, from the rows of this machine. lib/wire/records/explain.ts puts it into words.
 
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import type { Waiting, Why } from '../../wire/records/run-records.ts'
+import { explain, type PhaseFacts, type RunFacts } from '../../wire/records/explain.ts'
+import type { Explanation, Waiting } from '../../wire/records/run-records.ts'
 import { isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
 import {
   type PhaseRow,
@@ -16,49 +17,53 @@ import {
 } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { EntryId, Store, Unasked } from '../store/store.ts'
-import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
 import { turnOfRun } from './waits.ts'
-
-export type { Why }
 
 /** What each phase of a run waits for. */
 type Waits = readonly (Waiting | null)[]
 
-/**
- * `text` is missing, because it has the commands in the form in which the caller can paste them. `waitsOf` returns
- * nothing where no process executes the run. `unasked` is what other systems were just asked about in vain.
- */
+/** A run on the way to the leaf that decided its end, and the run below it on that way. */
+export interface Step {
+  row: RunRow
+  facts: RunFacts
+  below: string | null
+}
+
+interface Question {
+  /** What each phase of a run waits for. It returns nothing where no process executes the run. */
+  waitsOf?: (runId: string) => Waits
+  /** What other systems were just asked about in vain. */
+  unasked?: readonly Unasked[] | null
+  /** Steps that were taken for other runs of the same tree. */
+  steps?: Map<string, Step>
+  /** Whether what other systems said of writes stays on this machine. */
+  isBare?: boolean
+}
+
+/** Throws `not_found`. */
 export function why(
   store: Store,
   runId: string,
   bundleOf: (id: string) => Bundle,
-  waitsOf: (runId: string) => Waits = () => [],
-  unasked: readonly Unasked[] | null = null,
-): Omit<Why, 'text'> {
-  const run = store.runs.get(runId)
-  if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
+  { waitsOf = () => [], unasked = null, steps = new Map(), isBare = false }: Question = {},
+): Explanation {
   const teamOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key)
   const phasesOf = (row: RunRow) => teamOf(row).phases
-  const chain: RunFacts[] = []
-  let leaf = run
-  for (let row: RunRow | null = run; row; ) {
-    leaf = row
-    const phases = phasesOf(row)
-    const rows = store.phases.of(row.id)
-    const waits = row.state === 'running' ? waitsOf(row.id) : []
-    const facts = rows.map(each => factsOf(each, phases[each.position]!, waits[each.position] ?? null))
-    const cause = causeOf(row, rows, phases, waits)
-    chain.push(runFacts(store, row, facts, cause && facts[cause.position]!))
-    const phase = cause && phases[cause.position]!
-    row = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
+  const way: Step[] = []
+  for (let id: string | null = runId; id !== null; ) {
+    const step: Step = steps.get(id) ?? stepOf(store, id, phasesOf, waitsOf)
+    steps.set(id, step)
+    way.push(step)
+    id = step.below
   }
+  const run = way[0]!.row
+  const leaf = way.at(-1)!.row
   const receipts = store.receipts.below(run.root_id, run.tree_key)
   const writes = written(store, receipts, phasesOf)
   return explain({
     root_run_id: run.root_id,
-    root_state: store.runs.get(run.root_id)!.state,
-    chain: chain as [RunFacts, ...RunFacts[]],
-    written: writes,
+    chain: way.map(({ facts }) => facts) as [RunFacts, ...RunFacts[]],
+    written: isBare ? writes.map(bare) : writes,
     unasked: unasked === null ? [] : unaskedOf(store, receipts, writes, unasked),
     mayAsk:
       (runEnded(run.state) || run.state === 'awaiting_input') &&
@@ -70,6 +75,47 @@ export function why(
     began: true,
   })
 }
+
+/**
+ * The explanation that is reported to a hub. Null for a run that goes on or waits for nothing, and for one that completed
+ * and of which there is no more to say.
+ */
+export function reportedWhy(
+  store: Store,
+  run: Pick<RunRow, 'id' | 'state'>,
+  bundleOf: (id: string) => Bundle,
+  question: Pick<Question, 'steps' | 'isBare'>,
+): Explanation | null {
+  if (run.state === 'running' || (run.state === 'queued' && turnOfRun(store, run.id) === null)) return null
+  const found = why(store, run.id, bundleOf, question)
+  const isPlain = found.lines.length <= 2 && found.written.length === 0 && found.next.length === 1
+  return run.state === 'completed' && isPlain ? null : found
+}
+
+function stepOf(
+  store: Store,
+  runId: string,
+  phasesOf: (row: RunRow) => readonly Phase[],
+  waitsOf: (runId: string) => Waits,
+): Step {
+  const row = store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+  const phases = phasesOf(row)
+  const rows = store.phases.of(row.id)
+  const waits = row.state === 'running' ? waitsOf(row.id) : []
+  const facts = rows.map(each => factsOf(each, phases[each.position]!, waits[each.position] ?? null))
+  const cause = causeOf(row, rows, phases, waits)
+  const phase = cause && phases[cause.position]!
+  const below = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
+  return { row, facts: runFacts(store, row, facts, cause && facts[cause.position]!), below: below?.id ?? null }
+}
+
+const bare = ({ copies, request: _, ...write }: Written): Written => ({
+  ...write,
+  id: null,
+  url: null,
+  ...(copies && { copies: copies.map(() => ({ id: null, url: null })) }),
+})
 
 /**
  * Whether `resume --failed` finds items of maps that completed without them. Only maps of the run and of its team phases

@@ -20,6 +20,7 @@ import {
   Written,
 } from '../records/run-records.ts'
 import { RUN_STATES, TOLD_RUN_STATES } from '../states.ts'
+import { READ } from './hub-runs.ts'
 import { WHICH } from './teams.ts'
 
 const UUID = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
@@ -93,9 +94,10 @@ export const DeleteRun = call('/v1/runs/delete', {
   body: OneRun,
   data: RunRecord,
 })
-/** `ask`: other systems are first asked about what is in doubt or not yet confirmed. */
+/** `ask`: other systems are first asked about what is in doubt or not yet confirmed, which only a daemon can do. */
 export const GetWhy = call('/v1/runs/why', {
-  summary: 'Why a run ended as it did',
+  summary: 'Why a run ended as it did, or what it waits for',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   body: closed({ run_id: WrittenId, ask: Type.Optional(Type.Boolean()) }),
   data: Why,

@@ -69,6 +69,8 @@ const Run = Type.Object({
   started_at: NullableTime,
   completed_at: NullableTime,
   deliveries: Type.Optional(AnyList),
+  /** An `Explanation`; absent where there is nothing to explain. A hub passes over one of another form. */
+  why: Type.Optional(AnyJson),
   log: Type.Optional(Log),
 })
 

@@ -240,11 +240,8 @@ const Cause = Type.Object({
 })
 export type Cause = Static<typeof Cause>
 
-/** `runs/why`. */
-export const Why = Type.Object({
+const EXPLANATION = {
   run_id: AnyText,
-  /** `lines`, and then the commands of `next` as they are typed on the daemon's machine. */
-  text: AnyText,
   /** The explanation, one fact a line: the leaf that failed first. */
   lines: Type.Array(AnyText),
   /** The commands to go on with, as their arguments. */
@@ -253,7 +250,13 @@ export const Why = Type.Object({
   written: Type.Array(Written),
   /** Phases that were skipped or cancelled because of it. */
   cancelled: Type.Array(Type.Object({ run_id: AnyText, phase: AnyText, state: AnyText })),
-})
+}
+/** Why a run ended as it did, or what it waits for, as a daemon reports it to its hub. */
+export const Explanation = Type.Object(EXPLANATION)
+export type Explanation = Static<typeof Explanation>
+
+/** `runs/why`. `text`: `lines`, and on a daemon then the commands of `next` as they are typed on its machine. */
+export const Why = Type.Object({ ...EXPLANATION, text: AnyText })
 export type Why = Static<typeof Why>
 
 const PhaseEvent = Type.Object({

@@ -215,6 +215,7 @@ export const USER: Record<string, UserRoute> = rows({
   'runs/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
   'runs/get': route(SEE, { realm: 'member' }),
   'runs/tree': route(SEE, { realm: 'member' }),
+  'runs/why': route(SEE, { realm: 'member' }),
   'runs/phases': route(SEE, { realm: 'member' }),
   'runs/logs': route(SEE, { realm: 'member' }),
   'runs/artifacts': route(SEE, { realm: 'member' }),

@@ -13,7 +13,7 @@ export interface Change {
   run: ChangedRun
   team: Team
   position: number | null
-  kind: 'run' | 'phase' | 'review' | 'receipt'
+  kind: 'run' | 'phase' | 'review' | 'receipt' | 'delivery'
   /** The entry of a receipt. */
   entry?: string
 }

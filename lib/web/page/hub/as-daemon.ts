@@ -29,7 +29,6 @@ import {
 } from '../../../wire/calls/runs.ts'
 import { askInstead, Refusal } from '../kit/api.ts'
 import { ask, hub } from './kit/api.ts'
-import { explain } from './kit/explain.ts'
 
 interface Answer {
   path: string
@@ -56,7 +55,7 @@ const answers = [
   }),
   answer(GetRun, body => hub(GetHubRun, body)),
   answer(GetTree, body => hub(GetHubTree, body)),
-  answer(GetWhy, ({ run_id }) => explain(run_id)),
+  answer(GetWhy, body => hub(GetWhy, body)),
   answer(ListArtifacts, body => hub(ListHubArtifacts, body)),
   answer(ListReviews, async ({ begins: _, ...body }) => {
     const { reviews, total } = await hub(ListHubReviews, body)

@@ -1,16 +1,20 @@
 // Puts the explanation of a run into words: the first leaf that failed, the causal chain from the run to it, which
 // failures were tolerated, what was written outside, and which commands go on. Each fact is one line, whatever the
-// errors contain. Pure: why.ts has the facts of this machine, and lib/daemon/calls those of a hub.
+// errors contain. A daemon explains its runs and reports that to its hub; a hub explains only what it alone knows, such as
+// the queue. Pure: lib/run/views/why.ts has the facts of a daemon, and lib/hub/runs/why.ts those of a hub.
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../text/one-line.ts'
-import type { RunError, Why, Written } from '../../wire/records/run-records.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from '../../wire/records/words.ts'
+import { cut, jsonBytes, within } from '../budget.ts'
+import type { Explanation, RunError, Written } from './run-records.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from './words.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
 /** Maximum number of sentences for the chain. */
 const CHAIN = 8
+/** What a hub stores of an explanation, in bytes of JSON; few have a hundredth of that. */
+const MOST_BYTES = 256 * 1024
 
 export interface PhaseFacts {
   name: string
@@ -52,7 +56,6 @@ export interface RunFacts {
 
 export interface WhyFacts {
   root_run_id: string
-  root_state: string
   /** The run, and then the sub-runs that decided its end. */
   chain: readonly [RunFacts, ...RunFacts[]]
   /** Of the run and of all runs below it; null when it is not known here. */
@@ -73,8 +76,7 @@ export interface WhyFacts {
   began: boolean
 }
 
-/** `text` is missing, because it has the commands in the form in which the caller can paste them. */
-export function explain(facts: WhyFacts): Omit<Why, 'text'> {
+export function explain(facts: WhyFacts): Explanation {
   const { chain, written } = facts
   const [run] = chain
   const tolerated = chain.flatMap(toleratedIn)
@@ -89,7 +91,7 @@ export function explain(facts: WhyFacts): Omit<Why, 'text'> {
       .map(({ name, state }) => ({ run_id, phase: name, state })),
   )
   const parts = [
-    ...leafFirst(chain.map(sentence)),
+    ...leafFirst(chain),
     facts.unfilled !== null ? byHand(facts.unfilled) : endsTheSame(chain.at(-1)!) ? INCURABLE : '',
     listText(chain.some(({ state }) => state === 'failed') ? 'Failed, too:' : 'Failed:', chain.flatMap(othersIn)),
     listText('Failed and passed over:', tolerated),
@@ -141,15 +143,14 @@ function toleratedIn({ phases }: RunFacts): string[] {
 
 /** The commands to go on with, as their arguments. */
 function nextCommands(facts: WhyFacts): string[][] {
-  const { root_run_id, root_state, chain, review, holder, began } = facts
+  const { root_run_id, chain, review, holder, began } = facts
   const [run] = chain
   const leaf = chain.at(-1)!
   const { cause } = leaf
   // A map or a team phase says nothing itself, and what runs below it said is in their own logs.
   const isBelow = cause?.type === 'map' || cause?.type === 'team'
   const logs = isBelow ? ['tree', leaf.run_id] : ['logs', leaf.run_id, ...(cause ? ['--phase', cause.name] : [])]
-  // A sub-run that failed may have been passed over, and its top run may go on.
-  const resume = [root_state === 'failed' || root_state === 'cancelled' ? 'resume' : 'why', root_run_id]
+  const resume = ['resume', root_run_id]
   const hasEnded = run.state === 'failed' || run.state === 'cancelled'
   if (hasEnded && !began)
     return [
@@ -175,10 +176,9 @@ function nextCommands(facts: WhyFacts): string[][] {
 }
 
 /** What repeats a phase of the last run of the chain. A resume names a phase of the top run. */
-function repeatOf({ root_run_id, root_state, chain }: WhyFacts, phase: string): string[] {
+function repeatOf({ root_run_id, chain }: WhyFacts, phase: string): string[] {
   const [run, ...below] = chain
-  const ended = root_state === 'failed' || root_state === 'cancelled'
-  if (run.run_id !== root_run_id || !ended) return ['why', root_run_id]
+  if (run.run_id !== root_run_id) return ['why', root_run_id]
   return ['resume', root_run_id, '--from', below.length === 0 ? phase : run.cause!.name]
 }
 
@@ -206,27 +206,57 @@ function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): s
   ]
 }
 
-/** Without the command that prints the log of a phase that has said nothing. */
-export async function withoutSilent<W extends Pick<Why, 'next'>>(
-  found: W,
-  lines: (query: { run_id: string; phase: string; limit: number }) => Promise<{ lines: readonly unknown[] }>,
-): Promise<W> {
+/**
+ * The explanation with the commands that can be given now. `rootState` is the state of the top run: a sub-run that failed
+ * may have been passed over, and its top run may go on. `says` returns whether a phase has written to its log.
+ */
+export async function withCommandsOfNow(
+  found: Explanation,
+  rootState: string,
+  says: (run_id: string, phase: string) => Promise<boolean>,
+): Promise<Explanation> {
   const next: string[][] = []
   for (const args of found.next) {
     const [command, run_id = '', flag, phase] = args
-    const isSilent =
-      command === 'logs' &&
-      flag === '--phase' &&
-      phase !== undefined &&
-      (await lines({ run_id, phase, limit: 1 })).lines.length === 0
-    if (!isSilent) next.push(args)
+    const canResume = rootState === 'failed' || rootState === 'cancelled'
+    if (command === 'resume' && flag === undefined && !canResume) next.push(['why', run_id])
+    else if (command !== 'logs' || phase === undefined || (await says(run_id, phase))) next.push(args)
   }
   return { ...found, next }
 }
 
-/** The last sentence is about the leaf, where the failure began. */
-function leafFirst(sentences: readonly string[]): readonly string[] {
-  return [...sentences.slice(-1), ...shortened(sentences.slice(0, -1))]
+/** The explanation as far as it fits into `room` bytes of JSON: with fewer steps of the way, fewer writes and shorter texts. */
+export function bounded(found: Explanation, room: number): Explanation {
+  const most = Math.min(room, MOST_BYTES)
+  if (jsonBytes(found) <= most) return found
+  const part = Math.floor(most / 5)
+  const { lines, next, chain, written, cancelled } = found
+  const shorter = chain.map(({ error, ...cause }) => ({
+    ...cause,
+    error: error && { ...error, message: cut(error.message, 1_000) },
+  }))
+  const ends =
+    shorter.length <= 2 * MOST_STEPS ? shorter : [...shorter.slice(0, MOST_STEPS), ...shorter.slice(-MOST_STEPS)]
+  return {
+    run_id: found.run_id,
+    lines: within(
+      lines.map(line => cut(line, Math.floor(part / 20))),
+      jsonBytes,
+      part,
+    ),
+    next: next.filter(args => jsonBytes(args) < part / 10),
+    chain: within(ends, jsonBytes, part),
+    written: within(doubtfulFirst(written), jsonBytes, part),
+    cancelled: within(cancelled, jsonBytes, part),
+  }
+}
+
+/** Steps at each end of a long chain. */
+const MOST_STEPS = 20
+
+/** The sentence about the leaf, where the failure began, and then those about the runs above it from the top down. */
+function leafFirst(chain: readonly RunFacts[]): readonly string[] {
+  return [...chain.slice(-1).map(sentence), ...shortened(chain.slice(0, -1))]
 }
 
 function sentence(run: RunFacts): string {
@@ -267,13 +297,13 @@ const closed = (text: string): string =>
  * Shortens a long chain. Teams may nest a thousand levels deep, and the sentences in the middle repeat the same
  * failure.
  */
-function shortened(sentences: readonly string[]): readonly string[] {
-  if (sentences.length <= CHAIN) return sentences
-  const left = sentences.length - CHAIN + 1
+function shortened(runs: readonly RunFacts[]): readonly string[] {
+  if (runs.length <= CHAIN) return runs.map(sentence)
+  const left = runs.length - CHAIN + 1
   return [
-    ...sentences.slice(0, CHAIN - 3),
+    ...runs.slice(0, CHAIN - 3).map(sentence),
     `${left} more sub-runs below it failed the same way.`,
-    ...sentences.slice(-2),
+    ...runs.slice(-2).map(sentence),
   ]
 }
 
@@ -299,7 +329,7 @@ function writtenText(written: readonly Written[] | null): string {
   return `Written outside: ${shown.join('; ')}${more}.`
 }
 
-function cancelledText(cancelled: Why['cancelled']): string {
+function cancelledText(cancelled: Explanation['cancelled']): string {
   if (cancelled.length === 0) return ''
   const names = [...new Set(cancelled.map(({ phase }) => phase))]
   return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not complete.`
