@@ -40,13 +40,13 @@ import {
   download,
   LIMIT,
   nullable,
+  type ObjectAddress,
   objectsPage,
-  type Place,
   type StoredObject,
   storeAddresses,
   upload,
   urlOf,
-  whyNoPlace,
+  whyNoStore,
 } from 'cadre/vendors'
 
 /** Number of objects of a prefix that are downloaded concurrently. */
@@ -113,7 +113,7 @@ export default agent({
   version: '1.0.0',
   description: 'Downloads objects from S3 and compatible stores, and uploads files to them.',
   settings: Settings,
-  check: whyNoPlace,
+  check: whyNoStore,
   addresses: storeAddresses,
   /**
    * Usually no bucket is configured, so one with a random name is requested. The reply that it does not exist proves
@@ -136,8 +136,8 @@ export default agent({
     entry: Source,
     data: Read,
     async run(entry, context) {
-      const place = placeOf(entry.ref, context)
-      return (isPrefix(place.key) ? fetchPrefix : fetchObject)(place, entry, context)
+      const address = addressOf(entry.ref, context)
+      return (isPrefix(address.key) ? fetchPrefix : fetchObject)(address, entry, context)
     },
   },
   target: {
@@ -147,16 +147,16 @@ export default agent({
     data: Type.Object(stored),
     async run({ ref, file: path }, context) {
       const file = await context.read(path)
-      const given = placeOf(ref, context)
-      const place = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
-      const data = await upload(context, place, file)
-      const url = urlOf(place)
+      const given = addressOf(ref, context)
+      const address = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
+      const data = await upload(context, address, file)
+      const url = urlOf(address)
       return { text: `${url}: ${data.size} bytes written`, data, external: { url } }
     },
   },
 })
 
-function placeOf(ref: string, { place }: Context): Place {
+function addressOf(ref: string, { place }: Context): ObjectAddress {
   const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
   if (bucket !== undefined && key !== undefined && isReachable(key)) return { bucket, key }
   throw new AgentError(`[${place}] ${JSON.stringify(ref)} must name an object or a prefix`, {
@@ -174,21 +174,21 @@ function isReachable(key: string): boolean {
   return !/(^|\/)\.{1,2}(\/|$)/.test(key)
 }
 
-async function fetchObject(place: Place, { name }: Source, context: Context) {
-  const { info, body } = await download(context, place)
+async function fetchObject(address: ObjectAddress, { name }: Source, context: Context) {
+  const { info, body } = await download(context, address)
   await context.write(name, body ?? '')
-  return { text: `${urlOf(place)}: ${info.size} bytes`, data: info }
+  return { text: `${urlOf(address)}: ${info.size} bytes`, data: info }
 }
 
-async function fetchPrefix(place: Place, { name, limit = LIMIT }: Source, context: Context) {
-  const { objects, more } = await list(place, limit, context)
-  const nameOf = fileNames(objects.map(({ key }) => key.slice(place.key.length)))
+async function fetchPrefix(address: ObjectAddress, { name, limit = LIMIT }: Source, context: Context) {
+  const { objects, more } = await list(address, limit, context)
+  const nameOf = fileNames(objects.map(({ key }) => key.slice(address.key.length)))
   const items: Json[] = []
   let bytes = 0
   for (let at = 0; at < objects.length; at += ABREAST) {
     const fetched = objects.slice(at, at + ABREAST).map(async ({ key, ...about }) => {
-      const file = isReachable(key) ? `${name}/${nameOf(key.slice(place.key.length))}` : null
-      if (file) await context.write(file, (await download(context, { ...place, key })).body ?? '')
+      const file = isReachable(key) ? `${name}/${nameOf(key.slice(address.key.length))}` : null
+      if (file) await context.write(file, (await download(context, { ...address, key })).body ?? '')
       else context.log(`not downloaded: a path cannot contain the key ${JSON.stringify(key)}`)
       return { key, ...about, file }
     })
@@ -199,7 +199,7 @@ async function fetchPrefix(place: Place, { name, limit = LIMIT }: Source, contex
   }
   const total = objects.length
   return {
-    text: `${urlOf(place)}: ${total} objects${more ? `, and there are more` : ''}`,
+    text: `${urlOf(address)}: ${total} objects${more ? `, and there are more` : ''}`,
     data: { items, total, truncated: more || items.length < total },
   }
 }
@@ -208,9 +208,9 @@ async function fetchPrefix(place: Place, { name, limit = LIMIT }: Source, contex
  * The objects below a prefix in the order of their keys, without the empty objects that web consoles create for
  * folders.
  */
-async function list(place: Place, limit: number, context: Context) {
+async function list(address: ObjectAddress, limit: number, context: Context) {
   const objects: StoredObject[] = []
-  for await (const { items } of pagesOf((token?: string) => objectsPage(context, place, token))) {
+  for await (const { items } of pagesOf((token?: string) => objectsPage(context, address, token))) {
     for (const object of items) {
       if (object.key.endsWith('/') && object.size === 0) continue
       if (objects.length === limit) return { objects, more: true }

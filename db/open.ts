@@ -73,16 +73,16 @@ export function openRunDatabase(file: string, migrations: readonly Migration[]):
  * times instead of once. The folder is not synced here: if the new name is lost, nothing is lost with it yet.
  */
 function createDatabase(file: string, migrations: readonly Migration[]): void {
-  const draft = `${file}.draft`
+  const temporary = `${file}.draft`
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  rmSync(draft, { force: true })
-  const handle = openSync(draft, 'wx', 0o600)
+  rmSync(temporary, { force: true })
+  const handle = openSync(temporary, 'wx', 0o600)
   try {
-    const db = new Database(draft, { strict: true, readwrite: true })
+    const db = new Database(temporary, { strict: true, readwrite: true })
     try {
       db.run('PRAGMA synchronous = OFF')
       db.run('PRAGMA auto_vacuum = INCREMENTAL')
-      migrate(db, draft, migrations)
+      migrate(db, temporary, migrations)
       db.run('PRAGMA journal_mode = WAL')
     } finally {
       db.close()
@@ -90,10 +90,10 @@ function createDatabase(file: string, migrations: readonly Migration[]): void {
     fsyncSync(handle)
     // The log of an earlier database with this name, which somebody removed without it, would be read as the log of this.
     for (const end of ['-wal', '-shm', '-journal']) rmSync(file + end, { force: true })
-    renameSync(draft, file)
+    renameSync(temporary, file)
   } finally {
     closeSync(handle)
-    rmSync(draft, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 
@@ -212,15 +212,15 @@ export function migrate(db: Database, file: string, migrations: readonly Migrati
  * kill is not mistaken for a backup.
  */
 function copyTo(db: Database, backup: string): void {
-  const draft = `${backup}.draft`
-  rmSync(draft, { force: true })
-  const handle = openSync(draft, 'wx', 0o600)
+  const temporary = `${backup}.draft`
+  rmSync(temporary, { force: true })
+  const handle = openSync(temporary, 'wx', 0o600)
   try {
-    db.run('VACUUM INTO ?', [draft])
+    db.run('VACUUM INTO ?', [temporary])
     fsyncSync(handle)
-    renameSync(draft, backup)
+    renameSync(temporary, backup)
   } finally {
     closeSync(handle)
-    rmSync(draft, { force: true })
+    rmSync(temporary, { force: true })
   }
 }

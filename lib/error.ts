@@ -77,8 +77,8 @@ export class CadreError extends Error {
 const ADVICE = / *For more information, pass `verbose: true` in the second argument to fetch\(\)\.?/
 
 /**
- * The text of anything that was thrown. A database error of Drizzle has a statement with its parameters, which may be
- * secret, and what the database said as its cause: only the cause is told.
+ * The text of anything that was thrown. A database error of Drizzle contains the statement with its parameters, which may
+ * be secret. What the database said is its cause, so the text is that of the cause.
  */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error && 'params' in thrown && thrown.cause instanceof Error) return messageOf(thrown.cause)

@@ -1,5 +1,5 @@
-// One hub at a time serves a SQLite database, because hubs tell each other of changes through PostgreSQL only. The
-// kernel ends the hold with the process, however that dies.
+// One hub at a time serves a SQLite database, because hubs inform each other of changes through PostgreSQL only. The
+// kernel ends the lock with the process, however the process ends.
 
 import { Database } from 'bun:sqlite'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { CadreError } from '../../lib/error.ts'
 import { isPostgres, unopened } from './store.ts'
 
 /**
- * Holds the database at `location` for this process. Throws `conflict` while another hub serves it, and `unavailable`
+ * Locks the database at `location` for this process. Throws `conflict` while another hub serves it, and `unavailable`
  * when its folder cannot be used.
  */
 export function serveAlone(location: string): { release(): void } {

@@ -15,10 +15,10 @@ export function backup(location: string, file: string): number {
   if (!existsSync(location))
     throw new CadreError('not_found', `there is no database at ${location}; set the path with --database`)
   if (existsSync(file)) throw exists(file)
-  return copy(location, file, draft => {
+  return copy(location, file, temporary => {
     try {
       // A link instead of a rename, because a link never replaces a file that was created there in the meantime.
-      linkSync(draft, file)
+      linkSync(temporary, file)
     } catch (error) {
       throw (error as { code?: string }).code === 'EEXIST' ? exists(file) : error
     }
@@ -48,32 +48,32 @@ export async function restore(
   if (existsSync(location) && !replace) {
     throw new CadreError('conflict', `${location} already exists: back it up, then restore with --replace`)
   }
-  return copy(file, location, draft => {
+  return copy(file, location, temporary => {
     if (existsSync(location)) leaveAlone(location)
-    if (revokeTokens) endTokens(draft)
+    if (revokeTokens) endTokens(temporary)
     // SQLite would apply a remaining log to the restored database.
     for (const rest of ['-wal', '-shm', '-journal']) rmSync(location + rest, { force: true })
-    renameSync(draft, location)
+    renameSync(temporary, location)
   })
 }
 
-/** Writes a checked copy of `from` to a temporary file, which `place` then moves to its final name. */
-function copy(from: string, to: string, place: (draft: string) => void): number {
-  const draft = `${resolve(to)}.${crypto.randomUUID()}.draft`
+/** Writes a checked copy of `from` to a temporary file, which `install` then moves to its final name. */
+function copy(from: string, to: string, install: (temporary: string) => void): number {
+  const temporary = `${resolve(to)}.${crypto.randomUUID()}.draft`
   try {
-    closeSync(openSync(draft, 'wx', 0o600))
-    inspect(from, db => db.run('VACUUM INTO ?', [draft]))
-    inspect(draft, db => {
+    closeSync(openSync(temporary, 'wx', 0o600))
+    inspect(from, db => db.run('VACUUM INTO ?', [temporary]))
+    inspect(temporary, db => {
       const [problem] = db.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
       if (problem?.integrity_check !== 'ok') throw new CadreError('conflict', `${from}: ${problem?.integrity_check}`)
     })
-    chmodSync(draft, 0o600)
-    synced(draft)
-    place(draft)
-    synced(dirname(draft))
+    chmodSync(temporary, 0o600)
+    synced(temporary)
+    install(temporary)
+    synced(dirname(temporary))
     return statSync(to).size
   } finally {
-    rmSync(draft, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 

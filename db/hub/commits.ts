@@ -50,12 +50,12 @@ const COUNT_COMMIT = `INSERT INTO memory_counts (lane, count)
   SELECT $1, coalesce((SELECT base FROM memory WHERE id = 1), 0) + txid_current() WHERE ${IDENTITY} = $2
   ON CONFLICT (lane) DO UPDATE SET count = excluded.count RETURNING count`
 
-/** The same where the server does not say these things. */
+/** The same for a server on which the identity cannot be read. */
 const COUNT_WITHOUT_IDENTITY = `INSERT INTO memory_counts (lane, count)
   SELECT $1, greatest(coalesce((SELECT base FROM memory WHERE id = 1), 0), $2::bigint) + 1
   ON CONFLICT (lane) DO UPDATE SET count = excluded.count RETURNING count`
 
-/** Classes of SQLSTATEs: there is no such function, it may not be called, or the server does not have what it says. */
+/** Classes of SQLSTATEs: there is no such function, it may not be called, or the server lacks what the function reads. */
 const UNKNOWN = /^(42|0A|XX|58)/
 
 /** The identity of a database, empty where the server does not say it. */

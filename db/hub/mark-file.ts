@@ -32,11 +32,11 @@ export class MarkFile {
   }
 
   write(marked: Marked): void {
-    const draft = `${this.#path}.draft`
-    writeFileSync(draft, `${JSON.stringify(marked)}\n`, { mode: 0o600 })
-    const handle = openSync(draft, 'r')
+    const temporary = `${this.#path}.draft`
+    writeFileSync(temporary, `${JSON.stringify(marked)}\n`, { mode: 0o600 })
+    const handle = openSync(temporary, 'r')
     fsyncSync(handle)
     closeSync(handle)
-    renameSync(draft, this.#path)
+    renameSync(temporary, this.#path)
   }
 }

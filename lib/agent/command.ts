@@ -36,7 +36,7 @@ export interface LoggedCommand {
   talk?: Talk
 }
 
-/** How a command is started through another program, such as ssh, and how its exit code is told from that program's. */
+/** How a command is started through another program, such as ssh, and how its exit code is distinguished from that program's. */
 export interface Talk {
   /** The stdout of the command, without what was said beside it. */
   listen(group: Pick<Group, 'child' | 'stop'>, isStopped: () => boolean): ReadableStream<Uint8Array>

@@ -102,7 +102,7 @@ export interface AgentDefinition {
   notify?: Handler
 }
 
-/** Marks values made by `agent()`, so that the catalogue can tell an agent from any other export. */
+/** Marks values made by `agent()`, so that the catalogue can distinguish an agent from any other export. */
 export const AGENT = Symbol.for('cadre.agent')
 
 export interface Agent extends AgentDefinition {

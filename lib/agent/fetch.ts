@@ -64,7 +64,7 @@ const REDIRECTS = 3
  * follows later.
  */
 const LONGEST_WAIT = 5 * 60_000
-/** The engine waits somewhat longer for an agent that was told to stop. */
+/** The engine waits somewhat longer for an agent that it has asked to stop. */
 const CLEANUP_MS = 2_000
 /** Limit for all attempts and waits together, without the time to read a body. */
 const TOTAL = 15 * 60_000

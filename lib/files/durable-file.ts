@@ -35,13 +35,13 @@ export async function writeDurable(file: string, content: string | Uint8Array): 
  * is left as it is, because another process was first.
  */
 export function createWhole(file: string, content: string | Uint8Array): void {
-  const draft = `${file}.${process.pid}.tmp`
-  writeFileSync(draft, content, { mode: 0o600, flush: true })
+  const temporary = `${file}.${process.pid}.tmp`
+  writeFileSync(temporary, content, { mode: 0o600, flush: true })
   try {
-    linkSync(draft, file)
+    linkSync(temporary, file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
-    rmSync(draft)
+    rmSync(temporary)
   }
 }

@@ -24,9 +24,9 @@ export function httpKit() {
         frame,
         /** The address of the other end of the socket. `root` replaces this, because it knows the server. */
         peer: (_: Request): string | null => null,
-        /** Aborted when the server is told to stop, which ends long polls and streams. */
+        /** Aborted when somebody asks the server to stop, which ends long polls and streams. */
         stopping: new AbortController(),
-        /** Aborted when the server is about to stop and still answers, which `/ready` tells. */
+        /** Aborted when the server is about to stop and still answers, which `/ready` reports. */
         leaving: new AbortController(),
         /** How long requests took, for `/metrics`. */
         durations: requestDurations(),

@@ -132,9 +132,9 @@ export function eventLoopDelay(): string {
   loop ??= monitorEventLoopDelay({ resolution: 50 })
   loop.enable()
   const seconds = (nanoseconds: number) => nanoseconds / 1e9
-  const told = delay !== null && delay.count > 0
+  const isMeasured = delay !== null && delay.count > 0
   const text = (['p50', 'p99', 'max'] as const).map(which => {
-    const value = told ? seconds(which === 'max' ? delay.max : delay.percentile(which === 'p50' ? 50 : 99)) : 0
+    const value = isMeasured ? seconds(which === 'max' ? delay.max : delay.percentile(which === 'p50' ? 50 : 99)) : 0
     return gauge(`nodejs_eventloop_delay_${which}_seconds`, 'How late the event loop was since the last scrape.', [
       [{}, value],
     ])

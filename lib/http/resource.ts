@@ -15,7 +15,7 @@ export interface CallContext<C> {
   headers: Record<string, string | undefined>
   request: Request
   server: Server<unknown> | null
-  /** Aborted when the server is told to stop. */
+  /** Aborted when somebody asks the server to stop. */
   stopping: AbortController
   /** How long requests took. */
   durations: Histogram

@@ -40,17 +40,17 @@ export const root =
         if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
         if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
         if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
-        const told =
+        const shown =
           failure.code === 'internal'
             ? { code: failure.code, message: `internal error; the log has it under request id ${requestId()}` }
             : failure.body()
         const body = 'body' in context ? context.body : undefined
-        return Response.json(frame.failure(told, body), { status: failure.status })
+        return Response.json(frame.failure(shown, body), { status: failure.status })
       })
 
 /**
- * Elysia reports a path that does not exist and a method that a path does not support in the same way. This tells them
- * apart.
+ * Elysia reports a path that does not exist and a method that a path does not support in the same way. This function distinguishes
+ * them.
  */
 function unrouted(app: Elysia, path: string): CadreError {
   const methods = methodsOf(app, path)

@@ -1,5 +1,5 @@
 // Reads HTML and XML of others. The library looks through all open elements at each end tag, so that it takes a time that
-// grows with the square of the nesting. Here only so many are open; what is deeper is told as an element that is empty,
+// grows with the square of the nesting. Here only so many are open; what is deeper is reported as an empty element,
 // and its content belongs to the element around it.
 
 import { Parser, type ParserOptions } from 'htmlparser2'

@@ -206,8 +206,8 @@ class Judge {
     if (Array.isArray(choices)) {
       this.#work.spend(choices.length / CHOICES_PER_UNIT)
       if (!choices.some(each => this.#same(each, value))) {
-        const told = choices.slice(0, CHOICES_TOLD)
-        say('enum', { allowedValues: told.map(each => (typeof each === 'string' ? each : JSON.stringify(each))) })
+        const shown = choices.slice(0, CHOICES_TOLD)
+        say('enum', { allowedValues: shown.map(each => (typeof each === 'string' ? each : JSON.stringify(each))) })
       }
     }
     if (rule.const !== undefined && !this.#same(rule.const, value)) say('const', { allowedValue: rule.const })

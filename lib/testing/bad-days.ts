@@ -8,7 +8,7 @@ import { endless, type FakeVendor, halfReply, refusal, silence, type Vendor } fr
 import { shownBy, shownIn } from './secrecy.ts'
 import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './trial.ts'
 
-/** How long an engine waits for an agent that was told to stop. */
+/** How long the engine waits for an agent that it has asked to stop. */
 const GRACE_MS = 4_000
 const LONG = 99
 

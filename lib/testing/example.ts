@@ -1,4 +1,4 @@
-// What the author of an agent tells the suite: how its vendor is opened, and one call of each action that succeeds.
+// What the author of an agent declares for the suite: how its vendor is opened, and one call of each action that succeeds.
 
 import type { JsonObject } from '../json.ts'
 import type { FakeVendor, Vendor } from './fake-vendor.ts'

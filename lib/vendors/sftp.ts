@@ -95,7 +95,7 @@ function connect(stdin: Bun.FileSink, stdout: ReadableStream<Uint8Array>, words:
     waiting.clear()
   }
   const send = (packet: Uint8Array) => {
-    // A failure to write is told by the end of the answers.
+    // When writing fails, the answers end, and that is reported.
     void Promise.resolve(stdin.write(packet))
       .then(() => stdin.flush())
       .catch(() => {})

@@ -1,5 +1,5 @@
 // The body of a request as it is sent. Bun reads a file completely into memory before it sends it through TLS or a
-// proxy, so large bodies are streamed. Streaming also shows progress, so that a slow connection can be told from a dead
+// proxy, so large bodies are streamed. Streaming also shows progress, so that a slow connection can be distinguished from a dead
 // one.
 
 import { AgentError } from '../core/agent-error.ts'

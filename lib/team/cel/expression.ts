@@ -1,6 +1,6 @@
 // One CEL expression: it is parsed, its names are checked, and it is evaluated. Data goes in and JSON comes out: it can
 // reach no object of the program, its work is bounded (meter.ts), and it loads only the values that it names. CEL:
-// https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not tell them apart.
+// https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not distinguish them.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'

@@ -50,7 +50,7 @@ export interface PhaseUse {
 }
 
 /**
- * The site for the templates of phase `by`. `onInput` is told of the inputs that they name; `secrets` allows named
+ * The site for the templates of phase `by`. `onInput` is called for each input that they name; `secrets` allows named
  * secrets.
  */
 export function siteOf(

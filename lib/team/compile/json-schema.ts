@@ -75,8 +75,11 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   if (notify) {
     const options = { type: 'object', properties: { when: EVENT_CONDITION, ...ownFields(notify.entry) } }
     const events = Object.entries(EVENT_WORDS).map(([event, description]) => [event, { ...options, description }])
-    const told = { type: 'object', properties: Object.fromEntries(events) }
-    const own = { ...ownFields(notify.entry), notify: { anyOf: [{ type: 'array' }, told], description: NOTIFY_WORDS } }
+    const byEvent = { type: 'object', properties: Object.fromEntries(events) }
+    const own = {
+      ...ownFields(notify.entry),
+      notify: { anyOf: [{ type: 'array' }, byEvent], description: NOTIFY_WORDS },
+    }
     cases.push(when({ agent, notify: {} }, own))
   }
   return cases

@@ -54,16 +54,16 @@ export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['typ
   if (node.entries.has('notify')) return 'listener'
   if (isType(type)) return type
   if (node.entries.has('type') || node.entries.has('agent')) return 'standard'
-  const told = node.entries.has('team')
+  const implied = node.entries.has('team')
     ? node.entries.has('items')
       ? 'map'
       : 'team'
     : node.entries.has('review')
       ? 'gate'
       : null
-  if (!told) return 'standard'
-  compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${told}\` is missing`)
-  return told
+  if (!implied) return 'standard'
+  compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${implied}\` is missing`)
+  return implied
 }
 
 /** Compiles any phase except a listener. The graph fills in the positions of dependencies. */

@@ -242,7 +242,7 @@ const subTeam = {
   inputs: Type.Optional(Values),
 }
 
-export const NOTIFY_WORDS = 'The events of the run that are told, as a list or each with its message.'
+export const NOTIFY_WORDS = 'The events of the run to report, as a list or each with its message.'
 
 const Notify = Type.Union(
   [

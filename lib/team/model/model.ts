@@ -1,4 +1,4 @@
-// The door of this room: what a compiled team is, what may be given to it, and how mistakes in its files are told.
+// The exports of lib/team/model: what a compiled team is, which inputs it takes, and how mistakes in its files are reported.
 
 export * from './compiled-team.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'

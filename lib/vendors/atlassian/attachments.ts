@@ -40,7 +40,7 @@ interface Download {
 
 /**
  * Writes attachments to `files/<phase>/<name>/<file name>`, at most `limit` of them (default 100), and returns the
- * `data` of the result. `more` tells that the vendor has others.
+ * `data` of the result. `more` says that the vendor has others.
  */
 export async function downloadAll(
   name: string,

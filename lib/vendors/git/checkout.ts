@@ -204,7 +204,7 @@ async function oddBelow(folder: string): Promise<string | null> {
   for (const entry of entries) {
     if (entry.isFile()) continue
     const path = join(folder, entry.name)
-    // Some file systems do not tell what an entry is.
+    // Some file systems do not report the kind of an entry.
     const odd = entry.isDirectory() ? await oddBelow(path) : await oddIn(path)
     if (odd !== null) return odd
   }

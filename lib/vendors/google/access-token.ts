@@ -26,7 +26,7 @@ export interface GoogleAccount {
 
 export interface SignedIn {
   token: string
-  /** The address with which files have to be shared; null when the file does not tell it. */
+  /** The address with which files have to be shared; null when the file does not name it. */
   email: string | null
 }
 

@@ -1,4 +1,4 @@
-// The files that are sent with a prompt: text, images and PDF, told apart by their content.
+// The files that are sent with a prompt: text, images and PDF, distinguished by their content.
 
 import { basename } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'

@@ -66,16 +66,16 @@ export function readJson(schema: JsonObject, text: string): { value: Json } | { 
     if (error instanceof Refusal) return { problem: `it cannot be judged: ${error.message}` }
     throw error
   }
-  return wrong.length === 0 ? { value } : { problem: told(wrong, 'it') }
+  return wrong.length === 0 ? { value } : { problem: textOf(wrong, 'it') }
 }
 
 /** What is wrong with a schema; null if nothing is. A schema whose patterns take too long to read is wrong. */
 export function whyNoSchema(schema: JsonObject): string | null {
   const wrong = schemaProblems(schema, new Work(PATTERNS_MOST))
-  return wrong.length === 0 ? null : told(wrong, 'the schema')
+  return wrong.length === 0 ? null : textOf(wrong, 'the schema')
 }
 
-function told(problems: readonly Detail[], whole: string): string {
+function textOf(problems: readonly Detail[], whole: string): string {
   return problems
     .slice(0, 5)
     .map(({ path, message }) => `${path || whole} ${message}`)

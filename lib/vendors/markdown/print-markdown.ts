@@ -133,7 +133,7 @@ const NONE: ReadonlySet<string> = new Set()
 
 /**
  * Nodes without marks and links inside of the same, so that they are at most four deep, and with neighbours as one where
- * Markdown has too few characters for marks to tell them apart.
+ * Markdown has too few characters for marks to distinguish them.
  */
 function merged(nodes: readonly Inline[], open: ReadonlySet<string>, into: Inline[]): Inline[] {
   for (const node of nodes) {

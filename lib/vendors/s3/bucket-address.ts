@@ -27,8 +27,8 @@ const AWS = /^(?:(.+)\.)?s3(?:[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d+))?\.
 /** Names that a certificate for `*.s3.…` covers. */
 const HOST_LABEL = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
 
-/** What is wrong with settings of a place, in words that continue the key. */
-export function whyNoPlace({ endpoint, region }: { endpoint?: string | undefined; region?: string | undefined }) {
+/** What is wrong with the settings of a store, in words that continue the key. */
+export function whyNoStore({ endpoint, region }: { endpoint?: string | undefined; region?: string | undefined }) {
   const given = endpoint === undefined ? null : URL.parse(endpoint)
   const { host = '', hostname = '', pathname = '/' } = given ?? {}
   const isAws = endpoint === undefined || AWS.test(hostname)
@@ -53,7 +53,7 @@ export function bucketIn(endpoint: string | undefined): string | null {
 }
 
 /**
- * The place of a bucket. `learned` is the region that the store has named. Throws an AgentError `invalid_settings` for an
+ * The address of a bucket. `learned` is the region that the store has named. Throws an AgentError `invalid_settings` for an
  * endpoint of AWS that belongs to another bucket.
  */
 export function bucketAt(
@@ -88,7 +88,7 @@ export function bucketAt(
   return { address, region, isAws }
 }
 
-/** The addresses at which `bucketAt` places buckets, whatever their names and regions are. */
+/** The addresses at which `bucketAt` finds buckets, whatever their names and regions are. */
 export function storeAddresses({ endpoint }: Pick<StoreSettings, 'endpoint'>): readonly string[] {
   const given = endpoint === undefined ? null : URL.parse(endpoint)
   if (given && !AWS.test(given.hostname)) return [given.origin, `${given.protocol}//*.${given.host}`]

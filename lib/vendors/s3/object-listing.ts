@@ -3,7 +3,7 @@
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { ADDRESS } from '../../agent/json-api.ts'
 import type { Page } from '../../agent/listing.ts'
-import { type Place, type StoreContext, storeRequest, urlOf } from './request.ts'
+import { type ObjectAddress, type StoreContext, storeRequest, urlOf } from './request.ts'
 import { parseXml, textOf } from './xml.ts'
 
 const PAGE = 1_000
@@ -11,26 +11,26 @@ const PAGE = 1_000
 /** A type instead of an interface, because an interface is not assignable to Json. */
 export type StoredObject = { key: string; size: number; etag: string | null; last_modified: string | null }
 
-/** One page of the objects below `place`, in the order of their keys. */
+/** One page of the objects below `object`, in the order of their keys. */
 export async function objectsPage(
   context: StoreContext,
-  place: Place,
+  object: ObjectAddress,
   token?: string,
 ): Promise<Page<StoredObject, string>> {
   const query = {
     'list-type': '2',
-    prefix: place.key,
+    prefix: object.key,
     'max-keys': `${PAGE}`,
     ...(token !== undefined && { 'continuation-token': token }),
   }
-  const bucket = { ...place, key: '' }
+  const bucket = { ...object, key: '' }
   const reply = await storeRequest(context, bucket, { query, permission: 's3:ListBucket' }).catch(error => {
     // The request is that of the bucket; people know the prefix.
-    throw error instanceof AgentError ? renamed(error, urlOf(bucket), urlOf(place)) : error
+    throw error instanceof AgentError ? renamed(error, urlOf(bucket), urlOf(object)) : error
   })
   const xml = parseXml(await reply.text())
   if (xml?.name !== 'ListBucketResult') {
-    const message = `[${context.place}] ${urlOf(place)}: the reply is not that of S3`
+    const message = `[${context.place}] ${urlOf(object)}: the reply is not that of S3`
     throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
   }
   const items = xml.children

@@ -12,7 +12,7 @@ import { bucketAt, regionIn, type StoreSettings } from './bucket-address.ts'
 import { parseXml, textOf } from './xml.ts'
 
 export type StoreContext = AgentContext<StoreSettings>
-export type Place = { bucket: string; key: string }
+export type ObjectAddress = { bucket: string; key: string }
 
 export interface StoreRequest extends Pick<FetchOptions, 'method' | 'timeout' | 'cleanup'> {
   query?: Record<string, string>
@@ -39,7 +39,7 @@ const REASONS: readonly [codes: RegExp, code: string, hint: (settings: string, p
   [
     /^(PermanentRedirect|TemporaryRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
     'rejected',
-    settings => `the bucket is in another place: check ${settings}.region and ${settings}.endpoint`,
+    settings => `the bucket is in another region: check ${settings}.region and ${settings}.endpoint`,
   ],
   [
     /^AccessDenied$/,
@@ -58,15 +58,19 @@ const BY_STATUS: Record<number, string> = { 412: 'conflict', 501: 'unsupported' 
 /** The regions that stores have named, by endpoint and bucket. */
 const regions = new Map<string, string>()
 
-export function urlOf({ bucket, key }: Place): string {
+export function urlOf({ bucket, key }: ObjectAddress): string {
   return `s3://${bucket}/${key}`
 }
 
 /** Sends a request. Throws an AgentError, which names the object, for any status outside 200–299. */
-export async function storeRequest(context: StoreContext, place: Place, request: StoreRequest): Promise<Response> {
-  const known = `${context.settings.endpoint ?? ''} ${place.bucket}`
+export async function storeRequest(
+  context: StoreContext,
+  object: ObjectAddress,
+  request: StoreRequest,
+): Promise<Response> {
+  const known = `${context.settings.endpoint ?? ''} ${object.bucket}`
   const moved = regions.get(known)
-  const first = await send(context, place, request, moved)
+  const first = await send(context, object, request, moved)
   if (first.reply.ok) return first.reply
   const said = await saidBy(first.reply)
   const { isAws, region } = first
@@ -74,16 +78,16 @@ export async function storeRequest(context: StoreContext, place: Place, request:
     first.reply.headers.get('x-amz-bucket-region') ??
     textOf(said.xml, 'Region') ??
     (isAws ? regionIn(first.reply.headers.get('location')) : undefined)
-  if (named === undefined || named === region) throw await explain(context, place, request, said)
-  const second = await send(context, place, request, named)
-  if (!second.reply.ok) throw await explain(context, place, request, await saidBy(second.reply))
+  if (named === undefined || named === region) throw await explain(context, object, request, said)
+  const second = await send(context, object, request, named)
+  if (!second.reply.ok) throw await explain(context, object, request, await saidBy(second.reply))
   regions.set(known, named)
   return second.reply
 }
 
 async function send(
   context: StoreContext,
-  { bucket, key }: Place,
+  { bucket, key }: ObjectAddress,
   { method = 'GET', query = {}, headers = {}, body, timeout, cleanup }: StoreRequest,
   learned: string | undefined,
 ) {
@@ -121,7 +125,7 @@ async function saidBy(reply: Response) {
 /** The error for a refusal. */
 export async function explain(
   { agent, place: at }: Pick<StoreContext, 'agent' | 'place'>,
-  place: Place,
+  object: ObjectAddress,
   { permission }: Pick<StoreRequest, 'permission'>,
   { reply, text, xml }: Pick<Awaited<ReturnType<typeof saidBy>>, 'reply' | 'text' | 'xml'>,
 ): Promise<AgentError> {
@@ -130,7 +134,7 @@ export async function explain(
   const words = xml ? `${s3Code}: ${textOf(xml, 'Message') ?? ''}` : text
   const { status, headers } = reply
   const isRedirect = status >= 300 && status < 400
-  const error = await replyError(new Response(words, { status, headers }), `[${at}] ${urlOf(place)}`, {
+  const error = await replyError(new Response(words, { status, headers }), `[${at}] ${urlOf(object)}`, {
     401: `check ${settings}.access_key_id and ${settings}.secret_access_key`,
     403: `the key of ${settings}.access_key_id lacks the permission ${permission}`,
     404: 'check ref: the bucket and the key, including upper and lower case',

@@ -5,7 +5,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { withRetries } from '../../agent/retries.ts'
-import { explain, type Place, type StoreContext, storeRequest, urlOf } from './request.ts'
+import { explain, type ObjectAddress, type StoreContext, storeRequest, urlOf } from './request.ts'
 import { escapeXml, parseXml, textOf } from './xml.ts'
 
 const PART = 8 * 1024 * 1024
@@ -29,18 +29,18 @@ function infoOf({ headers }: Response): ObjectInfo {
 }
 
 /** An object: what is known of it, and its bytes. */
-export async function download(context: StoreContext, place: Place) {
+export async function download(context: StoreContext, object: ObjectAddress) {
   const permission = 's3:GetObject'
-  const first = await storeRequest(context, place, { permission })
+  const first = await storeRequest(context, object, { permission })
   const info = infoOf(first)
   const encoding = first.headers.get('content-encoding')
   // What is unpacked on the way cannot be continued by a position in the stored bytes.
   const isPlain = info.etag !== null && (encoding === null || encoding === 'identity')
   const goOn = async (at: number): Promise<Response> => {
     const headers = { 'if-match': info.etag ?? '', ...(at > 0 && { range: `bytes=${at}-` }) }
-    const reply = await storeRequest(context, place, { permission, headers })
+    const reply = await storeRequest(context, object, { permission, headers })
     if (reply.status === (at > 0 ? 206 : 200)) return reply
-    throw new AgentError(`[${context.place}] ${urlOf(place)}: the store cannot continue a download`, {
+    throw new AgentError(`[${context.place}] ${urlOf(object)}: the store cannot continue a download`, {
       code: 'vendor_error',
       retryable: true,
     })
@@ -88,12 +88,12 @@ const MOST_CHANGES = 4
 /** The endpoints that do not know conditions of a write. */
 const unconditional = new Set<string>()
 
-/** What is at a place: null if nothing is, undefined if that cannot be told. */
+/** What the store has under a key: null if there is nothing, undefined if the store does not say. */
 type There = { info: ObjectInfo; mark: string | null } | null | undefined
 
-async function look(context: StoreContext, place: Place): Promise<There> {
+async function look(context: StoreContext, object: ObjectAddress): Promise<There> {
   try {
-    const reply = await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' })
+    const reply = await storeRequest(context, object, { method: 'HEAD', permission: 's3:GetObject' })
     return { info: infoOf(reply), mark: reply.headers.get(MARK) }
   } catch (error) {
     if (!(error instanceof AgentError) || error.retryable || error.code === 'aborted') throw error
@@ -106,16 +106,16 @@ async function look(context: StoreContext, place: Place): Promise<There> {
  * Uploads a file, if the object is still what it was before. A repetition is refused by the store, or finds its own mark,
  * and so neither writes a second version nor writes over what somebody else has written meanwhile.
  */
-export async function upload(context: StoreContext, place: Place, file: Bun.BunFile): Promise<ObjectInfo> {
+export async function upload(context: StoreContext, object: ObjectAddress, file: Bun.BunFile): Promise<ObjectInfo> {
   const mark = await markOf(context, file)
   let isFree = false
   for (let changes = 0; ; changes++) {
-    const there = await look(context, place)
+    const there = await look(context, object)
     if (there?.mark === mark) return there.info
     const condition = isFree ? {} : conditionOf(context, there)
     try {
-      await send(context, place, file, { 'content-type': file.type, [MARK]: mark }, condition)
-      const now = await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' })
+      await send(context, object, file, { 'content-type': file.type, [MARK]: mark }, condition)
+      const now = await storeRequest(context, object, { method: 'HEAD', permission: 's3:GetObject' })
       return infoOf(now)
     } catch (error) {
       if (!(error instanceof AgentError) || changes === MOST_CHANGES) throw error
@@ -123,7 +123,7 @@ export async function upload(context: StoreContext, place: Place, file: Bun.BunF
         unconditional.add(context.settings.endpoint ?? '')
       } else if (error.code === 'conflict' || error.code === 'not_found') {
         // Of the same upload whose reply was lost, or of another one. What was removed meanwhile is not found.
-        const now = await look(context, place)
+        const now = await look(context, object)
         if (now?.mark === mark) return now.info
         if (error.code === 'not_found' && !(there && now === null)) throw error
         // A store that refuses the condition although nothing has changed understands it in another way.
@@ -151,7 +151,7 @@ function conditionOf({ settings }: StoreContext, there: There): Record<string, s
 /** Sends up to 8 MiB in one request, larger files in parts. Nothing of a failed upload is left. */
 async function send(
   context: StoreContext,
-  place: Place,
+  object: ObjectAddress,
   file: Bun.BunFile,
   headers: Record<string, string>,
   condition: Record<string, string>,
@@ -160,23 +160,23 @@ async function send(
   if (file.size <= PART) {
     const body = await file.bytes()
     const put = { method: 'PUT', headers: { ...headers, ...condition }, body, timeout: PART_TIMEOUT, permission }
-    await storeRequest(context, place, put)
+    await storeRequest(context, object, put)
     return
   }
-  const begun = await post(context, place, { uploads: '' }, undefined, headers)
+  const begun = await post(context, object, { uploads: '' }, undefined, headers)
   const uploadId = textOf(begun, 'UploadId')
-  if (!uploadId) throw foreign(context, place)
+  if (!uploadId) throw foreign(context, object)
   try {
-    const tags = await sendParts(context, place, uploadId, file)
+    const tags = await sendParts(context, object, uploadId, file)
     const parts = tags.map((tag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapeXml(tag)}</ETag></Part>`)
     const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
-    const done = await post(context, place, { uploadId }, body, condition)
-    if (done?.name !== 'CompleteMultipartUploadResult') throw foreign(context, place)
+    const done = await post(context, object, { uploadId }, body, condition)
+    if (done?.name !== 'CompleteMultipartUploadResult') throw foreign(context, object)
   } catch (error) {
     const abort = { method: 'DELETE', query: { uploadId }, cleanup: true, permission: 's3:AbortMultipartUpload' }
-    await storeRequest(context, place, abort).catch(cause => {
+    await storeRequest(context, object, abort).catch(cause => {
       context.log(
-        `the parts of ${urlOf(place)} may be left in the store: ${cause instanceof Error ? cause.message : cause}`,
+        `the parts of ${urlOf(object)} may be left in the store: ${cause instanceof Error ? cause.message : cause}`,
       )
     })
     throw error
@@ -186,7 +186,7 @@ async function send(
 /** A POST, which may be repeated here: a second beginning or completion of an upload does no harm. */
 async function post(
   context: StoreContext,
-  place: Place,
+  object: ObjectAddress,
   query: Record<string, string>,
   body?: string,
   headers: Record<string, string> = {},
@@ -194,17 +194,22 @@ async function post(
   const permission = 's3:PutObject'
   return withRetries(context, async () => {
     const request = { method: 'POST', query, headers, permission, timeout: PART_TIMEOUT }
-    const reply = await storeRequest(context, place, { ...request, ...(body !== undefined && { body }) })
+    const reply = await storeRequest(context, object, { ...request, ...(body !== undefined && { body }) })
     const text = await reply.text()
     const xml = parseXml(text)
     if (xml?.name !== 'Error') return xml
     // A completion that fails late is an error with status 200.
-    throw await explain(context, place, { permission }, { reply: new Response(null, { status: 500 }), text, xml })
+    throw await explain(context, object, { permission }, { reply: new Response(null, { status: 500 }), text, xml })
   })
 }
 
 /** Sends all parts and returns their tags. */
-async function sendParts(context: StoreContext, place: Place, uploadId: string, file: Bun.BunFile): Promise<string[]> {
+async function sendParts(
+  context: StoreContext,
+  object: ObjectAddress,
+  uploadId: string,
+  file: Bun.BunFile,
+): Promise<string[]> {
   const { size } = file
   const part = Math.max(PART, Math.ceil(size / MOST_PARTS))
   const count = Math.ceil(size / part)
@@ -222,8 +227,8 @@ async function sendParts(context: StoreContext, place: Place, uploadId: string, 
         await fill(body, handle, at * part, context)
         const query = { partNumber: `${at + 1}`, uploadId }
         const request = { method: 'PUT', query, body, timeout: PART_TIMEOUT, permission: 's3:PutObject' }
-        const tag = (await storeRequest(context, place, request)).headers.get('etag')
-        if (tag === null) throw foreign(context, place)
+        const tag = (await storeRequest(context, object, request)).headers.get('etag')
+        if (tag === null) throw foreign(context, object)
         tags[at] = tag
       }
     } catch (error) {
@@ -251,7 +256,7 @@ async function fill(bytes: Uint8Array, handle: FileHandle, from: number, { place
   }
 }
 
-function foreign({ agent, place: at }: StoreContext, place: Place): AgentError {
+function foreign({ agent, place: at }: StoreContext, object: ObjectAddress): AgentError {
   const hint = `check that agents.${agent}.endpoint belongs to an S3-compatible store`
-  return new AgentError(`[${at}] ${urlOf(place)}: the reply is not that of S3`, { code: 'unexpected_reply', hint })
+  return new AgentError(`[${at}] ${urlOf(object)}: the reply is not that of S3`, { code: 'unexpected_reply', hint })
 }
