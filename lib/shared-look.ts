@@ -1,8 +1,8 @@
-// Looks at something outside, such as the disk, once for all who ask in the same turn of the event loop.
+// Reads something outside, such as the disk, once for all callers of the same turn of the event loop.
 
 /**
- * Like `look`, which begins at the end of the turn in which a key is first asked for. All who ask for it until then share
- * the answer. Who asks later causes another look, so that no answer is older than its question.
+ * Returns `look` for several callers. It runs at the end of the turn in which a key is first asked for, and all callers
+ * until then share its answer. A later caller causes another run, so that no answer is older than its question.
  */
 export function sharedLook<K, V>(look: (key: K) => V | Promise<V>): (key: K) => Promise<V> {
   const asked = new Map<K, Promise<V>>()

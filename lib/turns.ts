@@ -1,4 +1,4 @@
-// Long work on the event loop that lets other work have its turn.
+// Lets other work have its turn on the event loop while long work runs.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
@@ -19,17 +19,14 @@ function isOver(): boolean {
   return false
 }
 
-/**
- * Returns a function to be awaited between the steps of long work. It ends the turn when its time is over, which all
- * such work shares.
- */
-export function takeTurns(): () => Promise<void> | undefined {
-  return () => (isOver() ? nextTurn() : undefined)
+/** To be awaited between the steps of long work. It ends the turn when the time is over that all such work shares. */
+export function endTurn(): Promise<void> | undefined {
+  return isOver() ? nextTurn() : undefined
 }
 
 /**
- * An amount of work that may be done in one turn of the event loop, whoever does it. Those who want to do more wait in
- * line for the next turns.
+ * The amount of work that all callers together may do in one turn of the event loop. Callers with more work wait in line
+ * for the next turns.
  */
 export class TurnBudget {
   readonly #amount: number
@@ -39,7 +36,7 @@ export class TurnBudget {
   #isArmed = false
   readonly #waiting: { work: number; go: () => void }[] = []
 
-  /** `pauseMs`: how long nothing is done after the amount was used up, so that it also is a limit of the rate. */
+  /** `pauseMs`: how long all callers wait after the amount was used up, which also limits the rate. */
   constructor(amount: number, pauseMs = 0) {
     this.#amount = amount
     this.#pauseMs = pauseMs

@@ -174,7 +174,7 @@ function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
   for (const entry of readdirSync(folder).sort()) {
     const file = join(folder, entry)
     const found = lstatSync(file)
-    // What makes the folder a package of its own, with a node_modules.
+    // These files make the folder a package of its own, with a node_modules.
     if (entry === 'package.json' || entry === 'bun.lock') continue
     // Folders contain code that agents share, and dot files belong to editors: both are ignored.
     if (entry.startsWith('.') || (found.isDirectory() && !entry.endsWith('.ts'))) continue

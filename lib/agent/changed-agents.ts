@@ -1,7 +1,7 @@
 // Whether agents outside the repository have changed since they were loaded, and how a changed one is loaded again.
 //
-// Bun keeps a module as long as it is in `require.cache`. A module that is taken out is loaded again by the next import,
-// while everyone who holds the old one keeps it.
+// Bun keeps a module as long as it is in `require.cache`. After a module was removed from it, the next import loads
+// the module again, and whoever holds the old module keeps it.
 
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

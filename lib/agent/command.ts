@@ -36,11 +36,14 @@ export interface LoggedCommand {
   talk?: Talk
 }
 
-/** How a command is started through another program, such as ssh, and how its exit code is distinguished from that program's. */
+/**
+ * How a command is started through another program, such as ssh, and how its exit code is distinguished from that
+ * program's.
+ */
 export interface Talk {
-  /** The stdout of the command, without what was said beside it. */
+  /** The stdout of the command, without the words of the other program. */
   listen(group: Pick<Group, 'child' | 'stop'>, isStopped: () => boolean): ReadableStream<Uint8Array>
-  /** The exit code of the command, if it is known to have ended. It is asked once everything was read. */
+  /** The exit code of the command, if it is known to have ended. It is read after all output. */
   knownCode(): number | null
   /** The exit code that counts when `knownCode` has none. Throws an AgentError where the command did not end. */
   codeOf(exited: number, stderr: string): number
@@ -117,7 +120,7 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
     await Promise.all(readings.map(({ done }) => done))
     clearTimeout(late)
     const known = talk?.knownCode() ?? null
-    // What has ended by itself was not stopped, even if its time was over just then.
+    // A command that has ended by itself counts as ended, even if its time-out passed at the same moment.
     if (known !== null) ended = null
     const code = known ?? (talk && !ended ? talk.codeOf(exited, tail.text()) : exited)
     const signal = known === null ? child.signalCode : null

@@ -175,7 +175,7 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     write: (name, content) =>
       here(async () => {
-        // Names of files stand in results, in the database and on the hub.
+        // Results, the database and the hub contain the names of files.
         if (redactor.text(`${name}`) !== `${name}`) {
           const hint = 'give the file a name without it'
           throw new AgentError('the name of a file contains a secret', { code: 'invalid_name', hint })
@@ -196,7 +196,7 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     start(command, { cwd, env, input, keepInput, sandbox }) {
       sends(true)
-      // A run gets its folder with its first file, and a process cannot start in one that is not there.
+      // A run gets its folder with its first file, and a process cannot start in a folder that does not exist.
       if (cwd === stateDir) mkdirSync(stateDir, { recursive: true, mode: 0o700 })
       const traced = trace ? { TRACEPARENT: trace.traceparent, ...env } : env
       return startGroup(command, {

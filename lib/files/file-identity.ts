@@ -1,5 +1,5 @@
-// Which file or folder something is, apart from its name: a copy is another one, and a renamed one is the same. Device
-// numbers are no part of it, because they may change when the machine starts again.
+// The identity of a file or folder, independent of its name: a copy has another identity, and a renamed file keeps its
+// own. Device numbers are not part of it, because they may change when the machine starts again.
 
 import { type BigIntStats, statSync } from 'node:fs'
 

@@ -1,4 +1,4 @@
-// A path that somebody gave and that cannot be used: the code of the error in words.
+// Says in words why a path that somebody gave cannot be used.
 
 import { CadreError } from '../error.ts'
 

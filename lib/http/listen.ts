@@ -1,4 +1,4 @@
-// Starts and stops an API. It is announced only when it is ready, and it stops within ten seconds whatever still runs.
+// Starts and stops the server of an API. The server stops within ten seconds, whatever still runs.
 
 import type { Server } from 'bun'
 import { CadreError } from '../error.ts'

@@ -1,9 +1,9 @@
-// Requests that a route makes of another request, and passes on to the same app. What only the server knows about the
-// request that arrived, such as the address of its caller, holds for those as well.
+// Requests that a route makes from the request that arrived, and passes on to the same app. Facts that only the server
+// knows about the request that arrived, such as the address of its caller, apply to the new request as well.
 
 const arrived = new WeakMap<Request, Request>()
 
-/** A request with another address and other headers in place of `request`. Its body, which nobody has read, goes along. */
+/** A request with another URL and other headers, which replaces `request` and takes over its unread body. */
 export function nested(request: Request, url: URL, headers: Headers, method = request.method): Request {
   const body = method === 'GET' || request.body === null ? {} : { body: request.body, duplex: 'half' as const }
   const inner = new Request(url.href, { method, headers, signal: request.signal, ...body })

@@ -1,4 +1,4 @@
-// What the listening app has besides its resources: the addresses of callers, and errors in the form of replies.
+// The first plugin of the listening app: it knows the addresses of callers, and turns errors into replies.
 
 import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
@@ -12,7 +12,7 @@ import { requestId } from './watch.ts'
 export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
 
 interface RootOptions {
-  /** Who replies, in errors that callers could take for their own. */
+  /** The name of the program in errors that could otherwise seem to concern the caller's own machine. */
   program?: 'the hub' | 'the daemon' | 'the server'
   /** Returns what to answer when the program's own database is damaged, and null for any other error. */
   damageOf?(thrown: unknown): CadreError | null
@@ -49,8 +49,7 @@ export const root =
       })
 
 /**
- * Elysia reports a path that does not exist and a method that a path does not support in the same way. This function distinguishes
- * them.
+ * Elysia reports a path that does not exist like a method that a path does not support. This function distinguishes them.
  */
 function unrouted(app: Elysia, path: string): CadreError {
   const methods = methodsOf(app, path)

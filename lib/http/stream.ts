@@ -1,7 +1,7 @@
 // Replies that are written in pieces: large JSON that does not delay other calls, and server-sent events.
 
 import { streamOf } from '../stream.ts'
-import { takeTurns } from '../turns.ts'
+import { endTurn } from '../turns.ts'
 
 /** The number of characters that are collected before a piece is sent. */
 const PIECE = 64 * 1024
@@ -67,7 +67,6 @@ export function eventStream(
     }
     send(': open\n\n')
     const comments = setInterval(() => controller.desiredSize! > 0 && send(': \n\n'), COMMENT_MS)
-    const endTurn = takeTurns()
     try {
       for await (const event of events(until)) {
         send(format(event))

@@ -1,4 +1,4 @@
-// Every request of a server is watched: while it is answered, lines of the log have its id, and its duration is counted.
+// Wraps the handling of every request: log lines contain the id of the request, and its duration is counted.
 
 import type { AnyElysia } from 'elysia'
 import { logged, scopeFields } from '../log/log.ts'

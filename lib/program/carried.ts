@@ -1,5 +1,5 @@
-// What a compiled program has inside, because it finds no files of ours on the disk. `bun run build` (deploy/build.ts)
-// puts another module in place of this one. Everywhere else nothing is carried.
+// The modules and pages inside a compiled program, which finds no files of ours on the disk. `bun run build`
+// (deploy/build.ts) replaces this file by one with that content. Everywhere else `carried` is null.
 
 export interface Carried {
   /** The built-in agents, by the path that their files would have below `ROOT`. */

@@ -1,12 +1,12 @@
-// Where the parts of cadre lie, and how they are started: in a checkout, in an installed npm package, and in a compiled
-// program, whose own files exist only inside it.
+// Knows where the files of cadre are, and how its programs are started: in a checkout, in an installed npm package, and
+// in a compiled program, whose own files exist only inside it.
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../../package.json'
 import { carried } from './carried.ts'
 
-/** The folder with agents/, db/ and lib/. In a compiled program it can be read, but only with what was put into it. */
+/** The folder with agents/, db/ and lib/. In a compiled program it contains only the files that the build put into it. */
 export const ROOT = carried ? '/$bunfs/root' : join(import.meta.dir, '../..')
 
 /** The first argument of a compiled program that is to be one of `carried.programs`. */

@@ -1,12 +1,13 @@
-// Text that may be shown on a terminal. It is made only here, and whatever others wrote is cleaned on the way into it:
-// one line without controls, marks of direction and unseen characters, whose only escape sequences are our own colours.
-// What writes to a terminal (lib/text/terminal.ts) takes nothing else, so that a name from outside cannot command it.
+// Text that may be shown on a terminal. Only this file makes it, and cleans the text of others: the result is one line
+// without controls, marks of direction and unseen characters, and its only escape sequences are our own colours. The
+// functions that write to a terminal (lib/text/terminal.ts) take nothing else, so that a name from outside cannot
+// command the terminal.
 
 import { styleText } from 'node:util'
 import { oneLine } from './one-line.ts'
 import { seen } from './unseen.ts'
 
-/** What is cleaned when it is shown, unless it is printable already. */
+/** A value that is cleaned when it is shown, unless it is printable already. */
 export type Shown = string | number | Printable
 
 let printable: (text: string) => Printable
@@ -28,7 +29,7 @@ export class Printable {
     return this.#text
   }
 
-  /** In columns. */
+  /** The width in columns. */
   get width(): number {
     return Bun.stringWidth(this.#text)
   }

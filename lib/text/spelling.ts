@@ -1,4 +1,4 @@
-// Finds the known name that somebody meant who wrote another one.
+// Finds the known name that somebody probably meant when the name that they wrote does not exist.
 
 /** By known name: the names that other systems have for the same thing. */
 export type OtherNames = Readonly<Record<string, readonly string[]>>

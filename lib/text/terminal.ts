@@ -6,12 +6,12 @@ import { seenJson } from './unseen.ts'
 
 type Lines = Printable | readonly Printable[]
 
-/** Writes what was asked for, to stdout. */
+/** Writes the result of a command to stdout. */
 export function print(...all: readonly Lines[]): void {
   write(process.stdout, all)
 }
 
-/** Tells what people should know besides, on stderr. */
+/** Writes further information for people to stderr. */
 export function tell(...all: readonly Lines[]): void {
   write(process.stderr, all)
 }
@@ -25,7 +25,7 @@ export function printJson(data: unknown): void {
   process.stdout.write(`${seenJson(JSON.stringify(data, null, 2))}\n`)
 }
 
-/** The beginning of a line that somebody goes on with. */
+/** Writes a question to stderr, without a line break: the answer is typed behind it. */
 export function ask(question: Printable): void {
   process.stderr.write(question.text)
 }
@@ -41,7 +41,7 @@ export const commanderOutput = {
   writeErr: (text: string) => tell(lines(text.replace(/\n$/, ''))),
 }
 
-/** A picture of some lines that is drawn again in place of the one before. */
+/** Some lines on a terminal that are drawn again in the same position. */
 export class Picture {
   readonly #stream: NodeJS.WriteStream
   #drawn: readonly Printable[] = []
@@ -70,7 +70,7 @@ export class Picture {
     this.#drawn = lines
   }
 
-  /** What was drawn last stays. */
+  /** The lines that were drawn last stay. */
   close(): void {
     this.#showCursor()
     process.off('exit', this.#showCursor)

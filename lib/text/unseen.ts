@@ -1,4 +1,4 @@
-// The one table of characters that a reader does not see, or that show him something else than what is there: controls
+// The only table of characters that readers do not see, or that look like something else: controls
 // (C0, C1, DEL), separators of lines, marks of the writing direction, everything without a shape, and blanks that are
 // not the ordinary one. The properties of Unicode say which these are, so that the table does not age.
 
@@ -11,7 +11,7 @@ const EMOJI = String.raw`\p{RGI_Emoji}|\p{Extended_Pictographic}[\ufe0e\ufe0f]`
 const JOINED = ['Arab', 'Syrc', 'Mong', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu', 'Knda', 'Mlym', 'Sinh']
 const LETTER = `[${JOINED.map(script => String.raw`\p{Script_Extensions=${script}}`).join('')}]`
 const JOINER = String.raw`(?<=${LETTER})[\u200c\u200d](?=${LETTER})`
-/** What stands in ordinary texts: emoji, joiners, ends of lines, tabs, and the mark of UTF-8 at the beginning. */
+/** Found in ordinary texts: emoji, joiners, ends of lines, tabs, and the mark of UTF-8 at the beginning. */
 const USUAL = String.raw`${EMOJI}|${JOINER}|\r\n|[\t\n]|^\ufeff`
 
 /** What most texts consist of is recognised without the tables of Unicode. */

@@ -9,7 +9,7 @@ import { stat } from 'node:fs/promises'
 import type { AgentContext } from '../agent/agent-context.ts'
 import { AgentError } from '../agent/core/agent-error.ts'
 import { chunksIn, streamOf } from '../stream.ts'
-import { takeTurns } from '../turns.ts'
+import { endTurn } from '../turns.ts'
 import { remoteOf, type SshSettings, startSsh } from './ssh.ts'
 
 const VERSION = 3
@@ -109,7 +109,6 @@ function connect(stdin: Bun.FileSink, stdout: ReadableStream<Uint8Array>, words:
     waits.resolve({ type, body: body.subarray(4) })
   }
   const receive = async () => {
-    const turn = takeTurns()
     let rest: Buffer = Buffer.alloc(0)
     for await (const chunk of chunksIn(stdout)) {
       rest = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk])
@@ -122,7 +121,7 @@ function connect(stdin: Bun.FileSink, stdout: ReadableStream<Uint8Array>, words:
         at += 4 + length
       }
       rest = rest.subarray(at)
-      await turn()
+      await endTurn()
     }
     lost = true
     throw new AgentError(words('the connection ended'), { code: 'network', retryable: true, sent: 'unknown' })
@@ -218,7 +217,6 @@ function sftpOver({ ask }: Connection, extensions: ReadonlySet<string>, words: W
     async write(path, file) {
       const { mode } = await stat(file.name!)
       const handle = await open(path, WRITE | CREATE | TRUNCATE, HAS.permissions, mode & 0o777)
-      const turn = takeTurns()
       const asked: Promise<void>[] = []
       let offset = 0
       for await (const chunk of chunksIn(file.stream())) {
@@ -229,7 +227,7 @@ function sftpOver({ ask }: Connection, extensions: ReadonlySet<string>, words: W
           written.catch(() => {})
           asked.push(written)
           offset += bytes.length
-          await turn()
+          await endTurn()
         }
       }
       await Promise.all(asked)

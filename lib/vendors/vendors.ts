@@ -1,6 +1,5 @@
 // The module `cadre/vendors`: code that the built-in agents share in addition to `cadre`. It may change without notice.
 
-export { chosenChannels, messageFields, standardMessage } from '../agent/channel-message.ts'
 export { withMessage, withSent } from '../agent/core/agent-error.ts'
 export { foundAmong, wordOf } from '../agent/entry.ts'
 export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
@@ -23,6 +22,7 @@ export { AtlassianSettings, apiAddress, problemsOfSite } from './atlassian/setti
 export type { AtlassianContext } from './atlassian/site.ts'
 export { storageToMarkdown } from './atlassian/storage-read.ts'
 export { markdownToStorage } from './atlassian/storage-write.ts'
+export { chosenChannels, messageFields, standardMessage } from './channel-message.ts'
 export { type ChatMessage, payloadOf } from './chat/payload.ts'
 export { addressOf, type ChatServer, serverOf, whyNotTaken, whyNoWebhook, wordsOf } from './chat/webhook.ts'
 export type { Database } from './database/database.ts'

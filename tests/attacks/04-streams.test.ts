@@ -5,7 +5,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chunksIn, textIn } from '../../lib/stream.ts'
-import { takeTurns } from '../../lib/turns.ts'
+import { endTurn } from '../../lib/turns.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
@@ -128,7 +128,6 @@ test('all that takes turns shares the time of a turn', async () => {
   setImmediate(turn)
   let steps = 0
   const work = async () => {
-    const endTurn = takeTurns()
     for (let n = 0; n < 200; n++) {
       for (const until = performance.now() + 0.5; performance.now() < until; );
       steps++

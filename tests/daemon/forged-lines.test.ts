@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { standardMessage } from '../../lib/agent/channel-message.ts'
+import { standardMessage } from '../../lib/vendors/channel-message.ts'
 import { testContext } from '../support/context.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'

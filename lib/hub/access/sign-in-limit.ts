@@ -8,7 +8,7 @@ import { and, count, desc, eq, gt, inArray, lte, or } from 'drizzle-orm'
 import ipaddr from 'ipaddr.js'
 import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { takeTurns } from '../../turns.ts'
+import { endTurn } from '../../turns.ts'
 import type { SignInLimit } from '../core/hub.ts'
 
 const WINDOW_MS = 600_000
@@ -41,7 +41,6 @@ export function createSignInLimit(store: Store, now: () => number, options: Sign
   const checking = new Map<string, number>()
   /** The last attempt of each address in the line of those that wait. */
   const turns = new Map<string, Promise<void>>()
-  const endTurn = takeTurns()
   let settled = Promise.withResolvers<void>()
   let trimmed = Number.NEGATIVE_INFINITY
 

@@ -9,7 +9,7 @@ import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { pick } from '../../pick.ts'
-import type { takeTurns } from '../../turns.ts'
+import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import { addBytes, logRoom } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
@@ -76,7 +76,7 @@ export interface Outcome {
   keys: { run: RunFacts; holds: boolean; waited: boolean }[]
 }
 
-type EndTurn = ReturnType<typeof takeTurns>
+type EndTurn = typeof endTurn
 
 const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
 

@@ -7,7 +7,7 @@ import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { isObject } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
-import { takeTurns } from '../../turns.ts'
+import { endTurn } from '../../turns.ts'
 import { gap } from '../../wire/protocol.ts'
 import {
   CHANGES,
@@ -58,7 +58,6 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
   const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
-  const endTurn = takeTurns()
   const report = new Report(hub, tx, daemon)
   await report.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
   for (const [offset, change] of batch.changes.entries()) {

@@ -6,7 +6,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { problems } from '../../schema/schema.ts'
 import type { AgentCall, GatePhase, Scope, Team, Template } from '../../team/team.ts'
-import { takeTurns } from '../../turns.ts'
+import { endTurn } from '../../turns.ts'
 
 /** One call of a handler. Phase-level calls have the empty name. */
 export interface Call {
@@ -68,7 +68,6 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
       .filter(({ name, secret }) => secret && given.has(`inputs.${name}`))
       .map(({ name }) => `inputs.${name}`),
   ]
-  const turns = takeTurns()
   for (const [kind, list] of [
     ['source', call.sources],
     ['target', call.targets],
@@ -76,7 +75,7 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
     const handler = handlerOf(definition, call.action, kind)
     for (const { name, entry } of list) {
       if (!handler) throw new CadreError('invalid_request', `[${called}] takes no ${kind} entries`)
-      await turns()
+      await endTurn()
       const evaluated = entry.evaluate(scope) as JsonObject
       calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
     }

@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import { chunksIn } from '../../stream.ts'
-import { takeTurns } from '../../turns.ts'
+import { endTurn } from '../../turns.ts'
 import type { LogLine } from '../core/core.ts'
 
 /** Of the lines of a page, as they are in the file. One line always fits. */
@@ -49,7 +49,6 @@ export async function readLines(
   }
   let size = 0
   let rest: Uint8Array[] = []
-  const endTurn = takeTurns()
   for await (const chunk of chunksIn(file.slice(offset).stream())) {
     let from = 0
     for (let end = chunk.indexOf(NEW_LINE); end !== -1; end = chunk.indexOf(NEW_LINE, from)) {

@@ -10,7 +10,7 @@ import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
 import { type Bundle, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
-import { takeTurns } from '../../turns.ts'
+import { endTurn } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
@@ -232,14 +232,13 @@ export class Tasks {
     phase: MapPhase,
   ): AsyncGenerator<{ key: string; child: ChildRow | undefined }> {
     const { store } = this.#parts.machine
-    const turns = takeTurns()
     for (let from = 0; ; from += CHILDREN_PAGE) {
       const keys = store.items.keys(live.id, phase.index, from, CHILDREN_PAGE)
       const rows = store.runs.children(live.id, phase.index, from, CHILDREN_PAGE)
       const children = new Map(rows.map(row => [row.item, row]))
       for (const { item, key } of keys) yield { key, child: children.get(item) }
       if (keys.length < CHILDREN_PAGE) return
-      await turns()
+      await endTurn()
     }
   }
 }
@@ -261,9 +260,8 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
   }
   const seen = new Map<string, number>()
   const items: Omit<StoredItem, 'folder'>[] = []
-  const turns = takeTurns()
   for (const [index, value] of list.entries()) {
-    await turns()
+    await endTurn()
     const key = phase.key ? keyOf(machine, live, phase, value, index) : maskedText`${index}`
     const first = seen.get(key)
     if (first !== undefined) {

@@ -52,7 +52,7 @@ export function bitbucketHost(
     throw new AgentError(`[${context.place}] Bitbucket does not support labels`, options)
   }
   const { email = '', api_token = '', base_branch } = account
-  // Its address in the browser is understood, too.
+  // The address in the browser is accepted, too.
   const workspace = (account.workspace ?? '').replace(/^https:\/\/bitbucket\.org\//, '').replace(/\/.*$/, '')
   const base = apiRoot(account.base_url ?? CLOUD, BITBUCKET_ROOTS)!
   const setting = `${provider}.api_token`
@@ -110,7 +110,7 @@ export function bitbucketHost(
       const options = { method: 'POST', body: pull, scope, hints: hintsOf(repo), reply: Pull }
       return pullOf(await call<Pull>(`open a pull request in ${workspace}/${repo}`, pathOf(repo), options))
     },
-    // Reviewers are set when a pull request is opened. One that was already open keeps its own.
+    // Reviewers are set when a pull request is opened. A pull request that was already open keeps its reviewers.
     async complete() {},
     async examine() {
       const user = await call<Static<typeof User>>('get the account', '/user', {

@@ -1,14 +1,13 @@
 // A folder of a work tree and the repository that it belongs to, as git is to see them. GIT_DIR and GIT_WORK_TREE are
-// always set, so git never looks for a repository. It reads no configuration of the repository but a copy that was judged:
-// GIT_COMMON_DIR is a folder of ours with that copy, and with links to the refs, logs and rules of the repository, as in
-// the work trees that contrib/workdir/git-new-workdir of git makes.
+// always set, so git never looks for a repository. It reads no configuration of the repository but a copy that was
+// judged: GIT_COMMON_DIR is a folder of ours with that copy, and with links to the refs, logs and rules of the
+// repository, as in the work trees that contrib/workdir/git-new-workdir of git makes.
 //
 // A whole repository of ours was the other choice. It would have to bring index, HEAD, branches and objects back into
 // the folder by itself, and the person's own configuration could not tell by `includeIf "gitdir:"` where it works.
 //
-// What lies below the repository is looked at instead: links and borrowed objects, which would lead git to other
-// folders, need the trust of the operator. Nothing of this applies to a trusted folder, except that its work tree is the
-// folder in which `.git` lies.
+// Links and borrowed objects below the repository would lead git to other folders, so they need the trust of the
+// operator. A trusted folder is not checked, except that its work tree must be the folder that contains `.git`.
 
 import type { Dirent } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink } from 'node:fs/promises'
@@ -26,7 +25,7 @@ export interface Checkout extends Place, AsyncDisposable {
   path: string
   gitDir: string
   trusted: boolean
-  /** A folder of ours for what git needs in the meantime. */
+  /** A temporary folder of ours, for files that git needs during the call. */
   scratch: string
   /** Throws an AgentError when something has come into the repository that leads git to another folder. */
   check(): Promise<void>
@@ -82,7 +81,7 @@ export async function openCheckout(folder: string, trust: Trust, context: AgentC
         ...placeOf(root, gitDir),
         GIT_COMMON_DIR: scratch,
         GIT_OBJECT_DIRECTORY: join(commonDir, 'objects'),
-        // Both put other commits in the place of those that are pushed.
+        // Replacements and grafts would substitute other commits for those that are pushed.
         GIT_NO_REPLACE_OBJECTS: '1',
         GIT_GRAFT_FILE: '/dev/null',
       },

@@ -1,6 +1,7 @@
-// Runs the git binary for agents: with an argument array instead of a shell, without hooks, prompts or signing, and
-// without background processes, in a repository that is named to it. A command that talks to a remote can reach only that one address. The credential is
-// sent in a header that is passed through the environment; it never appears in an argument, a URL or .git/config.
+// Runs the git binary for agents: with an argument array instead of a shell, without hooks, prompts, signing or
+// background processes, in a repository that its environment names. A command with a remote can reach only the address
+// of that remote. The header with the credential is passed through the environment; the credential never appears in an
+// argument, a URL or .git/config.
 
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'

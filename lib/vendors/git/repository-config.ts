@@ -1,6 +1,6 @@
-// What a repository may say in its own configuration. A folder that was unpacked, copied or changed by a command has one
-// that somebody else wrote, and git takes programs, folders and addresses from it. A few keys are harmless; any other
-// needs the trust of the operator, so that a key that a later version of git reads is none that we forgot.
+// Checks the configuration of a repository. In a folder that was unpacked, copied or changed by a command somebody else
+// wrote it, and git takes programs, folders and addresses from it. A few keys are harmless. Every other key needs the
+// trust of the operator, so that keys of later versions of git are refused, too.
 
 import { realpath, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -24,7 +24,7 @@ const CONFIG_MOST = 1024 * 1024
 const HARMLESS: readonly RegExp[] = [
   /^core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)$/,
   /^extensions\.(objectformat|relativeworktrees)$/,
-  // git takes a remote whose name is an address in place of that address.
+  // If a remote has an address as its name, git uses the remote instead of the address.
   /^remote\.[^:]*\.(url|pushurl|fetch|push|mirror|prune|prunetags|tagopt|skipdefaultupdate|skipfetchall|gh-resolved)$/,
   /^remote\.pushdefault$/,
   /^branch\./,
@@ -70,7 +70,7 @@ export async function judgedCopy(
   context: AgentContext<unknown>,
 ): Promise<string[]> {
   await writeFile(copy, await textOf(join(commonDir, 'config')), { mode: 0o600 })
-  // No repository, so that no other configuration of one is read.
+  // git is given no repository, so it reads no other configuration of one.
   const git = gitIn({ root: resolve(copy, '..'), env: { GIT_DIR: '/dev/null' } }, context)
   const listed = await git(['config', '--file', copy, '--no-includes', '--list', '-z'])
   const worktrees: string[] = []

@@ -2,7 +2,7 @@
 // and pushed. Commits contain only files of the folder, pushes never overwrite commits, and the credential is sent only
 // to its own host.
 //
-// What is committed is the list of changes that `git status` gives. `git commit -- FOLDER` would follow a link that
+// It commits the list of changes that `git status` gives. `git commit -- FOLDER` would follow a link that
 // stands where the last commit has a folder, and commit files of the folder that it leads to.
 
 import { isUtf8 } from 'node:buffer'
@@ -140,7 +140,7 @@ export async function commitAndPush(tree: Worktree, message: string): Promise<st
   const isNew = changes !== null && (await commit(tree, changes, message))
   if (!isNew && !ahead) return null
   const last = await headOf(tree)
-  // What a command did in the meantime is not pushed.
+  // A command may have committed in the meantime. Its commits are not pushed.
   await checkout.check()
   if (heads.get(branch) !== last) {
     await git(['push', '--quiet', '--', remote.address, `${last}:refs/heads/${branch}`], { remote })
@@ -168,12 +168,12 @@ async function commit({ at, git, checkout }: Worktree, changes: Changes, message
   return true
 }
 
-/** Puts the changes into an index. git refuses a path behind a link, and links are put there as links. */
+/** Adds the changes to an index. git refuses a path behind a link, and adds links as links. */
 async function stage(git: Git, { removed, present }: Changes, env: Record<string, string> = {}): Promise<void> {
   const update = (input: string, ...how: string[]) =>
     input === '' ? null : git(['update-index', '-z', ...how, '--stdin'], { env, input, bytes: true })
   await update(removed, '--force-remove')
-  // What is gone by now is removed.
+  // Files that no longer exist are removed.
   await update(present, '--add', '--replace', '--remove')
 }
 
@@ -187,7 +187,7 @@ function cleaned(message: string): string {
   return text && `${text}\n`
 }
 
-/** The changes of the folder, staged or not. A change inside a submodule belongs to that, and is none here. */
+/** The changes of the folder, staged or not. A change inside a submodule belongs to the submodule and is left out. */
 async function changesOf(at: string, git: Git, { path, gitDir }: Checkout): Promise<Changes | null> {
   const how = ['--porcelain', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=dirty']
   const listed = await git(['status', ...how, '--', path], { bytes: true })
@@ -199,7 +199,7 @@ async function changesOf(at: string, git: Git, { path, gitDir }: Checkout): Prom
     const shown = oneLine(Buffer.from(name, 'latin1').toString())
     if (index === 'U' || file === 'U' || /^(AA|DD)/.test(entry))
       throw refusal(at, `${shown} has conflicts`, 'resolve them and finish the merge')
-    // git would commit it as a link that nobody else can follow.
+    // git would commit the folder as a link that nobody else can follow.
     if (name.endsWith('/'))
       throw refusal(at, `${shown} must not be a separate repository`, 'add it to .gitignore, or make it a submodule')
     const isGone = file === 'D' || (index === 'D' && file === ' ')
@@ -212,7 +212,10 @@ async function changesOf(at: string, git: Git, { path, gitDir }: Checkout): Prom
   return changes
 }
 
-/** What git is in the middle of, by a file that it has then: its commit has a second parent, or another author. */
+/**
+ * Operations that git may be in the middle of, by the file that exists then. Such a commit has a second parent, or
+ * another author.
+ */
 const UNFINISHED = [
   ['MERGE_HEAD', 'merge'],
   ['CHERRY_PICK_HEAD', 'cherry-pick'],

@@ -1,9 +1,9 @@
 // Shared by the agents that send messages to people: the selection of channels, and the default message.
 
+import type { AgentContext } from '../agent/agent-context.ts'
+import { AgentError } from '../agent/core/agent-error.ts'
 import { Type } from '../schema/type.ts'
 import { oneLine } from '../text/one-line.ts'
-import type { AgentContext } from './agent-context.ts'
-import { AgentError } from './core/agent-error.ts'
 
 /** The fields of a message, both on a phase that sends one and in the options of a `notify` event. */
 export const messageFields = {
