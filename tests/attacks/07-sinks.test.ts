@@ -1,16 +1,34 @@
 // The way to a terminal, to JSON and to the log: whatever text comes from outside, nothing in it is a command there,
-// nothing begins a line, and nothing is unseen. Only lib/text/printable.ts makes what lib/text/terminal.ts writes.
+// nothing begins a line, and nothing is unseen. Only lib/text/printable.ts makes what lib/text/terminal.ts writes. The
+// way into the database, logs and messages: no secret passes, and what nobody has masked does not compile there.
 
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import type { RunTracingOptions } from '../../lib/daemon/runs/run-tracing.ts'
+import { newRunId, runFolder } from '../../lib/files/run-id.ts'
 import { createLog } from '../../lib/log/log.ts'
+import type { Span } from '../../lib/log/trace.ts'
+import type { RunLogs } from '../../lib/run/attempt/logs.ts'
+import { runDetail, type Store, why } from '../../lib/run/engine.ts'
+import { maskedText } from '../../lib/secrets/masked.ts'
 import { clip, createPaint, joined, line, lines, pad, wrap } from '../../lib/text/printable.ts'
 import { print } from '../../lib/text/terminal.ts'
 import { seenJson } from '../../lib/text/unseen.ts'
+import { testEngine } from '../support/engine.ts'
 import { hostileJson, hostileTexts } from '../support/hostile.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
 import { obeyed, unseen } from '../support/terminal-bytes.ts'
 
 const random = randomFrom(seedOf('sinks'))
+/** The columns in which the run below has left something that was masked. */
+const REACHED = [
+  ...['attempts.error', 'deliveries.error', 'deliveries.payload', 'items.key', 'items.value', 'phases.data'],
+  ...['phases.error', 'phases.text', 'receipts.copies', 'receipts.external_id', 'receipts.external_url'],
+  ...['receipts.result', 'reviews.comment', 'reviews.prompt', 'runs.error', 'runs.inputs', 'runs.run_name'],
+]
+
 const texts = hostileTexts(random, 500)
 
 test('text from outside is one line on a terminal, without commands and without what nobody sees', () => {
@@ -85,4 +103,134 @@ test('a text that was not cleaned does not compile', () => {
   // @ts-expect-error: neither is something that looks like it
   const other = () => print({ text: 'text', width: 4, isEmpty: false })
   expect([wrong, other]).toHaveLength(2)
+})
+
+describe('what is recorded', () => {
+  const SECRET = 'a-value-nobody-sees'
+
+  test('has no secret in any column of any table, in any log and in anything that is shown, whichever way it came', async () => {
+    let lookups = 0
+    const vendor = agent({
+      type: 'connector',
+      version: '1.0.0',
+      description: 'Says what it was given, in each way in which an agent can say something.',
+      settings: Type.Object({}),
+      actions: {
+        create: {
+          direction: 'target',
+          effect: 'once',
+          entry: Type.Object({ name: Type.String(), value: Type.String() }),
+          async run({ value }, context) {
+            context.log(`sends ${value}`, { value })
+            using _ = context.waiting(`for ${value}`)
+            throw new AgentError(`lost ${value}`, { retryable: true, sent: 'unknown' })
+          },
+          find: async ({ value }) => {
+            lookups++
+            const external = { id: value, url: `http://tickets/${value}` }
+            return [
+              { text: value, data: { value }, external },
+              { text: value, external: { id: `${value} again`, url: `http://copies/${value}` } },
+            ]
+          },
+        },
+        fail: {
+          direction: 'target',
+          effect: 'idempotent',
+          entry: Type.Object({ name: Type.String(), value: Type.String() }),
+          async run({ value }) {
+            throw new AgentError(`refused ${value}`, { hint: `without ${value}`, retryable: true })
+          },
+        },
+      },
+      notify: {
+        effect: 'idempotent',
+        entry: Type.Object({ message: Type.String() }),
+        async run({ message }, { event }) {
+          throw new AgentError(`not delivered: ${message} ${event!.message}`)
+        },
+      },
+    })
+    const value = '{{ inputs.token }}'
+    const each = { name: '@local/each', version: '1.0.0', inputs: [{ name: 'item', type: 'string' }] }
+    const files = {
+      'team.yml': JSON.stringify({
+        name: '@local/all',
+        version: '1.0.0',
+        inputs: [{ name: 'token', type: 'string', required: true, secret: true }],
+        outputs: [{ name: 'said', type: 'string', value }],
+        phases: [
+          { name: 'write', agent: 'vendor', action: 'create', target_entries: [{ name: 'one', value }] },
+          {
+            ...{ name: 'fail', agent: 'vendor', action: 'fail', target_entries: [{ name: 'one', value }] },
+            ...{ depends_on: ['write'], retry: { attempts: 2, backoff: '1ms' }, on_failure: 'escalate' },
+          },
+          { name: 'ask', type: 'gate', depends_on: ['write'], review: { prompt: `is ${value} right?` } },
+          { name: 'each', type: 'map', depends_on: ['write'], items: [value], key: value, team: './each', inputs: {} },
+          { name: 'tell', agent: 'vendor', notify: ['on_complete', 'on_fail'], message: `ended with ${value}` },
+        ],
+      }),
+      'each/team.yml': JSON.stringify({
+        ...each,
+        phases: [{ name: 'e', agent: 'exec', commands: [{ name: 'c', run: 'true' }] }],
+      }),
+    }
+    await using t = await testEngine({ agents: { vendor } })
+    const { run_id } = await t.start(files, { token: SECRET })
+    const reviews = () => t.engine.store.reviews.list({ state: 'pending', limit: 9, offset: 0 }).rows
+    while (reviews().length < 2) await Bun.sleep(5)
+    for (const { id, kind } of reviews()) {
+      const decision = kind === 'gate' ? 'approve' : 'fail'
+      await t.engine.decide(id, { decision, by: 'me', comment: `because of ${SECRET}` })
+    }
+    await t.engine.ended(run_id)
+    await t.engine.untilQuiet()
+    expect(lookups).toBeGreaterThan(0)
+
+    const masked: string[] = []
+    const names = t.db.query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
+    for (const { name } of names) {
+      for (const row of t.db.query<Record<string, unknown>, []>(`SELECT * FROM "${name}"`).all()) {
+        for (const [column, held] of Object.entries(row)) {
+          expect([name, column, String(held).includes(SECRET)]).toEqual([name, column, false])
+          if (String(held).includes('***')) masked.push(`${name}.${column}`)
+        }
+      }
+    }
+    // Each of these sinks was reached, so that this test does not pass because nothing was recorded.
+    expect([...new Set(masked)].sort()).toEqual(REACHED)
+    const log = readFileSync(join(runFolder(t.home, run_id), 'log.jsonl'), 'utf8')
+    expect([log.includes('sends ***'), log.includes(SECRET)]).toEqual([true, false])
+    const shown = JSON.stringify([
+      runDetail(t.engine.store, run_id),
+      why(t.engine.store, run_id, id => t.engine.bundle(id)),
+    ])
+    expect([shown.includes('***'), shown.includes(SECRET)]).toEqual([true, false])
+  })
+})
+
+test('what nobody has masked does not compile where it is recorded, logged or sent', () => {
+  const text: string = 'text'
+  const wrong = (
+    { phases, receipts, deliveries }: Store,
+    logs: RunLogs,
+    { add }: RunTracingOptions['tracer'],
+    span: Span,
+  ) => {
+    // @ts-expect-error: the error of a phase
+    phases.setError('run', 0, { code: 'failed', message: text })
+    // @ts-expect-error: its result
+    phases.end('run', 0, 1, 'completed', 0, { text })
+    // @ts-expect-error: what else another system has
+    receipts.setCopies({ runId: 'run', position: 0, entry: 'one' }, text)
+    // @ts-expect-error: why a message was not delivered
+    deliveries.set('run', 0, 'failed', text)
+    // @ts-expect-error: a line of a log
+    logs.append(newRunId(), { phase: null, at: 0, stream: 'log', text })
+    // @ts-expect-error: the name of a span
+    add({ ...span, name: text, attributes: {} })
+    // @ts-expect-error: a text between our own words
+    return maskedText`ours ${text}`
+  }
+  expect(wrong).toBeFunction()
 })

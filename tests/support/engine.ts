@@ -67,6 +67,7 @@ export async function testEngine(
   const migrations = await readMigrations(join(import.meta.dir, '../../db/daemon/migrations'))
   const db = openRunDatabase(file, migrations)
   if (options.grown) await growLog(db, file)
+  const secrets = new RootSecrets(home)
   const engine = new Engine({
     home,
     db,
@@ -77,7 +78,7 @@ export async function testEngine(
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
     ...(options.outbox && { outbox: options.outbox }),
-    secrets: new RootSecrets(home),
+    secrets,
     host: {
       async agent(reference) {
         const definition = agents[reference]
@@ -90,7 +91,7 @@ export async function testEngine(
           action: binding.action,
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
-          redactor: createRedactor([]),
+          redactor: createRedactor(secrets.values(place.rootId)),
           signal: binding.signal,
           log: (text, fields) => place.log({ stream: 'log', text, ...(fields && { fields }) }),
           stateDir: place.stateDir,
@@ -107,7 +108,7 @@ export async function testEngine(
           effect: binding.effect,
           ...hooks,
         }),
-      mask: (value, secrets) => createRedactor(secrets).json(value),
+      mask: (value, known) => createRedactor(known).json(value),
       async secret(name) {
         const value = options.secrets?.[name]
         if (value === undefined) throw new CadreError('invalid_request', `no secret ${name}`)
