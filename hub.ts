@@ -47,7 +47,7 @@ export const hubApp = (hub: Hub) =>
     .use(
       health(
         () => ({ version }),
-        hub.store.trouble,
+        hub.store.problem,
         () => hub.lineage.notice(),
       ),
     )

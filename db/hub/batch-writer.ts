@@ -4,7 +4,7 @@
 
 import { eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
-import { inParts, kept, prepared, rowsFrom, type Slot } from './prepared.ts'
+import { inParts, prepared, preparedForAny, rowsFrom, type Slot } from './prepared.ts'
 import type { Db, Store } from './store.ts'
 
 /** How many rows a statement inserts. More rows take several statements. */
@@ -34,7 +34,7 @@ export function batchWriter<Table extends SQLiteTable, Left extends Name<Table> 
 ): Write<Omit<Table['$inferSelect'], Left>> {
   const statements = SIZES.map(size => ({
     size,
-    write: kept((store, db, slot) => insertion(db, table(store), writing, size, slot)),
+    write: preparedForAny((store, db, slot) => insertion(db, table(store), writing, size, slot)),
   }))
   return async (store, tx, rows, endTurn) => {
     const columns = written(table(store), writing)

@@ -26,7 +26,7 @@ export class Disk {
   }
 
   /** What keeps the database from taking writes, or null. After a write has failed, the disk is tried with a file. */
-  async trouble(): Promise<string | null> {
+  async problem(): Promise<string | null> {
     const now = performance.now()
     if (this.#isFull && now - this.#lookedAt > LOOK_MS) {
       this.#lookedAt = now

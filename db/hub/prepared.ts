@@ -18,11 +18,11 @@ interface Kept<Result> {
 export function prepared<Name extends string, Result>(
   build: (store: Store, db: Db, slot: Slot<Name>) => { prepare(): Kept<Result> },
 ): (store: Store, db: Db, values: Readonly<Record<Name, string | number>>) => Promise<Result> {
-  return kept(build)
+  return preparedForAny(build)
 }
 
 /** The same for any values, in an object or a list. */
-export function kept<Result>(
+export function preparedForAny<Result>(
   build: (store: Store, db: Db, slot: Slot<string>) => { prepare(): Kept<Result> },
 ): (store: Store, db: Db, values: object) => Promise<Result> {
   const known = new WeakMap<Db, Kept<Result>>()
@@ -35,7 +35,7 @@ export function kept<Result>(
       found = build(store, on, slot).prepare()
       known.set(on, found)
     }
-    return through(found, db).execute(values as Record<string, unknown>)
+    return inTransaction(found, db).execute(values as Record<string, unknown>)
   }
 }
 
@@ -45,7 +45,7 @@ const slot = (name: string): Placeholder => sql.placeholder(name)
  * A kept statement of PostgreSQL in a transaction. That a statement of Drizzle has its connection in `client` is not public,
  * and there is no public way: tests/hub/statements.test.ts fails when it is no longer so.
  */
-function through<Result>(found: Kept<Result>, tx: Db): Kept<Result> {
+function inTransaction<Result>(found: Kept<Result>, tx: Db): Kept<Result> {
   const connection = connectionOf(tx)
   return connection === undefined ? found : Object.create(found, { client: { value: connection } })
 }

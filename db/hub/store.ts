@@ -49,7 +49,7 @@ export interface Store extends Tables {
    */
   epoch(): number | null
   /**
-   * Sends words to every process that uses the database; null for SQLite, which serves one process.
+   * Sends notifications to every process that uses the database; null for SQLite, which serves one process.
    */
   readonly channel: Channel | null
   readonly commits: Commits
@@ -62,7 +62,7 @@ export interface Store extends Tables {
   /** The file beside a SQLite database; null for PostgreSQL. */
   readonly markFile: MarkFile | null
   /** What keeps the database from being used now, or null. Throws when it does not answer. */
-  trouble(): Promise<string | null>
+  problem(): Promise<string | null>
   close(): Promise<void>
 }
 
@@ -173,7 +173,7 @@ async function openSqlite(file: string): Promise<Store> {
     storedCount: async () => Number(reader.query<{ count: number | null }, []>(HIGHEST_COUNT).get()!.count ?? 0),
     writeUnchecked: write,
     markFile: new MarkFile(file),
-    trouble: async () => behindSchema(versionOf(reader), migrations.length) ?? (await disk.trouble()),
+    problem: async () => behindSchema(versionOf(reader), migrations.length) ?? (await disk.problem()),
     async close() {
       await writes.close()
       reader.close()
@@ -297,7 +297,7 @@ async function openPostgres(url: string): Promise<Store> {
     storedCount: async () => Number((await client.unsafe(HIGHEST_COUNT))[0].count ?? 0),
     writeUnchecked: writing('serializable', true),
     markFile: null,
-    trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
+    problem: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {
       await channel.close()
       await client.close()

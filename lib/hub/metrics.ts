@@ -9,7 +9,7 @@ import type { Hub } from './core/hub.ts'
 /** The state of a run in the words of the conventions. */
 const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', running: 'executing' }
 
-/** What the database holds. Every hub tells the same of it. */
+/** What the database holds. Every hub answers the same. */
 export async function stored(hub: Hub): Promise<string> {
   const { db, jobs, realms, runs, daemons, webhookDeliveries } = hub.store
   const now = hub.now()

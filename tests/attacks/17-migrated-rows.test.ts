@@ -5,7 +5,7 @@ import { expect, test } from 'bun:test'
 import { join, resolve } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
-import { ownerOf, whole, wholeRun } from '../../lib/hub/reports/large-values.ts'
+import { ownerOf, withLargeValues, runWithLargeValues } from '../../lib/hub/reports/large-values.ts'
 import { briefError, ERROR_BYTES, jsonBytes } from '../../lib/wire/budget.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
@@ -49,12 +49,12 @@ async function looksRight(location: string): Promise<void> {
     expect(large).toMatchObject({ inputs: {}, outputs: null, log_bytes: 2 })
     expect(large.error).toMatchObject({ code: 'failed' })
     expect(jsonBytes(briefError(large.error))).toBeLessThanOrEqual(ERROR_BYTES)
-    const found = await wholeRun(store, db, large)
+    const found = await runWithLargeValues(store, db, large)
     expect(found).toMatchObject({ inputs: { n: 1, LARGE }, outputs: { n: 2, LARGE }, error: ERROR })
     expect(large.beside).toMatchObject({ inputs: jsonBytes({ n: 1, LARGE }), error: jsonBytes(ERROR) })
     const [phase] = await db.select().from(phases)
     expect(phase).toMatchObject({ text: '', data: null, files: [] })
-    expect(await whole(store, db, ownerOf.phase(0), phase!)).toMatchObject({ text: LARGE, data: [LARGE] })
+    expect(await withLargeValues(store, db, ownerOf.phase(0), phase!)).toMatchObject({ text: LARGE, data: [LARGE] })
     expect(await db.select().from(artifacts)).toEqual([{ run_id: 'large', phase: 'p', ...FILE }])
   } finally {
     await store.close()

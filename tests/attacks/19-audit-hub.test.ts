@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { and, desc, eq, isNull } from 'drizzle-orm'
 import { Webhook } from 'standardwebhooks'
 import { jsonLines, verifyAudit } from '../../lib/audit/audit-verify.ts'
-import { forgetAudit } from '../../lib/hub/webhooks/audit-chain.ts'
+import { deleteOldEntries } from '../../lib/hub/webhooks/audit-chain.ts'
 import { until } from '../support/bounded.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -186,7 +186,7 @@ test('retention leaves an anchor with hash, count and time, from which the rest 
   const before = entries(await exported(owner.token))
   const old = before[2]!
   // What the chore does every hour, at a time when the first three entries are too old.
-  while ((await forgetAudit({ store: hub.store }, old.at + 1)) > 0) {
+  while ((await deleteOldEntries({ store: hub.store }, old.at + 1)) > 0) {
     // Removed in parts.
   }
   const rest = await exported(owner.token)

@@ -10,7 +10,7 @@ import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
 import { startChores } from '../../lib/hub/chores/chores.ts'
 import { hubConfig } from '../../lib/hub/config.ts'
 import { createHub } from '../../lib/hub/serve.ts'
-import { WEBHOOK_NEWS } from '../../lib/hub/webhooks/webhooks.ts'
+import { WEBHOOK_TOPIC } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { openTracer } from '../../lib/log/tracing.ts'
 import { type Answer, METRICS_TOKEN, type Question } from './hub-processes.ts'
@@ -49,10 +49,10 @@ process.on('message', async ({ id, ask, ms = 0 }: Question) => {
     skew = ms
     // What is due by now is not waited for.
     void chores.runDue()
-    hub.notifier.notify(WEBHOOK_NEWS)
+    hub.notifier.notify(WEBHOOK_TOPIC)
   }
   if (ask === 'flush') await hub.lastSeen.flush()
-  if (ask === 'webhooks') hub.notifier.notify(WEBHOOK_NEWS)
+  if (ask === 'webhooks') hub.notifier.notify(WEBHOOK_TOPIC)
   process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)
 })
 // The test process has ended.

@@ -12,7 +12,7 @@ import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 let free = Math.max(1, availableParallelism() - 1)
 const waiting: (() => void)[] = []
 
-async function hashing<T>(hash: () => Promise<T>): Promise<T> {
+async function withHashSlot<T>(hash: () => Promise<T>): Promise<T> {
   if (free > 0) free--
   else await new Promise<void>(go => waiting.push(go))
   try {
@@ -25,11 +25,11 @@ async function hashing<T>(hash: () => Promise<T>): Promise<T> {
 }
 
 export function hashPassword({ passwordCost }: Hub, password: string): Promise<string> {
-  return hashing(() => Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost }))
+  return withHashSlot(() => Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost }))
 }
 
 export function checkPassword(password: string, hash: string): Promise<boolean> {
-  return hashing(() => Bun.password.verify(password, hash))
+  return withHashSlot(() => Bun.password.verify(password, hash))
 }
 
 /** A hash that no known password has, and that takes as long to check as the others. */

@@ -126,7 +126,7 @@ export function nameAmong(daemon: DaemonRow, realm: readonly Pick<DaemonRow, 'id
 }
 
 /** Like `nameAmong`, for one daemon. */
-export async function toldName({ store: { daemons } }: Hub, db: Db, daemon: DaemonRow): Promise<string> {
+export async function uniqueName({ store: { daemons } }: Hub, db: Db, daemon: DaemonRow): Promise<string> {
   const { realm_id, name } = daemon
   const same = and(eq(daemons.realm_id, realm_id), eq(daemons.name, name), isNull(daemons.removed_at))
   return nameAmong(daemon, await db.select({ id: daemons.id, name: daemons.name }).from(daemons).where(same))
@@ -141,7 +141,7 @@ export function bulletin(
   { approved_at }: Pick<DaemonRow, 'approved_at'>,
   knownTeams: unknown,
 ): Bulletin {
-  const told: Bulletin = {
+  const bulletin: Bulletin = {
     approved: approved_at !== null,
     artifacts: hub.artifacts !== null,
     dispatch_public_key: facts.keys[0]!.pem,
@@ -149,8 +149,8 @@ export function bulletin(
     acl_version: facts.aclVersion,
     teams_version: facts.teamsVersion,
   }
-  if (knownTeams !== facts.teamsVersion) told.teams = facts.teams
-  return told
+  if (knownTeams !== facts.teamsVersion) bulletin.teams = facts.teams
+  return bulletin
 }
 
 /** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */
@@ -161,7 +161,7 @@ export const awaitsApproval = (name: string): string =>
 const awaitsEndOfPause = (name: string): string =>
   `daemon ${name}, which an operator has paused (daemons/update with \`paused: false\`)`
 
-/** A daemon whose disk is full polls at least every second. What this process heard longer ago may be over. */
+/** A daemon whose disk is full polls at least every second. A poll that is older than this shows nothing any more. */
 const FULL_DISK_MS = 10_000
 
 /**
@@ -172,8 +172,8 @@ export function whyIdle(hub: Hub, daemon: DaemonRow, kind: JobKind, name: string
   if (daemon.stuck) return `daemon ${name}, whose process stands still`
   if (kind === 'cancel' || kind === 'decide') return null
   if (daemon.paused) return awaitsEndOfPause(name)
-  const told = hub.fullDisks.get(daemon.id) ?? Number.NEGATIVE_INFINITY
-  return hub.now() - told < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
+  const fullSince = hub.fullDisks.get(daemon.id) ?? Number.NEGATIVE_INFINITY
+  return hub.now() - fullSince < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
 }
 
 /** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */

@@ -1,5 +1,5 @@
 // What acts for a person without that person: webhooks, invitations, tokens. Each has an owner and works only as long as
-// the owner has the role in the realm that making it took. Whoever removes somebody is told what that person owns.
+// the owner has the role in the realm that making it took. A reply about somebody's removal names what that person owns.
 
 import { and, eq, exists, gt, inArray, isNull, like, not, or, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'

@@ -14,7 +14,7 @@ import type { Hub } from '../core/hub.ts'
 import { inState } from '../core/job-rows.ts'
 
 const MINUTE_MS = 60_000
-/** How long a stream counts as open after the hub that serves it was heard last, and how often it says so. */
+/** How long a stream counts as open after its hub has last confirmed it, and how often the hub does. */
 const STREAM_MS = 60_000
 const RENEW_MS = 20_000
 
@@ -30,7 +30,7 @@ export function quotasOf({ quotas: site }: Hub, { quotas: own }: Pick<Realm, 'qu
 }
 
 /** What is used of the quotas of a realm; null where it has none. */
-export async function useOf(hub: Hub, db: Db, realm: Realm): Promise<QuotaValues> {
+export async function quotaUseOf(hub: Hub, db: Db, realm: Realm): Promise<QuotaValues> {
   const { realmUse, openStreams } = hub.store
   const quotas = quotasOf(hub, realm)
   const [row] = await db.select().from(realmUse).where(eq(realmUse.realm_id, realm.id))
@@ -47,7 +47,7 @@ export async function useOf(hub: Hub, db: Db, realm: Realm): Promise<QuotaValues
 }
 
 /** Counts anew what is used of the quotas of a realm, when they change. */
-export async function countUse(hub: Hub, tx: Db, realm: Realm): Promise<void> {
+export async function countQuotaUse(hub: Hub, tx: Db, realm: Realm): Promise<void> {
   const { realmUse, jobs, keptFiles, runs } = hub.store
   const { waiting, stored_bytes, log_bytes, dispatches_per_minute } = quotasOf(hub, realm)
   const waits = and(
@@ -77,32 +77,32 @@ export async function countUse(hub: Hub, tx: Db, realm: Realm): Promise<void> {
 }
 
 /** Counts anew in every realm, once an hour: what a hub without these quotas has changed meanwhile was not counted. */
-export async function countAllUse(hub: Hub): Promise<void> {
+export async function countQuotaUseOfAllRealms(hub: Hub): Promise<void> {
   const { realms, db } = hub.store
   for (const { id } of await db.select({ id: realms.id }).from(realms)) {
     await hub.store.write(async tx => {
       const [realm] = await tx.select().from(realms).where(eq(realms.id, id))
-      if (realm) await countUse(hub, tx, realm)
+      if (realm) await countQuotaUse(hub, tx, realm)
     })
   }
 }
 
 /** Counts runs that are dispatched. Throws `rate_limited` when they are more than the realm may have. */
-export async function takeDispatches(hub: Hub, tx: Db, realm: Realm, runs: number): Promise<void> {
+export async function countDispatches(hub: Hub, tx: Db, realm: Realm, runs: number): Promise<void> {
   const quotas = quotasOf(hub, realm)
   if (quotas.waiting === null && quotas.dispatches_per_minute === null) return
   const now = hub.now()
   let [use] = await dispatched(hub.store, tx, { realmId: realm.id, runs, now, since: now - MINUTE_MS })
   if (!use || (quotas.waiting !== null && use.waiting === null)) {
-    await countUse(hub, tx, realm)
+    await countQuotaUse(hub, tx, realm)
     ;[use] = await dispatched(hub.store, tx, { realmId: realm.id, runs, now, since: now - MINUTE_MS })
   }
   if (quotas.waiting !== null && use!.waiting! > quotas.waiting) {
-    throw exceeded('waiting', realm, `${quotas.waiting} runs may wait`, 10)
+    throw quotaExceeded('waiting', realm, `${quotas.waiting} runs may wait`, 10)
   }
   if (quotas.dispatches_per_minute !== null && use!.dispatched > quotas.dispatches_per_minute) {
     const wait = Math.max(1, Math.ceil((use!.minute_at + MINUTE_MS - now) / 1_000))
-    throw exceeded(
+    throw quotaExceeded(
       'dispatches_per_minute',
       realm,
       `${quotas.dispatches_per_minute} runs may be dispatched a minute`,
@@ -126,11 +126,11 @@ const dispatched = prepared((store, db, slot: Slot<'realmId' | 'runs' | 'now' | 
 })
 
 /** Dispatched runs wait no longer: a daemon has accepted them, or nothing comes of them. */
-export async function endWaiting({ store }: Hub, tx: Db, realmId: string, runs: number): Promise<void> {
-  if (runs > 0) await waitLess(store, tx, { realmId, runs })
+export async function countEndOfWait({ store }: Hub, tx: Db, realmId: string, runs: number): Promise<void> {
+  if (runs > 0) await subtractWaiting(store, tx, { realmId, runs })
 }
 
-const waitLess = prepared((store, db, slot: Slot<'realmId' | 'runs'>) => {
+const subtractWaiting = prepared((store, db, slot: Slot<'realmId' | 'runs'>) => {
   const { realmUse } = store
   return db
     .update(realmUse)
@@ -139,13 +139,13 @@ const waitLess = prepared((store, db, slot: Slot<'realmId' | 'runs'>) => {
 })
 
 /** Counts a file that a daemon may send. Throws `too_large` when the realm has no room for it. */
-export async function takeStored(hub: Hub, tx: Db, realmId: string, bytes: number): Promise<void> {
+export async function countStoredFile(hub: Hub, tx: Db, realmId: string, bytes: number): Promise<void> {
   const realm = await realmOf(hub, tx, realmId)
   const { stored_bytes: most } = quotasOf(hub, realm)
   if (most === null) return
   let used = await addBytes(hub, tx, realmId, 'stored_bytes', bytes)
   if (used === null) {
-    await countUse(hub, tx, realm)
+    await countQuotaUse(hub, tx, realm)
     used = await addBytes(hub, tx, realmId, 'stored_bytes', bytes)
   }
   if (used! <= most) return
@@ -164,7 +164,7 @@ export async function logRoom(hub: Hub, tx: Db, realmId: string): Promise<number
   if (most === null) return null
   const used = () => tx.select({ bytes: realmUse.log_bytes }).from(realmUse).where(eq(realmUse.realm_id, realmId))
   const [known] = await used()
-  if (typeof known?.bytes !== 'number') await countUse(hub, tx, realm)
+  if (typeof known?.bytes !== 'number') await countQuotaUse(hub, tx, realm)
   const [now] = await used()
   return Math.max(0, most - (now!.bytes ?? 0))
 }
@@ -199,7 +199,8 @@ export async function countedStream<T>(hub: Hub, realm: Realm, items: AsyncGener
   await hub.store.write(async tx => {
     const ofRealm = eq(streams.realm_id, realm.id)
     await tx.delete(streams).where(and(ofRealm, lte(streams.until, hub.now())))
-    if ((await total(tx, streams, ofRealm)) >= most) throw exceeded('streams', realm, `${most} streams may be open`, 10)
+    if ((await total(tx, streams, ofRealm)) >= most)
+      throw quotaExceeded('streams', realm, `${most} streams may be open`, 10)
     await tx.insert(streams).values({ id, realm_id: realm.id, until: until() })
   })
   const mine = eq(streams.id, id)
@@ -229,7 +230,7 @@ async function total(db: Db, table: SQLiteTable, where: SQL | undefined): Promis
   return Number(row!.total)
 }
 
-function exceeded(reason: Quota, { slug }: Realm, rule: string, retryAfter: number): CadreError {
+function quotaExceeded(reason: Quota, { slug }: Realm, rule: string, retryAfter: number): CadreError {
   return new CadreError('rate_limited', `in realm ${slug} at most ${rule} (quota ${reason}); try again later`, {
     reason,
     retryAfter,

@@ -170,8 +170,8 @@ export function createSignInLimit(store: Store, now: () => number, options: Sign
 
 /** The keys are digests, because people sometimes type a password into the field for the name. */
 function keysOf(account: string, address: string): Keys {
-  const place = networkOf(address)
-  return { account: digest(account), pair: digest(`${account}\n${place}`), address: digest(`\n${place}`) }
+  const network = networkOf(address)
+  return { account: digest(account), pair: digest(`${account}\n${network}`), address: digest(`\n${network}`) }
 }
 
 /** The network that counts as one address: an IPv4 address, without the port that some proxies add, or an IPv6 /64. */

@@ -56,7 +56,7 @@ function entries(store: Store, db: Db, which: SQL | undefined) {
 }
 
 /** Whether a realm that may run the teams `roots` needs `name`, because it is one of them or is called by one. */
-export async function needs(store: Store, db: Db, roots: readonly string[], name: string): Promise<boolean> {
+export async function callsTeam(store: Store, db: Db, roots: readonly string[], name: string): Promise<boolean> {
   const seen = new Set<string>()
   for (let next = [...roots]; next.length > 0; ) {
     const current = next.pop()!

@@ -23,7 +23,7 @@ export interface Minting {
 }
 
 /** Adds a token of `userId`. The result's `token` is the plain text, which is not stored and cannot be read later. */
-export async function mint({ store, now }: Hub, tx: Db, userId: number, minting: Minting) {
+export async function mintToken({ store, now }: Hub, tx: Db, userId: number, minting: Minting) {
   const { type, kind = 'durable', name, grant, realmIds = [], expiresAt } = minting
   const token = mintSecret(type, kind)
   const [row] = await tx
@@ -45,7 +45,7 @@ export async function mint({ store, now }: Hub, tx: Db, userId: number, minting:
 
 export function mintSession(hub: Hub, tx: Db, userId: number) {
   const expiresAt = hub.now() + SESSION_MS
-  return mint(hub, tx, userId, { type: 'user', kind: 'session', name: 'session', grant: FULL_GRANT, expiresAt })
+  return mintToken(hub, tx, userId, { type: 'user', kind: 'session', name: 'session', grant: FULL_GRANT, expiresAt })
 }
 
 /** Replaces the secret of a token. The old secret is invalid immediately. */

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CadreError } from '../../error.ts'
 import type { ArtifactStore } from '../core/artifact-store.ts'
-import { type BucketPlace, bucketStore } from './bucket.ts'
+import { type BucketAddress, bucketStore } from './bucket.ts'
 import { folderStore } from './folder.ts'
 
 type Environment = Record<string, string | undefined>
@@ -13,14 +13,14 @@ const MIB = 1024 * 1024
 /** What S3 takes in one request. */
 const MOST_MIB = 5 * 1024
 
-/** Null when `CADRE_ARTIFACTS` is not set. Throws `invalid_request` for a place that cannot be used. */
+/** Null when `CADRE_ARTIFACTS` is not set. Throws `invalid_request` for a value that cannot be used. */
 export function artifactStore(env: Environment): ArtifactStore | null {
   const given = env.CADRE_ARTIFACTS
   if (!given) return null
   const most = mostBytes(env.CADRE_ARTIFACTS_MAX_MB)
   const url = URL.parse(given)
   if (url?.protocol === 'file:') return folderStore(folderOf(given), most)
-  if (url?.protocol === 's3:') return bucketStore(placeOf(given, env), most)
+  if (url?.protocol === 's3:') return bucketStore(bucketOf(given, env), most)
   throw wrong(`expected s3://bucket/prefix or file:///folder, got ${given}`)
 }
 
@@ -44,7 +44,7 @@ function folderOf(given: string): string {
   throw wrong(`there is no folder ${path}; make it, or mount it`)
 }
 
-function placeOf(given: string, env: Environment): BucketPlace {
+function bucketOf(given: string, env: Environment): BucketAddress {
   const [, bucket, prefix = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([\w./-]*))?$/.exec(given) ?? []
   if (bucket === undefined || prefix.split('/').some(part => part === '.' || part === '..')) {
     throw wrong(`expected s3://bucket/prefix, with letters, digits and ._-/ in the prefix, got ${given}`)

@@ -5,14 +5,14 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { CadreError, messageOf } from '../../error.ts'
 import { attachment } from '../../http/download.ts'
-import { type ArtifactStore, type KeptFile, keyOf } from '../core/artifact-store.ts'
+import { type ArtifactStore, type KeptFile, objectKeyOf } from '../core/artifact-store.ts'
 
 /** An upload must begin within this time. */
 export const UPLOAD_URL_SECONDS = 15 * 60
 const DOWNLOAD_URL_SECONDS = 60
 const TIMEOUT_MS = 20_000
 
-export interface BucketPlace {
+export interface BucketAddress {
   bucket: string
   /** Empty, or a key without slashes at its ends. */
   prefix: string
@@ -22,10 +22,10 @@ export interface BucketPlace {
   keys: { accessKeyId: string; secretAccessKey: string; sessionToken?: string }
 }
 
-export function bucketStore(place: BucketPlace, most: number): ArtifactStore {
-  const { bucket, prefix, region, keys } = place
-  const address = addressOf(place)
-  const urlOf = (file: KeptFile) => new URL(address + (prefix && `${prefix}/`) + keyOf(file))
+export function bucketStore(target: BucketAddress, most: number): ArtifactStore {
+  const { bucket, prefix, region, keys } = target
+  const address = addressOf(target)
+  const urlOf = (file: KeptFile) => new URL(address + (prefix && `${prefix}/`) + objectKeyOf(file))
 
   /** The URL with which anybody may send one request. `headers` are part of the signature. */
   async function presigned(method: string, url: URL, seconds: number, headers: Record<string, string> = {}) {
@@ -98,7 +98,7 @@ export function bucketStore(place: BucketPlace, most: number): ArtifactStore {
 }
 
 /** The address of the bucket, with a slash at its end. A certificate of AWS does not cover names with a dot. */
-function addressOf({ bucket, region, endpoint }: BucketPlace): string {
+function addressOf({ bucket, region, endpoint }: BucketAddress): string {
   if (endpoint !== undefined) return `${endpoint.replace(/\/+$/, '')}/${bucket}/`
   const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`
   return bucket.includes('.') ? `https://${host}/${bucket}/` : `https://${bucket}.${host}/`

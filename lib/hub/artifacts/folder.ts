@@ -9,13 +9,13 @@ import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { downloadHeaders } from '../../http/download.ts'
 import { chunksIn } from '../../stream.ts'
-import { type ArtifactStore, type KeptFile, keyOf } from '../core/artifact-store.ts'
+import { type ArtifactStore, type KeptFile, objectKeyOf } from '../core/artifact-store.ts'
 
 /** A temporary file that is older belongs to an upload that was interrupted. */
 const LONGEST_UPLOAD_MS = 24 * 3_600_000
 
 export function folderStore(root: string, most: number): ArtifactStore {
-  const pathOf = (file: KeptFile) => join(root, keyOf(file))
+  const pathOf = (file: KeptFile) => join(root, objectKeyOf(file))
 
   async function has(file: KeptFile): Promise<boolean> {
     const found = await lstat(pathOf(file)).catch(absent)

@@ -11,7 +11,7 @@ import { sizeText } from '../../size.ts'
 import type { OfferFile } from '../../wire/calls/hub-artifacts.ts'
 import type { RealmCaller } from '../access/callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon } from '../access/daemons.ts'
-import { addBytes, takeStored } from '../access/quotas.ts'
+import { addBytes, countStoredFile } from '../access/quotas.ts'
 import type { ArtifactStore } from '../core/artifact-store.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
@@ -58,7 +58,7 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
       )
     }
     if (known && known.stored_at !== null) return known
-    if (!known) await takeStored(hub, tx, daemon.realm_id, bytes)
+    if (!known) await countStoredFile(hub, tx, daemon.realm_id, bytes)
     const row = { realm_id: daemon.realm_id, root_run_id: run.root, sha256, bytes, kept_for: run.root }
     const asked = { asked_at: hub.now() }
     await tx
@@ -79,7 +79,7 @@ async function refuseUnrecorded({ store }: Hub, tx: Db, { run_id, sha256, bytes 
 }
 
 /** Records that the store has the file, if it does. */
-export async function settleFile(hub: Hub, caller: RealmCaller, file: KeptRow): Promise<boolean> {
+export async function confirmStored(hub: Hub, caller: RealmCaller, file: KeptRow): Promise<boolean> {
   if (file.stored_at !== null) return true
   if (!(await storeOf(hub).has(file))) return false
   const { keptFiles } = hub.store
@@ -127,9 +127,9 @@ export async function storedOf({ artifacts, store }: Hub, rootId: string, files:
 }
 
 /** Removes the files of runs that were deleted. */
-export async function removeLeftFiles(hub: Hub): Promise<void> {
-  const { artifacts: place, store } = hub
-  if (place === null) return
+export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
+  const { artifacts: fileStore, store } = hub
+  if (fileStore === null) return
   const { keptFiles } = store
   const before = hub.now() - UPLOAD_URL_SECONDS * 1_000 - SLACK_MS
   for (;;) {
@@ -140,7 +140,7 @@ export async function removeLeftFiles(hub: Hub): Promise<void> {
       .orderBy(asc(keptFiles.asked_at))
       .limit(BATCH)
     if (left.length === 0) break
-    for (const file of left) await place.remove(file)
+    for (const file of left) await fileStore.remove(file)
     const gone = left.map(({ sha256 }) => sha256)
     const roots = left.map(({ root_run_id }) => root_run_id)
     const removed = and(
@@ -154,5 +154,5 @@ export async function removeLeftFiles(hub: Hub): Promise<void> {
       for (const { realm_id, bytes } of forgotten) await addBytes(hub, tx, realm_id, 'stored_bytes', -bytes)
     })
   }
-  await place.tidy()
+  await fileStore.tidy()
 }

@@ -3,16 +3,16 @@
 
 import { messageOf } from '../../error.ts'
 import { ONLINE_MS } from '../access/daemons.ts'
-import { countAllUse } from '../access/quotas.ts'
-import { removeLeftFiles } from '../artifacts/kept-files.ts'
+import { countQuotaUseOfAllRealms } from '../access/quotas.ts'
+import { deleteFilesOfDeletedRuns } from '../artifacts/kept-files.ts'
 import type { HubConfig } from '../config.ts'
 import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
-import { forgetRuns } from '../reports/runs.ts'
-import { forgetAudit, sealAudit } from '../webhooks/audit-chain.ts'
-import { forgetDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
-import { tellStaleDaemons } from '../webhooks/webhooks.ts'
+import { deleteOldRuns } from '../reports/runs.ts'
+import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
+import { deleteOldDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
+import { queueStaleDaemonMessages } from '../webhooks/webhooks.ts'
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
@@ -42,13 +42,13 @@ const CHORES: readonly Chore[] = [
   {
     name: 'end_undeliverable_runs',
     everyMs: TICK_MS,
-    failure: 'overdue runs could not be ended',
+    failure: 'runs that cannot be delivered could not be ended',
     run: endUndeliverableRunsOfAllRealms,
   },
   {
     name: 'grant_keys_of_silent_daemons',
     everyMs: TICK_MS,
-    failure: 'runs could not pass those of silent daemons',
+    failure: 'concurrency keys of silent daemons could not be granted to waiting runs',
     run: grantKeysOfSilentDaemons,
   },
   {
@@ -57,7 +57,7 @@ const CHORES: readonly Chore[] = [
     failure: 'silent daemons could not be found',
     // While this hub was away, no daemon could call it.
     run: async hub => {
-      if (hub.now() >= hub.startedAt + ONLINE_MS) await tellStaleDaemons(hub)
+      if (hub.now() >= hub.startedAt + ONLINE_MS) await queueStaleDaemonMessages(hub)
     },
   },
   {
@@ -71,31 +71,31 @@ const CHORES: readonly Chore[] = [
     name: 'count_quotas',
     everyMs: HOUR_MS,
     failure: 'what realms use could not be counted',
-    run: countAllUse,
+    run: countQuotaUseOfAllRealms,
   },
   {
     name: 'delete_runs',
     everyMs: HOUR_MS,
     failure: 'old runs could not be deleted',
-    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, forgetRuns),
+    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldRuns),
   },
   {
     name: 'delete_webhook_deliveries',
     everyMs: HOUR_MS,
     failure: 'old webhook deliveries could not be deleted',
-    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, forgetDeliveries),
+    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldDeliveries),
   },
   {
     name: 'delete_audit_entries',
     everyMs: HOUR_MS,
     failure: 'old audit entries could not be removed',
-    run: (hub, { keepAuditDays }) => deleteOld(hub, keepAuditDays, forgetAudit),
+    run: (hub, { keepAuditDays }) => deleteOld(hub, keepAuditDays, deleteOldEntries),
   },
   {
     name: 'delete_files',
     everyMs: HOUR_MS,
     failure: 'files of deleted runs could not be removed',
-    run: removeLeftFiles,
+    run: deleteFilesOfDeletedRuns,
   },
 ]
 

@@ -42,7 +42,7 @@ const UUID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const KEY = new RegExp(`^${UUID}/${UUID}/[0-9a-f]{64}$`)
 
 /** `<realm>/<top run>/<sha256>`. Throws for anything else than two UUIDs and a digest. */
-export function keyOf({ realm_id, root_run_id, sha256 }: KeptFile): string {
+export function objectKeyOf({ realm_id, root_run_id, sha256 }: KeptFile): string {
   const key = `${realm_id}/${root_run_id}/${sha256}`
   if (KEY.test(key)) return key
   throw new CadreError('invalid_request', 'a file of a run is stored under two UUIDs and its SHA-256 only')

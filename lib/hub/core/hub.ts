@@ -34,9 +34,9 @@ export interface Hub {
   readonly memo: Memo
   readonly lineage: Lineage
   readonly lastSeen: LastSeen
-  /** By how many milliseconds the clocks of daemons are ahead, as far as this process has heard their heartbeats. */
+  /** By how many milliseconds the clocks of daemons are ahead, from the heartbeats that this process has received. */
   readonly clocks: Map<string, number>
-  /** When daemons last said that their disk is full, as far as this process has heard their polls. */
+  /** When daemons last said that their disk is full, from the polls that this process has received. */
   readonly fullDisks: Map<string, number>
   readonly notifier: Notifier
   readonly signInLimit: SignInLimit
@@ -95,7 +95,7 @@ export interface Lineage {
   awaitsDaemon(daemonId: string): boolean
   /** The names of the daemons that have to report before a held job is released. */
   awaitedDaemons(job: Pick<JobRow, 'copy_id' | 'realm_id' | 'daemon_id' | 'needs'>): string[]
-  /** What people have to know, in words. */
+  /** What people have to know, as text. */
   notice(): { older_copy?: string }
 }
 

@@ -6,10 +6,10 @@ import { startPause } from '../../wait.ts'
 
 export interface Notifier {
   notify(name: string): void
-  /** A notification between two waits is remembered. */
+  /** A notification between two waits ends the next wait at once. */
   subscribe(name: string): Subscription
-  /** Calls `hear` at each notification of `name`, until the returned function is called. */
-  on(name: string, hear: () => void): () => void
+  /** Calls `listener` at each notification of `name`, until the returned function is called. */
+  on(name: string, listener: () => void): () => void
 }
 
 export interface Subscription extends Disposable {
@@ -22,17 +22,17 @@ export interface Subscription extends Disposable {
 export function createNotifier(channel: Channel | null): Notifier {
   const listening = new Map<string, Set<() => void>>()
   const wakeAll = (name: string) => {
-    for (const hear of listening.get(name) ?? []) hear()
+    for (const listener of listening.get(name) ?? []) listener()
   }
   channel?.receive(wakeAll, () => {
     for (const name of listening.keys()) wakeAll(name)
   })
-  const on: Notifier['on'] = (name, hear) => {
-    const those = listening.get(name) ?? new Set()
-    listening.set(name, those.add(hear))
+  const on: Notifier['on'] = (name, listener) => {
+    const listeners = listening.get(name) ?? new Set()
+    listening.set(name, listeners.add(listener))
     return () => {
-      those.delete(hear)
-      if (those.size === 0 && listening.get(name) === those) listening.delete(name)
+      listeners.delete(listener)
+      if (listeners.size === 0 && listening.get(name) === listeners) listening.delete(name)
     }
   }
   return {
@@ -44,11 +44,11 @@ export function createNotifier(channel: Channel | null): Notifier {
     subscribe(name) {
       let isNotified = false
       let wake = () => {}
-      const hear = () => {
+      const listener = () => {
         isNotified = true
         wake()
       }
-      const unsubscribe = on(name, hear)
+      const unsubscribe = on(name, listener)
       return {
         async wait(ms, signal) {
           if (!isNotified && !signal.aborted) {

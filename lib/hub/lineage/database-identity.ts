@@ -1,6 +1,6 @@
 // Whether the database is the one that this hub had before. The identity of a database (its file, or its server and
 // timeline) is stored in it, and a copy does not share it. A hub compares the two at the start, and PostgreSQL's at every
-// write. A file beside a SQLite database shows that an older file was put in its place.
+// write. A file beside a SQLite database shows when an older file has replaced the database.
 
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Marked } from '../../../db/hub/mark-file.ts'
@@ -130,7 +130,11 @@ export class DatabaseIdentity {
     const identity = await store.identity()
     if (identity === commits.identity || identity === '') return
     const lost = await this.#lacksOwnCommits()
-    log.warn('the database is elsewhere', { was: commits.identity, is: identity, lacks_own_commits: lost })
+    log.warn('the database has another identity than before', {
+      was: commits.identity,
+      is: identity,
+      lacks_own_commits: lost,
+    })
     await store.writeUnchecked(async tx => {
       const { copies, lineage, confirmations } = store
       const [row] = await tx.select().from(lineage)

@@ -14,7 +14,7 @@ import { releaseJobs } from './release-jobs.ts'
 
 /** Counts go on so far above those of a copy that what was lost cannot have been higher. */
 export const GAP = 1_000_000_000
-/** The topic by which hubs tell each other that something about older copies has changed. */
+/** The topic by which hubs notify each other that something about older copies has changed. */
 const COPIES_TOPIC = 'copies'
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** How many daemons with unknown tokens are named. Anybody may claim to be one. */
@@ -159,7 +159,7 @@ export class OlderCopies {
     commits.learn(raised)
   }
 
-  /** Releases the jobs that are no longer in doubt, and tells the other hubs. */
+  /** Releases the jobs that are no longer in doubt, and notifies the other hubs. */
   async applyConfirmations(): Promise<void> {
     await this.release()
     this.#parts.notifier.notify(COPIES_TOPIC)

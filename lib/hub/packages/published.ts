@@ -15,13 +15,13 @@ export type PackageRow = Tables['packages']['$inferSelect']
  */
 export async function findPackage(store: Store, db: Db, reference: string): Promise<PackageRow | null> {
   const { name, range } = splitReference(reference)
-  const rows = await named(store, db, { name })
+  const rows = await versionsNamed(store, db, { name })
   const exact = rows.find(row => row.version === range)
   const fitting = rows
     .filter(row => row.yanked_at === null && fits(row.version, range))
     .sort((a, b) => Bun.semver.order(b.version, a.version))
   const found = exact ?? fitting[0]
-  return found ? (await withId(store, db, { id: found.id }))[0]! : null
+  return found ? (await packageById(store, db, { id: found.id }))[0]! : null
 }
 
 /** What lists show of a version. What its team declares may be large. */
@@ -30,7 +30,7 @@ export type PackageHead = Omit<
   'scope_id' | 'published_by' | 'inputs' | 'dependencies' | 'needs' | 'concurrency'
 >
 
-const named = prepared(({ packages }, db, slot: Slot<'name'>) => {
+const versionsNamed = prepared(({ packages }, db, slot: Slot<'name'>) => {
   const { id, name, version, description, sha256, bytes, signature, published_at, yanked_at } = packages
   return db
     .select({ id, name, version, description, sha256, bytes, signature, published_at, yanked_at })
@@ -38,7 +38,7 @@ const named = prepared(({ packages }, db, slot: Slot<'name'>) => {
     .where(eq(name, slot('name')))
 })
 
-const withId = prepared(({ packages }, db, slot: Slot<'id'>) =>
+const packageById = prepared(({ packages }, db, slot: Slot<'id'>) =>
   db
     .select()
     .from(packages)
@@ -58,6 +58,6 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
 
 /** Every version, newest first, including yanked ones. */
 export async function versionsOf(store: Store, db: Db, name: string): Promise<PackageHead[]> {
-  const rows = await named(store, db, { name })
+  const rows = await versionsNamed(store, db, { name })
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))
 }

@@ -36,7 +36,7 @@ export async function unansweredOrders({ store: { jobs } }: Hub, tx: Db, runId: 
 }
 
 /**
- * The order goes to the daemon that holds the run, which may not have been told yet that it may begin it. A daemon takes a
+ * The order goes to the daemon that holds the run, even when the hub has not answered yet that the daemon may begin it. A daemon takes a
  * second order as one to stop the `always` phases too, so none is given before the first was answered: nobody can have
  * seen these phases run.
  */
@@ -71,10 +71,10 @@ async function unansweredCancel(hub: Hub, tx: Db, row: ReportedRun): Promise<Job
 }
 
 /** Asks the runs to end that are in the way of a run with `cancel_oldest`. */
-export async function cancelOldestRuns(hub: Hub, tx: Db, place: KeyRow, by: number): Promise<void> {
+export async function cancelOldestRuns(hub: Hub, tx: Db, keyRow: KeyRow, by: number): Promise<void> {
   const { runs } = hub.store
-  for (const runId of await runsToCancel(hub, tx, place)) {
+  for (const runId of await runsToCancel(hub, tx, keyRow)) {
     const [row] = await tx.select().from(runs).where(eq(runs.run_id, runId))
-    await requestCancel(hub, tx, row!, by, { reason: supersededBy(place.run_id) })
+    await requestCancel(hub, tx, row!, by, { reason: supersededBy(keyRow.run_id) })
   }
 }

@@ -1,6 +1,6 @@
 // Concurrency keys of a realm: which dispatched runs hold a key, and which wait for it, in the order in which they came.
 // The job of a run that waits is `blocked`, so that claims never look at it. Every change of a key happens in the
-// transaction of what caused it; on PostgreSQL these are serializable, so that two hubs never give one place twice.
+// transaction of what caused it; on PostgreSQL these are serializable, so that two hubs never grant a key beyond its limit.
 
 import { and, asc, count, eq, gte, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
@@ -21,8 +21,8 @@ export interface RequestedKey {
 type RunOfKey = Pick<KeyRow, 'run_id' | 'realm_id'>
 
 /**
- * Puts a run behind those that want its key, and lets its job, which is `blocked`, wait for a daemon if there is a place.
- * Returns the place, which may still wait.
+ * Puts a run behind the other runs of its key, and lets its job, which is `blocked`, wait for a daemon if the key is free.
+ * Returns the row of the run, which may still wait.
  */
 export async function requestKey(
   hub: Hub,
@@ -43,11 +43,11 @@ export async function requestKey(
     .set({ reason: waitsForKey(key) })
     .where(begins)
   await grantKey(hub, tx, realm_id, key)
-  const [place] = await tx.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, run_id))
-  return place!
+  const [row] = await tx.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, run_id))
+  return row!
 }
 
-/** Gives the places of a key to the runs that wait for it, first come, first served. */
+/** Grants a key to the runs that wait for it, first come, first served, up to its limit. */
 async function grantKey(hub: Hub, tx: Db, realmId: string, key: string): Promise<void> {
   const { concurrencyKeys } = hub.store
   for (;;) {
@@ -78,13 +78,13 @@ async function startHolding({ store, notifier }: Hub, tx: Db, { run_id, realm_id
 /** How many runs hold a key. A run whose daemon is silent counts again when the daemon is back. */
 async function countHolders(hub: Hub, db: Db, realmId: string, key: string): Promise<number> {
   const { daemons, concurrencyKeys, runs } = hub.store
-  const heard = or(isNull(runs.daemon_id), gte(daemons.last_seen_at, silentBefore(hub)))
+  const isHeldNow = or(isNull(runs.daemon_id), gte(daemons.last_seen_at, silentBefore(hub)))
   const [row] = await db
     .select({ many: count() })
     .from(concurrencyKeys)
     .innerJoin(runs, eq(runs.run_id, concurrencyKeys.run_id))
     .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-    .where(and(rowsOfKey(hub, realmId, key, ['holds']), heard))
+    .where(and(rowsOfKey(hub, realmId, key, ['holds']), isHeldNow))
   return Number(row!.many)
 }
 
@@ -93,7 +93,7 @@ function silentBefore({ now, startedAt }: Hub): number {
   return now() - startedAt < CRASHED_MS ? 0 : now() - CRASHED_MS
 }
 
-/** Gives up the place of a run that has ended. `waiting` says that it may not have begun. */
+/** Releases the key of a run that has ended. `waiting` says that the run may not have begun. */
 export async function releaseKey(hub: Hub, tx: Db, run: Run, waiting = false): Promise<void> {
   if (run.concurrency_key === null) return
   const { concurrencyKeys } = hub.store
@@ -123,29 +123,29 @@ export async function markAsEnding({ store: { concurrencyKeys } }: Hub, tx: Db, 
   await tx.update(concurrencyKeys).set({ ending: true }).where(eq(concurrencyKeys.run_id, runId))
 }
 
-/** The runs that must end before `place` has its turn with `cancel_oldest`: the oldest that were not asked to end. */
-export async function runsToCancel(hub: Hub, tx: Db, place: KeyRow): Promise<string[]> {
+/** The runs that must end before the run of `row` has its turn with `cancel_oldest`: the oldest that were not asked to end. */
+export async function runsToCancel(hub: Hub, tx: Db, row: KeyRow): Promise<string[]> {
   const { concurrencyKeys } = hub.store
   const others = and(
-    rowsOfKey(hub, place.realm_id, place.key, ['waits', 'holds']),
+    rowsOfKey(hub, row.realm_id, row.key, ['waits', 'holds']),
     eq(concurrencyKeys.ending, false),
-    ne(concurrencyKeys.run_id, place.run_id),
+    ne(concurrencyKeys.run_id, row.run_id),
   )
   const rows = await tx
     .select({ id: concurrencyKeys.run_id })
     .from(concurrencyKeys)
     .where(others)
     .orderBy(...inOrder(hub))
-  return rows.slice(0, Math.max(0, rows.length + 1 - place.most)).map(({ id }) => id)
+  return rows.slice(0, Math.max(0, rows.length + 1 - row.most)).map(({ id }) => id)
 }
 
 /** What the run of a blocked job waits for, in words that follow "waits for". */
 export async function describeKeyWait(hub: Hub, db: Db, runId: string): Promise<string | null> {
   const { concurrencyKeys } = hub.store
-  const [place] = await db.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, runId))
-  if (place?.state !== 'waits') return null
-  const { realm_id, key, since } = place
-  const holders = await holdersOfKey(hub, db, place)
+  const [row] = await db.select().from(concurrencyKeys).where(eq(concurrencyKeys.run_id, runId))
+  if (row?.state !== 'waits') return null
+  const { realm_id, key, since } = row
+  const holders = await holdersOfKey(hub, db, row)
   const before = or(
     lt(concurrencyKeys.since, since),
     and(eq(concurrencyKeys.since, since), lt(concurrencyKeys.run_id, runId)),
@@ -157,7 +157,7 @@ export async function describeKeyWait(hub: Hub, db: Db, runId: string): Promise<
   return turnOf(key, holders, Number(ahead!.many))
 }
 
-/** The runs that hold the key of a place, oldest first. */
+/** The runs that hold a key, oldest first. */
 export async function holdersOfKey(hub: Hub, db: Db, { realm_id, key }: KeyRow): Promise<string[]> {
   const { concurrencyKeys } = hub.store
   const holding = rowsOfKey(hub, realm_id, key, ['holds'])

@@ -7,8 +7,8 @@ import { CadreError } from '../../error.ts'
 import { runSpanOf, spanIdOf, traceIdOf } from '../../log/trace.ts'
 import { record } from '../access/audit.ts'
 import { orgOf, type RealmCaller } from '../access/callers.ts'
-import { awaitsApproval, type DaemonRow, findDaemon, toldName } from '../access/daemons.ts'
-import { endWaiting } from '../access/quotas.ts'
+import { awaitsApproval, type DaemonRow, findDaemon, uniqueName } from '../access/daemons.ts'
+import { countEndOfWait } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import { type AnswerResult, type JobAnswer, recordAnswers } from './jobs.ts'
@@ -82,21 +82,21 @@ async function applyResults(
 ): Promise<void> {
   const { id: daemonId, realm_id } = daemon
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
-  const place = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
+  const common = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
   const entries = jobs.map(job => ({
-    ...place,
+    ...common,
     target: `${job.state} ${job.kind} job ${job.id}, run ${job.run_id}${reasonOf(job)}`,
   }))
   await record(hub, tx, caller, ...entries)
   const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
   if (begun.length > 0) await pinRuns(hub.store, tx, { runs: JSON.stringify(begun), daemonId })
   const begins = verdicts.filter(each => !(each instanceof CadreError) && each.job.kind === 'run' && endsWait(each))
-  await endWaiting(hub, tx, realm_id, begins.length)
+  await countEndOfWait(hub, tx, realm_id, begins.length)
   for (const job of jobs) {
     if (job.kind === 'resume' && job.state === 'failed') await releaseKeyOfEndedRun(hub, tx, job.run_id)
     if (job.kind === 'run' && job.state === 'cancelled') await cancelQueuedRun(hub, tx, job)
     if (job.kind === 'run' && job.state === 'failed')
-      await failRefusedRun(hub, tx, job, await toldName(hub, tx, daemon))
+      await failRefusedRun(hub, tx, job, await uniqueName(hub, tx, daemon))
   }
 }
 

@@ -11,7 +11,7 @@ import { skippedFor } from '../../wire/concurrency.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { PackageRow } from '../packages/packages.ts'
-import { wholeRun } from '../reports/large-values.ts'
+import { runWithLargeValues } from '../reports/large-values.ts'
 import type { ReportedRun } from '../reports/runs.ts'
 import { cancelOldestRuns } from './cancel-orders.ts'
 import { holdersOfKey, type KeyRow, type RequestedKey, requestKey } from './concurrency-keys.ts'
@@ -37,11 +37,11 @@ export async function requestKeyForJob(
   key: RequestedKey,
 ): Promise<{ job: JobRow; state: string }> {
   const { jobs, runs } = hub.store
-  const place = await requestKey(hub, tx, job, key)
-  if (place.state === 'waits') {
+  const keyRow = await requestKey(hub, tx, job, key)
+  if (keyRow.state === 'waits') {
     if (key.whenFull === 'skip')
-      await skipQueuedRun(hub, tx, job, skippedFor(key.text, await firstHolder(hub, tx, place)))
-    if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, place, job.created_by)
+      await skipQueuedRun(hub, tx, job, skippedFor(key.text, await firstHolder(hub, tx, keyRow)))
+    if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, keyRow, job.created_by)
   }
   const [after] = await tx
     .select({ job: jobs, state: runs.state })
@@ -51,13 +51,13 @@ export async function requestKeyForJob(
   return after!
 }
 
-/** The run that holds the key of a place, or that came first. */
-async function firstHolder(hub: Hub, tx: Db, place: KeyRow): Promise<string> {
-  const [first] = await holdersOfKey(hub, tx, place)
-  return first ?? place.run_id
+/** The run that holds the key, or that came first. */
+async function firstHolder(hub: Hub, tx: Db, keyRow: KeyRow): Promise<string> {
+  const [first] = await holdersOfKey(hub, tx, keyRow)
+  return first ?? keyRow.run_id
 }
 
-/** A resumed run takes a place again, behind those that wait. */
+/** Puts a resumed run behind the runs that wait for its key. */
 export async function requestKeyAgain(
   hub: Hub,
   tx: Db,
@@ -65,13 +65,13 @@ export async function requestKeyAgain(
   found: PackageRow | null,
   job: JobRow,
 ): Promise<void> {
-  const key = found && concurrencyKeyOf(found, (await wholeRun(hub.store, tx, row)).inputs)
+  const key = found && concurrencyKeyOf(found, (await runWithLargeValues(hub.store, tx, row)).inputs)
   if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
-  const place = await requestKey(hub, tx, row, key)
-  if (place.state !== 'waits') return
+  const keyRow = await requestKey(hub, tx, row, key)
+  if (keyRow.state !== 'waits') return
   if (key.whenFull === 'skip') {
-    const { message } = skippedFor(key.text, await firstHolder(hub, tx, place)).error
+    const { message } = skippedFor(key.text, await firstHolder(hub, tx, keyRow)).error
     throw new CadreError('conflict', `${message}: resume it when that run has ended`)
   }
-  if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, place, job.created_by)
+  if (key.whenFull === 'cancel_oldest') await cancelOldestRuns(hub, tx, keyRow, job.created_by)
 }

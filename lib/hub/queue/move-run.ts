@@ -8,7 +8,7 @@ import type { UserCaller } from '../access/callers.ts'
 import { findDaemon } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 import { findPackage } from '../packages/packages.ts'
-import { wholeRun } from '../reports/large-values.ts'
+import { runWithLargeValues } from '../reports/large-values.ts'
 import { readableRun } from '../reports/runs.ts'
 import { firstJob, requestCancel } from './cancel-orders.ts'
 import { concurrencyKeyOf } from './key-requests.ts'
@@ -59,7 +59,7 @@ export async function moveRun(
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     await requestCancel(hub, tx, row, caller.user.id, {})
-    const { inputs } = await wholeRun(store, tx, row)
+    const { inputs } = await runWithLargeValues(store, tx, row)
     const key = concurrencyKeyOf(found, inputs)
     return queueRun(hub, tx, {
       caller,

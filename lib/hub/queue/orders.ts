@@ -62,9 +62,9 @@ async function enqueueOrder(
   if (given) return { job: given, waits: true }
   const first = await firstJob(hub, tx, row.root_run_id)
   const { realm_id, run_id, daemon_id, concurrency_key } = row
-  const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
+  const target = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
   const blocked = order.kind === 'resume' && concurrency_key !== null
-  const job = await enqueueJob(hub.store, tx, { ...place, ...order, blocked }, hub.now())
+  const job = await enqueueJob(hub.store, tx, { ...target, ...order, blocked }, hub.now())
   if (!blocked) return { job, waits: false }
   const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
   await requestKeyAgain(hub, tx, row, await findPackage(hub.store, tx, team), job)

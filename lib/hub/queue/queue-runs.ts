@@ -9,11 +9,11 @@ import type { Quotas } from '../../wire/records/quotas.ts'
 import { recordAll } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { refuseEnded } from '../access/live-token.ts'
-import { takeDispatches } from '../access/quotas.ts'
+import { countDispatches } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { PackageRow } from '../packages/packages.ts'
-import { ownerOf, putLarge, RUN_LIMITS, setAside } from '../reports/large-values.ts'
+import { ownerOf, RUN_LIMITS, splitLargeValues, writeLargeValues } from '../reports/large-values.ts'
 import { LOG_COLUMNS } from '../reports/log-state.ts'
 import { Batcher } from './batcher.ts'
 import type { RequestedKey } from './concurrency-keys.ts'
@@ -74,7 +74,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   const { store } = hub
   const now = hub.now()
   for (const some of Map.groupBy(runs, ({ realm }) => realm.id).values()) {
-    await takeDispatches(hub, tx, some[0]!.realm, some.length)
+    await countDispatches(hub, tx, some[0]!.realm, some.length)
   }
   // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
   // delivered in the order of their ids, which are made in the order in which the runs were asked for.
@@ -98,14 +98,14 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
       attempt: 0,
       created_at: now,
     }
-    return setAside(row, ownerOf.run, { inputs: RUN_LIMITS.inputs })
+    return splitLargeValues(row, ownerOf.run, { inputs: RUN_LIMITS.inputs })
   })
   await insertRuns(
     store,
     tx,
     rows.map(({ row }) => row),
   )
-  for (const value of rows.flatMap(({ large }) => large)) await putLarge(store, tx, [value])
+  for (const value of rows.flatMap(({ large }) => large)) await writeLargeValues(store, tx, [value])
   const jobs = await enqueueJobs(
     store,
     tx,

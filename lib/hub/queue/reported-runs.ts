@@ -5,7 +5,7 @@ import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { inParts, isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import type { DaemonRow } from '../access/daemons.ts'
-import { endWaiting } from '../access/quotas.ts'
+import { countEndOfWait } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { isAdoptable } from '../core/job-rows.ts'
 import { type Applied, applyBatch, type Batch } from '../reports/sync.ts'
@@ -23,7 +23,7 @@ export async function takeReport(
   const { adopted, resumed, ended, keys } = outcome
   const now = hub.now()
   for (const runs of inParts([...adopted])) await adoptJobs(store, tx, { runs, daemonId })
-  await endWaiting(hub, tx, realm_id, adopted.size)
+  await countEndOfWait(hub, tx, realm_id, adopted.size)
   for (const runs of inParts([...resumed])) await endResumptions(store, tx, { runs, now })
   for (const ids of inParts([...ended])) await endJobs(store, tx, { ids, now })
   for (const { run, holds, waited } of keys) {

@@ -5,11 +5,11 @@ import { and, eq, inArray, sql } from 'drizzle-orm'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { skippedFor } from '../../wire/concurrency.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
-import { endWaiting } from '../access/quotas.ts'
+import { countEndOfWait } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { ReportedRun } from '../reports/runs.ts'
-import { tellRunStates } from '../webhooks/webhooks.ts'
+import { queueRunMessages } from '../webhooks/webhooks.ts'
 import { releaseKey } from './concurrency-keys.ts'
 import { giveUpJobs, realmsToSweep } from './undeliverable-jobs.ts'
 
@@ -17,7 +17,7 @@ import { giveUpJobs, realmsToSweep } from './undeliverable-jobs.ts'
 export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
   const { store, now } = hub
   const lost = await giveUpJobs(store, tx, realmId, now())
-  await endWaiting(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
+  await countEndOfWait(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
   for (const { job, reason, cancelled } of lost) {
     if (job.kind === 'resume') {
       await releaseKeyOfEndedRun(hub, tx, job.run_id)
@@ -56,11 +56,11 @@ export async function skipQueuedRun(hub: Hub, tx: Db, job: JobRow, end: ReturnTy
   const { jobs } = hub.store
   const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
   await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
-  await endWaiting(hub, tx, job.realm_id, 1)
+  await countEndOfWait(hub, tx, job.realm_id, 1)
   await endQueuedRun(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
 }
 
-/** Gives up the place of a run whose resumption came to nothing. */
+/** Releases the concurrency key of an ended run that was to be resumed and was not. */
 export async function releaseKeyOfEndedRun(hub: Hub, tx: Db, runId: string): Promise<void> {
   const { runs } = hub.store
   const over = and(eq(runs.run_id, runId), inArray(runs.state, [...ENDED_RUN_STATES]))
@@ -77,7 +77,7 @@ async function endQueuedRun(hub: Hub, tx: Db, runId: string, end: Partial<Report
     .where(queued)
     .returning()
   if (ended) {
-    await tellRunStates(hub, tx, ended.realm_id, [ended])
+    await queueRunMessages(hub, tx, ended.realm_id, [ended])
     await releaseKey(hub, tx, ended, true)
   }
   afterCommit(tx, () => hub.notifier.notify(`run ${runId}`))

@@ -20,7 +20,7 @@ const SHORTEST_MS = 50
 export interface WaitingPoll extends Disposable {
   /**
    * Resolves when there may be a job for the daemon, or with false after `ms` or when `signal` fires. A wake-up between
-   * two waits is remembered.
+   * two waits ends the next wait at once.
    */
   wait(daemon: DaemonRow, ms: number, signal: AbortSignal): Promise<boolean>
 }
@@ -136,11 +136,11 @@ class RealmPolls {
   async #keep(notifier: Notifier): Promise<void> {
     const { store, now } = this.#hub
     const { signal } = this.#stop
-    using news = notifier.subscribe(`realm ${this.#realmId}`)
+    using notifications = notifier.subscribe(`realm ${this.#realmId}`)
     while (!signal.aborted) {
       const deadline = await nextDeadline(store, this.#realmId, now()).catch(() => null)
       const ms = deadline === null ? LOOK_MS : Math.max(SHORTEST_MS, deadline - now())
-      await news.wait(Math.min(LOOK_MS, ms), signal)
+      await notifications.wait(Math.min(LOOK_MS, ms), signal)
       if (signal.aborted) return
       this.#round++
       this.#reluctant.clear()

@@ -1,4 +1,4 @@
-// What waiting jobs wait for, in words for people.
+// What waiting jobs wait for, as text for people.
 
 import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'

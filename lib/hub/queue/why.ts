@@ -10,10 +10,10 @@ import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow } from '../.
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from '../reports/log-lines.ts'
+import { readLinesAfter } from '../reports/log-lines.ts'
 import { runPhases } from '../reports/phases.ts'
 import { type ReportedRun, shownRun, subRuns, wholeRecord } from '../reports/runs.ts'
-import { below } from '../reports/tree-order.ts'
+import { isBelow } from '../reports/tree-order.ts'
 import { describeWait } from './waiting-reasons.ts'
 
 interface Found {
@@ -30,7 +30,7 @@ export async function whyOf(hub: Hub, found: Found): Promise<Why> {
   const { row } = found
   const told = (await toldBy(hub, found)) ?? (await explainedHere(hub, found))
   const root = row.run_id === row.root_run_id ? found : await runOf(hub, row.root_run_id)
-  const says = async (runId: string, phase: string) => (await linesAfter(store, runId, 0, 1, phase)).length > 0
+  const says = async (runId: string, phase: string) => (await readLinesAfter(store, runId, 0, 1, phase)).length > 0
   const next = told.next.filter(isForHubs)
   const now = await withCommandsOfNow({ ...told, next, run_id: row.run_id }, root?.state ?? row.state, says)
   return { ...now, text: now.lines.join('\n') }
@@ -156,7 +156,7 @@ async function hasWritten({ store }: Hub, { root_run_id, tree_key }: ReportedRun
     .select({ id: receipts.run_id })
     .from(receipts)
     .innerJoin(runs, eq(runs.run_id, receipts.run_id))
-    .where(and(eq(runs.root_run_id, root_run_id), below(store, tree_key, true)))
+    .where(and(eq(runs.root_run_id, root_run_id), isBelow(store, tree_key, true)))
     .limit(1)
   return some.length > 0
 }

@@ -1,5 +1,5 @@
-// What is large of runs, phases and reviews. It lies in a table of its own, and its row says how many bytes it has, so
-// that a list reads rows that are small whatever daemons report. Whoever asks for one thing gets the whole.
+// Large values of runs, phases and reviews. They are in a table of their own, and the row says how many bytes each has, so
+// that a list reads small rows whatever daemons report. A call for one run, phase or review reads the whole of it.
 
 import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import { batchWriter } from '../../../db/hub/batch-writer.ts'
@@ -10,13 +10,13 @@ import { briefError, cut, ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
 
 export type LargeValue = Tables['largeValues']['$inferSelect']
 
-/** How much of a column stands in its row, and what stands there in place of more. */
+/** How many bytes of a column its row may have, and what the row has instead of a larger value. */
 export type Limits = Readonly<Record<string, readonly [most: number, instead: (value: unknown) => unknown]>>
 
 const nothing = () => null
 const noText = () => ''
 const noList = () => []
-const begin = (most: number) => (text: unknown) => cut(String(text), most)
+const textOfAtMost = (most: number) => (text: unknown) => cut(String(text), most)
 
 /** The form of a gate and its question are read in lists. Few are larger than this. */
 const REVIEW_BYTES = 8 * 1024
@@ -26,14 +26,14 @@ export const RUN_LIMITS = {
   outputs: [VALUE_BYTES, nothing],
   deliveries: [VALUE_BYTES, nothing],
   error: [ERROR_BYTES, briefError],
-  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+  reason: [ERROR_BYTES, textOfAtMost(ERROR_BYTES)],
 } satisfies Limits
 
 export const PHASE_LIMITS = {
   text: [VALUE_BYTES, noText],
   data: [VALUE_BYTES, nothing],
   error: [ERROR_BYTES, briefError],
-  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+  reason: [ERROR_BYTES, textOfAtMost(ERROR_BYTES)],
   depends_on: [ERROR_BYTES, noList],
 } satisfies Limits
 
@@ -43,7 +43,7 @@ export const REVIEW_LIMITS = {
   inputs: [REVIEW_BYTES, noList],
   reviewers: [REVIEW_BYTES, noList],
   comment: [REVIEW_BYTES, nothing],
-  reason: [ERROR_BYTES, begin(ERROR_BYTES)],
+  reason: [ERROR_BYTES, textOfAtMost(ERROR_BYTES)],
 } satisfies Limits
 
 /** Who has a value: a run, or something of it. */
@@ -53,8 +53,8 @@ export const ownerOf = {
   review: (id: string) => `review ${id}`,
 }
 
-/** `row` as its table has it, and what lies beside it. */
-export function setAside<Row extends { run_id: string }>(
+/** `row` as its table has it, and its large values, which are written separately. */
+export function splitLargeValues<Row extends { run_id: string }>(
   row: Row,
   owner: string,
   limits: Limits,
@@ -76,34 +76,39 @@ export function setAside<Row extends { run_id: string }>(
   return { row: { ...(kept as Row), beside: large.length === 0 ? null : beside }, large }
 }
 
-export const putLarge = batchWriter(({ largeValues }) => largeValues, { key: ['run_id', 'owner', 'name'] })
+export const writeLargeValues = batchWriter(({ largeValues }) => largeValues, { key: ['run_id', 'owner', 'name'] })
 
-/** Removes values that a row had beside it and has no more. */
-export async function dropLarge(store: Store, tx: Db, gone: Omit<LargeValue, 'value'>): Promise<void> {
+/** Deletes a large value that a row has no more. */
+export async function deleteLargeValue(store: Store, tx: Db, gone: Omit<LargeValue, 'value'>): Promise<void> {
   const { largeValues: large } = store
   const one = and(eq(large.run_id, gone.run_id), eq(large.owner, gone.owner), eq(large.name, gone.name))
   await tx.delete(large).where(one)
 }
 
-interface Kept {
+interface RowWithSizes {
   run_id: string
   beside: Beside | null
 }
 
-/** A row with all that lies beside it. */
-export async function whole<Row extends Kept>(store: Store, db: Db, owner: string, row: Row): Promise<Row> {
+/** A row with all of its large values. */
+export async function withLargeValues<Row extends RowWithSizes>(
+  store: Store,
+  db: Db,
+  owner: string,
+  row: Row,
+): Promise<Row> {
   const names = Object.keys(row.beside ?? {})
   if (names.length === 0) return row
-  const [values] = await valuesOf(store, db, row.run_id, [{ owner, names }])
+  const [values] = await largeValuesOf(store, db, row.run_id, [{ owner, names }])
   return { ...row, ...values }
 }
 
 /** A run with all that was reported of it. */
-export const wholeRun = <Row extends Kept>(store: Store, db: Db, row: Row): Promise<Row> =>
-  whole(store, db, ownerOf.run, row)
+export const runWithLargeValues = <Row extends RowWithSizes>(store: Store, db: Db, row: Row): Promise<Row> =>
+  withLargeValues(store, db, ownerOf.run, row)
 
 /** The values of these columns of a run, by owner, in the order of `wanted`. */
-export async function valuesOf(
+export async function largeValuesOf(
   { largeValues: large }: Store,
   db: Db,
   runId: string,

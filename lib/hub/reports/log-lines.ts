@@ -8,7 +8,7 @@ import { REPLY_BYTES, within } from '../../wire/budget.ts'
 const FRAME = 200
 
 /** The lines after number `after`, at most `limit`, and no more than fit into a reply: those of one phase, if it is given. */
-export async function linesAfter({ logs, db }: Store, runId: string, after: number, limit: number, phase?: string) {
+export async function readLinesAfter({ logs, db }: Store, runId: string, after: number, limit: number, phase?: string) {
   const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
   const ofRun = and(eq(logs.run_id, runId), gt(logs.seq, after), ofPhase)
   const bytes = sql<number>`octet_length(${logs.text})`.mapWith(Number)

@@ -13,17 +13,17 @@ type LogColumns = Pick<ReportedRun, (typeof STATE)[number]>
 /** All that the hub fills from the lines of a log. */
 export const LOG_COLUMNS = [...STATE, 'log_kept', 'log_bytes', 'log_cut'] as const
 
-/** At most this many ranges are told apart. Beyond that, the nearest two are told as one. */
+/** At most this many ranges are kept apart. Beyond that, the nearest two become one. */
 const MOST_RANGES = 100
 
 /** The columns after lines have arrived. */
-export function withLines(known: LogColumns, { lines, ended, last, ...range }: SyncChange<'log'>): LogColumns {
+export function logStateWithLines(known: LogColumns, { lines, ended, last, ...range }: SyncChange<'log'>): LogColumns {
   const numbers = lines.map(({ seq }) => seq).sort((a, b) => a - b)
   const to = range.to ?? numbers.at(-1) ?? known.log_last
   // Lines between the last ones and these were in a change that was refused.
   const fresh = gapsBetween(numbers, known.log_last + 1, to)
   const before = (known.log_missing ?? []).flatMap(gap => gapsBetween(numbers, gap.from, gap.to))
-  const missing = atMost(MOST_RANGES, [...before, ...fresh])
+  const missing = joinNearestRanges(MOST_RANGES, [...before, ...fresh])
   const log_last = Math.max(known.log_last, to)
   return {
     log_last,
@@ -47,7 +47,7 @@ function gapsBetween(numbers: readonly number[], from: number, to: number): Line
   return gaps
 }
 
-function atMost(limit: number, ranges: LineRange[]): LineRange[] {
+function joinNearestRanges(limit: number, ranges: LineRange[]): LineRange[] {
   const kept = ranges.toSorted((a, b) => a.from - b.from)
   while (kept.length > limit) {
     const between = (at: number) => kept[at]!.from - kept[at - 1]!.to
@@ -58,19 +58,19 @@ function atMost(limit: number, ranges: LineRange[]): LineRange[] {
   return kept
 }
 
-/** What is told of the log of a run beside its lines. */
-export function logState(run: ReportedRun) {
+/** What a reply says of the log of a run beside its lines. */
+export function logStateOf(run: ReportedRun) {
   const { log_last, log_lines, log_missing, log_ended, log_kept: kept, log_cut: cut } = run
   const missing = log_missing ?? []
-  // No daemon has begun a run without a daemon, so nothing was said in it.
-  const told = run.daemon_id === null ? ENDED_RUN_STATES.includes(run.state) || null : log_ended
+  // No daemon has begun a run without a daemon, so its log is empty.
+  const hasEnded = run.daemon_id === null ? ENDED_RUN_STATES.includes(run.state) || null : log_ended
   const reached = log_last >= (log_lines ?? 0)
-  if (told === null || kept) return { complete: kept ? false : null, missing, to_come: null, kept, cut }
-  const to_come = told && reached ? null : { from: log_last + 1, to: reached ? null : log_lines }
+  if (hasEnded === null || kept) return { complete: kept ? false : null, missing, to_come: null, kept, cut }
+  const to_come = hasEnded && reached ? null : { from: log_last + 1, to: reached ? null : log_lines }
   return { complete: to_come === null && missing.length === 0, missing, to_come, kept, cut }
 }
 
 /** Whether lines are still to come of a run that has ended. */
 export function awaitsLines(run: ReportedRun): boolean {
-  return !run.log_kept && run.log_ended !== null && logState(run).to_come !== null
+  return !run.log_kept && run.log_ended !== null && logStateOf(run).to_come !== null
 }

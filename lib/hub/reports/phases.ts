@@ -7,7 +7,7 @@ import { CadreError } from '../../error.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
 import type { Phase, SubRun } from '../../wire/records/hub-records.ts'
 import type { Hub } from '../core/hub.ts'
-import { ownerOf, valuesOf } from './large-values.ts'
+import { largeValuesOf, ownerOf } from './large-values.ts'
 import { type ReportedRun, subRuns } from './runs.ts'
 
 /** Files and sub-runs that are read of a run for one reply; few of them have more than 200 bytes. */
@@ -58,7 +58,7 @@ export async function runPhases(hub: Hub, run: ReportedRun, phase?: string): Pro
     }
     return { owner: ownerOf.phase(index), names: Object.keys(beside ?? {}).filter(isRead) }
   })
-  const values = await valuesOf(store, store.db, run.run_id, wanted)
+  const values = await largeValuesOf(store, store.db, run.run_id, wanted)
   return heads.map(({ run_id: _, index: __, beside: ___, ...head }, at) => {
     const found = { ...head, ...values[at] } as Omit<Phase, 'sub_runs'>
     const left = RESULT.filter((_, place) => !fits[at * RESULT.length + place])

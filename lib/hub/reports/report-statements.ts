@@ -33,7 +33,7 @@ export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
 })
 
 /** Who holds the jobs of runs, and whether they waited in an older copy and nobody holds them. */
-export const holders = prepared((store, db, slot: Slot<'ids'>) => {
+export const jobHolders = prepared((store, db, slot: Slot<'ids'>) => {
   const { jobs } = store
   const isOwnerless = sql<number>`CASE WHEN ${isAdoptable(store)} THEN 1 ELSE 0 END`.mapWith(Number)
   return db
@@ -60,7 +60,7 @@ export const reviewStates = prepared((store, db, slot: Slot<'ids'>) => {
 })
 
 /** The highest revision in each of some trees. The greatest of a tree is found by its index, however large the tree is. */
-export const revisions = prepared((store, db, slot: Slot<'roots'>) => {
+export const treeRevisions = prepared((store, db, slot: Slot<'roots'>) => {
   const { runs } = store
   const root = store.dialect === 'sqlite' ? sql<string>`t.value` : sql<string>`t.value#>>'{}'`
   return db
@@ -72,7 +72,7 @@ export const revisions = prepared((store, db, slot: Slot<'roots'>) => {
 })
 
 /** For runs of which only details were reported. */
-export const putCounted = batchUpdater(({ runs }) => runs, { key: 'run_id', set: COUNTED })
+export const updateCounted = batchUpdater(({ runs }) => runs, { key: 'run_id', set: COUNTED })
 
 export const putRuns = batchWriter(({ runs }) => runs, {
   left: OF_DISPATCH,

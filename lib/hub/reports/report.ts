@@ -14,24 +14,23 @@ import type { DaemonRow } from '../access/daemons.ts'
 import { addBytes, logRoom } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import type { Hub } from '../core/hub.ts'
-import { tellRunStates } from '../webhooks/webhooks.ts'
+import { queueRunMessages } from '../webhooks/webhooks.ts'
 import {
-  dropLarge,
+  deleteLargeValue,
   type LargeValue,
   type Limits,
   ownerOf,
   PHASE_LIMITS,
-  putLarge,
   REVIEW_LIMITS,
   RUN_LIMITS,
-  setAside,
+  splitLargeValues,
+  writeLargeValues,
 } from './large-values.ts'
-import { LOG_COLUMNS, withLines } from './log-state.ts'
+import { LOG_COLUMNS, logStateWithLines } from './log-state.ts'
 import {
-  holders,
+  jobHolders,
   phaseAttempts,
   putArtifacts,
-  putCounted,
   putEvents,
   putExplanations,
   putLogs,
@@ -43,8 +42,9 @@ import {
   type RunFacts,
   type RunReport,
   reviewStates,
-  revisions,
   runFacts,
+  treeRevisions,
+  updateCounted,
 } from './report-statements.ts'
 
 type PhaseRow = Omit<Tables['phases']['$inferSelect'], 'beside'>
@@ -56,7 +56,7 @@ type LogRow = Tables['logs']['$inferSelect']
 type EventRow = Omit<Tables['events']['$inferSelect'], 'id'>
 
 /** The ids that the changes of a batch name. */
-export interface Named {
+export interface NamedRows {
   runs: Iterable<string>
   phases: readonly [runId: string, index: number][]
   reviews: readonly string[]
@@ -65,7 +65,7 @@ export interface Named {
 }
 
 /** What the queue has to do because of a report. */
-export interface Outcome {
+export interface QueueOutcome {
   /** Runs that waited in an older copy, and that the daemon has executed. */
   adopted: Set<string>
   /** Runs that are in a later attempt. */
@@ -97,7 +97,7 @@ export class Report {
   readonly #reported = new Map<string, RunReport>()
   readonly #states: RunReport[] = []
   /** What the queue has to do because of the changes. */
-  readonly outcome: Outcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [] }
+  readonly outcome: QueueOutcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [] }
   readonly #moved = new Set<string>()
   readonly #phases = new Map<string, PhaseRow>()
   readonly #explanations = new Map<string, ExplanationRow>()
@@ -123,7 +123,7 @@ export class Report {
   }
 
   /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
-  async read({ runs, phases, reviews, lines }: Named, endTurn: EndTurn): Promise<void> {
+  async read({ runs, phases, reviews, lines }: NamedRows, endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
     if (lines) this.#logRoom = await logRoom(this.#hub, tx, this.#daemon.realm_id)
@@ -133,7 +133,7 @@ export class Report {
     }
     const free = [...this.#runs.values()].filter(({ daemon_id }) => daemon_id === null)
     for (const ids of inParts(free.map(({ run_id }) => run_id))) {
-      for (const { run_id, leased_to, isOwnerless } of await holders(store, tx, { ids })) {
+      for (const { run_id, leased_to, isOwnerless } of await jobHolders(store, tx, { ids })) {
         this.#holders.set(run_id, leased_to)
         if (isOwnerless) this.#ownerless.add(run_id)
       }
@@ -163,26 +163,26 @@ export class Report {
    * Whether the run belongs to the daemon: it is pinned to it, or is not pinned and the daemon holds its job. A run that
    * waited in an older copy belongs to the daemon that has executed it.
    */
-  isOfDaemon({ run_id, realm_id, daemon_id }: RunFacts): boolean {
+  belongsToDaemon({ run_id, realm_id, daemon_id }: RunFacts): boolean {
     if (realm_id !== this.#daemon.realm_id) return false
     if (daemon_id === null && this.#ownerless.has(run_id)) return true
     return (daemon_id ?? this.#holders.get(run_id)) === this.#daemon.id
   }
 
   /** Gives the daemon a run that waited in an older copy. Returns false for any other. */
-  adopt(runId: string): boolean {
+  adoptRun(runId: string): boolean {
     if (!this.#ownerless.delete(runId)) return false
     this.outcome.adopted.add(runId)
     return true
   }
 
   /** The run is in a later attempt, so what asked for that has been done. */
-  resumed(runId: string): void {
+  noteResumed(runId: string): void {
     this.outcome.resumed.add(runId)
   }
 
   /** Whether a team is on the list of the realm, and may be run. */
-  mayRun(team: string): Promise<boolean> {
+  mayRunTeam(team: string): Promise<boolean> {
     const { store } = this.#hub
     const find = async () => (await listedTeams(store, this.#tx, this.#daemon.realm_id, team))[0]?.lent === true
     const known = this.#teams.get(team) ?? find()
@@ -191,7 +191,7 @@ export class Report {
   }
 
   /** The runs that changed, by their root run. */
-  get touched(): Map<string, Set<string>> {
+  get changedRuns(): Map<string, Set<string>> {
     const roots = new Map<string, Set<string>>()
     for (const { root_run_id, run_id } of this.#touched) {
       roots.set(root_run_id, (roots.get(root_run_id) ?? new Set()).add(run_id))
@@ -199,7 +199,7 @@ export class Report {
     return roots
   }
 
-  touch(run: RunFacts): void {
+  noteChange(run: RunFacts): void {
     this.#touched.add(run)
   }
 
@@ -207,9 +207,9 @@ export class Report {
   putRun(run: RunReport, log: Partial<Pick<RunFacts, 'log_lines' | 'log_ended' | 'log_kept'>>): void {
     const known = this.#runs.get(run.run_id)
     if (known && known.tree_key !== run.tree_key) this.#moved.add(run.run_id)
-    const facts = Object.assign(known ?? { ...NEW }, pick(run, REPORTED_FACTS), log)
+    const facts = Object.assign(known ?? { ...NEW_RUN }, pick(run, REPORTED_FACTS), log)
     this.#runs.set(run.run_id, facts)
-    this.touch(facts)
+    this.noteChange(facts)
     // A report without deliveries leaves those of an earlier one.
     const deliveries = run.deliveries ?? this.#reported.get(run.run_id)?.deliveries ?? null
     this.#reported.set(run.run_id, { ...run, deliveries })
@@ -219,13 +219,13 @@ export class Report {
     this.#explanations.set(row.run_id, row)
   }
 
-  /** The webhooks of the realm are told that a top run is in another state. */
+  /** Notes that a top run is in another state, for the webhooks of the realm. */
   changeState(run: RunReport): void {
     this.#states.push(run)
   }
 
   /** The run has ended, and so has its job. */
-  endJob(runId: string): void {
+  noteEnd(runId: string): void {
     this.outcome.ended.add(runId)
   }
 
@@ -243,7 +243,7 @@ export class Report {
     this.#phases.set(keyOf(row.run_id, row.index), row)
   }
 
-  addLines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
+  addLines(run: RunFacts, change: Parameters<typeof logStateWithLines>[1]): void {
     const missing = run.log_missing ?? []
     const isNew = (seq: number) => seq > run.log_last || missing.some(({ from, to }) => seq >= from && seq <= to)
     const kept = change.lines.filter(({ seq, text }) => !isNew(seq) || this.#hasRoom(run, Buffer.byteLength(text)))
@@ -251,7 +251,7 @@ export class Report {
       this.#logs.push({ run_id: run.run_id, seq, phase, at, stream, text })
     }
     const to = change.to ?? change.lines.reduce((last, { seq }) => Math.max(last, seq), run.log_last)
-    Object.assign(run, withLines(run, { ...change, lines: kept, to }))
+    Object.assign(run, logStateWithLines(run, { ...change, lines: kept, to }))
   }
 
   /** Counts the bytes of a line. One for which the realm has no room is left out, and its run says so. */
@@ -311,7 +311,7 @@ export class Report {
     known: Beside | null | undefined,
     stays: Beside | false = false,
   ): Row & { beside: Beside | null } {
-    const { row, large } = setAside(given, owner, limits)
+    const { row, large } = splitLargeValues(given, owner, limits)
     this.#large.push(...large)
     const beside = stays ? { ...stays, ...row.beside } : row.beside
     for (const name of Object.keys(known ?? {})) {
@@ -360,12 +360,12 @@ export class Report {
     }
     await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
     await putReviews(store, tx, reviews, endTurn)
-    for (const gone of this.#dropped) await dropLarge(store, tx, gone)
+    for (const gone of this.#dropped) await deleteLargeValue(store, tx, gone)
     // A statement with many of these would be too large.
-    for (const value of this.#large) await putLarge(store, tx, [value], endTurn)
+    for (const value of this.#large) await writeLargeValues(store, tx, [value], endTurn)
     const others = [...counted.values()].filter(({ run_id }) => !this.#reported.has(run_id))
-    await putCounted(store, tx, others, endTurn)
-    await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    await updateCounted(store, tx, others, endTurn)
+    await queueRunMessages(this.#hub, tx, this.#daemon.realm_id, this.#states)
   }
 
   /**
@@ -376,7 +376,7 @@ export class Report {
     const { store } = this.#hub
     const last = new Map<string, number>()
     for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
-      for (const { root, rev } of await revisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
+      for (const { root, rev } of await treeRevisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
       await endTurn()
     }
     return new Map(
@@ -389,7 +389,7 @@ export class Report {
 }
 
 /** What the hub knows of a run that is reported for the first time. */
-const NEW = {
+const NEW_RUN = {
   ...{ concurrency_key: null, beside: null, log_lines: null, log_last: 0, log_missing: null, log_ended: null },
   ...{ log_kept: false, log_bytes: 0, log_cut: false },
 }

@@ -6,11 +6,11 @@ import { and, eq, gt, or } from 'drizzle-orm'
 import type { ServerEvent } from '../../http/stream.ts'
 import { statusOf } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from './log-lines.ts'
+import { readLinesAfter } from './log-lines.ts'
 import { awaitsLines } from './log-state.ts'
 import { phaseHeads } from './phases.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
-import { behind, below, treeOrder } from './tree-order.ts'
+import { isAfter, isBelow, treeOrder } from './tree-order.ts'
 
 /**
  * The database is read this often even without a notification, because a daemon may have fallen silent or a notification may be
@@ -30,13 +30,13 @@ export async function* runEvents(
   const { store } = hub
   const { db } = store
   /** For each run of which more may come, what has been sent, and its last log line. */
-  const told = new Map<string, Map<string, string>>()
+  const sent = new Map<string, Map<string, string>>()
   const lines = new Map<string, number>()
   let id = 0
 
   function* changed(runId: string, event: 'run' | 'phase', key: string, data: unknown): Generator<ServerEvent> {
-    const known = told.get(runId) ?? new Map<string, string>()
-    told.set(runId, known)
+    const known = sent.get(runId) ?? new Map<string, string>()
+    sent.set(runId, known)
     const text = JSON.stringify(data)
     if (known.get(key) === text) return
     known.set(key, text)
@@ -48,14 +48,14 @@ export async function* runEvents(
       yield* changed(run_id, 'phase', String(index), { ...phase, position: index })
     }
     for (;;) {
-      const next = await linesAfter(store, run_id, lines.get(run_id) ?? 0, LINES)
+      const next = await readLinesAfter(store, run_id, lines.get(run_id) ?? 0, LINES)
       if (next.length === 0) return
       lines.set(run_id, next.at(-1)!.seq)
       yield { id: ++id, event: 'log', data: { run_id, lines: next } }
     }
   }
 
-  using news = hub.notifier.subscribe(`run ${top.root_run_id}`)
+  using notifications = hub.notifier.subscribe(`run ${top.root_run_id}`)
   for (let seen = -1; !signal.aborted; ) {
     // This is read before the rows, so that whatever changes while they are read is read again.
     const upTo = await lastRev(store, db, top.root_run_id)
@@ -71,7 +71,7 @@ export async function* runEvents(
         // What changed since `upTo` is read once more, and must be known then.
         const isFinal = ended && !awaitsLines(row) && row.rev <= upTo
         if (!isFinal || row.run_id === top.run_id) continue
-        told.delete(row.run_id)
+        sent.delete(row.run_id)
         lines.delete(row.run_id)
       }
       if (rows.length < PAGE) break
@@ -83,7 +83,7 @@ export async function* runEvents(
       return yield { id: ++id, event: 'end', data: runRecord(now.row) }
     }
     seen = upTo
-    await news.wait(LOOK_MS, signal)
+    await notifications.wait(LOOK_MS, signal)
     await readable()
   }
 }
@@ -98,7 +98,7 @@ async function moreLinesCome(hub: Hub, top: ReportedRun): Promise<boolean> {
     .where(
       and(
         eq(runs.root_run_id, top.root_run_id),
-        below(hub.store, top.tree_key, true),
+        isBelow(hub.store, top.tree_key, true),
         eq(runs.log_kept, false),
         or(eq(runs.log_ended, false), gt(runs.log_lines, runs.log_last)),
       ),
@@ -122,8 +122,8 @@ function runsBelow(
       and(
         eq(runs.root_run_id, top.root_run_id),
         gt(runs.rev, since),
-        below(hub.store, top.tree_key, true),
-        after === undefined ? undefined : behind(hub.store, after),
+        isBelow(hub.store, top.tree_key, true),
+        after === undefined ? undefined : isAfter(hub.store, after),
       ),
     )
     .orderBy(...treeOrder(hub.store))

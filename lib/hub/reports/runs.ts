@@ -11,8 +11,8 @@ import type { UserCaller } from '../access/callers.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
 import { addBytes } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
-import { wholeRun } from './large-values.ts'
-import { behind, below, treeOrder } from './tree-order.ts'
+import { runWithLargeValues } from './large-values.ts'
+import { isAfter, isBelow, treeOrder } from './tree-order.ts'
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
@@ -69,7 +69,7 @@ export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...ro
 
 /** A run as `runs/get` has it. */
 export async function wholeRecord(store: Store, found: { row: ReportedRun; state: string }) {
-  const row = { ...(await wholeRun(store, store.db, found.row)), beside: null }
+  const row = { ...(await runWithLargeValues(store, store.db, found.row)), beside: null }
   return { ...runRecord(row, found.state), inputs: row.inputs, deliveries: row.deliveries ?? [] }
 }
 
@@ -130,7 +130,7 @@ export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGe
       })
       .from(runs)
       .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : behind(store, after)))
+      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : isAfter(store, after)))
       .orderBy(...treeOrder(store))
       .limit(TREE_PAGE)
     for (const { tree_key: _, ...entry } of rows) yield entry
@@ -154,7 +154,7 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
     .where(
       and(
         eq(runs.root_run_id, parent.root_run_id),
-        below(store, parent.tree_key, false),
+        isBelow(store, parent.tree_key, false),
         eq(runs.parent_run_id, parent.run_id),
       ),
     )
@@ -162,7 +162,7 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
 }
 
 /** Deletes the root runs that ended before `before`, with their trees. Returns the number of deleted runs. */
-export async function forgetRuns(hub: Hub, before: number): Promise<number> {
+export async function deleteOldRuns(hub: Hub, before: number): Promise<number> {
   const { store } = hub
   const { runs } = store
   return store.write(async tx => {
@@ -201,7 +201,7 @@ export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | S
   return rows.length > 0
 }
 
-export function endLiveRuns(what: string): CadreError {
+export function liveRunsError(what: string): CadreError {
   return new CadreError(
     'conflict',
     `${what} has runs that have not ended; cancel them or wait for them, then delete it`,

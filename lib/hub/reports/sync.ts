@@ -20,7 +20,7 @@ import { Explanation } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
-import { type Named, type Outcome, Report } from './report.ts'
+import { type NamedRows, type QueueOutcome, Report } from './report.ts'
 import type { RunFacts, RunReport } from './report-statements.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
@@ -46,7 +46,7 @@ export interface Applied {
   /** How many log lines were left out, because the realm has used up its quota. */
   cut_lines?: number
   /** What the queue has to do. */
-  outcome: Outcome
+  outcome: QueueOutcome
 }
 
 /** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
@@ -69,7 +69,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
       })
     }
     if (seq <= acked) continue
-    const refusal = await apply(hub, tx, daemon, report, change)
+    const refusal = await applyChange(hub, tx, daemon, report, change)
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
@@ -78,11 +78,11 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   if (batch.reported !== undefined) await hub.lineage.recordFullReport(tx, daemon, batch.reported)
   const cut = report.cutLines > 0 && { cut_lines: report.cutLines }
   const fresh = Math.max(0, acked - known)
-  return { acked_seq: acked, rejected, fresh, touched: report.touched, outcome: report.outcome, ...cut }
+  return { acked_seq: acked, rejected, fresh, touched: report.changedRuns, outcome: report.outcome, ...cut }
 }
 
 /** The rows that these changes name, before it is known whether they have the form of changes. */
-function namedIn(changes: readonly unknown[]): Named {
+function namedIn(changes: readonly unknown[]): NamedRows {
   const runs = new Set<string>()
   const phases: [string, number][] = []
   const reviews: string[] = []
@@ -105,7 +105,7 @@ const isRunState = (state: string): boolean => RUN_STATES.some(known => known ==
 
 const isKind = (kind: string): kind is ChangeKind => Object.hasOwn(CHANGES, kind)
 
-async function apply(
+async function applyChange(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
@@ -115,19 +115,19 @@ async function apply(
   const kind = String(change.kind)
   if (!isKind(kind)) return 'invalid_request'
   if (kind === 'run') {
-    const clean = await admit(hub, tx, daemon, report, kind, change)
+    const clean = await checkChange(hub, tx, daemon, report, kind, change)
     return typeof clean === 'string' ? clean : applyRun(hub, daemon, report, clean)
   }
-  const clean = await admit(hub, tx, daemon, report, kind, change)
+  const clean = await checkChange(hub, tx, daemon, report, kind, change)
   if (typeof clean === 'string') return clean
   const known = report.run(clean.run_id)
   if (!known) return 'not_found'
-  report.touch(known)
+  report.noteChange(known)
   return applyDetail(report, known, kind, clean)
 }
 
 /** Checks a change. Returns it with the form of its kind, or the reason why it is refused. */
-async function admit<K extends ChangeKind>(
+async function checkChange<K extends ChangeKind>(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
@@ -143,7 +143,7 @@ async function admit<K extends ChangeKind>(
   if (!matches(form, clean)) return 'invalid_request'
   if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
   const known = report.run(String(change.run_id))
-  if (known && !report.isOfDaemon(known)) return 'forbidden'
+  if (known && !report.belongsToDaemon(known)) return 'forbidden'
   if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, known?.root_run_id ?? rootIn(clean))
   if (known && Number(change.attempt) < known.attempt) return 'conflict'
   return clean
@@ -205,18 +205,18 @@ async function applyRun(
     const again = known.completed_at !== null && attempt === known.attempt
     if (again && (run.state !== known.state || reported.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
-    if (tree_key !== known.tree_key && admitSubRun(daemon, report, run)) return 'conflict'
+    if (tree_key !== known.tree_key && refusalOfSubRun(daemon, report, run)) return 'conflict'
   } else {
-    const refusal = parent_run_id === null ? await admitRoot(report, run) : admitSubRun(daemon, report, run)
+    const refusal = parent_run_id === null ? await refusalOfRoot(report, run) : refusalOfSubRun(daemon, report, run)
     if (refusal) return refusal
   }
   const { log, why } = run
-  const isAdopted = known !== undefined && known.daemon_id === null && report.adopt(run_id)
-  if (known && attempt > known.attempt) report.resumed(run_id)
+  const isAdopted = known !== undefined && known.daemon_id === null && report.adoptRun(run_id)
+  if (known && attempt > known.attempt) report.noteResumed(run_id)
   report.putRun(reported, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
   if (matches(Explanation, why)) report.putExplanation({ run_id, attempt, state: run.state, why })
   if (parent_run_id !== null) return null
-  if (over) report.endJob(run_id)
+  if (over) report.noteEnd(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null
   report.changeState(reported)
   if (known && known.concurrency_key !== null) {
@@ -237,14 +237,14 @@ function sameIdentity(known: RunFacts, run: SyncChange<'run'>['run']): boolean {
 }
 
 /** Admits a run that was started on the daemon itself. Its team must be on the realm's list. */
-async function admitRoot(report: Report, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
+async function refusalOfRoot(report: Report, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
   const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
   if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
-  return (await report.mayRun(run.team)) ? null : 'forbidden'
+  return (await report.mayRunTeam(run.team)) ? null : 'forbidden'
 }
 
 /** Admits a sub-run. It must be directly below its parent, in the same tree and on the same daemon. */
-function admitSubRun(daemon: DaemonRow, report: Report, run: SyncChange<'run'>['run']): Refusal | null {
+function refusalOfSubRun(daemon: DaemonRow, report: Report, run: SyncChange<'run'>['run']): Refusal | null {
   const parent = report.run(run.parent_run_id)
   if (!parent) return 'not_found'
   if (parent.realm_id !== daemon.realm_id || parent.daemon_id !== daemon.id) return 'forbidden'

@@ -5,9 +5,9 @@ import { and, asc, eq, isNotNull } from 'drizzle-orm'
 import { type LogPlace, linesByTime } from '../../wire/records/lines-by-time.ts'
 import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
-import { linesAfter } from './log-lines.ts'
+import { readLinesAfter } from './log-lines.ts'
 import type { ReportedRun } from './runs.ts'
-import { below } from './tree-order.ts'
+import { isBelow } from './tree-order.ts'
 
 /** Lines that are read of one run at once. */
 const PAGE = 1_000
@@ -23,7 +23,7 @@ export async function* treeLog(
   readable: () => Promise<void>,
 ): AsyncGenerator<TreeLines> {
   const { runs, db } = store
-  const inTree = whole ? below(store, top.tree_key, true) : eq(runs.run_id, top.run_id)
+  const inTree = whole ? isBelow(store, top.tree_key, true) : eq(runs.run_id, top.run_id)
   const started = await db
     .select({ run_id: runs.run_id, started_at: runs.started_at })
     .from(runs)
@@ -32,7 +32,7 @@ export async function* treeLog(
   const places = started.map(({ run_id, started_at }): LogPlace => ({ run_id, started_at: started_at! }))
   yield* linesByTime(places, async (runId, after) => {
     await readable()
-    const lines = await linesAfter(store, runId, after, PAGE)
+    const lines = await readLinesAfter(store, runId, after, PAGE)
     return lines.map(line => ({ ...line, stream: streamOf(line.stream) }))
   })
 }

@@ -15,20 +15,20 @@ export function treeOrder(store: Store): SQL[] {
 }
 
 /** The runs that come after the one with this key. */
-export function behind(store: Store, key: string): SQL {
-  return and(gt(store.runs.tree_key, key), from(store, key))!
+export function isAfter(store: Store, key: string): SQL {
+  return and(gt(store.runs.tree_key, key), startsAt(store, key))!
 }
 
 /** The runs below the one with this key. With `itself`, that run is included. */
-export function below(store: Store, key: string, itself: boolean): SQL {
+export function isBelow(store: Store, key: string, itself: boolean): SQL {
   const { tree_key } = store.runs
   const end = key + END
   const until = store.dialect === 'postgres' ? sql`${startOf(store)} <= ${end.slice(0, KEY_START)}` : undefined
-  return and((itself ? gte : gt)(tree_key, key), lt(tree_key, end), from(store, key), until)!
+  return and((itself ? gte : gt)(tree_key, key), lt(tree_key, end), startsAt(store, key), until)!
 }
 
 /** A condition that excludes nothing, but lets PostgreSQL find the position in its index. */
-function from(store: Store, key: string): SQL | undefined {
+function startsAt(store: Store, key: string): SQL | undefined {
   return store.dialect === 'postgres' ? sql`${startOf(store)} >= ${key.slice(0, KEY_START)}` : undefined
 }
 

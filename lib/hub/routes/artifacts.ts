@@ -9,7 +9,7 @@ import { GetHubFile, KeepFile, OfferFile, PutFile } from '../../wire/calls/hub-a
 import { answer } from '../access/answer.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
 import { hubKit } from '../access/kit.ts'
-import { admitFile, reportedFile, settleFile, storedOf, storeOf } from '../artifacts/kept-files.ts'
+import { admitFile, confirmStored, reportedFile, storedOf, storeOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
 import { type ReportedRun, readableRun } from '../reports/runs.ts'
 
@@ -22,7 +22,7 @@ export function artifacts(hub: Hub) {
       const daemon = await callingDaemon(hub, caller, body)
       const file = await admitFile(hub, caller, daemon, body)
       // An earlier upload may have ended although nobody heard of it.
-      if (await settleFile(hub, caller, file)) return { stored: true, upload: null }
+      if (await confirmStored(hub, caller, file)) return { stored: true, upload: null }
       return { stored: false, upload: await storeOf(hub).upload(file) }
     }),
     answer(PutFile, async ({ query, caller, request }) => {
@@ -41,7 +41,7 @@ export function artifacts(hub: Hub) {
     answer(KeepFile, async ({ body, caller }) => {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
-      if (await settleFile(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
+      if (await confirmStored(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
       throw new CadreError('conflict', `the store does not have the whole file ${body.sha256}: send it again`)
     }),
     answer(GetHubFile, async ({ query, caller }) => {

@@ -15,7 +15,7 @@ import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { onlyRealm } from '../access/daemons.ts'
 import { hubKit } from '../access/kit.ts'
-import { mint, realmsOfTokens, renewSecret, tokenRecords } from '../access/tokens.ts'
+import { mintToken, realmsOfTokens, renewSecret, tokenRecords } from '../access/tokens.ts'
 import { iso } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
@@ -34,7 +34,7 @@ export function auth(hub: Hub) {
       const { row, token } = await caller.write(async tx => {
         const places = []
         for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
-        const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
+        const minted = await mintToken(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
         await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
         return minted
       })

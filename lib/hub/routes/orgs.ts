@@ -24,7 +24,7 @@ import { ownedBy } from '../access/owners.ts'
 import { checkSlug, orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { endLiveRuns, hasLiveRuns } from '../reports/runs.ts'
+import { hasLiveRuns, liveRunsError } from '../reports/runs.ts'
 
 export function orgs(hub: Hub) {
   const { store } = hub
@@ -79,7 +79,7 @@ export function orgs(hub: Hub) {
       caller.write(async tx => {
         const org = await caller.org(orgId(body.org_id), 'owner', tx)
         const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
-        if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
+        if (await hasLiveRuns(hub, tx, within)) throw liveRunsError(`org ${org.slug}`)
         await tx.delete(realms).where(eq(realms.org_id, org.id))
         await tx.delete(orgs).where(eq(orgs.id, org.id))
         await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })

@@ -21,14 +21,14 @@ import { addRealm } from '../access/accounts.ts'
 import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import { hubKit } from '../access/kit.ts'
-import { countUse, quotasOf, useOf } from '../access/quotas.ts'
+import { countQuotaUse, quotasOf, quotaUseOf } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import { checkSlug, orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
-import { endLiveRuns, hasLiveRuns } from '../reports/runs.ts'
+import { hasLiveRuns, liveRunsError } from '../reports/runs.ts'
 
 type RealmRow = Tables['realms']['$inferSelect']
 
@@ -89,14 +89,14 @@ export function realms(hub: Hub) {
         })
         if (Object.keys(changes).length === 0) return detail(hub, realm, role, tx)
         const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
-        if (given !== undefined) await countUse(hub, tx, row!)
+        if (given !== undefined) await countQuotaUse(hub, tx, row!)
         return detail(hub, row!, role, tx)
       })
     }),
     answer(DeleteRealm, ({ body: { realm_id }, caller }) =>
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'admin', tx)
-        if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
+        if (await hasLiveRuns(hub, tx, [realm_id])) throw liveRunsError(`realm ${realm.slug}`)
         await tx.delete(realms).where(eq(realms.id, realm_id))
         await record(hub, tx, caller, {
           action: 'realms/delete',
@@ -155,7 +155,7 @@ export function realms(hub: Hub) {
 
 /** What `realms/get` and `realms/update` tell of a realm. */
 async function detail(hub: Hub, realm: RealmRow, my_role: Role<'realm'>, db: Db) {
-  return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use: await useOf(hub, db, realm) }
+  return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use: await quotaUseOf(hub, db, realm) }
 }
 
 const realmRecord = ({ quotas: _, ...realm }: RealmRow, my_role: Role<'realm'>) => ({ ...realm, my_role })

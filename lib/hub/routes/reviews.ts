@@ -20,7 +20,7 @@ import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { orderRun } from '../queue/orders.ts'
-import { ownerOf, whole } from '../reports/large-values.ts'
+import { ownerOf, withLargeValues } from '../reports/large-values.ts'
 import { readableRun } from '../reports/runs.ts'
 
 type ReviewRow = Tables['reviews']['$inferSelect']
@@ -74,7 +74,7 @@ export function reviews(hub: Hub) {
 }
 
 const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => ({
-  ...(await whole(store, store.db, ownerOf.review(row.id), row)),
+  ...(await withLargeValues(store, store.db, ownerOf.review(row.id), row)),
   beside: null,
 })
 

@@ -30,8 +30,8 @@ import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
 import { takeReport } from '../queue/reported-runs.ts'
 import { whyOf } from '../queue/why.ts'
-import { linesAfter } from '../reports/log-lines.ts'
-import { logState } from '../reports/log-state.ts'
+import { readLinesAfter } from '../reports/log-lines.ts'
+import { logStateOf } from '../reports/log-state.ts'
 import { runPhases } from '../reports/phases.ts'
 import { runEvents } from '../reports/run-events.ts'
 import { inState, newestFirst, readableRun, runRecord, stateColumn, treeEntries, wholeRecord } from '../reports/runs.ts'
@@ -98,8 +98,8 @@ export function runs(hub: Hub) {
     }),
     answer(GetHubLogs, async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
       const { row } = await readableRun(hub, caller, run_id)
-      const lines = await linesAfter(store, run_id, after_seq, limit, phase)
-      return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logState(row) }
+      const lines = await readLinesAfter(store, run_id, after_seq, limit, phase)
+      return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logStateOf(row) }
     }),
     answer(ListHubArtifacts, async ({ body, caller }) => {
       const { row } = await readableRun(hub, caller, body.run_id)

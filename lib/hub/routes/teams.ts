@@ -24,7 +24,7 @@ import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
 import type { RealmCaller, UserCaller } from '../access/callers.ts'
 import { hubKit } from '../access/kit.ts'
-import { needs } from '../access/team-list.ts'
+import { callsTeam } from '../access/team-list.ts'
 import { scopesReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import {
@@ -233,7 +233,7 @@ export function teams(hub: Hub) {
     const { name } = splitReference(reference)
     for (const { realm_id } of caller.token.live) {
       const { teams } = await realmFacts(hub, realm_id)
-      if (!(await needs(store, store.db, teams, name))) continue
+      if (!(await callsTeam(store, store.db, teams, name))) continue
       const row = await findPackage(store, store.db, reference)
       if (row) return row
     }

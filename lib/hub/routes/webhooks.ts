@@ -27,7 +27,7 @@ import { hubKit } from '../access/kit.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
-import { WEBHOOK_NEWS } from '../webhooks/webhooks.ts'
+import { WEBHOOK_TOPIC } from '../webhooks/webhooks.ts'
 
 /** Each event of a realm is told to each of its webhooks, so their number multiplies the work of the hub. */
 const MOST_OF_REALM = 10
@@ -110,7 +110,7 @@ export function webhooks(hub: Hub) {
         const { secret: _, ...webhook } = found
         return { ...webhook, created_by: caller.user.id, owner: caller.user.username, ...ACTIVE }
       })
-      hub.notifier.notify(WEBHOOK_NEWS)
+      hub.notifier.notify(WEBHOOK_TOPIC)
       return taken
     }),
     answer(RedeliverMessage, async ({ body: { realm_id, id }, caller }) => {
@@ -126,7 +126,7 @@ export function webhooks(hub: Hub) {
         const { body: _, ...told } = row
         return told
       })
-      hub.notifier.notify(WEBHOOK_NEWS)
+      hub.notifier.notify(WEBHOOK_TOPIC)
       return sent
     }),
     answer(ListDeliveries, async ({ body, caller }) => {

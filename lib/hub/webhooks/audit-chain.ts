@@ -1,6 +1,6 @@
 // The hash chains of the hub's audit log: one an org, and one for what belongs to no org. Entries are written in the
-// transactions of what they tell, without a hash. A chore (sealing.ts) seals them afterwards, in the order of their ids, and tells
-// them to webhooks. Of several hubs on one database, one at a time seals: they wait for each other at a row.
+// transaction of the action that they record, without a hash. A chore (core/sealing.ts) seals them afterwards, in the order
+// of their ids, and queues the messages about them. Of several hubs on one database, one at a time seals: they wait for each other at a row.
 
 import { and, asc, count, desc, eq, gt, inArray, isNotNull, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
@@ -11,7 +11,7 @@ import { GENESIS, type Link, sealOf } from '../../audit/audit-chain.ts'
 import type { AuditSource, Sealed } from '../../audit/audit-export.ts'
 import { SEAL } from '../access/audit.ts'
 import type { Hub } from '../core/hub.ts'
-import { tellAudit } from './webhooks.ts'
+import { queueAuditMessages } from './webhooks.ts'
 
 type AuditRow = Tables['audit']['$inferSelect']
 type ChainRow = Tables['auditChains']['$inferSelect']
@@ -45,7 +45,7 @@ export async function sealAudit(hub: Hub): Promise<number> {
 async function sealSome(hub: Hub, tx: Db): Promise<number> {
   const { store } = hub
   const { audit, auditChains } = store
-  const last = await hold(store, tx)
+  const last = await lockChains(store, tx)
   const due = await tx.select().from(audit).where(isNull(audit.position)).orderBy(asc(audit.id)).limit(SEALED_AT_ONCE)
   if (due.length === 0) return 0
   let position = last
@@ -71,7 +71,7 @@ async function sealSome(hub: Hub, tx: Db): Promise<number> {
       },
     ),
   )
-  await tellAudit(hub, tx, sealed)
+  await queueAuditMessages(hub, tx, sealed)
   return due.length
 }
 
@@ -79,7 +79,7 @@ async function sealSome(hub: Hub, tx: Db): Promise<number> {
  * The last position. Until the transaction ends, no other one seals or removes: it waits for the row. What is read from
  * here on has all that earlier ones did.
  */
-async function hold({ auditChains }: Tables, tx: Db): Promise<number> {
+async function lockChains({ auditChains }: Tables, tx: Db): Promise<number> {
   const none = { seq: GENESIS.seq, hash: GENESIS.hash, anchor_seq: GENESIS.seq, anchor_hash: GENESIS.hash }
   const [row] = await tx
     .insert(auditChains)
@@ -101,13 +101,13 @@ const putHeads = batchWriter(({ auditChains }) => auditChains, {
  * Removes the oldest sealed entries, those before `before` and before every younger one, and puts an anchor in their
  * place. Returns how many, at most 1,000.
  */
-export async function forgetAudit({ store }: Pick<Hub, 'store'>, before: number): Promise<number> {
+export async function deleteOldEntries({ store }: Pick<Hub, 'store'>, before: number): Promise<number> {
   const { audit, auditChains } = store
-  const [first] = await oldest(store, store.db, 1)
+  const [first] = await oldestSealed(store, store.db, 1)
   if (!first || first.at >= before) return 0
   return store.writeAfter(async tx => {
-    await hold(store, tx)
-    const found = await oldest(store, tx, REMOVED_AT_ONCE)
+    await lockChains(store, tx)
+    const found = await oldestSealed(store, tx, REMOVED_AT_ONCE)
     const young = found.findIndex(({ at }) => at >= before)
     const old = young === -1 ? found : found.slice(0, young)
     const last = new Map(old.map(row => [chainOf(row.org_id), row]))
@@ -121,7 +121,7 @@ export async function forgetAudit({ store }: Pick<Hub, 'store'>, before: number)
   })
 }
 
-const oldest = ({ audit }: Tables, db: Db, most: number) =>
+const oldestSealed = ({ audit }: Tables, db: Db, most: number) =>
   db
     .select({ at: audit.at, org_id: audit.org_id, position: audit.position, seq: audit.seq, hash: audit.hash })
     .from(audit)

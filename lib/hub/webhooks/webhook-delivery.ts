@@ -14,7 +14,7 @@ import { messageOf } from '../../error.ts'
 import { SECRET_PREFIX } from '../../wire/records/hooks.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
-import { WEBHOOK_NEWS } from './webhooks.ts'
+import { WEBHOOK_TOPIC } from './webhooks.ts'
 
 type Delivery = Tables['webhookDeliveries']['$inferSelect']
 type Webhook = Tables['webhooks']['$inferSelect']
@@ -89,7 +89,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       .finally(() => {
         those.delete(attempt)
         if (those.size === 0) sending.delete(webhook.id)
-        hub.notifier.notify(WEBHOOK_NEWS)
+        hub.notifier.notify(WEBHOOK_TOPIC)
       })
     those.add(attempt)
   }
@@ -157,7 +157,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
   })
 
   async function work(): Promise<void> {
-    using news = hub.notifier.subscribe(WEBHOOK_NEWS)
+    using notifications = hub.notifier.subscribe(WEBHOOK_TOPIC)
     while (!stop.signal.aborted) {
       try {
         while (!stop.signal.aborted && (await startDue())) {
@@ -166,7 +166,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       } catch (error) {
         hub.log.warn('due webhooks could not be read', { error: brief(error) })
       }
-      await news.wait(LOOK_MS, stop.signal)
+      await notifications.wait(LOOK_MS, stop.signal)
     }
     await Promise.all(underWay())
   }
@@ -179,7 +179,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
 }
 
 /** Deletes deliveries that ended before `before`. Returns the number of deleted ones, at most 1,000. */
-export async function forgetDeliveries({ store }: Hub, before: number): Promise<number> {
+export async function deleteOldDeliveries({ store }: Hub, before: number): Promise<number> {
   const { webhookDeliveries: deliveries, db } = store
   const old = await db
     .select({ at: deliveries.finished_at })

@@ -1,5 +1,5 @@
 // Webhooks of a realm: what happened in the realm becomes a message to each of its webhooks that asks for that event.
-// The messages are written in the transaction of the change, so that none is lost and none is told twice. A webhook whose
+// The messages are written in the transaction of the change, so that none is lost and none is written twice. A webhook whose
 // owner is no admin of the realm any more gets none until another admin takes it over.
 // webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
 
@@ -16,10 +16,10 @@ import type { Hub } from '../core/hub.ts'
 
 type RunRow = Tables['runs']['$inferSelect']
 
-/** The word that wakes the senders of all hubs. */
-export const WEBHOOK_NEWS = 'webhooks'
+/** The topic that wakes the senders of all hubs. */
+export const WEBHOOK_TOPIC = 'webhooks'
 
-interface Happening {
+interface RealmEvent {
   event: HookEvent
   /** The run or the daemon. */
   subject: string
@@ -29,8 +29,8 @@ interface Happening {
   at?: number | null
 }
 
-/** Tells the webhooks of a realm what happened in it. */
-async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: readonly Happening[]): Promise<void> {
+/** Writes the messages to the webhooks of a realm about what happened in it. */
+async function queueMessages(hub: Hub, tx: Db, realmId: string, happenings: readonly RealmEvent[]): Promise<void> {
   if (happenings.length === 0) return
   const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()
@@ -38,27 +38,27 @@ async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: reado
     const asking = hooks.filter(({ events }) => events.includes(event))
     const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
     const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
-    const doubt = inDoubt(hub, realmId, at ?? null)
+    const doubt = doubtOf(hub, realmId, at ?? null)
     return asking.map(({ id }) => ({
       ...{ webhook_id: id, ...message, ...doubt },
-      id: attempt === undefined ? `msg_${crypto.randomUUID()}` : idOf(id, subject, event, attempt),
+      id: attempt === undefined ? `msg_${crypto.randomUUID()}` : messageIdOf(id, subject, event, attempt),
     }))
   })
-  await putDeliveries(hub, tx, await withoutKnown(hub, tx, rows))
+  await insertDeliveries(hub, tx, await withoutDuplicates(hub, tx, rows))
 }
 
-/** The same for an event of a run whenever it is told, so that a receiver knows a message that it had from a lost commit. */
-function idOf(...of: [webhook: string, run: string, event: string, attempt: number]): string {
+/** The same id for each message about one event of a run, so that a receiver recognizes one that came from a lost commit. */
+function messageIdOf(...of: [webhook: string, run: string, event: string, attempt: number]): string {
   return `msg_${createHash('sha256').update(of.join(' ')).digest('hex').slice(0, 32)}`
 }
 
 type NewDelivery = Tables['webhookDeliveries']['$inferInsert']
 
 /**
- * Leaves out what was told before. A run that waits for a person again in the same attempt is told again, under an id of
- * its own.
+ * Leaves out messages that exist. A run that waits for a person again in the same attempt gets another message, with an id
+ * of its own.
  */
-async function withoutKnown({ store }: Hub, tx: Db, rows: NewDelivery[]): Promise<NewDelivery[]> {
+async function withoutDuplicates({ store }: Hub, tx: Db, rows: NewDelivery[]): Promise<NewDelivery[]> {
   const { webhookDeliveries: deliveries } = store
   if (rows.length === 0) return rows
   const ids = rows.map(({ id }) => id)
@@ -72,18 +72,18 @@ async function withoutKnown({ store }: Hub, tx: Db, rows: NewDelivery[]): Promis
   })
 }
 
-/** What happened before an older copy was found may have been told: it is recorded, and sent only when somebody asks. */
-function inDoubt({ lineage, now }: Hub, realmId: string, at: number | null) {
+/** A message about an event before an older copy was found may have been sent: it is recorded, and sent only on request. */
+function doubtOf({ lineage, now }: Hub, realmId: string, at: number | null) {
   const doubt = at === null ? null : lineage.doubtAt(realmId, at)
   if (doubt === null) return {}
   return doubt === 'unclear' ? { next_at: null } : { state: 'unknown' as const, next_at: null, finished_at: now() }
 }
 
-async function putDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDeliveries']['$inferInsert'][]) {
+async function insertDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDeliveries']['$inferInsert'][]) {
   const { webhookDeliveries } = hub.store
   if (rows.length === 0) return
   for (let at = 0; at < rows.length; at += 500) await tx.insert(webhookDeliveries).values(rows.slice(at, at + 500))
-  afterCommit(tx, () => hub.notifier.notify(WEBHOOK_NEWS))
+  afterCommit(tx, () => hub.notifier.notify(WEBHOOK_TOPIC))
 }
 
 /** The webhooks of a realm whose owners may still have one. */
@@ -101,11 +101,16 @@ const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
   awaiting_input: 'run.awaiting_input',
 }
 
-type Told = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
+type RunOfMessage = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
   Pick<RunRow, 'state' | 'reason' | 'attempt' | 'created_at' | 'started_at' | 'completed_at'>
 
-/** Tells the new states of top runs of a realm. What becomes of sub-runs is a matter of the run above them. */
-export async function tellRunStates(hub: Hub, tx: Db, realmId: string, runs: readonly Told[]): Promise<void> {
+/** Writes the messages about new states of top runs of a realm. Sub-runs have none: their outcome shows in the run above. */
+export async function queueRunMessages(
+  hub: Hub,
+  tx: Db,
+  realmId: string,
+  runs: readonly RunOfMessage[],
+): Promise<void> {
   const happenings = runs.flatMap(run => {
     const event = RUN_EVENTS[run.state]
     if (!event) return []
@@ -115,26 +120,26 @@ export async function tellRunStates(hub: Hub, tx: Db, realmId: string, runs: rea
     const times = { created_at, started_at, completed_at }
     return [{ event, subject: run_id, data: { ...data, ...times }, attempt, at: completed_at ?? started_at }]
   })
-  await tellWebhooks(hub, tx, realmId, happenings)
+  await queueMessages(hub, tx, realmId, happenings)
 }
 
-/** An entry of the audit log with its place in the chain of its org. */
+/** An entry of the audit log with its position in the chain of its org. */
 type SealedEntry = Pick<Tables['audit']['$inferSelect'], 'at' | 'org_id' | 'realm_id' | 'action'> &
   Record<'chain' | 'hash', string> & { seq: number; position: number }
 
 /**
- * Tells entries of the audit log to the webhooks that ask for them: those of the realm, and of an org those that belong
- * to none of its realms. Only people who administer the org may read its log, so a webhook is told as long as the person
- * who added it does.
+ * Writes the messages about entries of the audit log to the webhooks that ask for them: those of the realm, and of an org those that belong
+ * to none of its realms. Only people who administer the org may read its log, so a webhook gets messages as long as the person
+ * who added it may.
  */
-export async function tellAudit(hub: Hub, tx: Db, entries: readonly SealedEntry[]): Promise<void> {
+export async function queueAuditMessages(hub: Hub, tx: Db, entries: readonly SealedEntry[]): Promise<void> {
   const { webhooks, realms, users, orgMembers } = hub.store
   const orgs = [...new Set(entries.flatMap(({ org_id }) => (org_id === null ? [] : [org_id])))]
   if (orgs.length === 0) return
   const leads = inArray(orgMembers.role, ['owner', 'admin'])
   const membership = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, users.id), leads)
   const hooks = await tx
-    .select({ ...hook(webhooks), org_id: realms.org_id })
+    .select({ ...hookColumns(webhooks), org_id: realms.org_id })
     .from(webhooks)
     .innerJoin(realms, eq(realms.id, webhooks.realm_id))
     .innerJoin(users, eq(users.id, webhooks.created_by))
@@ -163,13 +168,13 @@ export async function tellAudit(hub: Hub, tx: Db, entries: readonly SealedEntry[
     const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
     return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
   })
-  await putDeliveries(hub, tx, rows)
+  await insertDeliveries(hub, tx, rows)
 }
 
-const hook = ({ id, realm_id, events, created_at }: Tables['webhooks']) => ({ id, realm_id, events, created_at })
+const hookColumns = ({ id, realm_id, events, created_at }: Tables['webhooks']) => ({ id, realm_id, events, created_at })
 
-/** Finds the daemons that have become silent since the last look, and tells each of them once. */
-export async function tellStaleDaemons(hub: Hub): Promise<void> {
+/** Finds the daemons that have become silent since the last look, and writes one message about each. */
+export async function queueStaleDaemonMessages(hub: Hub): Promise<void> {
   const { daemons, db } = hub.store
   const silent = and(
     isNull(daemons.removed_at),
@@ -182,7 +187,7 @@ export async function tellStaleDaemons(hub: Hub): Promise<void> {
     const found = await tx.update(daemons).set({ stale_at: hub.now() }).where(silent).returning()
     for (const { id, realm_id, name, hostname, last_seen_at } of found) {
       const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
-      await tellWebhooks(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
+      await queueMessages(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
     }
   })
 }

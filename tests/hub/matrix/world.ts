@@ -3,7 +3,7 @@
 import { expect } from 'bun:test'
 import { eq, getTableName, is, isNull, Table } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
-import { kept } from '../../../db/hub/prepared.ts'
+import { preparedForAny } from '../../../db/hub/prepared.ts'
 import type { TestHub } from '../../support/hub.ts'
 import { FILE, phaseChange, reviewChange, runChange } from '../../support/sync.ts'
 import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
@@ -148,14 +148,14 @@ async function storeFile(hub: TestHub, token: string, daemon_id: string, run_id:
   await hub.ok(token, 'artifacts/keep', offered)
 }
 
-type Rows = ReturnType<typeof kept<Record<string, unknown>[]>>
+type Rows = ReturnType<typeof preparedForAny<Record<string, unknown>[]>>
 const statements = new Map<Table, Rows>()
 
 /** Reads every row of a table by a statement that is built once, which takes longer than to carry it out. */
 function rowsOf(table: Table): Rows {
   const known = statements.get(table)
   if (known) return known
-  const made: Rows = kept((_, db) => db.select().from(table as SQLiteTable))
+  const made: Rows = preparedForAny((_, db) => db.select().from(table as SQLiteTable))
   statements.set(table, made)
   return made
 }
