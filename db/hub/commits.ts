@@ -17,12 +17,12 @@ export class Commits {
   }
 
   /** Notes what a writer has committed. */
-  committed(writer: string, count: number): void {
+  noteCommit(writer: string, count: number): void {
     this.lastCounts.set(writer, count)
-    this.learn(count)
+    this.noteCount(count)
   }
 
-  learn(count: number): void {
+  noteCount(count: number): void {
     if (count > this.known) this.known = count
   }
 }
@@ -89,7 +89,7 @@ export class PostgresCounter {
   /**
    * Runs the work of a transaction, which is rolled back with `IdentityChanged` when the database has another identity.
    */
-  async during<T>(
+  async runCounted<T>(
     client: Bun.TransactionSQL,
     work: () => Promise<T>,
   ): Promise<{ result: T; writer: string; count: number }> {
@@ -118,7 +118,7 @@ export class PostgresCounter {
 
   /** The transaction is committed. */
   committed({ writer, count }: { writer: string; count: number }): void {
-    this.#commits.committed(writer, count)
+    this.#commits.noteCommit(writer, count)
     this.#freeWriters.push(writer)
   }
 }

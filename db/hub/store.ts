@@ -126,7 +126,7 @@ async function openSqlite(file: string): Promise<Store> {
     writer,
     () => {
       epoch = null
-      if (count !== null) commits.committed('', count)
+      if (count !== null) commits.noteCommit('', count)
     },
     () => {
       count = counted()
@@ -254,7 +254,7 @@ async function openPostgres(url: string): Promise<Store> {
   commits.identity = await postgresIdentity(client)
   const counter = new PostgresCounter(commits)
   const writing =
-    (level: 'serializable' | 'read committed', anywhere = false) =>
+    (level: 'serializable' | 'read committed', unchecked = false) =>
     async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
@@ -265,7 +265,7 @@ async function openPostgres(url: string): Promise<Store> {
             connections.set(tx, connection)
             afterwards.set(tx, committed)
             const inside = () => work(tx)
-            return anywhere ? { result: await inside() } : await counter.during(connection, inside)
+            return unchecked ? { result: await inside() } : await counter.runCounted(connection, inside)
           })
           if ('writer' in done) counter.committed(done)
           for (const then of committed) then()

@@ -32,7 +32,7 @@ export type DaemonStatus = Static<typeof Daemon>['status']
 
 export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatus {
   if (daemon.removed_at !== null) return 'removed'
-  const silent = now() - lastSeen.heard(daemon.id, daemon.last_seen_at)
+  const silent = now() - lastSeen.lastCallOf(daemon.id, daemon.last_seen_at)
   return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
 }
 
@@ -46,7 +46,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
     clock_offset: hub.clocks.get(id) ?? null,
-    last_seen_at: hub.lastSeen.heard(id, daemon.last_seen_at),
+    last_seen_at: hub.lastSeen.lastCallOf(id, daemon.last_seen_at),
   }
 }
 
@@ -74,7 +74,7 @@ export async function callingDaemon(
   caller.within(row.realm_id)
   refuseMoved(hub, row, start)
   const wasSilent = statusOf(hub, row) !== 'online'
-  hub.lastSeen.daemon(id)
+  hub.lastSeen.noteDaemonCall(id)
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
   // seconds.
   if (wasSilent) await hub.lastSeen.flush()
@@ -98,7 +98,7 @@ export function refuseMoved({ log }: Hub, { id, name, hostname, ...known }: Daem
 }
 
 /** Whether this start of the home is later than the one that the hub knows. */
-export const isLater = ({ starts: known }: DaemonRow, { starts }: Start): boolean =>
+export const isLaterStart = ({ starts: known }: DaemonRow, { starts }: Start): boolean =>
   starts !== undefined && (known === null || starts > known)
 
 /** Throws 404 when a daemon is unknown or was removed. */
@@ -141,7 +141,7 @@ export function bulletin(
   { approved_at }: Pick<DaemonRow, 'approved_at'>,
   knownTeams: unknown,
 ): Bulletin {
-  const bulletin: Bulletin = {
+  const reply: Bulletin = {
     approved: approved_at !== null,
     artifacts: hub.artifacts !== null,
     dispatch_public_key: facts.keys[0]!.pem,
@@ -149,8 +149,8 @@ export function bulletin(
     acl_version: facts.aclVersion,
     teams_version: facts.teamsVersion,
   }
-  if (knownTeams !== facts.teamsVersion) bulletin.teams = facts.teams
-  return bulletin
+  if (knownTeams !== facts.teamsVersion) reply.teams = facts.teams
+  return reply
 }
 
 /** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */

@@ -108,7 +108,7 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
   function live(token: TokenFacts | null, request: Request): TokenFacts {
     if (!token) hub.lineage.noteUnknownToken(request.headers.get(CALLER_HEADER))
     if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
-    hub.lastSeen.token(token.id)
+    hub.lastSeen.noteTokenUse(token.id)
     return token
   }
 

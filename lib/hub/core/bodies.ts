@@ -1,4 +1,4 @@
-// What the hub checks of the values in bodies besides their form.
+// What the hub checks of values from outside besides their form.
 
 import { CadreError } from '../../error.ts'
 import { MOST_ID } from '../../wire/parts.ts'
@@ -15,5 +15,7 @@ export function checkSlug(slug: string, kind: 'org' | 'scope' | 'realm'): void {
     details: [{ path: '/slug', message: 'is reserved' }],
   })
 }
+
+export const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 
 export const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

@@ -26,16 +26,16 @@ export class LastSeen {
     this.#timer.unref()
   }
 
-  token(id: number): void {
+  noteTokenUse(id: number): void {
     this.#tokens.set(id, this.#now())
   }
 
-  daemon(id: string): void {
+  noteDaemonCall(id: string): void {
     this.#daemons.set(id, this.#now())
   }
 
   /** When the daemon last called. `stored` is the time in its row. */
-  heard(id: string, stored: number): number {
+  lastCallOf(id: string, stored: number): number {
     return Math.max(stored, this.#daemons.get(id) ?? 0)
   }
 

@@ -84,7 +84,7 @@ export class CommitCounts {
       log.warn('the count of commits that a daemon sends is ignored', { daemon: daemon.id, name: daemon.name, why })
       return
     }
-    if (seen.count > store.commits.known) store.commits.learn(await store.storedCount())
+    if (seen.count > store.commits.known) store.commits.noteCount(await store.storedCount())
     const { all } = this.#copies
     /** The copy whose lost commits the daemon has seen. */
     const lost = all.find(({ count, raised }) => seen.count > count && seen.count < raised)
@@ -110,12 +110,12 @@ export class CommitCounts {
       )
       if (lost && (lost.lost === false || !(isKnown || concernsRealm(lost, realm_id)))) {
         const { count, raised } = lost
-        await this.#copies.discover(tx, { kind: 'behind', realm_id, count, raised })
+        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
       } else if (isAhead) {
         const count = await highestCount(store, tx)
         if (seen.count <= count) return
         const raised = seen.count + GAP
-        await this.#copies.discover(tx, { kind: 'behind', realm_id, count, raised })
+        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
         await this.#copies.raiseCount(tx, raised)
       }
     })

@@ -31,7 +31,7 @@ export class DatabaseIdentity {
   /** Finds out at the start whether the database is the one that was here. */
   async recognize(): Promise<void> {
     const { store, log } = this.#parts
-    store.commits.learn(await store.storedCount())
+    store.commits.noteCount(await store.storedCount())
     const identity = await store.identity()
     const marked = store.markFile?.read() ?? null
     const [row] = await store.db.select().from(store.lineage)
@@ -44,7 +44,7 @@ export class DatabaseIdentity {
       const wasReplaced = marked !== null && marked.count > 0
       await store.writeUnchecked(async tx => {
         const added = await tx.insert(store.lineage).values(fresh).onConflictDoNothing().returning()
-        if (added.length > 0 && wasReplaced) await this.#copies.discoverHere(tx, 'restored')
+        if (added.length > 0 && wasReplaced) await this.#copies.recordCopyHere(tx, 'restored')
       })
     } else {
       const kind = kindOfChange(row, identity, marked, await store.storedCount())
@@ -54,7 +54,7 @@ export class DatabaseIdentity {
           const [now] = await tx.select().from(store.lineage)
           // Another hub may have found it at the same time.
           if (now!.identity === identity && store.dialect !== 'sqlite') return
-          await this.#copies.discoverHere(tx, kind)
+          await this.#copies.recordCopyHere(tx, kind)
           await tx.update(store.lineage).set({ identity })
         })
       }
@@ -62,7 +62,7 @@ export class DatabaseIdentity {
     const [known] = await store.db.select().from(store.lineage)
     this.#row = known!
     store.commits.identity = store.dialect === 'sqlite' ? '' : identity
-    store.commits.learn(await store.storedCount())
+    store.commits.noteCount(await store.storedCount())
     store.commits.onIdentityChange = () => this.#checkOnce()
   }
 
@@ -114,7 +114,7 @@ export class DatabaseIdentity {
   async check(): Promise<void> {
     const { store } = this.#parts
     if ((await store.identity()) !== store.commits.identity) await this.#checkOnce()
-    store.commits.learn(await store.storedCount())
+    store.commits.noteCount(await store.storedCount())
   }
 
   #checkOnce(): Promise<void> {
@@ -140,7 +140,7 @@ export class DatabaseIdentity {
       const [row] = await tx.select().from(lineage)
       if (row?.lineage !== this.#row!.lineage) throw new Error('the database at this address belongs to another hub')
       if (row.identity !== identity) {
-        await this.#copies.discoverHere(tx, kindOfChange(row, identity, null, 0) ?? 'failover')
+        await this.#copies.recordCopyHere(tx, kindOfChange(row, identity, null, 0) ?? 'failover')
         await tx.update(lineage).set({ identity })
       }
       const [copy] = await tx.select().from(copies).where(isNull(copies.realm_id)).orderBy(sql`${copies.found_at} desc`)
@@ -151,11 +151,11 @@ export class DatabaseIdentity {
       if (!lost) return
       const { id, count, raised, ended_at } = copy!
       if (ended_at === null) await tx.update(copies).set({ lost: true }).where(eq(copies.id, id))
-      else await this.#copies.discover(tx, { kind: 'behind', realm_id: null, count, raised })
+      else await this.#copies.recordCopy(tx, { kind: 'behind', realm_id: null, count, raised })
     })
     commits.identity = identity
     commits.lastCounts.clear()
-    commits.learn(await store.storedCount())
+    commits.noteCount(await store.storedCount())
     await this.#copies.read()
     await this.#copies.applyConfirmations()
   }

@@ -22,7 +22,7 @@ export function createLineage(given: Omit<LineageParts, 'process'>): Lineage {
       try {
         await identity.renewMark()
         await identity.heartbeat()
-        await copies.release()
+        await copies.releaseJobs()
       } catch (error) {
         // A full disk keeps no hub from answering what it can.
         copies.warn(error)
@@ -34,7 +34,7 @@ export function createLineage(given: Omit<LineageParts, 'process'>): Lineage {
       // A command, or another hub, may have changed something.
       if (store.dialect === 'postgres' || copies.isOlderCopy) await copies.read()
       if (now() - identity.heartbeatAt >= HEARTBEAT_MS) await identity.heartbeat()
-      if (copies.isOlderCopy || now() - copies.releasedAt >= HEARTBEAT_MS) await copies.release()
+      if (copies.isOlderCopy || now() - copies.releasedAt >= HEARTBEAT_MS) await copies.releaseJobs()
     },
     async close() {
       if (identity.row === null) return

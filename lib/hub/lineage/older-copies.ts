@@ -6,6 +6,7 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
+import { isUuid } from '../core/bodies.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { Notifier } from '../core/notifier.ts'
 import { awaitedFor, type Copy, type CopyKind, concernsRealm, isAwaited, readCopies } from './copies.ts'
@@ -16,7 +17,6 @@ import { releaseJobs } from './release-jobs.ts'
 export const GAP = 1_000_000_000
 /** The topic by which hubs notify each other that something about older copies has changed. */
 const COPIES_TOPIC = 'copies'
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** How many daemons with unknown tokens are named. Anybody may claim to be one. */
 const MOST_UNKNOWN = 100
 
@@ -110,7 +110,7 @@ export class OlderCopies {
   /** Anybody may send an unknown token, so nothing but a message comes of it. */
   noteUnknownToken(daemonId: string | null): void {
     const known = this.#unknownDaemons
-    if (!this.isOlderCopy || daemonId === null || !UUID.test(daemonId) || known.size >= MOST_UNKNOWN) return
+    if (!this.isOlderCopy || daemonId === null || !isUuid(daemonId) || known.size >= MOST_UNKNOWN) return
     if (known.has(daemonId)) return
     known.add(daemonId)
     this.#parts.log.warn('a daemon cannot report, because the copy does not know its token: enrol it again', {
@@ -133,14 +133,14 @@ export class OlderCopies {
   }
 
   /** Records that the database is an older copy, which its identity shows. Its commits are counted from a raised count. */
-  async discoverHere(tx: Db, kind: CopyKind): Promise<void> {
+  async recordCopyHere(tx: Db, kind: CopyKind): Promise<void> {
     const count = await highestCount(this.#parts.store, tx)
     const raised = count + GAP
-    await this.discover(tx, { kind, realm_id: null, count, raised })
+    await this.recordCopy(tx, { kind, realm_id: null, count, raised })
     await this.raiseCount(tx, raised)
   }
 
-  async discover(tx: Db, found: Omit<Discovery, 'process' | 'now'>): Promise<void> {
+  async recordCopy(tx: Db, found: Omit<Discovery, 'process' | 'now'>): Promise<void> {
     const { store, log, now, process } = this.#parts
     const copy = await holdJobsOfCopy(store, tx, { ...found, process, now: now() })
     log.warn(
@@ -156,16 +156,16 @@ export class OlderCopies {
     const { lineage, commitCounts, dialect, commits } = this.#parts.store
     await tx.update(lineage).set({ base: raised })
     if (dialect === 'sqlite') await tx.update(commitCounts).set({ count: raised }).where(eq(commitCounts.writer, ''))
-    commits.learn(raised)
+    commits.noteCount(raised)
   }
 
   /** Releases the jobs that are no longer in doubt, and notifies the other hubs. */
   async applyConfirmations(): Promise<void> {
-    await this.release()
+    await this.releaseJobs()
     this.#parts.notifier.notify(COPIES_TOPIC)
   }
 
-  release(): Promise<void> {
+  releaseJobs(): Promise<void> {
     this.#releasing ??= this.#releaseNow().finally(() => {
       this.#releasing = null
     })

@@ -9,6 +9,7 @@ import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Answer } from '../../wire/calls/daemon-link.ts'
+import { isUuid } from '../core/bodies.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import { type JobNeeds, needsKeyOf } from './job-needs.ts'
 
@@ -120,7 +121,7 @@ export async function recordAnswers(
   now: number,
 ): Promise<AnswerResult[]> {
   const known = new Map<string, JobRow>()
-  const ids = given.map(({ jobId }) => jobId).filter(id => UUID.test(id))
+  const ids = given.map(({ jobId }) => jobId).filter(isUuid)
   for (const job of await jobsById(store, tx, { ids: JSON.stringify(ids) })) known.set(job.id, job)
   const asked = given.flatMap(({ jobId, status }) => (status === 'accepted' ? (known.get(jobId) ?? []) : []))
   const begins = asked.filter(({ kind, state }) => kind === 'run' && state === 'leased').map(({ run_id }) => run_id)
@@ -173,8 +174,6 @@ async function writeResults(store: Store, tx: Db, daemonId: string, verdicts: re
   const accepted = runsOf(['accepted'])
   if (accepted.length > 0) await pinJobs(store, tx, { runs: JSON.stringify(accepted), daemonId })
 }
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const jobsById = prepared((store, db, slot: Slot<'ids'>) =>
   db

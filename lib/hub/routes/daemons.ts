@@ -20,7 +20,7 @@ import {
   checkProtocol,
   type DaemonRow,
   findDaemon,
-  isLater,
+  isLaterStart,
   onlyRealm,
   refuseMoved,
 } from '../access/daemons.ts'
@@ -86,7 +86,7 @@ export function daemonProtocol(hub: Hub) {
         }
         return { id: daemonId, approved_at }
       })
-      hub.lastSeen.daemon(id)
+      hub.lastSeen.noteDaemonCall(id)
       const row = (await findDaemon(hub, store.db, id))!
       await hub.lineage.compareCount(row, body.memory)
       hub.notifier.notify(`realm ${realmId}`)
@@ -102,7 +102,7 @@ export function daemonProtocol(hub: Hub) {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
       const { running = [], stuck = false, clock } = body
-      if (isLater(daemon, body)) {
+      if (isLaterStart(daemon, body)) {
         const { starts = null, start = null } = body
         await caller.write(tx => tx.update(daemons).set({ starts, start }).where(eq(daemons.id, daemon.id)))
       }
