@@ -93,7 +93,7 @@ export function createSignInLimit(store: Store, now: () => number, options: Sign
     return { id, failedBefore: account.failed.length }
   }
 
-  /** Calls `enter` for one attempt of an address after the other, in the order of their arrival. */
+  /** Calls `countAttempt` for one attempt of an address after the other, in the order of their arrival. */
   async function countInTurn(keys: Keys) {
     const before = turns.get(keys.address)
     const { promise: turn, resolve: pass } = Promise.withResolvers<void>()

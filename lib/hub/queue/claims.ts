@@ -1,4 +1,4 @@
-// Which jobs a daemon gets, and which daemons have jobs that wait for them. The statements are in `claimable.ts`.
+// Which jobs a daemon gets, and which daemons have jobs that wait for them. The statements are in `claimable-jobs.ts`.
 
 import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
