@@ -1,7 +1,7 @@
 // The daemon: executes teams and serves an API for them over HTTP. The API is assembled in lib/daemon/routes/app.ts,
 // the command line is in lib/daemon/cli, and the run executor is in lib/run.
 
-import type { ServeFlags } from './lib/daemon/serve.ts'
+import type { ServeFlags } from './lib/daemon/cli/machine/serve.ts'
 import { keepBytecode } from './lib/program/bytecode.ts'
 
 /**
@@ -9,7 +9,7 @@ import { keepBytecode } from './lib/program/bytecode.ts'
  */
 async function serve(flags: ServeFlags): Promise<void> {
   const [{ serveConfig, startDaemon }, { daemonApp }, { listen }] = await Promise.all([
-    import('./lib/daemon/serve.ts'),
+    import('./lib/daemon/cli/machine/serve.ts'),
     import('./lib/daemon/routes/app.ts'),
     import('./lib/http/listen.ts'),
   ])

@@ -86,7 +86,7 @@ test("a hub starts without TypeBox's type engine", () => {
 
 test("a daemon, its agents and a team start without TypeBox's type engine", () => {
   const program = `
-    await import('./lib/daemon/serve.ts')
+    await import('./lib/daemon/cli/machine/serve.ts')
     const { discover } = await import('./lib/agent/catalogue.ts')
     const agents = await discover({ home: '/nowhere' })
     const { loadBundle } = await import('./lib/team/team.ts')

@@ -2,9 +2,9 @@
 // wrong with it and who sent it.
 
 import { afterAll, expect, test } from 'bun:test'
-import { createClient } from '../lib/daemon/calls/client.ts'
+import { createClient } from '../lib/daemon/cli/backend/home-client.ts'
 import { makeHome } from '../lib/daemon/home/home.ts'
-import { HubClient } from '../lib/daemon/link/link.ts'
+import { HubClient } from '../lib/daemon/link/hub-client.ts'
 import { CadreError } from '../lib/error.ts'
 import { Whoami } from '../lib/wire/calls/auth.ts'
 import { Heartbeat, Poll } from '../lib/wire/calls/daemon-link.ts'

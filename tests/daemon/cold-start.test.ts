@@ -10,7 +10,7 @@ const REPOSITORY = join(import.meta.dir, '../..')
 
 /** What no start needs: code of vendors, of the hub and of requests, and the checks of TypeBox. */
 const UNUSED =
-  /^lib\/(vendors\/|daemon\/(link\/|enrol\.)|agent\/(fetch|net\/guard)\.|wire\/(calls|records)\/hub-)|\/typebox\/build\/schema\//
+  /^lib\/(vendors\/|daemon\/link\/(?!outbox\/|link-daemon\.)|agent\/(fetch|net\/guard)\.|wire\/(calls|records)\/hub-)|\/typebox\/build\/schema\//
 
 const TEAM = `name: "@local/small"
 version: 1.0.0
@@ -40,13 +40,13 @@ test('a run of one command loads the agent exec alone', () => {
 
 test('what serves a home without a hub loads neither the link, the guarded fetch nor the doctor', () => {
   const program = `
-    await import('./lib/daemon/serve.ts')
+    await import('./lib/daemon/cli/machine/serve.ts')
     await import('./lib/daemon/routes/app.ts')
     console.log(JSON.stringify(Object.keys(require.cache)))`
   const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
   const paths: string[] = JSON.parse(stdout.toString()).map((file: string) => relative(REPOSITORY, file))
   expect(paths).toContain('lib/daemon/routes/runs.ts')
-  expect(paths.filter(path => UNUSED.test(path) || path === 'lib/daemon/doctor.ts')).toEqual([])
+  expect(paths.filter(path => UNUSED.test(path) || path === 'lib/daemon/runs/agent-checks.ts')).toEqual([])
 })
 
 test('the second start compiles no module that the first has compiled', () => {

@@ -3,7 +3,8 @@
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { HubClient } from '../../lib/daemon/link/link.ts'
+import { HubClient } from '../../lib/daemon/link/hub-client.ts'
+import { packagesOfHub } from '../../lib/daemon/link/package-source.ts'
 import { Packages } from '../../lib/daemon/packages/packages.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { packageDigest } from '../../lib/wire/records/package-files.ts'
@@ -16,7 +17,7 @@ afterAll(() => server.stop(true))
 function fresh() {
   const home = folder()
   const packages = new Packages(home, { trust: () => undefined, log: createLog({ write: () => {} }) })
-  packages.source = { client: new HubClient(server.url.origin, null), token: 'none' }
+  packages.source = packagesOfHub(new HubClient(server.url.origin, null), 'none')
   return { home, packages }
 }
 

@@ -3,8 +3,8 @@
 
 import { beforeAll, expect, test } from 'bun:test'
 import { readChoice } from '../../lib/daemon/cli/kit/form.ts'
-import { RunModel } from '../../lib/daemon/terminal/model.ts'
-import { drawRun } from '../../lib/daemon/terminal/tree.ts'
+import { drawRun } from '../../lib/daemon/cli/terminal/draw-run.ts'
+import { RunModel } from '../../lib/daemon/cli/terminal/run-model.ts'
 import { createPaint } from '../../lib/text/printable.ts'
 import type { RunEvent } from '../../lib/wire/records/run-records.ts'
 import { until } from '../support/bounded.ts'

@@ -1,8 +1,8 @@
 // The answers of a daemon about its jobs: many go with one call, and each settles for itself.
 
 import { expect, test } from 'bun:test'
-import { Answers, type Outcome, type Reply } from '../../lib/daemon/link/answers.ts'
-import type { TakenJob } from '../../lib/daemon/link/job-book.ts'
+import { Answers, type Outcome, type Reply } from '../../lib/daemon/link/job-answers.ts'
+import type { TakenJob } from '../../lib/daemon/link/job-table.ts'
 import { CadreError } from '../../lib/error.ts'
 import { MOST_OTHERS } from '../../lib/wire/calls/daemon-link.ts'
 

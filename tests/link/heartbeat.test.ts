@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { migrate, readMigrations } from '../../db/open.ts'
 import { Link } from '../../lib/daemon/link/link.ts'
-import { SyncOutbox } from '../../lib/daemon/outbox/outbox.ts'
+import { SyncOutbox } from '../../lib/daemon/link/outbox/outbox.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Store } from '../../lib/run/engine.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
@@ -43,7 +43,7 @@ const count = readFileSync(${JSON.stringify(births)}).length
 if (count === 1) throw new Error('the first does not start')
 if (count === 2) setTimeout(() => { throw new Error('the second fails') }, 50)
 if (count === 3) setTimeout(() => process.exit(0), 50)
-if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts'))})
+if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-thread.ts'))})
 `,
   )
   const db = new Database(join(home, 'runs.db'), { strict: true })

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Batch, SyncOutbox } from '../../lib/daemon/outbox/outbox.ts'
+import { type Batch, SyncOutbox } from '../../lib/daemon/link/outbox/outbox.ts'
 import type { RunId } from '../../lib/files/run-id.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 

@@ -3,7 +3,7 @@
 import { Database } from 'bun:sqlite'
 import { test } from 'bun:test'
 import { readMigrations } from '../../db/open.ts'
-import { JobBook } from '../../lib/daemon/link/job-book.ts'
+import { JobBook } from '../../lib/daemon/link/job-table.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { newRunId } from '../../lib/files/run-id.ts'

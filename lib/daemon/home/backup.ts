@@ -1,6 +1,6 @@
 // Backup and restore of a home. A backup is one file: a copy of the run database, with two more tables that hold the
 // files of the home. It is made while a daemon works, readable by its owner only, and has its name only when it is whole.
-// A restore makes a home of it where there is none. To that home it is a copy (place.ts).
+// A restore makes a home of it where there is none. To that home it is a copy (copied-home.ts).
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import {

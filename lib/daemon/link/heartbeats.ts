@@ -6,7 +6,7 @@ import { thread } from '../../program/install-root.ts'
 import { pause } from '../../wait.ts'
 import type { Start } from '../../wire/calls/daemon-link.ts'
 import type { Bulletin } from '../../wire/protocol.ts'
-import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat.ts'
+import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat-thread.ts'
 
 interface Parts {
   url: string
@@ -48,7 +48,7 @@ export class Heartbeats {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#timer ??= setInterval(touch, 1_000)
-    const { url, token, start, program = thread('lib/daemon/link/heartbeat.ts') } = this.#parts
+    const { url, token, start, program = thread('lib/daemon/link/heartbeat-thread.ts') } = this.#parts
     const worker = new Worker(program)
     this.#worker = worker
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)

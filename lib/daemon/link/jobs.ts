@@ -22,8 +22,8 @@ import {
   type ResumeOrder,
   type RunOrder,
 } from '../../wire/records/jobs.ts'
-import { isOver } from './answers.ts'
-import type { JobBook, JobState, JobToTake, TakenJob } from './job-book.ts'
+import { isOver } from './job-answers.ts'
+import type { JobBook, JobState, JobToTake, TakenJob } from './job-table.ts'
 
 /**
  * What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. To all of them, a run or

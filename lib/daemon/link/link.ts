@@ -20,35 +20,20 @@ import {
   type PublicKey,
   type Remembered,
 } from '../../wire/protocol.ts'
-import type { SyncOutbox } from '../outbox/outbox.ts'
-import { Answers } from './answers.ts'
+import { RememberingClient } from './daemon-client.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
-import type { HeartbeatOrder } from './heartbeat.ts'
+import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
-import { type CallOptions, HubClient } from './hub-client.ts'
-import { JobBook } from './job-book.ts'
+import { Notices } from './hub-bulletin.ts'
+import type { HubClient } from './hub-client.ts'
+import { Recollection } from './hub-copies.ts'
+import { Answers } from './job-answers.ts'
+import { JobBook } from './job-table.ts'
 import { type JobHost, Jobs } from './jobs.ts'
-import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
-import { Recollection } from './recollection.ts'
-import { keepTeams, knownTeams, register, startOf } from './register.ts'
-import { RememberingClient } from './remembering-client.ts'
-import { REFUSED, type Refused, SyncSender } from './sync-sender.ts'
+import type { SyncOutbox } from './outbox/outbox.ts'
+import { register, startOf } from './register.ts'
+import { SyncSender } from './sync-sender.ts'
 import { FileUploads, LANES, type OpenFile } from './uploads.ts'
-
-export {
-  APPROVED,
-  type CallOptions,
-  HubClient,
-  type JobHost,
-  keepTeams,
-  knownTeams,
-  REFUSED,
-  type Refused,
-  register,
-  SyncSender,
-  startOf,
-  WAITS_FOR_APPROVAL,
-}
 
 /** What a hub chooses a daemon by. */
 export interface Offer {

@@ -6,9 +6,9 @@ import type { Log } from '../../log/log.ts'
 import type { Store } from '../../run/engine.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
 import { ackedOf, PROTOCOL } from '../../wire/protocol.ts'
-import type { SyncOutbox } from '../outbox/outbox.ts'
 import type { HubClient } from './hub-client.ts'
-import type { Recollection } from './recollection.ts'
+import type { Recollection } from './hub-copies.ts'
+import type { SyncOutbox } from './outbox/outbox.ts'
 
 /** How large a batch may be. The hub takes 4 MiB. */
 const SMALLEST_BYTES = 100_000

@@ -13,8 +13,8 @@ import { startPause } from '../../wait.ts'
 import { KeepFile, OfferFile, PutFile } from '../../wire/calls/hub-artifacts.ts'
 import { isAbsentDaemon, PROTOCOL } from '../../wire/protocol.ts'
 import { STORED_BYTES } from '../../wire/reasons.ts'
-import type { SyncOutbox, UploadRow } from '../outbox/outbox.ts'
 import type { HubClient } from './hub-client.ts'
+import type { SyncOutbox, UploadRow } from './outbox/outbox.ts'
 
 /** A file that is read by its handle until it is disposed. */
 export interface OpenFile extends AsyncDisposable {

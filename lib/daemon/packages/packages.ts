@@ -15,7 +15,6 @@ import type { Bundle, TeamPackage } from '../../team/team.ts'
 import { inOrder, PackagePaths, packageDigest, problemWithPath } from '../../wire/records/package-files.ts'
 import type { SignedPackage } from '../../wire/records/package-signature.ts'
 import { type Download, type PackageFile, PackageSignature } from '../../wire/records/packages.ts'
-import type { HubClient } from '../link/link.ts'
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const TEAM_FILE = 'team.yml'
@@ -34,9 +33,10 @@ const isVersion = (text: string): text is Version => text.length <= LONGEST_VERS
 /** A package to load. `sha256` is the digest of its content, if that was computed. */
 export type ResolvedPackage = TeamPackage & { sha256?: string }
 
+/** Where packages come from. */
 export interface PackageSource {
-  client: HubClient
-  token: string
+  /** The package that `@scope/name[@range]` means. Throws the hub's error, or `unavailable`. */
+  download(team: string): Promise<Download>
 }
 
 interface Installed {
@@ -46,7 +46,7 @@ interface Installed {
 }
 
 export class Packages {
-  /** Where packages come from. Null as long as there is no hub, or nobody has looked for one. */
+  /** Null as long as there is no hub, or nobody has looked for one. */
   source: PackageSource | null = null
   /** Called when a package is wanted while there is no `source`. */
   findSource: () => Promise<PackageSource | null> = async () => null
@@ -149,10 +149,7 @@ export class Packages {
   async #download(team: string): Promise<CheckedDownload> {
     const source = await this.#from()
     if (!source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
-    const { client, token } = source
-    const { DownloadTeam } = await import('../../wire/calls/packages.ts')
-    const found = await client.call(DownloadTeam, { team }, { token })
-    return checked(parse(team), found)
+    return checked(parse(team), await source.download(team))
   }
 
   /**

@@ -12,7 +12,7 @@ export const agents = (daemon: Daemon, kit: DaemonKit) =>
     answer(ExamineAgents, async ({ body }) => {
       await daemon.renewAgents()
       await daemon.catalogue.load()
-      const { examine } = await import('../doctor.ts')
+      const { examine } = await import('../runs/agent-checks.ts')
       return { findings: await examine(daemon, body.agent) }
     }),
     answer(ListAgents, async () => {

@@ -25,11 +25,11 @@ import { withCommandsOfNow } from '../../wire/records/explain.ts'
 import type { Caller } from '../access/access.ts'
 import { answer, answerMessage } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
+import { deleteTree } from '../home/chores/retention.ts'
 import { cancelRun, resumeRun } from '../runs/cancel-resume.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'
 import { teamAsRead } from '../runs/plan.ts'
-import { deleteTree } from '../runs/retention.ts'
 import { startRun } from '../runs/start-run.ts'
 
 export function runs(daemon: Daemon, kit: DaemonKit) {

@@ -1,6 +1,6 @@
 // The daemon: one object that owns a home and connects what is in it: database, agents, settings, secrets and engine.
 // `serve` adds HTTP for as long as the process lives, and other commands add it while something runs
-// (calls/command-host.ts). Both hold the lock of the home.
+// (cli/backend/command-host.ts). Both hold the lock of the home.
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ import { homeIsFull } from '../home/full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from '../home/home.ts'
 import { type Lock, takeLock } from '../home/lock.ts'
 import { ownSecrets, ownSecretsStamp } from '../home/own-secrets.ts'
-import { SyncOutbox } from '../outbox/outbox.ts'
+import { SyncOutbox } from '../link/outbox/outbox.ts'
 import { Bundles } from '../packages/bundle-cache.ts'
 import { Packages } from '../packages/packages.ts'
 import { keepsNone, Sandboxes } from '../packages/sandboxes.ts'

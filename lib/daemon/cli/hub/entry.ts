@@ -2,7 +2,7 @@
 
 import type { Option, OptionValues } from 'commander'
 import { homeFolder } from '../../home/home.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
 import { count, offset } from '../kit/options.ts'
 

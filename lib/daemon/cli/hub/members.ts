@@ -9,7 +9,7 @@ import { AddOrgMember, GetOrg, RemoveOrgMember } from '../../../wire/calls/orgs.
 import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../wire/calls/realm-members.ts'
 import { AddScopeMember, GetScope, RemoveScopeMember } from '../../../wire/calls/scopes.ts'
 import type { Member } from '../../../wire/records/hub-records.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
 import { doing, inRealm, page, type Words } from './entry.ts'
 import { changing } from './forms.ts'

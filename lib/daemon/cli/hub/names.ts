@@ -9,7 +9,7 @@ import { ListOrgs } from '../../../wire/calls/orgs.ts'
 import { GetRealm, ListRealms } from '../../../wire/calls/realms.ts'
 import { ListScopes } from '../../../wire/calls/scopes.ts'
 import type { Daemon, Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const BEGINNING = /^[0-9a-f]{6}[0-9a-f-]*$/

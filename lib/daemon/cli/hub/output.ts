@@ -15,10 +15,10 @@ import {
   wrap,
 } from '../../../text/printable.ts'
 import { print, printJson, tell } from '../../../text/terminal.ts'
-import { table } from '../../terminal/table.ts'
 import { askChoice, isAtTerminal } from '../kit/form.ts'
 import type { HubOptions } from '../kit/hub-client.ts'
 import { columns, tellMore, tellUnreadable } from '../kit/print.ts'
+import { table } from '../terminal/table.ts'
 
 export interface Options extends HubOptions {
   json?: boolean

@@ -11,10 +11,10 @@ import { DownloadTeam, PublishTeam } from '../../../wire/calls/packages.ts'
 import { AddTeam } from '../../../wire/calls/realms.ts'
 import { NOT_LISTED } from '../../../wire/reasons.ts'
 import { homeFolder } from '../../home/home.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
+import { backendOf } from '../backend/home-backend.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
-import { placeOf } from '../kit/place-of.ts'
 import { watch } from '../runs/watch.ts'
 import { inputsOf, readPackage, signed } from '../teams/package.ts'
 import { realmIdOf } from './names.ts'
@@ -80,9 +80,9 @@ export async function dispatch(hub: HubClient, team: string, options: DispatchOp
   if (options.wait) {
     tell(told)
     const { home, hub: url = true } = options
-    const place = await placeOf({ ...(home !== undefined && { home }), hub: url })
-    const runner = (await place.served())!
-    return watch(runner, job.run_id, { place, json, untilEnd: true, unasked: 'cancel' })
+    const backend = await backendOf({ ...(home !== undefined && { home }), hub: url })
+    const runner = (await backend.served())!
+    return watch(runner, job.run_id, { backend, json, untilEnd: true, unasked: 'cancel' })
   }
   if (json) printJsonLine(job)
   else print(told)

@@ -1,8 +1,8 @@
 // `queue`: the jobs of a realm that no daemon has accepted yet, and what each waits for.
 
 import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
-import { hubCallee } from '../../calls/hub-answers.ts'
-import { runIdAt } from '../../calls/ids.ts'
+import { hubCallee } from '../backend/hub-answers.ts'
+import { runIdAt } from '../backend/typed-ids.ts'
 import type { Entry } from '../kit/command-table.ts'
 import { inRealm } from './entry.ts'
 import { changing, listing } from './forms.ts'

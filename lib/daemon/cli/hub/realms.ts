@@ -12,7 +12,7 @@ import {
   ListRealmTeams,
   RemoveTeam,
 } from '../../../wire/calls/realms.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
 import { doing, inOrg, named } from './entry.ts'
 import { changing, listing } from './forms.ts'

@@ -12,7 +12,7 @@ import type { Call } from '../../../wire/call.ts'
 import { LACKS_GRANT } from '../../../wire/reasons.ts'
 import { HubCredentials, sameHub } from '../../access/hub-credentials.ts'
 import { makeHome } from '../../home/home.ts'
-import { type CallOptions, HubClient } from '../../link/link.ts'
+import { type CallOptions, HubClient } from '../../link/hub-client.ts'
 
 export interface HubOptions {
   home?: string

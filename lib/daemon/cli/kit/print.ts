@@ -6,7 +6,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line, type Paint, type Shown } from '../../../text/printable.ts'
 import { print, printJson, tell } from '../../../text/terminal.ts'
 import { unreadableIn } from '../../../wire/call.ts'
-import { table } from '../../terminal/table.ts'
+import { table } from '../terminal/table.ts'
 
 export function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => Shown[][]): void {
   if (json) return printJson(data)

@@ -10,8 +10,8 @@ import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { ListRuns } from '../../../wire/calls/runs.ts'
-import { askAboutRuns } from '../../calls/run-answers.ts'
 import { homeFolder } from '../../home/home.ts'
+import { askAboutRuns } from '../backend/run-answers.ts'
 import { exampleNames } from '../teams/examples.ts'
 import { STARTS } from '../teams/team-template.ts'
 
@@ -20,7 +20,7 @@ interface Candidate {
   description?: string | undefined
 }
 
-/** Tells the shell to complete names of files by itself. */
+/** Makes the shell complete names of files by itself. */
 const FILES: Candidate = { word: ':files' }
 
 /** A person waits for the answer, and a process that holds the home may not give one. */
@@ -30,7 +30,7 @@ const MOST = 50
 /** The commands of the hub, which are another program (lib/hub/cli). */
 export const HUB_COMMANDS = ['serve', 'user', 'backup', 'restore', 'reconcile']
 
-interface Place {
+interface Cursor {
   command: Command
   /** The option whose value is at the cursor. */
   option: Option | undefined
@@ -49,27 +49,27 @@ export async function printWords(program: Command, words: readonly string[]): Pr
 /** `words` are those after the name of the program; the last is at the cursor and may be empty. */
 async function complete(program: Command, words: readonly string[]): Promise<Candidate[]> {
   const current = words.at(-1) ?? ''
-  const place = placeOf(program, words.slice(0, -1))
-  const found = await candidates(place, current).catch(() => [])
+  const cursor = cursorOf(program, words.slice(0, -1))
+  const found = await candidates(cursor, current).catch(() => [])
   return found.filter(({ word }) => word.startsWith(current) || word === FILES.word)
 }
 
-function placeOf(program: Command, before: readonly string[]): Place {
-  const place: Place = { command: program, option: undefined, given: [], home: undefined }
+function cursorOf(program: Command, before: readonly string[]): Cursor {
+  const cursor: Cursor = { command: program, option: undefined, given: [], home: undefined }
   for (const word of before) {
-    if (place.option) {
-      if (place.option.long === '--home') place.home = word
-      place.option = undefined
+    if (cursor.option) {
+      if (cursor.option.long === '--home') cursor.home = word
+      cursor.option = undefined
     } else if (word.startsWith('-')) {
-      const option = optionsOf(place.command).find(({ long, short }) => word === long || word === short)
-      if (option?.required) place.option = option
+      const option = optionsOf(cursor.command).find(({ long, short }) => word === long || word === short)
+      if (option?.required) cursor.option = option
     } else {
-      const below = place.given.length === 0 && place.command.commands.find(each => each.name() === word)
-      if (below) place.command = below
-      else place.given.push(word)
+      const below = cursor.given.length === 0 && cursor.command.commands.find(each => each.name() === word)
+      if (below) cursor.command = below
+      else cursor.given.push(word)
     }
   }
-  return place
+  return cursor
 }
 
 /** The options of a command and of all above it. */
@@ -77,7 +77,7 @@ function optionsOf(command: Command): Option[] {
   return [...command.options, ...(command.parent ? optionsOf(command.parent) : [])].filter(({ hidden }) => !hidden)
 }
 
-async function candidates({ command, option, given, home }: Place, current: string): Promise<Candidate[]> {
+async function candidates({ command, option, given, home }: Cursor, current: string): Promise<Candidate[]> {
   if (option) return valuesOf(option.attributeName(), option.argChoices, current, home)
   if (current.startsWith('-')) {
     return optionsOf(command).map(({ long, short, description }) => ({ word: long ?? short!, description }))

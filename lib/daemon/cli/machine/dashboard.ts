@@ -7,8 +7,8 @@ import { CadreError } from '../../../error.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { addressOf } from '../../calls/client.ts'
 import { homeFolder, readToken } from '../../home/home.ts'
+import { addressOf } from '../backend/home-client.ts'
 
 /** An opener that has not failed by then has handed the page to a browser. */
 const PATIENCE_MS = 2_000

@@ -12,8 +12,10 @@ import { Whoami } from '../../../wire/calls/auth.ts'
 import { GetDaemon } from '../../../wire/calls/daemons.ts'
 import { GetRealm } from '../../../wire/calls/realms.ts'
 import { databaseFile } from '../../home/home.ts'
-import { APPROVED, HubClient, REFUSED, type Refused } from '../../link/link.ts'
-import { OutboxRows } from '../../outbox/outbox.ts'
+import { APPROVED } from '../../home/hub-approval.ts'
+import { HubClient } from '../../link/hub-client.ts'
+import { OutboxRows } from '../../link/outbox/outbox.ts'
+import { REFUSED, type Refused } from '../../link/sync-sender.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
 
 /** A hub that does not answer so fast is told as away. */

@@ -6,7 +6,7 @@ import { print, printJson, tell } from '../../../text/terminal.ts'
 import { recordInHome } from '../../home/audit.ts'
 import { homeFolder } from '../../home/home.ts'
 import { addPublishKey, publishKeys, usePublishKey } from '../../home/publish-keys.ts'
-import { table } from '../../terminal/table.ts'
+import { table } from '../terminal/table.ts'
 
 interface Options {
   home?: string

@@ -7,7 +7,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import { line, lines } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
 import { print, tell } from '../../../text/terminal.ts'
-import { SERVED, type Served, type Unit, unitOf } from '../../service-unit.ts'
+import { SERVED, type Served, type Unit, unitOf } from './service-unit.ts'
 
 interface Flags {
   system?: boolean

@@ -9,10 +9,10 @@ import { line, lines } from '../../../text/printable.ts'
 import { print, printJson, tell } from '../../../text/terminal.ts'
 import { GetSetting, ListSettings, SetSetting } from '../../../wire/calls/settings.ts'
 import { refuseSessionForm } from '../../access/api-key.ts'
-import { answer, answering } from '../../calls/answers.ts'
-import { type Callee, withHome } from '../../calls/client.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
-import { table } from '../../terminal/table.ts'
+import { type Callee, withHome } from '../backend/home-client.ts'
+import { answer, answering } from '../backend/local-answers.ts'
+import { table } from '../terminal/table.ts'
 
 interface Options {
   home?: string

@@ -8,7 +8,7 @@ import { installation, ROOT } from '../../../program/install-root.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { version } from '../../home/version.ts'
-import { replaceProgram, verifiedNpmFile } from '../../upgrade.ts'
+import { replaceProgram, verifiedNpmFile } from './install-release.ts'
 
 type Way = ReturnType<typeof installation>
 

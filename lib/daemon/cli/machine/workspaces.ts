@@ -3,12 +3,12 @@
 import { resolve } from 'node:path'
 import { createLog } from '../../../log/log.ts'
 import { AddWorkspace, ListWorkspaces, RemoveWorkspace, type WorkspaceRecord } from '../../../wire/calls/workspaces.ts'
-import { withHome } from '../../calls/client.ts'
-import { askAboutRuns } from '../../calls/run-answers.ts'
 import { homeFolder } from '../../home/home.ts'
 import { localName } from '../../home/local-name.ts'
 import { Daemon } from '../../runs/daemon.ts'
 import { inAudit, type Workspaces } from '../../runs/workspaces.ts'
+import { withHome } from '../backend/home-client.ts'
+import { askAboutRuns } from '../backend/run-answers.ts'
 import { show } from '../kit/print.ts'
 
 interface Options {

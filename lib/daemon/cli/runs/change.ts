@@ -6,22 +6,22 @@ import { tell } from '../../../text/terminal.ts'
 import { GetRun } from '../../../wire/calls/runs.ts'
 import { nameOfWrite } from '../../../wire/records/words.ts'
 import { ENDED_RUN_STATES } from '../../../wire/states.ts'
-import { inputsOfRun } from '../../calls/run-answers.ts'
 import { homeFolder } from '../../home/home.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import { inputsOfRun } from '../backend/run-answers.ts'
+import type { BackendOptions } from '../backend/run-backend.ts'
 import { EXIT } from '../kit/exit.ts'
 import { readInputs } from '../kit/inputs.ts'
-import { placeOf } from '../kit/place-of.ts'
-import type { PlaceOptions } from '../kit/run-place.ts'
 import { Signals } from '../kit/signals.ts'
 import { watch } from './watch.ts'
 
 const say = (text: Shown): void => tell(line`${text}`)
 
 /** Cancels a run. If no process holds the home, this process takes the run up and ends it. */
-export async function cancel(typed: string, options: PlaceOptions): Promise<void> {
-  const place = await placeOf(options)
-  const runId = await place.runId(typed)
-  const { runner, result } = await place.open('cancel', runner => runner.cancel(runId))
+export async function cancel(typed: string, options: BackendOptions): Promise<void> {
+  const backend = await backendOf(options)
+  const runId = await backend.runId(typed)
+  const { runner, result } = await backend.open('cancel', runner => runner.cancel(runId))
   if (result.cleanup.length > 0) {
     const names = result.cleanup.join(', ')
     say(`cancelling; cleanup phases still run (${names}): cancel again to stop them`)
@@ -34,19 +34,19 @@ export async function cancel(typed: string, options: PlaceOptions): Promise<void
       await runner.host.close()
     }
   }
-  const { state: told, attempt, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  const { state: told, attempt, root_run_id } = await backend.ask(runs => runs.call(GetRun, { run_id: runId }))
   const state = told === 'interrupted' ? 'running' : told
-  if (state === 'cancelled' && place.hub && attempt === 0) say('cancelled before a daemon took it; dispatch it again')
+  if (state === 'cancelled' && backend.hub && attempt === 0) say('cancelled before a daemon took it; dispatch it again')
   else if (state === 'cancelled')
-    say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
-  else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${place.command('why', runId)}`)
+    say(`cancelled; to repeat what did not complete: ${backend.command('resume', root_run_id)}`)
+  else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${backend.command('why', runId)}`)
   else if (result.already_waits)
-    say(`a cancel already waits for the daemon of the run, which ends it: ${place.command('watch', runId)}`)
-  else if (place.hub) say(`cancelling; its daemon ends it: ${place.command('watch', runId)}`)
-  else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${place.command('watch', runId)}`)
+    say(`a cancel already waits for the daemon of the run, which ends it: ${backend.command('watch', runId)}`)
+  else if (backend.hub) say(`cancelling; its daemon ends it: ${backend.command('watch', runId)}`)
+  else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${backend.command('watch', runId)}`)
 }
 
-export interface ResumeOptions extends PlaceOptions {
+export interface ResumeOptions extends BackendOptions {
   from?: string
   failed?: boolean
   input?: string[]
@@ -58,16 +58,16 @@ export interface ResumeOptions extends PlaceOptions {
  * Returns the exit code.
  */
 export async function resume(typed: string, options: ResumeOptions): Promise<number> {
-  const place = await placeOf(options)
-  const runId = await place.runId(typed)
+  const backend = await backendOf(options)
+  const runId = await backend.runId(typed)
   const { input, from, failed } = options
-  if (place.hub && (input || failed)) {
+  if (backend.hub && (input || failed)) {
     throw new CadreError('invalid_request', '--failed and -i are possible on the daemon of the run only, without --hub')
   }
   const inputs = input ? await readInputs(inputsOfRun(homeFolder(options.home), runId), { input }) : undefined
-  const { parent_run_id, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  const { parent_run_id, root_run_id } = await backend.ask(runs => runs.call(GetRun, { run_id: runId }))
   if (parent_run_id !== null) {
-    const top = place.command('resume', root_run_id)
+    const top = backend.command('resume', root_run_id)
     throw new CadreError('invalid_state', `run ${runId} is a sub-run; its top run is resumed with: ${top}`)
   }
   const request = {
@@ -75,9 +75,9 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
     ...(failed && { failed }),
     ...(inputs && { inputs }),
   }
-  const { runner, result } = await place.open('resume', runner => runner.resume(runId, request))
+  const { runner, result } = await backend.open('resume', runner => runner.resume(runId, request))
   if (result === null) {
-    say(`its daemon gets the order: ${place.command('watch', runId)}`)
+    say(`its daemon gets the order: ${backend.command('watch', runId)}`)
     return EXIT.done
   }
   const { continued, repeats, written } = result
@@ -89,5 +89,5 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
     const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
     say(`already written, and not sent again: ${shown.join('; ')}${more}`)
   }
-  return watch(runner, runId, { place, json: options.json ?? false })
+  return watch(runner, runId, { backend, json: options.json ?? false })
 }

@@ -8,45 +8,45 @@ import { print, printJson, tell } from '../../../text/terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../../wire/calls/runs.ts'
 import type { Why } from '../../../wire/records/run-records.ts'
 import { doubtfulFirst, fateOf, nameOfWrite, waitText } from '../../../wire/records/words.ts'
-import { openRunner, type Runner } from '../../calls/runner.ts'
 import { homeFolder } from '../../home/home.ts'
-import { stateWord, symbol } from '../../terminal/paint.ts'
-import { clock, table } from '../../terminal/table.ts'
-import { placeOf } from '../kit/place-of.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import { type HomeRunner, openRunner } from '../backend/home-runner.ts'
+import type { BackendOptions } from '../backend/run-backend.ts'
 import { show, took } from '../kit/print.ts'
-import type { PlaceOptions } from '../kit/run-place.ts'
+import { stateWord, symbol } from '../terminal/state-symbols.ts'
+import { clock, table } from '../terminal/table.ts'
 import { outputLines } from './watch.ts'
 
-interface Options extends PlaceOptions {
+interface Options extends BackendOptions {
   json?: boolean
 }
 
 export async function why(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
-  const place = await placeOf(where)
-  const run_id = await place.runId(typed)
-  if (ask && place.hub) {
+  const backend = await backendOf(where)
+  const run_id = await backend.runId(typed)
+  if (ask && backend.hub) {
     throw new CadreError('invalid_request', '--ask works on the machine of the run, not with --hub')
   }
-  const found = await (ask ? askOthers(where.home, run_id) : place.ask(runs => runs.call(GetWhy, { run_id })))
+  const found = await (ask ? askOthers(where.home, run_id) : backend.ask(runs => runs.call(GetWhy, { run_id })))
   if (json) return void printJson(found)
   const paint = createPaint(process.stdout)
   print(
     found.lines.map(each => line`${each}`),
-    found.next.map(args => paint.dim(`  ${place.command(...args)}`)),
+    found.next.map(args => paint.dim(`  ${backend.command(...args)}`)),
   )
 }
 
 async function askOthers(home: string | undefined, run_id: string): Promise<Why> {
-  const asking = (runner: Runner) => runner.askAgain(run_id)
+  const asking = (runner: HomeRunner) => runner.askAgain(run_id)
   const { runner, result } = await openRunner(homeFolder(home), 'why', createLog({ level: 'warn' }), asking)
   await runner.host?.close()
   return result
 }
 
 export async function phases(typed: string, { json, ...where }: Options): Promise<void> {
-  const place = await placeOf(where)
-  const run_id = await place.runId(typed)
-  const found = await place.ask(runs => runs.call(GetPhases, { run_id }))
+  const backend = await backendOf(where)
+  const run_id = await backend.runId(typed)
+  const found = await backend.ask(runs => runs.call(GetPhases, { run_id }))
   show(json, found, paint =>
     found.phases.map(
       ({ name, type, agent, action, state, reason, started_at, completed_at, error, waiting, ...phase }) => [
@@ -66,9 +66,9 @@ const textOf = ({ text, text_bytes = 0 }: { text: string | null; text_bytes?: nu
 
 /** The inputs, outputs, files and outside writes of a run. */
 export async function showRun(typed: string, { json, ...where }: Options): Promise<void> {
-  const place = await placeOf(where)
-  const run_id = await place.runId(typed)
-  const { record, files, written } = await place.ask(async runs => {
+  const backend = await backendOf(where)
+  const run_id = await backend.runId(typed)
+  const { record, files, written } = await backend.ask(async runs => {
     const [record, { phases }, { written }] = await Promise.all([
       runs.call(GetRun, { run_id }),
       runs.call(GetPhases, { run_id }),
@@ -93,7 +93,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     line`${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
     ...table(facts).map(fact => line`  ${fact}`),
     ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, JSON.stringify(value)]))),
-    ...section('outputs', outputLines(record.outputs ?? {}, place.folderOf(run_id))),
+    ...section('outputs', outputLines(record.outputs ?? {}, backend.folderOf(run_id))),
     ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
     ...section(
       'written outside',
@@ -107,7 +107,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
   const next = [
     ['tree', run_id],
     ['logs', run_id],
-    ...(files.length > 0 && !place.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
+    ...(files.length > 0 && !backend.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
   ]
-  tell(next.map(args => createPaint(process.stderr).dim(`  ${place.command(...args)}`)))
+  tell(next.map(args => createPaint(process.stderr).dim(`  ${backend.command(...args)}`)))
 }

@@ -6,10 +6,10 @@ import { sizeText } from '../../../size.ts'
 import { lines } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { GetPhases } from '../../../wire/calls/runs.ts'
-import { runIdOf } from '../../calls/ids.ts'
-import { askAboutRuns } from '../../calls/run-answers.ts'
 import { homeFolder } from '../../home/home.ts'
 import { openArtifact } from '../../runs/artifact-file.ts'
+import { askAboutRuns } from '../backend/run-answers.ts'
+import { runIdOf } from '../backend/typed-ids.ts'
 import { show } from '../kit/print.ts'
 
 interface Options {

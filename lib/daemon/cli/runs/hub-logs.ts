@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import { GetHubLogs } from '../../../wire/calls/hub-runs.ts'
 import type { LineRange } from '../../../wire/records/hub-records.ts'
-import type { HubClient } from '../../link/link.ts'
+import type { HubClient } from '../../link/hub-client.ts'
 
 /** Runs with incomplete logs that are named. */
 const MOST_NAMED = 10

@@ -1,4 +1,5 @@
-// `logs RUN`: the log lines of a run and of all runs below it, in the order of time, each with the place that said it.
+// `logs RUN`: the log lines of a run and of all runs below it, in the order of time, each with the run and the phase that
+// wrote it.
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
@@ -8,19 +9,19 @@ import { didYouMean, listed } from '../../../text/spelling.ts'
 import { print, printJsonLine, tell } from '../../../text/terminal.ts'
 import { GetLogs, GetPhases, GetTree } from '../../../wire/calls/runs.ts'
 import type { ToldTree } from '../../../wire/records/run-records.ts'
-import type { HubClient } from '../../link/link.ts'
-import { placeOf } from '../kit/place-of.ts'
-import type { PlaceOptions, RunPlace } from '../kit/run-place.ts'
+import type { HubClient } from '../../link/hub-client.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
 
 /** A run of the tree, and the names between the run that was asked for and it. */
-interface LogPlace {
+interface LoggedRun {
   entry: TreeEntry
   path: readonly string[]
 }
 
 type TreeEntry = Static<typeof ToldTree>['runs'][number]
 
-export interface LogOptions extends PlaceOptions {
+export interface LogOptions extends BackendOptions {
   json?: boolean
   follow?: boolean
   /** Only what this phase said, or runs below it. */
@@ -36,25 +37,25 @@ const FOLLOW_MS = 300
 const WIDEST = 32
 
 export async function logs(typed: string, options: LogOptions): Promise<void> {
-  const place = await placeOf(options)
-  const run_id = await place.runId(typed)
-  const where = options.follow && place.hub ? await outlasting(place) : place
-  const reader = new Reader(where, options)
+  const chosen = await backendOf(options)
+  const run_id = await chosen.runId(typed)
+  const backend = options.follow && chosen.hub ? await waitingForHub(chosen) : chosen
+  const reader = new Reader(backend, options)
   const write = writer(options.json ?? false)
   let isSilent = true
   for (;;) {
     // The states are read before the lines, so that for an ended run the lines are complete.
-    const { runs } = await where.ask(all => all.call(GetTree, { run_id }))
-    const places = placesBelow(runs, run_id)
-    for await (const { line, place } of reader.next(places)) {
-      write(line, place)
+    const { runs } = await backend.ask(all => all.call(GetTree, { run_id }))
+    const logged = loggedRuns(runs, run_id)
+    for await (const { line, run } of reader.next(logged)) {
+      write(line, run)
       isSilent = false
     }
-    const { state, completed_at } = places[0]!.entry
+    const { state, completed_at } = logged[0]!.entry
     if (!options.follow || state === 'interrupted' || completed_at !== null) {
-      const lacks = where.hub ? await lacksOf(where.hub, places) : []
+      const lacks = backend.hub ? await lacksOf(backend.hub, logged) : []
       for (const remark of lacks) tell(line`${remark}`)
-      if (isSilent && options.phase !== undefined) await refuseUnknownPhase(where, places, options.phase)
+      if (isSilent && options.phase !== undefined) await refuseUnknownPhase(backend, logged, options.phase)
       if (isSilent && lacks.length === 0) tell(line`no lines`)
       return
     }
@@ -62,20 +63,20 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
   }
 }
 
-/** The same place, where everything that is asked waits while the hub is away. */
-async function outlasting(place: RunPlace): Promise<RunPlace> {
-  const { HubAbsence } = await import('../../calls/hub-absence.ts')
+/** The same backend, of which each call waits while the hub is away. */
+async function waitingForHub(backend: RunBackend): Promise<RunBackend> {
+  const { HubAbsence } = await import('../backend/hub-absence.ts')
   const absence = new HubAbsence(said => tell(line`${said}`))
-  return { ...place, ask: work => absence.outlast(() => place.ask(work)) }
+  return { ...backend, ask: work => absence.outlast(() => backend.ask(work)) }
 }
 
 /** Throws `not_found` when no team of these runs has the phase, so that a misspelt name is not taken for a silent one. */
-async function refuseUnknownPhase(where: RunPlace, places: readonly LogPlace[], phase: string): Promise<void> {
+async function refuseUnknownPhase(backend: RunBackend, logged: readonly LoggedRun[], phase: string): Promise<void> {
   const names = new Set<string>()
-  if (places.some(({ path }) => path.includes(phase))) return
-  const teams = new Map(places.map(({ entry }) => [entry.call_path.join(' '), entry.run_id]))
+  if (logged.some(({ path }) => path.includes(phase))) return
+  const teams = new Map(logged.map(({ entry }) => [entry.call_path.join(' '), entry.run_id]))
   for (const run_id of teams.values()) {
-    const { phases } = await where.ask(all => all.call(GetPhases, { run_id }))
+    const { phases } = await backend.ask(all => all.call(GetPhases, { run_id }))
     for (const { name } of phases) names.add(name)
     if (names.has(phase)) return
   }
@@ -84,45 +85,45 @@ async function refuseUnknownPhase(where: RunPlace, places: readonly LogPlace[], 
 }
 
 /** What the hub does not have of the lines, in words. */
-async function lacksOf(hub: HubClient, places: readonly LogPlace[]): Promise<readonly string[]> {
+async function lacksOf(hub: HubClient, logged: readonly LoggedRun[]): Promise<readonly string[]> {
   const { lacksOfLogs } = await import('./hub-logs.ts')
-  const logs = places.map(({ entry, path }) => ({ run_id: entry.run_id, name: path.join('/') }))
+  const logs = logged.map(({ entry, path }) => ({ run_id: entry.run_id, name: path.join('/') }))
   return lacksOfLogs(hub, logs)
 }
 
 /** The run itself first. The entries of a tree come depth first. */
-function placesBelow(entries: readonly TreeEntry[], runId: string): LogPlace[] {
+function loggedRuns(entries: readonly TreeEntry[], runId: string): LoggedRun[] {
   const start = entries.findIndex(({ run_id }) => run_id === runId)
   const top = entries[start]
   if (!top) throw new CadreError('not_found', `there is no readable record of run ${runId} in its tree`)
-  const places: LogPlace[] = [{ entry: top, path: [] }]
+  const logged: LoggedRun[] = [{ entry: top, path: [] }]
   const above: string[][] = [[]]
   for (const entry of entries.slice(start + 1)) {
     const depth = entry.call_depth - top.call_depth
     if (depth <= 0) break
     const names = [entry.parent_phase, entry.run_name].filter(name => name !== null)
     above[depth] = [...(above[depth - 1] ?? []), ...names]
-    places.push({ entry, path: above[depth] })
+    logged.push({ entry, path: above[depth] })
   }
-  return places
+  return logged
 }
 
 interface Said {
   line: LogLine
-  place: LogPlace
+  run: LoggedRun
 }
 
 /** Reads each line once, over any number of passes. */
 class Reader {
-  readonly #where: RunPlace
+  readonly #backend: RunBackend
   readonly #options: LogOptions
   /** The last line that was read, by run. */
   readonly #read = new Map<string, number>()
   /** Runs that had ended when their last line was read. */
   readonly #done = new Set<string>()
 
-  constructor(where: RunPlace, options: LogOptions) {
-    this.#where = where
+  constructor(backend: RunBackend, options: LogOptions) {
+    this.#backend = backend
     this.#options = options
   }
 
@@ -130,33 +131,33 @@ class Reader {
    * What these runs said since the last pass, in the order of time. A run says nothing before it starts, so only runs
    * that overlap are read at the same time.
    */
-  async *next(places: readonly LogPlace[]): AsyncGenerator<Said> {
+  async *next(logged: readonly LoggedRun[]): AsyncGenerator<Said> {
     const since = this.#options.since ?? 0
-    const waiting = places
+    const waiting = logged
       .filter(({ entry }) => entry.started_at !== null && !this.#done.has(entry.run_id))
       .filter(({ entry }) => entry.completed_at === null || entry.completed_at >= since)
       .toSorted((a, b) => a.entry.started_at! - b.entry.started_at!)
-    const open: { place: LogPlace; lines: AsyncGenerator<LogLine>; head: LogLine }[] = []
-    const advance = async (place: LogPlace, lines: AsyncGenerator<LogLine>) => {
+    const open: { run: LoggedRun; lines: AsyncGenerator<LogLine>; head: LogLine }[] = []
+    const advance = async (run: LoggedRun, lines: AsyncGenerator<LogLine>) => {
       const { value } = await lines.next()
-      if (value) open.push({ place, lines, head: value })
+      if (value) open.push({ run, lines, head: value })
     }
     for (let at = 0; at < waiting.length || open.length > 0; ) {
       const least = open.reduce((min, { head }) => Math.min(min, head.at), Number.POSITIVE_INFINITY)
-      const place = waiting[at]
-      if (place && place.entry.started_at! <= least) {
+      const run = waiting[at]
+      if (run && run.entry.started_at! <= least) {
         at++
-        await advance(place, this.#lines(place))
+        await advance(run, this.#lines(run))
         continue
       }
       const index = open.findIndex(({ head }) => head.at === least)
       const [first] = open.splice(index, 1)
-      yield { line: first!.head, place: first!.place }
-      await advance(first!.place, first!.lines)
+      yield { line: first!.head, run: first!.run }
+      await advance(first!.run, first!.lines)
     }
   }
 
-  async *#lines({ entry, path }: LogPlace): AsyncGenerator<LogLine> {
+  async *#lines({ entry, path }: LoggedRun): AsyncGenerator<LogLine> {
     const { run_id, completed_at, state } = entry
     const { phase, failed, since = 0 } = this.#options
     const isBelow = phase !== undefined && path.includes(phase)
@@ -165,7 +166,7 @@ class Reader {
     if (phases?.size === 0) return
     for (let after = this.#read.get(run_id) ?? 0; ; ) {
       const query = { run_id, after_seq: after, limit: PAGE, ...(phase !== undefined && !isBelow && { phase }) }
-      const { lines, next } = await this.#where.ask(all => all.call(GetLogs, query))
+      const { lines, next } = await this.#backend.ask(all => all.call(GetLogs, query))
       for (const line of lines) {
         if (line.at >= since && (!phases || phases.has(line.phase ?? ''))) yield line
       }
@@ -178,13 +179,13 @@ class Reader {
 
   async #failedPhases({ run_id, state }: TreeEntry): Promise<Set<string>> {
     if (state === 'queued') return new Set()
-    const { phases } = await this.#where.ask(all => all.call(GetPhases, { run_id }))
+    const { phases } = await this.#backend.ask(all => all.call(GetPhases, { run_id }))
     return new Set(phases.flatMap(phase => (phase.state === 'failed' ? [phase.name] : [])))
   }
 }
 
-/** Lines as `docker compose logs` prints them: aligned, with a colour for each place. */
-function writer(json: boolean): (line: LogLine, place: LogPlace) => void {
+/** Lines as `docker compose logs` prints them: aligned, with a colour for each run and phase. */
+function writer(json: boolean): (line: LogLine, run: LoggedRun) => void {
   const paint = createPaint(process.stdout)
   const colours = [paint.cyan, paint.yellow, paint.green, paint.magenta, paint.blue]
   const known = new Map<string, Paint['cyan']>()

@@ -12,16 +12,16 @@ import { type AskedReview, ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
 import type { Field } from '../../../wire/records/forms.ts'
-import type { Callee } from '../../calls/client.ts'
-import { clock, table } from '../../terminal/table.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import type { Callee } from '../backend/home-client.ts'
+import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
 import { EXIT } from '../kit/exit.ts'
 import { askChoice, askForm, isAtTerminal, lackOf } from '../kit/form.ts'
-import { placeOf } from '../kit/place-of.ts'
 import { tellUnreadable } from '../kit/print.ts'
-import type { PlaceOptions, RunPlace } from '../kit/run-place.ts'
+import { clock, table } from '../terminal/table.ts'
 import { watch } from './watch.ts'
 
-interface ListOptions extends PlaceOptions {
+interface ListOptions extends BackendOptions {
   json?: boolean
   limit?: number
   all?: boolean
@@ -32,12 +32,12 @@ const SAID = 10
 const PAGE = 1_000
 
 export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
-  const place = await placeOf(where)
+  const backend = await backendOf(where)
   const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' as const }) }
   const paint = createPaint(process.stdout)
-  const { found, texts } = await place.ask(async runs => {
+  const { found, texts } = await backend.ask(async runs => {
     const found = await runs.call(ListReviews, query)
-    const texts = json ? [] : await describeAll(runs, found.reviews, { paint, place })
+    const texts = json ? [] : await describeAll(runs, found.reviews, { paint, backend })
     return { found, texts }
   })
   if (json) return void printJson(found)
@@ -48,7 +48,7 @@ export async function reviews({ json, limit, all, ...where }: ListOptions): Prom
 
 interface View {
   paint: Paint
-  place: RunPlace
+  backend: RunBackend
 }
 
 /** One that cannot be described does not keep the others from being shown. Throws when none can. */
@@ -63,7 +63,7 @@ async function describeAll(runs: Callee, reviews: readonly AskedReview[], view: 
   )
 }
 
-async function describe(runs: Callee, review: AskedReview, { paint, place }: View): Promise<Printable[]> {
+async function describe(runs: Callee, review: AskedReview, { paint, backend }: View): Promise<Printable[]> {
   const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
   const name = [run_name, phase].filter(part => part !== null).join('/')
   const { prompt_bytes } = review
@@ -75,13 +75,13 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
     paint.dim(`  ${await whose(runs, run_id)}`),
     ...(prompt_bytes === undefined
       ? lines(prompt || reason).map(asked => line`  ${asked}`)
-      : [line`  … (${sizeText(prompt_bytes)}: ${place.command('decide', id)})`]),
+      : [line`  … (${sizeText(prompt_bytes)}: ${backend.command('decide', id)})`]),
   ]
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
   const said = await lastLines(runs, run_id, phase)
   drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form))
-  drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
+  drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
 }
 
@@ -140,7 +140,7 @@ function formLines(form: readonly Field[]): Printable[] {
   return table(rows)
 }
 
-export interface DecideOptions extends PlaceOptions {
+export interface DecideOptions extends BackendOptions {
   comment?: string
   values?: string
 }
@@ -151,14 +151,14 @@ export interface DecideOptions extends PlaceOptions {
  */
 export async function decide(typed: string, word: string | undefined, options: DecideOptions): Promise<number> {
   const given = word === undefined ? null : decisionOf(word)
-  const place = await placeOf(options)
-  const reviewId = await place.reviewId(typed)
-  const review = await place.ask(async runs => {
+  const backend = await backendOf(options)
+  const reviewId = await backend.reviewId(typed)
+  const review = await backend.ask(async runs => {
     const { reviews } = await runs.call(ListReviews, { review_id: reviewId })
     return reviews[0]
   })
   if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
-  const decision = given ?? (await chosen(place, review))
+  const decision = given ?? (await chosen(backend, review))
   if (review.state === 'pending') checkKind(review, decision)
   const asks = decision === 'approve' && review.form.length > 0 && review.state === 'pending'
   const values =
@@ -172,17 +172,17 @@ export async function decide(typed: string, word: string | undefined, options: D
     ...(options.comment !== undefined && { comment: options.comment }),
     ...(values && { values }),
   }
-  const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
+  const { runner, result } = await backend.open('decide', runner => runner.decide(reviewId, answer))
   const what = `${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}`
-  const watching = place.command('watch', result.run_id)
-  if (place.hub) {
+  const watching = backend.command('watch', result.run_id)
+  if (backend.hub) {
     // The daemon may be away, and may refuse the decision.
     const waits = result.already_waits ? 'this decision already waits for its daemon' : 'its daemon gets the decision'
     tell(line`decided: ${decision} ${what}`, line`${waits}: ${watching}`)
     return EXIT.done
   }
   tell(line`${DONE[decision]} ${what}`)
-  if (runner.host) return watch(runner, result.run_id, { place, json: false })
+  if (runner.host) return watch(runner, result.run_id, { backend, json: false })
   tell(line`the run goes on: ${watching}`)
   return EXIT.done
 }
@@ -219,16 +219,16 @@ function checkKind({ kind }: AskedReview, decision: Choice): void {
   throw new CadreError('invalid_request', `this review is ${what}, which takes ${oneOf(kind)}, not ${decision}`)
 }
 
-async function chosen(place: RunPlace, review: AskedReview): Promise<Choice> {
+async function chosen(backend: RunBackend, review: AskedReview): Promise<Choice> {
   const choices = choicesOf(review.kind)
   if (choices.length === 0) checkKind(review, 'approve')
   if (!isAtTerminal()) {
     throw new CadreError(
       'invalid_request',
-      `what is the decision (${choices.join(', ')})? ${place.command('decide', review.id, choices[0]!)}`,
+      `what is the decision (${choices.join(', ')})? ${backend.command('decide', review.id, choices[0]!)}`,
     )
   }
-  const drawn = await place.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), place }))
+  const drawn = await backend.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), backend }))
   // The last line is the command that was just called.
   tell(drawn.slice(0, -1))
   return askChoice('decision', choices)

@@ -10,14 +10,14 @@ import { commandLine } from '../../../program/called-as.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJsonLine, tell } from '../../../text/terminal.ts'
-import type { CommandHost } from '../../calls/command-host.ts'
-import { openRunner, type Runner, servedRunner } from '../../calls/runner.ts'
 import { copiedText } from '../../home/copied-home.ts'
 import { homeFolder } from '../../home/home.ts'
 import type { RunRequest } from '../../runs/start-run.ts'
+import type { CommandHost } from '../backend/command-host.ts'
+import { homeBackend } from '../backend/home-backend.ts'
+import { type HomeRunner, openRunner, servedRunner } from '../backend/home-runner.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
-import { homePlace } from '../kit/run-place.ts'
 import { watch } from './watch.ts'
 
 export interface RunOptions extends InputOptions {
@@ -59,7 +59,7 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
   const runId = newRunId()
-  const start = async ({ prepare }: Pick<Runner, 'prepare'>) => {
+  const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
     const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
     return startPrepared(runId, {
@@ -71,13 +71,13 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
   if (options.detach) return detached(home, start, options.json ?? false)
   const { runner } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
   if (runner.host) tellLeft(runner.host)
-  return watch(runner, runId, { place: homePlace(home), json: options.json ?? false })
+  return watch(runner, runId, { backend: homeBackend(home), json: options.json ?? false })
 }
 
 /** Starts the run in the process that holds the home, and prints its id. */
 async function detached(
   home: string,
-  start: (runner: Runner) => Promise<{ run_id: string }>,
+  start: (runner: HomeRunner) => Promise<{ run_id: string }>,
   json: boolean,
 ): Promise<number> {
   const runner = await servedRunner(home)

@@ -5,16 +5,16 @@ import { createLog } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { tell } from '../../../text/terminal.ts'
 import { ListRuns } from '../../../wire/calls/runs.ts'
-import { runIdOf } from '../../calls/ids.ts'
-import { openRunner } from '../../calls/runner.ts'
 import { homeFolder } from '../../home/home.ts'
-import { stateWord, symbol } from '../../terminal/paint.ts'
-import { clock } from '../../terminal/table.ts'
-import { placeOf } from '../kit/place-of.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import { openRunner } from '../backend/home-runner.ts'
+import type { BackendOptions } from '../backend/run-backend.ts'
+import { runIdOf } from '../backend/typed-ids.ts'
 import { columns, show, tellMore, took } from '../kit/print.ts'
-import type { PlaceOptions } from '../kit/run-place.ts'
+import { stateWord, symbol } from '../terminal/state-symbols.ts'
+import { clock } from '../terminal/table.ts'
 
-export interface RunsOptions extends PlaceOptions {
+export interface RunsOptions extends BackendOptions {
   json?: boolean
   limit?: number
   offset?: number
@@ -33,11 +33,11 @@ const SHORTEST = 13
 
 export async function runs(options: RunsOptions): Promise<void> {
   const { json, limit = 20, offset = 0, all, state, team, since } = options
-  const place = await placeOf(options)
-  if (state === (place.hub ? 'interrupted' : 'crashed')) {
+  const backend = await backendOf(options)
+  if (state === (backend.hub ? 'interrupted' : 'crashed')) {
     throw new CadreError(
       'invalid_request',
-      `--state ${state}: runs are ${state} ${place.hub ? 'without' : 'with'} --hub only`,
+      `--state ${state}: runs are ${state} ${backend.hub ? 'without' : 'with'} --hub only`,
     )
   }
   const query = {
@@ -48,7 +48,7 @@ export async function runs(options: RunsOptions): Promise<void> {
     ...(team !== undefined && { team }),
     ...(since !== undefined && { since }),
   }
-  const found = await place.ask(runs => runs.call(ListRuns, query))
+  const found = await backend.ask(runs => runs.call(ListRuns, query))
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
   show(json, found, paint =>
     found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [

@@ -8,11 +8,11 @@ import { joined, line, type Printable, type Shown } from '../../../text/printabl
 import { GetPhases, GetRun, GetTree } from '../../../wire/calls/runs.ts'
 import type { ToldDetail, ToldPhases, ToldTree } from '../../../wire/records/run-records.ts'
 import { waitText } from '../../../wire/records/words.ts'
-import type { Callee } from '../../calls/client.ts'
-import { symbol } from '../../terminal/paint.ts'
-import { placeOf } from '../kit/place-of.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import type { Callee } from '../backend/home-client.ts'
+import type { BackendOptions } from '../backend/run-backend.ts'
 import { show, took } from '../kit/print.ts'
-import type { PlaceOptions } from '../kit/run-place.ts'
+import { symbol } from '../terminal/state-symbols.ts'
 
 type Entry = Static<typeof ToldTree>['runs'][number]
 type Phase = Static<typeof ToldPhases>['phases'][number]
@@ -30,10 +30,10 @@ interface Node {
 const DETAILED = 300
 const AT_ONCE = 16
 
-export async function tree(typed: string, { json, ...where }: PlaceOptions & { json?: boolean }): Promise<void> {
-  const place = await placeOf(where)
-  const run_id = await place.runId(typed)
-  const { found, root } = await place.ask(async runs => {
+export async function tree(typed: string, { json, ...where }: BackendOptions & { json?: boolean }): Promise<void> {
+  const backend = await backendOf(where)
+  const run_id = await backend.runId(typed)
+  const { found, root } = await backend.ask(async runs => {
     const found = await runs.call(GetTree, { run_id })
     return { found, root: json ? null : await detailed(runs, nodesOf(found.runs)) }
   })

@@ -8,20 +8,19 @@ import { createPaint, line, nothing, type Printable, paragraph, type Shown } fro
 import { print, printJson, tell } from '../../../text/terminal.ts'
 import { pause } from '../../../wait.ts'
 import type { ToldRun } from '../../../wire/records/run-records.ts'
-import type { CommandHost } from '../../calls/command-host.ts'
-import type { Follower } from '../../calls/runner.ts'
 import { shown } from '../../runs/interrupted.ts'
-import { createScreen } from '../../terminal/live.ts'
-import type { RunModel } from '../../terminal/model.ts'
-import { stateWord } from '../../terminal/paint.ts'
-import { table } from '../../terminal/table.ts'
+import type { CommandHost } from '../backend/command-host.ts'
+import { backendOf } from '../backend/home-backend.ts'
+import type { BackendOptions, RunBackend, Runner } from '../backend/run-backend.ts'
 import { EXIT } from '../kit/exit.ts'
-import { placeOf } from '../kit/place-of.ts'
-import type { PlaceOptions, RunPlace } from '../kit/run-place.ts'
 import { Signals } from '../kit/signals.ts'
+import { createScreen } from '../terminal/progress-screen.ts'
+import type { RunModel } from '../terminal/run-model.ts'
+import { stateWord } from '../terminal/state-symbols.ts'
+import { table } from '../terminal/table.ts'
 
 export interface WatchOptions {
-  place: RunPlace
+  backend: RunBackend
   /** Print the run record as JSON, not the outputs as text. */
   json: boolean
   /** Follow it on while only a person can continue it. */
@@ -38,23 +37,23 @@ const AGAIN_MS = 50
 const GOING = new Set<string>(['queued', 'running', 'awaiting_input'])
 
 /** `watch RUN`: like `run`, for a run that another process executes. */
-export async function watchRun(typed: string, options: PlaceOptions & { json?: boolean }): Promise<number> {
-  const place = await placeOf(options)
+export async function watchRun(typed: string, options: BackendOptions & { json?: boolean }): Promise<number> {
+  const backend = await backendOf(options)
   const json = options.json ?? false
-  const runId = await place.runId(typed)
-  const runner = await place.served()
-  if (runner) return watch(runner, runId, { place, json, unasked: 'leave' })
-  const record = await recordOf(place, runId)
+  const runId = await backend.runId(typed)
+  const runner = await backend.served()
+  if (runner) return watch(runner, runId, { backend, json, unasked: 'leave' })
+  const record = await recordOf(backend, runId)
   const { tree } = await import('./tree.ts')
   if (!json) await tree(runId, options)
-  return told(record, { place, json })
+  return told(record, { backend, json })
 }
 
 /**
  * Follows a run and returns the exit code. If this process holds the home, it stays until everything that runs in it
  * has ended, and then releases the home.
  */
-export async function watch(runner: Follower, runId: string, options: WatchOptions): Promise<number> {
+export async function watch(runner: Runner, runId: string, options: WatchOptions): Promise<number> {
   const screen = createScreen(runId)
   const followed = { runner }
   using signals = new Signals({
@@ -73,7 +72,7 @@ export async function watch(runner: Follower, runId: string, options: WatchOptio
 }
 
 /** Waits for runs that other commands started through this process. */
-async function stay({ host }: Follower, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
+async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
   if (!host || leaving.aborted) return
   if (host.atWork) {
     tell(line`runs of other commands go on in this process, which ends with the last of them`)
@@ -83,7 +82,7 @@ async function stay({ host }: Follower, { leaving }: Pick<Signals, 'leaving'>): 
 
 /** `followed.runner` is replaced when the process that executes the run serves at another address. */
 async function follow(
-  followed: { runner: Follower },
+  followed: { runner: Runner },
   runId: string,
   screen: ReturnType<typeof createScreen>,
   signals: Signals,
@@ -93,7 +92,7 @@ async function follow(
   const until = AbortSignal.any([signals.leaving, enough.signal])
   let quiet: Timer | undefined
   const waitsForPerson = () => {
-    if (options.untilEnd) screen.say(`the run waits for a person: ${options.place.command('reviews')}`)
+    if (options.untilEnd) screen.say(`the run waits for a person: ${options.backend.command('reviews')}`)
     else enough.abort()
   }
   let record: ToldRun | undefined
@@ -112,9 +111,9 @@ async function follow(
       }
       if (until.aborted || record?.completed_at != null) break
       // The process that executed the run is gone, after its last run or too early, or serves at another address.
-      record = await recordOf(options.place, runId)
+      record = await recordOf(options.backend, runId)
       if (record.completed_at !== null || !GOING.has(record.state)) break
-      const again = await options.place.served()
+      const again = await options.backend.served()
       if (!again) break
       followed.runner = again
       await pause(AGAIN_MS, until)
@@ -128,11 +127,11 @@ async function follow(
   // The run stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)
   if (signals.leaving.aborted && !signals.interrupted && !runner.host && record.completed_at === null) {
-    tell(line`the run goes on: ${options.place.command('watch', runId)}`)
+    tell(line`the run goes on: ${options.backend.command('watch', runId)}`)
     return EXIT.interrupted
   }
   const code = told(record, options)
-  if (record.completed_at !== null && !signals.leaving.aborted) await tellUndelivered(runId, runner, options.place)
+  if (record.completed_at !== null && !signals.leaving.aborted) await tellUndelivered(runId, runner, options.backend)
   if (record.state === 'awaiting_input' && !signals.leaving.aborted) {
     await tellQuestions(runner, screen.model, options)
   }
@@ -140,21 +139,21 @@ async function follow(
 }
 
 /** Prints how a run stands, and returns the exit code for it. */
-function told(record: ToldRun, { place, json }: WatchOptions): number {
+function told(record: ToldRun, { backend, json }: WatchOptions): number {
   if (json) printJson(record)
-  else tellEnd(record, place)
+  else tellEnd(record, backend)
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
   return record.completed_at === null ? EXIT.interrupted : EXIT.failed
 }
 
-function tellEnd(record: ToldRun, place: RunPlace): void {
+function tellEnd(record: ToldRun, backend: RunBackend): void {
   const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
   const paint = createPaint(process.stderr)
   const say = (text: Shown): void => tell(line`${text}`)
-  const next = (...args: string[]) => say(paint.dim(`  ${place.command(...args)}`))
+  const next = (...args: string[]) => say(paint.dim(`  ${backend.command(...args)}`))
   if (state === 'completed') {
-    const rows = outputLines(outputs ?? {}, place.folderOf(run_id))
+    const rows = outputLines(outputs ?? {}, backend.folderOf(run_id))
     if (rows.length > 0 && process.stderr.isTTY) tell(nothing)
     print(rows)
   }
@@ -163,7 +162,7 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
   if (error) tell(paragraph(error.message))
   if (error?.hint) say(paint.dim(error.hint))
   // It ended in the queue of the hub, so that no daemon has anything to resume.
-  if (place.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
+  if (backend.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
   switch (state) {
     case 'completed':
       return next('show', run_id)
@@ -184,8 +183,8 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
   }
 }
 
-/** The record of a run as its place tells it. Most runs of a command are told by their events alone. */
-async function recordOf({ ask }: RunPlace, run_id: string) {
+/** The record of a run as its backend tells it. Most runs of a command are told by their events alone. */
+async function recordOf({ ask }: RunBackend, run_id: string) {
   const { GetRun } = await import('../../../wire/calls/runs.ts')
   return ask(runs => runs.call(GetRun, { run_id }))
 }
@@ -197,28 +196,28 @@ async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
 }
 
 /** Says which listeners could not tell of the run, which does not change how the run ended. */
-async function tellUndelivered(run_id: string, { host }: Follower, place: RunPlace): Promise<void> {
-  const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(place, run_id)
+async function tellUndelivered(run_id: string, { host }: Runner, backend: RunBackend): Promise<void> {
+  const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(backend, run_id)
   const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
   // What failed for the same reason is one line.
   for (const all of Map.groupBy(lost, ({ phase, state, error }) => JSON.stringify([phase, state, error])).values()) {
     const { phase, state, error } = all[0]!
     const events = all.map(({ event }) => event).join(', ')
     const what = state === 'failed' ? 'could not tell' : 'may not have told'
-    const where = place.hub ? ' on the daemon of the run' : `: ${place.command('doctor')}`
+    const where = backend.hub ? ' on the daemon of the run' : `: ${backend.command('doctor')}`
     const why = `${error}`.replace(/\.$/, '')
     tell(line`listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}`)
   }
 }
 
 /** Prints the questions to people, each with the command that answers it. */
-async function tellQuestions(runner: Follower, model: RunModel, { place }: WatchOptions): Promise<void> {
+async function tellQuestions(runner: Runner, model: RunModel, { backend }: WatchOptions): Promise<void> {
   const paint = createPaint(process.stderr)
   for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
     if (!model.node(run_id)) continue
     const name = [...model.path(run_id), phase].join('/')
     tell(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
-    tell(paint.dim(`  ${place.command('decide', id)}`))
+    tell(paint.dim(`  ${backend.command('decide', id)}`))
   }
 }
 

@@ -6,11 +6,11 @@ import { createLog } from '../../../log/log.ts'
 import { openSettings } from '../../../settings/settings.ts'
 import { createPaint, line, type Paint, type Printable } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
-import { examine, type Finding } from '../../doctor.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
-import { table } from '../../terminal/table.ts'
+import { examine, type Finding } from '../../runs/agent-checks.ts'
 import { EXIT } from '../kit/exit.ts'
+import { table } from '../terminal/table.ts'
 
 /** Exit code 1 when something is wrong. */
 export async function doctor(

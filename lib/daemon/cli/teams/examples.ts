@@ -8,7 +8,7 @@ import { ROOT } from '../../../program/install-root.ts'
 import { createPaint } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
 import { print, printJsonLine } from '../../../text/terminal.ts'
-import { table } from '../../terminal/table.ts'
+import { table } from '../terminal/table.ts'
 import { tellNext, writeTeam } from './new-team.ts'
 
 const EXAMPLES = join(ROOT, 'examples')

@@ -6,12 +6,12 @@ import { createPaint, line, nothing, type Paint, type Printable, type Shown } fr
 import { print, printJson } from '../../../text/terminal.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../../wire/records/plans.ts'
-import { askAboutTeams } from '../../calls/team-answers.ts'
 import { homeFolder } from '../../home/home.ts'
-import { table } from '../../terminal/table.ts'
+import { askAboutTeams } from '../backend/team-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
 import { whichTeam } from '../runs/run.ts'
+import { table } from '../terminal/table.ts'
 
 /** Exit code 2 when something is missing. */
 export async function plan(

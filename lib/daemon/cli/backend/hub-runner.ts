@@ -1,0 +1,79 @@
+// What commands do with runs of a hub, as run-backend.ts declares it. The hub gives the order to the daemon of the run, which
+// may be away, so what an order did is not known when it is given.
+
+import { pause } from '../../../wait.ts'
+import { checkedData } from '../../../wire/call.ts'
+import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
+import { DecideHubReview } from '../../../wire/calls/hub-reviews.ts'
+import { HUB_EVENTS, StreamHubRun } from '../../../wire/calls/hub-runs.ts'
+import { ListReviews } from '../../../wire/calls/reviews.ts'
+import type { RunEvent } from '../../../wire/records/run-records.ts'
+import type { HubClient } from '../../link/hub-client.ts'
+import { HubAbsence } from './hub-absence.ts'
+import { hubCallee } from './hub-answers.ts'
+import { toldPhase, toldRun } from './hub-records.ts'
+import type { Runner } from './run-backend.ts'
+
+/** How long to wait before a stream that ended too early is opened again. */
+const AGAIN_MS = 1_000
+
+export function hubRunner(client: HubClient): Runner {
+  return {
+    host: null,
+    async cancel(run_id) {
+      const { already_waits = false } = await client.call(CancelDispatched, { run_id })
+      return { cleanup: [], already_waits }
+    },
+    async resume(run_id, { from_phase }) {
+      await client.call(ResumeDispatched, { run_id, ...(from_phase !== undefined && { from_phase }) })
+      return null
+    },
+    decide: (review_id, answer) => client.call(DecideHubReview, { review_id, ...answer }),
+    events: (runId, signal, say) => eventsOf(client, runId, signal, say),
+    async pending() {
+      return (await hubCallee(client).call(ListReviews, { state: 'pending', limit: 100 })).reviews
+    },
+  }
+}
+
+/** Follows a run over restarts of the hub. The stream begins with the present state each time. */
+async function* eventsOf(
+  client: HubClient,
+  runId: string,
+  signal: AbortSignal,
+  say: (line: string) => void,
+): AsyncGenerator<RunEvent> {
+  const absence = new HubAbsence(say)
+  while (!signal.aborted) {
+    try {
+      for await (const { name, data } of client.events(StreamHubRun, { run_id: runId }, signal)) {
+        absence.end()
+        const event = eventOf(name, data, client.url)
+        if (event) yield event
+        if (name === 'end') return
+      }
+      await pause(AGAIN_MS, signal)
+    } catch (error) {
+      await absence.bear(error, signal)
+    }
+  }
+}
+
+/** Null for what is not shown, such as log lines. */
+function eventOf(name: string, data: unknown, hub: string): RunEvent | null {
+  const from = { url: hub + StreamHubRun.path, kind: 'hub', advice: '' }
+  switch (name) {
+    case 'run':
+    case 'end': {
+      const { state, ...run } = toldRun(checkedData(HUB_EVENTS[name], data, from))
+      // The picture of a run has no such states. That its daemon is silent is told as its reason.
+      if (state === 'crashed')
+        return { event: name, data: { ...run, state: 'running', reason: 'its daemon is silent' } }
+      return { event: name, data: { ...run, state: state === 'interrupted' ? 'running' : state } }
+    }
+    case 'phase':
+      return { event: name, data: { ...toldPhase(checkedData(HUB_EVENTS.phase, data, from)), items: null } }
+    default:
+      return null
+  }
+}

@@ -1,0 +1,113 @@
+// What commands read about runs: from the process that holds the home, or from its database when no process does.
+
+import { existsSync } from 'node:fs'
+import { openForReading } from '../../../../db/open.ts'
+import { CadreError } from '../../../error.ts'
+import { readRunId, runFolder } from '../../../files/run-id.ts'
+import {
+  hasLines,
+  listRuns,
+  readLines,
+  rootOf,
+  runDetail,
+  runPhases,
+  Store,
+  treeEntries,
+  why,
+} from '../../../run/engine.ts'
+import type { Field } from '../../../team/team.ts'
+import { bundleFromJson } from '../../../team/team.ts'
+import { ListReviews } from '../../../wire/calls/reviews.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns } from '../../../wire/calls/runs.ts'
+import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
+import { page } from '../../../wire/page.ts'
+import { withCommandsOfNow } from '../../../wire/records/explain.ts'
+import { databaseFile } from '../../home/home.ts'
+import { shown, shownPhases, shownWhy, toldFilter } from '../../runs/interrupted.ts'
+import { listReviewRecords } from '../../runs/reviews.ts'
+import { Workspaces } from '../../runs/workspaces.ts'
+import { type Callee, withHome } from './home-client.ts'
+import { answer, answering } from './local-answers.ts'
+
+/**
+ * Reads with `work`, which may be called more than once, because a process that holds the home may release it in
+ * between.
+ */
+export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
+  return withHome(home, work, async () => {
+    const store = openStore(home)
+    try {
+      return await work(fromDatabase(home, store))
+    } finally {
+      store.db.close()
+    }
+  })
+}
+
+/** The inputs that the team of a run declares. Throws `not_found`. */
+export function inputsOfRun(home: string, runId: string): readonly Field[] {
+  const store = openStore(home)
+  const row = store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+  return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
+}
+
+function openStore(home: string): Store {
+  const file = databaseFile(home)
+  if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
+  return new Store(openForReading(file))
+}
+
+function openRoots({ db }: Store): string[] {
+  return db
+    .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL')
+    .all()
+    .map(({ id }) => id)
+}
+
+/** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */
+function fromDatabase(home: string, store: Store): Callee {
+  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
+  const linesOf = (runId: string, query: Parameters<typeof readLines>[1]) =>
+    readLines(runFolder(home, readRunId(runDetail(store, runId).run_id)), query)
+  return answering(
+    answer(ListRuns, async body => {
+      const { runs, total } = listRuns(store, toldFilter({ ...body, ...page(body) }, openRoots(store)))
+      return { runs: runs.map(shown), total }
+    }),
+    answer(GetRun, async ({ run_id }) => shown(runDetail(store, run_id))),
+    answer(GetTree, async ({ run_id }) => {
+      const root_run_id = rootOf(store.db, run_id)
+      return { root_run_id, runs: [...treeEntries(store.db, root_run_id)].map(shown) }
+    }),
+    answer(GetPhases, async ({ run_id, phase }) => shownPhases(runPhases(store, run_id, bundle, { name: phase }))),
+    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase }) => {
+      const { lines, next } = await linesOf(run_id, {
+        afterSeq,
+        limit,
+        ...(phase !== undefined && { phase }),
+      })
+      return { lines, next }
+    }),
+    answer(GetWhy, async ({ run_id }) => {
+      const root = rootOf(store.db, run_id)
+      const found = await withCommandsOfNow(why(store, run_id, bundle), store.runs.get(root)!.state, (id, phase) =>
+        hasLines(runFolder(home, readRunId(id)), phase),
+      )
+      return shownWhy(found, root, store.copies.held().includes(root))
+    }),
+    answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>
+      listReviewRecords(
+        { store, bundle },
+        {
+          ...page(body),
+          ...(state !== undefined && { state }),
+          ...(runId !== undefined && { runId }),
+          ...(begins !== undefined && { begins }),
+          ...(reviewId !== undefined && { reviewId }),
+        },
+      ),
+    ),
+    answer(ListWorkspaces, async () => ({ workspaces: new Workspaces(store.db).list() })),
+  )
+}

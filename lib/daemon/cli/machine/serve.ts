@@ -1,0 +1,118 @@
+// `bun daemon.ts serve`: its configuration, and the life of the daemon from opening its home to SIGTERM or SIGINT.
+
+import { CadreError, messageOf } from '../../../error.ts'
+import { type Listening, stopOnSignal } from '../../../http/listen.ts'
+import { type Log, logFromEnvironment } from '../../../log/log.ts'
+import { line } from '../../../text/printable.ts'
+import { print } from '../../../text/terminal.ts'
+import { strictFrom } from '../../access/access.ts'
+import { bytesToKeep, daysIn, keepRuns } from '../../home/chores/retention.ts'
+import { homeFolder } from '../../home/home.ts'
+import { linkHub } from '../../link/link-daemon.ts'
+import { Daemon } from '../../runs/daemon.ts'
+
+export interface ServeFlags {
+  home?: string
+  host?: string
+  port?: string
+}
+
+type Environment = Record<string, string | undefined>
+
+type ServeConfig = ReturnType<typeof serveConfig>
+
+const DEFAULT_PORT = '7401'
+const PATIENCE_MS = 3_000
+/** The first requests are not delayed by agents that they do not use. */
+const REST_MS = 1_000
+
+/** The configuration: flags first, then the environment, then the defaults. */
+export function serveConfig(flags: ServeFlags, env: Environment) {
+  return {
+    home: homeFolder(flags.home),
+    host: flags.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1'),
+    port: portOf(flags.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT)),
+    /** Whether callers on this machine need the local token for every call. */
+    strict: strictFrom(env.CADRE_LOCAL_AUTH),
+    keep: {
+      days: daysIn('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS, 30),
+      auditDays: daysIn('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS, 400),
+      bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB),
+    },
+    env,
+  }
+}
+
+/**
+ * Opens the home, continues interrupted runs, links to the hub, and listens with `serve`. Releases the home if that
+ * fails.
+ */
+export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
+  const log = logFromEnvironment()
+  const daemon = await Daemon.open({ home: config.home, log })
+  try {
+    daemon.tellUnknownSettings()
+    daemon.tellCopied()
+    void tellSandboxes(daemon)
+    await daemon.recover()
+    await withinPatience(linkHub(daemon, config.env), log)
+    const stopSweeping = keepRuns(daemon, config.keep)
+    daemon.audit.sealAll()
+    const listening = serve(daemon)
+    // The address goes into the lock before the line is printed: whoever reads the line may call a command, which reads
+    // the lock.
+    daemon.lock.announce(listening.url)
+    daemon.address = listening.url
+    const rest = setTimeout(() => void loadRest(daemon), REST_MS)
+    process.on('SIGHUP', () => void daemon.reloadSettings())
+    stopOnSignal(listening, log, () => {
+      clearTimeout(rest)
+      stopSweeping()
+      return daemon.close()
+    })
+    print(line`daemon listening on ${listening.url}`)
+  } catch (error) {
+    await daemon.abandon()
+    throw error
+  }
+}
+
+/** Says where commands do not run as the owner wants, or would want. The start does not wait for the trial. */
+async function tellSandboxes({ sandboxes, log }: Daemon): Promise<void> {
+  const found = await Promise.all([sandboxes.standing(false), sandboxes.standing(true)])
+  const texts = found.flatMap(({ fails, warning }) => fails ?? warning ?? [])
+  for (const text of new Set(texts)) log.warn('sandbox', { message: text })
+}
+
+/** Loads the agents that nothing has named yet, and reports the files that are not valid agents. */
+async function loadRest({ catalogue, log }: Daemon): Promise<void> {
+  const { skipped } = await catalogue.load()
+  for (const { file, reason } of skipped) log.warn('agent skipped', { file, reason })
+}
+
+/**
+ * Waits for the hub only for a short time, so that a slow hub does not delay the local API. A hub that refuses this
+ * daemon ends the start.
+ */
+async function withinPatience(linking: Promise<unknown>, log: Log): Promise<void> {
+  const { promise: patience, resolve } = Promise.withResolvers<void>()
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    resolve()
+  }, PATIENCE_MS)
+  linking.catch(error => {
+    if (late) log.error('the hub refused this daemon', { error: messageOf(error) })
+  })
+  try {
+    await Promise.race([linking, patience])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (/^\d+$/.test(text) && port <= 65_535) return port
+  throw new CadreError('invalid_request', `--port: expected a number from 0 to 65535, got ${text}`)
+}

@@ -1,0 +1,65 @@
+// What the hub tells this daemon with its replies to register and heartbeat: whether it is approved, the teams whose runs
+// are reported, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
+
+import type { Log } from '../../log/log.ts'
+import type { Store } from '../../run/engine.ts'
+import type { Bulletin } from '../../wire/protocol.ts'
+import { APPROVED, WAITS_FOR_APPROVAL } from '../home/hub-approval.ts'
+import { KEEPS_FILES } from './outbox/outbox.ts'
+import { keepTeams, knownTeams } from './register.ts'
+
+export class Notices {
+  readonly #store: Store
+  readonly #log: Log
+  #teams: ReadonlySet<string>
+  #teamsVersion: string | null
+  #approved: boolean | null = null
+  /** Null until the hub has said so. */
+  #keepsFiles: boolean | null = null
+
+  constructor(store: Store, log: Log) {
+    this.#store = store
+    this.#log = log
+    this.#teams = knownTeams(store)
+    this.#teamsVersion = store.facts.get('teams_version')
+  }
+
+  /** Whether runs of this team (`@scope/name`) are reported to the realm. */
+  lists(team: string): boolean {
+    return this.#teams.has(team)
+  }
+
+  get teamsVersion(): string | null {
+    return this.#teamsVersion
+  }
+
+  /** Whether the hub keeps files of runs, as far as it has said so. */
+  get keepsFiles(): boolean {
+    return this.#keepsFiles === true
+  }
+
+  /** Stores what a reply contains. Returns whether the list of teams has changed. */
+  learn(bulletin: Bulletin, daemonId: string | null): boolean {
+    const { teams, teams_version, approved, artifacts = false } = bulletin
+    this.learnApproval(approved !== false, daemonId)
+    if (artifacts !== this.#keepsFiles) {
+      this.#keepsFiles = artifacts
+      this.#store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
+    }
+    if (!teams) return false
+    this.#teams = new Set(teams)
+    this.#teamsVersion = teams_version
+    keepTeams(this.#store, bulletin)
+    return true
+  }
+
+  /** Logs the approval when it changes, and stores it for `doctor`. */
+  learnApproval(approved: boolean, daemonId: string | null): void {
+    const before = this.#approved
+    if (approved === before) return
+    this.#approved = approved
+    this.#store.facts.set(APPROVED, approved ? 'yes' : 'no')
+    if (!approved) this.#log.warn(WAITS_FOR_APPROVAL, { daemon: daemonId })
+    else if (before === false) this.#log.info('an operator has approved this daemon: it takes jobs now')
+  }
+}

@@ -1,0 +1,62 @@
+// Table `uploads`: files of synced runs that the store of the hub does not have yet.
+
+import type { Database } from 'bun:sqlite'
+import type { FileRecord } from '../../../agent/agent-context.ts'
+import type { RunId } from '../../../files/run-id.ts'
+
+/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
+export const KEEPS_FILES = 'keeps_files'
+
+export interface UploadRow {
+  run_id: RunId
+  path: string
+  bytes: number
+  sha256: string
+  /** How often it failed so far. */
+  failures: number
+}
+
+export class UploadRows {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  /** Queues a file. It is due once the hub has acknowledged `change` of the outbox. Replaces an earlier content. */
+  put(runId: string, { path, bytes, sha256 }: FileRecord, change: number): void {
+    this.#db
+      .query(
+        `INSERT INTO uploads (run_id, path, bytes, sha256, after_change, failures, due_at) VALUES (?, ?, ?, ?, ?, 0, 0)
+         ON CONFLICT (run_id, path) DO UPDATE SET bytes = excluded.bytes, sha256 = excluded.sha256,
+           after_change = excluded.after_change, failures = 0, due_at = 0`,
+      )
+      .run(runId, path, bytes, sha256, change)
+  }
+
+  /** Files that are due, at most `most`. */
+  due(now: number, most: number): UploadRow[] {
+    return this.#db
+      .query<UploadRow, [number, number]>(
+        `SELECT run_id, path, bytes, sha256, failures FROM uploads
+         WHERE due_at <= ? AND after_change NOT IN (SELECT id FROM outbox) ORDER BY due_at LIMIT ?`,
+      )
+      .all(now, most)
+  }
+
+  /** Notes a failure, and when to try again. Like `drop`, it spares a newer content of the same path. */
+  later({ run_id, path, sha256, failures }: UploadRow, dueAt: number): void {
+    this.#db
+      .query('UPDATE uploads SET failures = ?, due_at = ? WHERE run_id = ? AND path = ? AND sha256 = ?')
+      .run(failures + 1, dueAt, run_id, path, sha256)
+  }
+
+  /** Forgets all files: those of runs that are reported again are queued again. */
+  clear(): void {
+    this.#db.query('DELETE FROM uploads').run()
+  }
+
+  drop({ run_id, path, sha256 }: UploadRow): void {
+    this.#db.query('DELETE FROM uploads WHERE run_id = ? AND path = ? AND sha256 = ?').run(run_id, path, sha256)
+  }
+}

@@ -1,0 +1,150 @@
+// Checks whether agents could do their work: their settings, and what the other system says about the credential. It
+// also reports keys of settings.yml that nothing reads, named secrets that cannot be read, and whether the hub gives
+// jobs. Writes nothing.
+
+import type { Catalogue } from '../../agent/catalogue.ts'
+import { createContext } from '../../agent/context.ts'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import type { AgentDefinition } from '../../agent/define.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import { isObject, type JsonObject } from '../../json.ts'
+import type { Log } from '../../log/log.ts'
+import type { Masked } from '../../secrets/masked.ts'
+import { createRedactor, type Redactor } from '../../secrets/redact.ts'
+import { noAgent, type Settings } from '../../settings/settings.ts'
+import type { Finding } from '../../wire/calls/agents.ts'
+import { whyNoJobs } from '../home/hub-approval.ts'
+import type { Sandboxes } from '../packages/sandboxes.ts'
+
+export type { Finding }
+
+export interface Patient {
+  home: string
+  catalogue: Catalogue
+  settings: Settings
+  sandboxes: Sandboxes
+  log: Log
+}
+
+const TIMEOUT = 60_000
+
+/** The findings of one agent, or of all agents by name. Throws `invalid_request` for an agent that does not exist. */
+export async function examine(patient: Patient, only: string | undefined): Promise<Masked<Finding[]>> {
+  const { catalogue, settings } = patient
+  if (only !== undefined && !catalogue.get(only)) {
+    throw new CadreError('invalid_request', noAgent(only, catalogue))
+  }
+  const references = configured(settings, catalogue)
+  const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
+  const findings = await Promise.all(
+    wanted.map(reference => {
+      const isUnset = only === undefined && !references.includes(reference)
+      return look(reference, catalogue.get(reference)!, isUnset, patient)
+    }),
+  )
+  const others = await Promise.all([ofFile(patient, only), ofSandboxes(patient, only), ofHub(patient, only)])
+  return createRedactor(settings.secrets(catalogue)).json([...findings, ...others.flat()])
+}
+
+/** The agents and accounts that have settings. */
+function configured(settings: Settings, catalogue: Catalogue): string[] {
+  const own = settings.value('agents')
+  return isObject(own) ? Object.keys(own).filter(name => catalogue.get(name)) : []
+}
+
+/** The finding that the hub gives this daemon no jobs, if the daemon is enrolled there. */
+async function ofHub({ home, settings }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only !== undefined) return []
+  await settings.prepare(['hub'])
+  const text = settings.value('hub.realm_token') === undefined ? null : whyNoJobs(home)
+  return text === null ? [] : [{ agent: 'hub', state: 'wrong', who: null, missing: [], text }]
+}
+
+/** Whether the sandboxes that the owner asks for, or the default, can be had. What failed before is tried again. */
+async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only !== undefined && only !== 'exec') return []
+  const [own, packages] = [await sandboxes.standing(false, true), await sandboxes.standing(true, true)]
+  const told = [
+    ['exec.sandbox', own],
+    ['packages.sandbox', packages],
+  ] as const
+  return told.flatMap(([agent, { kind, fails, warning }]) => {
+    if (fails !== null) return { agent, state: 'wrong' as const, who: null, missing: [], text: fails }
+    const text = warning ?? (kind === 'none' ? null : `commands run in a sandbox of ${kind}`)
+    return text === null ? [] : { agent, state: 'settings' as const, who: null, missing: [], text }
+  })
+}
+
+/** What is wrong with settings.yml itself. When one agent is asked for, only what concerns that agent. */
+async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only === undefined) await settings.prepare(['secrets'])
+  const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
+  // A key that an agent's schema refuses is a problem of that agent, and told there.
+  const told = new Set(
+    configured(settings, catalogue).flatMap(each =>
+      settings.problems(each, catalogue.get(each)!).map(({ path }) => path),
+    ),
+  )
+  const concerning = problems.filter(
+    ({ path }) => !told.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
+  )
+  return concerning.map(({ path, message }) => ({ agent: path, state: 'wrong', who: null, missing: [], text: message }))
+}
+
+/** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */
+async function look(agent: string, definition: AgentDefinition, isUnset: boolean, patient: Patient): Promise<Finding> {
+  const { settings, catalogue } = patient
+  const finding = { agent, who: null, missing: [] }
+  await settings.prepare([`agents.${agent}`])
+  const problems = settings.problems(agent, definition)
+  if (problems.length > 0 && isUnset) return { ...finding, state: 'unset', text: 'not set up' }
+  if (problems.length > 0) {
+    return { ...finding, state: 'wrong', text: problems.map(({ message }) => message).join('; ') }
+  }
+  if (!definition.doctor) {
+    const bare = Object.keys(definition.settings.properties).length === 0
+    return {
+      ...finding,
+      state: 'settings',
+      text: bare ? 'needs no settings' : 'the settings are valid; no system was asked',
+    }
+  }
+  const redactor = createRedactor(settings.secrets(catalogue))
+  try {
+    const found = await definition.doctor(
+      contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
+    )
+    const { who, missing, text } = found
+    return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
+  } catch (error) {
+    const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
+    return { ...finding, state: 'wrong', text: messageOf(error) + hint }
+  }
+}
+
+/** The context for a doctor. There is no run, so it may only use the settings, the signal and fetch. */
+function contextOf(
+  agent: string,
+  definition: AgentDefinition,
+  settings: JsonObject,
+  redactor: Redactor,
+  { home, settings: all, log }: Patient,
+) {
+  return createContext({
+    agent,
+    settings,
+    network: { ...all.network(), literalOrigins: [] },
+    addresses: () => definition.addresses?.(settings) ?? [],
+    redactor,
+    signal: AbortSignal.timeout(TIMEOUT),
+    log: (message, fields) => log.info(message, fields),
+    stateDir: home,
+    workspace: home,
+    outside: false,
+    key: crypto.randomUUID(),
+    attempt: 1,
+    run: { id: 'doctor', name: null, team: '@local/doctor', url: null },
+    phase: { name: 'doctor' },
+    effect: 'read',
+  })
+}
