@@ -108,10 +108,10 @@ export function admission<Caller>(access: Access<Caller>) {
     // An `await` of what is known already would cost a turn.
     context.caller = admitted instanceof Promise ? await admitted : admitted
     if (reads) {
-      const began = performance.now()
+      const startedAt = performance.now()
       context.body = await readJson(request, headers, limit)
-      // Whoever sends a body slowly would keep the rights of the moment in which it began.
-      if (performance.now() - began > SLOW_MS) context.caller = await access.admit(incoming)
+      // Otherwise a caller who sends a body slowly would keep rights that have been withdrawn meanwhile.
+      if (performance.now() - startedAt > SLOW_MS) context.caller = await access.admit(incoming)
     }
     if (form && !matches(form, context.body)) throw notInForm(form, context.body)
     if (status !== 200) set.status = status

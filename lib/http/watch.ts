@@ -21,12 +21,12 @@ export function requestId(): string | undefined {
 export function watched(app: App): (request: Request) => Promise<Response> {
   const seriesOf = seriesFinder(app)
   return async request => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const requestId = crypto.randomUUID()
     const response = await logged({ requestId }, () => app.fetch(request))
     // Elysia takes longer for every reply when a header has been set before.
     response.headers.set('x-request-id', requestId)
-    seriesOf(request, response.status).observe((performance.now() - begun) / 1_000)
+    seriesOf(request, response.status).observe((performance.now() - startedAt) / 1_000)
     return response
   }
 }

@@ -178,6 +178,6 @@ async function ask<V extends Vendor>(
 ): Promise<AgentResult | null> {
   const { entry, ...given } = callOf(example(vendor))
   const known = { ...(key !== undefined && { key }), ...(workspace !== undefined && { workspace }) }
-  const { find } = await subject.begin(vendor, call, entry, { ...given, ...known })
+  const { find } = await subject.prepareCall(vendor, call, entry, { ...given, ...known })
   return find!()
 }

@@ -128,7 +128,7 @@ export class Subject<V extends Vendor> {
    * Prepares a call, in a new workspace or in that of an earlier call. Throws for an entry that the schema refuses, as a
    * run does.
    */
-  async begin(
+  async prepareCall(
     vendor: V,
     call: string,
     entry: JsonObject,
@@ -172,7 +172,7 @@ export class Subject<V extends Vendor> {
   }
 
   async call(vendor: V, call: string, entry: JsonObject, options?: CallOptions): Promise<CallResult> {
-    const { run, files, lines } = await this.begin(vendor, call, entry, options)
+    const { run, files, lines } = await this.prepareCall(vendor, call, entry, options)
     return { ...(await run()), files: files(), lines }
   }
 

@@ -89,14 +89,14 @@ export async function attempt<V extends Vendor>(
   options: CallOptions & { workspace?: string } = {},
 ): Promise<Tried> {
   const { entry, ...given } = callOf(example(vendor))
-  const begun = await subject.begin(vendor, call, entry, { ...given, ...options })
-  const began = performance.now()
-  const went = await begun.run().then(
+  const prepared = await subject.prepareCall(vendor, call, entry, { ...given, ...options })
+  const startedAt = performance.now()
+  const went = await prepared.run().then(
     result => ({ result, error: null }),
     (error: unknown) => ({ result: null, error }),
   )
-  const { lines, mask, workspace } = begun
-  return { ...went, files: begun.files(), lines, mask, ms: performance.now() - began, workspace }
+  const { lines, mask, workspace } = prepared
+  return { ...went, files: prepared.files(), lines, mask, ms: performance.now() - startedAt, workspace }
 }
 
 /** The error of a call. Throws unless the agent itself reported the failure and wrote no file. */

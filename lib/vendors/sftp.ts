@@ -68,7 +68,7 @@ export async function withSftp<T>(
   const words = (message: string) => `[${context.place}] ${context.settings.host}: ${doing}: ${message}`
   const connection = connect(ssh.stdin, ssh.stdout, words)
   try {
-    return await work(sftpOver(connection, await connection.begin(), words))
+    return await work(sftpOver(connection, await connection.negotiate(), words))
   } catch (error) {
     // What ssh says when it ends is the cause.
     if (connection.isLost()) await ssh.done()
@@ -130,8 +130,8 @@ function connect(stdin: Bun.FileSink, stdout: ReadableStream<Uint8Array>, words:
   receive().catch(end)
   return {
     isLost: () => lost,
-    /** The names of the host's extensions. */
-    async begin(): Promise<ReadonlySet<string>> {
+    /** Agrees on the version, and returns the names of the host's extensions. */
+    async negotiate(): Promise<ReadonlySet<string>> {
       send(packetOf(SENT.init, [VERSION]))
       const { body } = await version.promise
       if (body.readUInt32BE(0) !== VERSION) throw broken(words, `version ${body.readUInt32BE(0)} of SFTP`)

@@ -16,8 +16,8 @@ export class FileForm {
 
   constructor(field: string, file: Bun.BunFile, name: string, texts: Readonly<Record<string, string>> = {}) {
     const boundary = `form-${crypto.randomUUID()}`
-    const before = Object.entries(texts).map(([key, value]) => `${begin(boundary, key)}\r\n\r\n${value}\r\n`)
-    const own = `${begin(boundary, field)}; filename="${quoted(name)}"\r\ncontent-type: ${file.type}\r\n\r\n`
+    const before = Object.entries(texts).map(([key, value]) => `${headOf(boundary, key)}\r\n\r\n${value}\r\n`)
+    const own = `${headOf(boundary, field)}; filename="${quoted(name)}"\r\ncontent-type: ${file.type}\r\n\r\n`
     this.#file = file
     this.#head = Buffer.from(before.join('') + own)
     this.#tail = Buffer.from(`\r\n--${boundary}--\r\n`)
@@ -47,7 +47,7 @@ export class FileForm {
   }
 }
 
-const begin = (boundary: string, field: string) =>
+const headOf = (boundary: string, field: string) =>
   `--${boundary}\r\ncontent-disposition: form-data; name="${quoted(field)}"`
 
 /** As browsers write a name: https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data */
