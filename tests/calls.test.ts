@@ -10,8 +10,7 @@ const root = join(import.meta.dir, '..')
 /** What a hub and a daemon have both, and declare in two forms. */
 const TWICE = [
   ...['/v1/artifacts/get', '/v1/audit/export', '/v1/audit/list', '/v1/reviews/decide', '/v1/reviews/list'],
-  ...['/v1/runs/get', '/v1/runs/list', '/v1/runs/log', '/v1/runs/logs', '/v1/runs/phases', '/v1/runs/stream'],
-  ...['/v1/runs/tree'],
+  '/v1/runs/list',
 ]
 /** Where each path stands as a text: files, one for each time. */
 const places = new Map<string, string[]>()

@@ -8,7 +8,7 @@ import type { Field } from '../../lib/wire/records/forms.ts'
 import type { LineRange } from '../../lib/wire/records/hub-records.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
-import type { Explanation } from '../../lib/wire/records/run-records.ts'
+import type { Explanation, RunError } from '../../lib/wire/records/run-records.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -122,9 +122,9 @@ export function runTables(
       version: text(),
       state: text().notNull(),
       reason: text(),
-      error: json<Json>(),
+      error: json<RunError>(),
       inputs: json<JsonObject>().notNull(),
-      outputs: json<Json>(),
+      outputs: json<JsonObject>(),
       deliveries: json<Json[]>(),
       /** The key of a run that was dispatched; who holds it is in `key_places`. */
       concurrency_key: text(),
@@ -182,7 +182,7 @@ export function runTables(
       depends_on: json<string[]>().notNull(),
       started_at: int(),
       completed_at: int(),
-      error: json<Json>(),
+      error: json<RunError>(),
       ok: bool(),
       text: text().notNull(),
       data: json<Json>(),

@@ -308,7 +308,9 @@ describe('runs of the hub', () => {
     }
     const shown = await says(`show ${id.slice(0, 14)} --hub`)
     expect(shown.split('\n')).toEqual((await says(`show ${id}`, here())).split('\n'))
-    expect(await json('show last --hub')).toEqual(await json('show last', here()))
+    const { realm_id, daemon_id, job_id, created_at, ...record } = await json('show last --hub')
+    expect(record).toEqual(await json('show last', here()))
+    expect([realm_id, daemon_id, job_id, typeof created_at]).not.toContain(undefined)
     const { runs } = await json('runs --hub --team @acme/say --state completed --since 1h')
     expect(runs).toMatchObject([{ run_id: id, team: '@acme/say', outputs: { said: 'hello ada' } }])
     expect((await json('runs --hub --team say --state completed --since 1h')).runs).toEqual(runs)
@@ -404,7 +406,7 @@ describe('runs of the hub', () => {
       ),
     })
     expect(await fails('cancel last --hub')).toContain('there is nothing to cancel')
-    expect(await fails('watch ffffff --hub')).toContain('no run begins with ffffff among the newest 1000 of the hub')
+    expect(await fails('watch ffffff --hub')).toContain('no run begins with ffffff')
   })
 
   test('a run that no daemon may take is cancelled, and nothing is offered that is then refused', async () => {

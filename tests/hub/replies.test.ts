@@ -172,7 +172,8 @@ test('teams, daemons and runs', async () => {
     acked_seq: 6,
     rejected: [{ seq: 6, code: 'invalid_request' }],
   })
-  for (const path of ['get', 'tree', 'phases', 'logs', 'artifacts']) await ok(hub.admin, `runs/${path}`, { run_id })
+  for (const path of ['get', 'tree', 'why', 'phases', 'logs', 'artifacts'])
+    await ok(hub.admin, `runs/${path}`, { run_id })
   const offered = { daemon_id, run_id, sha256: EMPTY, bytes: 0 }
   expect((await ok(token, 'artifacts/offer', offered)).upload.url).toBeNull()
   const query = new URLSearchParams({ ...offered, bytes: '0' })

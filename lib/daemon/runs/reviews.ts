@@ -5,7 +5,7 @@ import type { ListedReview, Store } from '../../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../../run/engine.ts'
 import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, reviewOf, type Team } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
-import type { AskedReview } from '../../wire/calls/reviews.ts'
+import type { AskedReview } from '../../wire/records/run-records.ts'
 import type { Daemon } from './daemon.ts'
 
 /** What a review needs from an engine, or from a database without one. */

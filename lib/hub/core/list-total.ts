@@ -1,6 +1,6 @@
-// The total number of entries in a list, whichever page is read.
+// What lists have in common: the total number of entries, whichever page is read, and how a text is looked for.
 
-import { count, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, count, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Db } from '../../../db/hub/store.ts'
 import { counted, MOST_COUNTED } from '../../wire/page.ts'
@@ -24,3 +24,9 @@ export async function countUpTo(db: Db, table: SQLiteTable, where?: SQL) {
   const [row] = await db.select({ found: count() }).from(some)
   return counted(Number(row!.found))
 }
+
+/** Text as a pattern of LIKE that fits only itself. */
+export const literal = (text: string): string => text.replaceAll(/[\\%_]/g, '\\$&')
+
+export const beginsWith = (column: AnyColumn, text: string): SQL =>
+  sql`${column} LIKE ${`${literal(text)}%`} ESCAPE '\\'`

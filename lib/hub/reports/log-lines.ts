@@ -3,6 +3,7 @@
 import { and, asc, eq, gt, lte, sql } from 'drizzle-orm'
 import type { Store } from '../../../db/hub/store.ts'
 import { REPLY_BYTES, within } from '../../wire/budget.ts'
+import type { LogLine } from '../../wire/records/run-records.ts'
 
 /** What a line has beside its text, and the escapes of its JSON, in bytes. */
 const FRAME = 200
@@ -20,5 +21,8 @@ export async function readLinesAfter({ logs, db }: Store, runId: string, after: 
     .from(logs)
     .where(and(ofRun, lte(logs.seq, last.seq)))
     .orderBy(asc(logs.seq))
-  return within(lines)
+  return within(lines.map(line => ({ ...line, stream: streamOf(line.stream) })))
 }
+
+/** A newer daemon may have streams that this program does not know. */
+const streamOf = (text: string): LogLine['stream'] => (text === 'stdout' || text === 'stderr' ? text : 'log')

@@ -2,10 +2,11 @@
 // reply holds. Whoever asks for one phase gets the whole of it.
 
 import { and, asc, eq } from 'drizzle-orm'
+import type { Static } from 'typebox'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
-import type { Phase, SubRun } from '../../wire/records/hub-records.ts'
+import type { ToldPhases } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
 import { largeValuesOf, ownerOf } from './large-values.ts'
 import { type ReportedRun, subRuns } from './runs.ts'
@@ -35,6 +36,8 @@ export async function phaseHeads(store: Store, db: Db, runId: string, phase?: st
 
 type Head = Awaited<ReturnType<typeof phaseHeads>>[number]
 
+type Phase = Static<typeof ToldPhases>['phases'][number]
+
 /** The columns that a reply leaves out when it has no room for them. */
 const RESULT = ['data', 'text'] as const
 
@@ -60,7 +63,8 @@ export async function runPhases(hub: Hub, run: ReportedRun, phase?: string): Pro
   })
   const values = await largeValuesOf(store, store.db, run.run_id, wanted)
   return heads.map(({ run_id: _, index: __, beside: ___, ...head }, at) => {
-    const found = { ...head, ...values[at] } as Omit<Phase, 'sub_runs'>
+    // Only its daemon knows what a phase waits for.
+    const found = { ...head, waiting: null, ...values[at] } as Omit<Phase, 'sub_runs'>
     const left = RESULT.filter((_, place) => !fits[at * RESULT.length + place])
     const absent = left.flatMap(name => [
       [name, null],
@@ -88,8 +92,8 @@ async function subRunsBelow(hub: Hub, run: ReportedRun) {
   const byPhase = Map.groupBy(shown, each => each.parent_phase)
   return {
     bytes: jsonBytes(shown),
-    of: (phase: string): SubRun[] =>
-      (byPhase.get(phase) ?? []).map(({ run_id, run_name, state }) => ({ run_id, run_name, state }) as SubRun),
+    of: (phase: string): Phase['sub_runs'] =>
+      (byPhase.get(phase) ?? []).map(({ run_id, run_name, state }) => ({ run_id, run_name, state })),
     /** The phase at which there was no more room. */
     last: shown.length < all.length ? shown.at(-1)!.parent_phase : null,
   }

@@ -45,7 +45,7 @@ export async function* runEvents(
 
   async function* details(run_id: string): AsyncGenerator<ServerEvent> {
     for (const { index, data: _, beside: __, ...phase } of await phaseHeads(store, db, run_id)) {
-      yield* changed(run_id, 'phase', String(index), { ...phase, position: index })
+      yield* changed(run_id, 'phase', String(index), { ...phase, position: index, waiting: null, items: null })
     }
     for (;;) {
       const next = await readLinesAfter(store, run_id, lines.get(run_id) ?? 0, LINES)

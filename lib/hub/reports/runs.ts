@@ -2,10 +2,13 @@
 // that the runs of a silent daemon count as crashed, which is not final.
 
 import { and, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import type { Static } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { TreeEntry } from '../../wire/records/hub-records.ts'
+import { matches } from '../../schema/schema.ts'
+import { Uuid } from '../../wire/parts.ts'
+import { DeliveryRecord, type ToldTree } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
@@ -14,6 +17,7 @@ import type { Hub } from '../core/hub.ts'
 import { runWithLargeValues } from './large-values.ts'
 import { isAfter, isBelow, treeOrder } from './tree-order.ts'
 
+type TreeEntry = Static<typeof ToldTree>['runs'][number]
 export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** States of runs that crash when their daemon is silent. */
@@ -55,10 +59,11 @@ export const newestFirst = ({ runs }: Store, state: string | undefined): SQL[] =
  */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
   const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...rest } = row
-  const { log_bytes, log_cut, beside, inputs, ...told } = rest
+  const { log_bytes, log_cut, beside, inputs, version, ...told } = rest
   const { inputs: inputs_bytes, outputs: outputs_bytes } = beside ?? {}
   return {
     ...told,
+    version: version ?? '',
     inputs: inputs_bytes === undefined ? inputs : null,
     ...(inputs_bytes !== undefined && { inputs_bytes }),
     ...(outputs_bytes !== undefined && { outputs_bytes }),
@@ -70,7 +75,11 @@ export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...ro
 /** A run as `runs/get` has it. */
 export async function wholeRecord(store: Store, found: { row: ReportedRun; state: string }) {
   const row = { ...(await runWithLargeValues(store, store.db, found.row)), beside: null }
-  return { ...runRecord(row, found.state), inputs: row.inputs, deliveries: row.deliveries ?? [] }
+  return {
+    ...runRecord(row, found.state),
+    inputs: row.inputs,
+    deliveries: (row.deliveries ?? []).filter(each => matches(DeliveryRecord, each)),
+  }
 }
 
 /** A run with the state that is shown. */
@@ -90,7 +99,8 @@ export async function shownRun(
 
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
 export async function readableRun(hub: Hub, caller: UserCaller, runId: string, db = hub.store.db) {
-  const found = await shownRun(hub, eq(hub.store.runs.run_id, runId), db)
+  // What is no id may be text that the database does not take.
+  const found = matches(Uuid, runId) ? await shownRun(hub, eq(hub.store.runs.run_id, runId), db) : null
   const missing = new CadreError('not_found', `no run ${runId} that you may see`)
   if (!found) throw missing
   try {

@@ -3,7 +3,7 @@
 
 import { and, asc, eq, isNotNull } from 'drizzle-orm'
 import { type LogPlace, linesByTime } from '../../wire/records/lines-by-time.ts'
-import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
+import type { TreeLines } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
 import { readLinesAfter } from './log-lines.ts'
 import type { ReportedRun } from './runs.ts'
@@ -32,10 +32,6 @@ export async function* treeLog(
   const places = started.map(({ run_id, started_at }): LogPlace => ({ run_id, started_at: started_at! }))
   yield* linesByTime(places, async (runId, after) => {
     await readable()
-    const lines = await readLinesAfter(store, runId, after, PAGE)
-    return lines.map(line => ({ ...line, stream: streamOf(line.stream) }))
+    return readLinesAfter(store, runId, after, PAGE)
   })
 }
-
-/** A newer daemon may know other streams. */
-const streamOf = (text: string): LogLine['stream'] => (text === 'stdout' || text === 'stderr' ? text : 'log')

@@ -18,7 +18,7 @@ import { answer } from '../access/answer.ts'
 import { hubKit } from '../access/kit.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
-import { countOf } from '../core/list-total.ts'
+import { beginsWith, countOf } from '../core/list-total.ts'
 import { orderRun } from '../queue/orders.ts'
 import { ownerOf, withLargeValues } from '../reports/large-values.ts'
 import { readableRun } from '../reports/runs.ts'
@@ -38,6 +38,7 @@ export function reviews(hub: Hub) {
         body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
         body.state ? eq(reviews.state, body.state as 'pending') : undefined,
         body.review_id ? eq(reviews.id, body.review_id) : undefined,
+        body.begins ? beginsWith(reviews.id, body.begins) : undefined,
       )
       const { limit, offset } = page(body)
       const rows = await store.db
@@ -81,7 +82,14 @@ const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => 
 /** A review as it is told: with the bytes of what is too large for a list. */
 function reviewRecord({ beside, ...review }: ReviewRow) {
   const bytes = Object.entries(beside ?? {}).filter(([name]) => name !== 'reason')
-  return { ...review, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
+  const { entries, inputs, prompt, reason } = review
+  const told = {
+    entries: entries.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry))),
+    form: matches(Form, inputs) ? inputs : [],
+    prompt: prompt ?? '',
+    reason: reason ?? '',
+  }
+  return { ...review, ...told, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
 }
 
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {

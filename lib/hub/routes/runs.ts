@@ -6,18 +6,8 @@ import { resource } from '../../http/resource.ts'
 import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { within } from '../../wire/budget.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
-import {
-  GetHubLogs,
-  GetHubPhases,
-  GetHubRun,
-  GetHubTree,
-  ListHubArtifacts,
-  ListHubRuns,
-  MOST_FILES,
-  ReadHubLog,
-  StreamHubRun,
-} from '../../wire/calls/hub-runs.ts'
-import { GetWhy } from '../../wire/calls/runs.ts'
+import { ListHubArtifacts, ListHubRuns, MOST_FILES } from '../../wire/calls/hub-runs.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ReadLog, StreamRun } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { answer } from '../access/answer.ts'
@@ -28,6 +18,7 @@ import { countedStream } from '../access/quotas.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
+import { beginsWith, literal } from '../core/list-total.ts'
 import { takeReport } from '../queue/reported-runs.ts'
 import { whyOf } from '../queue/why.ts'
 import { readLinesAfter } from '../reports/log-lines.ts'
@@ -63,6 +54,8 @@ export function runs(hub: Hub) {
         body.team && ofTeam(body.team),
         body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
         body.search && named(body.search),
+        body.begins ? beginsWith(runs.run_id, body.begins) : undefined,
+        body.since === undefined ? undefined : sql`coalesce(${runs.started_at}, ${runs.created_at}) >= ${body.since}`,
       ].filter(filter => filter !== undefined && filter !== '') as SQL[]
       const { limit, offset } = page(body)
       const joined = eq(daemons.id, runs.daemon_id)
@@ -79,11 +72,11 @@ export function runs(hub: Hub) {
       const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(...filters))
       return { runs: within(rows.map(found => runRecord(found.row, found.state))), total: count!.total }
     }),
-    answer(GetHubRun, async ({ body, caller }) => {
+    answer(GetRun, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)
       return wholeRecord(store, { row, state })
     }),
-    answer(GetHubTree, async ({ body, caller }) => {
+    answer(GetTree, async ({ body, caller }) => {
       const { row } = await readableRun(hub, caller, body.run_id)
       const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
       return jsonStream(head, treeEntries(hub, row.root_run_id), ']}}')
@@ -92,11 +85,11 @@ export function runs(hub: Hub) {
       if (body.ask) throw new CadreError('invalid_request', 'a hub cannot `ask`: the daemon of the run can')
       return whyOf(hub, await readableRun(hub, caller, body.run_id))
     }),
-    answer(GetHubPhases, async ({ body, caller }) => {
+    answer(GetPhases, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)
       return { run_id: row.run_id, state, phases: await runPhases(hub, row, body.phase) }
     }),
-    answer(GetHubLogs, async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
+    answer(GetLogs, async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
       const { row } = await readableRun(hub, caller, run_id)
       const lines = await readLinesAfter(store, run_id, after_seq, limit, phase)
       return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logStateOf(row) }
@@ -107,13 +100,13 @@ export function runs(hub: Hub) {
       const stored = await storedOf(hub, row.root_run_id, files)
       return { artifacts: within(files.map(file => ({ ...file, stored: stored.has(file.sha256) }))), total }
     }),
-    answer(ReadHubLog, async ({ query, caller, request, server }) => {
+    answer(ReadLog, async ({ query, caller, request, server }) => {
       const { row, realm } = await readableRun(hub, caller, query.run_id)
       server?.timeout(request, 0)
       const lines = treeLog(hub, row, query.below !== 'no', stillReadable(caller, query.run_id))
       return lineStream(await countedStream(hub, realm, lines))
     }),
-    answer(StreamHubRun, async ({ query, caller, request, server, stopping }) => {
+    answer(StreamRun, async ({ query, caller, request, server, stopping }) => {
       const { row, realm } = await readableRun(hub, caller, query.run_id)
       server?.timeout(request, 0)
       const readable = stillReadable(caller, query.run_id)
@@ -145,6 +138,3 @@ export function runs(hub: Hub) {
     return or(like(runs.run_name), like(runs.team), like(runs.run_id))!
   }
 }
-
-/** Text as a pattern of LIKE that fits only itself. */
-const literal = (text: string): string => text.replaceAll(/[\\%_]/g, '\\$&')

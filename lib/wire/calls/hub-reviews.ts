@@ -1,17 +1,14 @@
 // Reviews, as a hub has them: the questions that runs ask people.
 
-import type { Static } from 'typebox'
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { call } from '../call.ts'
 import { EVERY_CHOICE } from '../choices.ts'
 import { listBody, listOf } from '../page.ts'
-import { Uuid } from '../parts.ts'
+import { Uuid, WrittenId } from '../parts.ts'
 import { ORDER_FATE, Review, withMore } from '../records/hub-records.ts'
 import { WRITE } from './dispatch.ts'
 import { READ } from './hub-runs.ts'
-
-export type HubReview = Static<typeof Review>
 
 export const ListHubReviews = call('/v1/reviews/list', {
   summary: 'List reviews, newest first; the one that `review_id` names is whole',
@@ -22,6 +19,8 @@ export const ListHubReviews = call('/v1/reviews/list', {
     // A string for clients, which send what a person wrote.
     state: Type.Optional(Type.Unsafe<string>(Type.Enum(['pending', 'decided']))),
     review_id: Type.Optional(Uuid),
+    /** The beginning of an id. */
+    begins: Type.Optional(WrittenId),
   }),
   data: listOf('reviews', Review),
 })

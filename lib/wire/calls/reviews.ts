@@ -1,28 +1,13 @@
 // The questions that the runs of a daemon ask people, and their answers.
 
-import type { Static } from 'typebox'
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
 import { EVERY_CHOICE } from '../choices.ts'
 import { listBody, listOf } from '../page.ts'
-import { AnyObject, AnyText, BYTES_OF_REVIEW, WrittenId } from '../parts.ts'
-import { Field } from '../records/forms.ts'
-import { ReviewRecord } from '../records/run-records.ts'
-
-/** A review with the fields that its answer asks for; an escalation asks for none. */
-const AskedReview = Type.Object({
-  ...ReviewRecord.properties,
-  kind: AnyText,
-  state: AnyText,
-  form: Type.Array(Field),
-  /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
-  readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
-  /** In lists, what is large is empty; `reviews/list` with `review_id` has it. */
-  ...BYTES_OF_REVIEW,
-})
-export type AskedReview = Static<typeof AskedReview>
+import { AnyObject, WrittenId } from '../parts.ts'
+import { AskedReview, ReviewRecord } from '../records/run-records.ts'
 
 export const ListReviews = call('/v1/reviews/list', {
   summary: 'Reviews, newest first; the one that `review_id` names is whole',

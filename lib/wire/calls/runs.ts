@@ -1,4 +1,4 @@
-// The runs of a daemon: what starts, continues and ends them, and what is recorded about them.
+// Runs: what starts, continues and ends them on a daemon, and what daemon and hub tell about them in the same records.
 
 import type { RunId } from '../../files/run-id.ts'
 import { closed, nullable } from '../../schema/schema.ts'
@@ -7,6 +7,7 @@ import { HERE, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
 import { listBody, listOf, rowsOf } from '../page.ts'
 import { AnyObject, AnyText, Name, Path, WrittenId } from '../parts.ts'
+import { LOG_STATE } from '../records/hub-records.ts'
 import { AnyTeam } from '../records/plans.ts'
 import {
   History,
@@ -58,6 +59,7 @@ export const ListRuns = call('/v1/runs/list', {
 })
 export const GetRun = call('/v1/runs/get', {
   summary: 'One run',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   body: OneRun,
   data: ToldDetail,
@@ -104,6 +106,7 @@ export const GetWhy = call('/v1/runs/why', {
 })
 export const GetTree = call('/v1/runs/tree', {
   summary: 'The whole tree of a run',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   body: OneRun,
   data: ToldTree,
@@ -122,32 +125,42 @@ export const GetTeam = call('/v1/runs/team', {
 })
 export const GetPhases = call('/v1/runs/phases', {
   summary: 'The phases of a run, in file order, or one of them whole',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   envelope: 'run_phases',
   body: closed({ run_id: WrittenId, phase: Type.Optional(Name) }),
   data: ToldPhases,
 })
+/** `next` is the `after_seq` of the next call. A hub also says whether it has all lines. */
 export const GetLogs = call('/v1/runs/logs', {
   summary: 'Log lines of a run',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   body: closed({
     run_id: WrittenId,
     phase: Type.Optional(Name),
-    after_seq: Type.Optional(Type.Integer({ minimum: 0 })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+    after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
   }),
-  data: Type.Object({ lines: rowsOf(LogLine), next: Type.Integer() }),
+  data: Type.Object({
+    lines: rowsOf(LogLine),
+    next: Type.Integer(),
+    ...Type.Partial(Type.Object(LOG_STATE)).properties,
+  }),
 })
 /** Lines of JSON, each with log lines of one run. */
 export const ReadLog = call('/v1/runs/log', {
   summary: 'All log lines of a run and of the runs below it, in the order of time',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   query: closed({ run_id: WrittenId, below: Type.Optional(Type.Enum(['yes', 'no'])) }),
   media: 'application/x-ndjson',
 })
 /** Server-sent events: `EVENTS` of the records of runs. */
 export const StreamRun = call('/v1/runs/stream', {
-  summary: 'Events of a run: run, phase, log, end',
+  summary: 'Events of a run and of all runs below it: run, phase, log, end',
+  hub: { user: READ },
   daemon: READER_OF_RUN,
   query: OneRun,
+  media: 'text/event-stream',
 })

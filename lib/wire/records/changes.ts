@@ -2,12 +2,13 @@
 // names are held to their grammar, so that a newer daemon may have states and kinds that this program does not know.
 
 import type { Static, TProperties } from 'typebox'
-import type { Json, JsonObject } from '../../json.ts'
+import type { JsonObject } from '../../json.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { AgentName, ErrorCode, FieldName, PhaseName, TeamPath, Version, Word } from '../names.ts'
 import { AnyJson, AnyList } from '../parts.ts'
 import { MAX_DEPTH, TREE_KEY_STEP } from '../states.ts'
+import type { RunError } from './run-records.ts'
 
 const Text = (maxLength: number) => Type.String({ maxLength })
 const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])
@@ -26,7 +27,7 @@ const Said = Type.String({
 /** Values by the names of inputs or outputs. */
 const Values = Type.Unsafe<JsonObject>(Type.Record(FieldName, Type.Unknown(), { additionalProperties: false }))
 /** Why a run or a phase failed. */
-const Fault = Type.Unsafe<Json>(
+const Fault = Type.Unsafe<RunError | null>(
   nullable(
     Type.Object({
       code: ErrorCode,

@@ -6,21 +6,11 @@ import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { Grant } from '../grants.ts'
 import { OfferedAgent } from '../needs.ts'
-import {
-  AnyJson,
-  AnyList,
-  AnyObject,
-  BYTES_OF_RESULT,
-  BYTES_OF_REVIEW,
-  BYTES_OF_VALUES,
-  SUB_RUNS_MORE,
-  AnyText as Text,
-  Time,
-} from '../parts.ts'
+import { AnyList, AnyText as Text, Time } from '../parts.ts'
 import { PublicKey } from '../protocol.ts'
-import { MAX_DEPTH } from '../states.ts'
 import { SEAL } from './audit.ts'
 import { REALM_QUOTAS } from './quotas.ts'
+import { AskedReview, ToldRun } from './run-records.ts'
 
 /** ISO 8601. */
 const Iso = Type.String({ format: 'date-time' })
@@ -159,76 +149,14 @@ export type Daemon = Static<typeof Daemon>
 
 /** Daemons may be newer than this program and have states and kinds that it does not know. */
 const RunState = Text
-const PLACE = {
-  run_id: Text,
-  run_name: nullable(Text),
-  state: RunState,
-  call_path: Type.Array(Text),
-  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
-  parent_phase: nullable(Text),
-  started_at: nullable(Time),
-  completed_at: nullable(Time),
-}
-/** A run as a tree shows it. */
-export const TreeEntry = named('tree_entry', PLACE)
-export type TreeEntry = Static<typeof TreeEntry>
 
+/** A run as a hub lists it: as its daemon does, and with what only a hub knows. */
 export const Run = named('run', {
-  ...PLACE,
+  ...ToldRun.properties,
   realm_id: Text,
   daemon_id: nullable(Text),
   job_id: nullable(Text),
-  root_run_id: Text,
-  parent_run_id: nullable(Text),
-  team: Text,
-  version: nullable(Text),
-  reason: nullable(Text),
-  error: AnyJson,
-  /** Null in lists and events if they are large; `runs/get` has them. */
-  inputs: nullable(AnyObject),
-  outputs: AnyJson,
-  ...BYTES_OF_VALUES,
-  workspace: nullable(Text),
-  attempt: Type.Integer(),
   created_at: Time,
-})
-/** A run with all that was reported of it. */
-export const WholeRun = named('whole_run', { ...Run.properties, inputs: AnyObject, deliveries: AnyList })
-
-const SubRun = Type.Object({ run_id: Text, run_name: nullable(Text), state: RunState })
-export type SubRun = Static<typeof SubRun>
-export const Phase = named('phase', {
-  name: Text,
-  type: Text,
-  agent: nullable(Text),
-  action: nullable(Text),
-  state: Text,
-  reason: nullable(Text),
-  attempt: Type.Integer(),
-  depends_on: Type.Array(Text),
-  started_at: nullable(Time),
-  completed_at: nullable(Time),
-  error: AnyJson,
-  ok: nullable(Type.Boolean()),
-  text: nullable(Text),
-  data: AnyJson,
-  ...BYTES_OF_RESULT,
-  files: AnyList,
-  sub_runs: Type.Array(SubRun),
-  sub_runs_more: SUB_RUNS_MORE,
-})
-export type Phase = Omit<Static<typeof Phase>, 'type' | 'state' | 'sub_runs'> & {
-  type: string
-  state: string
-  sub_runs: SubRun[]
-}
-
-export const Line = named('log_line', {
-  seq: Type.Integer(),
-  phase: nullable(Text),
-  at: Time,
-  stream: Text,
-  text: Text,
 })
 
 /** Lines of a log by their numbers, both ends included. */
@@ -262,25 +190,11 @@ export const Artifact = named('artifact', {
 })
 
 export const Review = named('review', {
-  id: Text,
-  run_id: Text,
+  ...AskedReview.properties,
   realm_id: Text,
-  run_name: nullable(Text),
-  phase: Text,
-  entries: AnyList,
-  kind: Text,
-  reason: nullable(Text),
-  prompt: nullable(Text),
+  /** The form as the daemon told it, also with kinds of fields that the hub does not know. */
   inputs: AnyList,
   reviewers: Type.Array(Text),
-  state: Text,
-  decision: nullable(Text),
-  decided_by: nullable(Text),
-  comment: nullable(Text),
-  created_at: Time,
-  decided_at: nullable(Time),
-  /** In lists, values that are large are empty. */
-  ...BYTES_OF_REVIEW,
 })
 
 /** A job that waits, and what it waits for. */

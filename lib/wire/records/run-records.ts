@@ -10,6 +10,7 @@ import {
   AnyObject,
   AnyText,
   BYTES_OF_RESULT,
+  BYTES_OF_REVIEW,
   BYTES_OF_VALUES,
   NullableText,
   NullableTime,
@@ -17,6 +18,7 @@ import {
   Time,
 } from '../parts.ts'
 import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES } from '../states.ts'
+import { Field } from './forms.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
 export const RunError = Type.Object({
@@ -63,9 +65,17 @@ const RUN = {
   started_at: NullableTime,
   completed_at: NullableTime,
 }
+/** What only a hub knows of a run. */
+const AT_HUB = {
+  realm_id: Type.Optional(AnyText),
+  /** Null while the run waits for a daemon. */
+  daemon_id: Type.Optional(NullableText),
+  job_id: Type.Optional(NullableText),
+  created_at: Type.Optional(Time),
+}
 const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: RunState, ...more })
-/** A run as people are shown it. */
-const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: ToldRunState, ...more })
+/** A run as people are shown it, by a daemon or by a hub. */
+const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, ...AT_HUB, state: ToldRunState, ...more })
 
 /** In lists and events `inputs` and `outputs` are null if they are large; `runs/get` has them. */
 const HEAD = { inputs: nullable(AnyObject) }
@@ -103,6 +113,7 @@ const TREE_ENTRY = {
 const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
 /** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
 export type TreeEntry = Static<typeof TreeEntry>
+/** `runs/tree`. */
 export const ToldTree = Type.Object({
   root_run_id: AnyText,
   runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
@@ -175,6 +186,8 @@ const PHASE = { ...BARE_PHASE, data: AnyJson }
 const CUT_PHASE = { ...PHASE, text: NullableText, ...BYTES_OF_RESULT, sub_runs_more: SUB_RUNS_MORE }
 /** What people are told of phases may come from a newer program, like the states of runs. */
 const TOLD_PHASE = { type: AnyText, state: AnyText }
+/** Hubs of 0.1.0 leave it out. */
+const TOLD_WAIT = { waiting: Type.Optional(nullable(Waiting)) }
 const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 
@@ -191,7 +204,7 @@ export type RunPhases = Static<typeof RunPhases>
 export const ToldPhases = Type.Object({
   run_id: AnyText,
   state: ToldRunState,
-  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...TOLD_PHASE, sub_runs: Type.Array(ToldSubRun) })),
+  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...TOLD_PHASE, ...TOLD_WAIT, sub_runs: Type.Array(ToldSubRun) })),
 })
 
 export const LogLine = Type.Object({
@@ -229,6 +242,20 @@ export const ReviewRecord = Type.Object({
 })
 export type ReviewRecord = Static<typeof ReviewRecord>
 
+/** A review with the fields that its answer asks for; an escalation asks for none. */
+export const AskedReview = Type.Object({
+  ...ReviewRecord.properties,
+  kind: AnyText,
+  state: AnyText,
+  /** Hubs of 0.1.0 leave it out. */
+  form: Type.Optional(Type.Array(Field)),
+  /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
+  readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
+  /** In lists, what is large is empty; `reviews/list` with `review_id` has it. */
+  ...BYTES_OF_REVIEW,
+})
+export type AskedReview = Static<typeof AskedReview>
+
 /** One step of the chain: a run and the phase in it that decided its end. */
 const Cause = Type.Object({
   run_id: AnyText,
@@ -262,10 +289,11 @@ export type Why = Static<typeof Why>
 const PhaseEvent = Type.Object({
   ...BARE_PHASE,
   ...TOLD_PHASE,
+  ...TOLD_WAIT,
   run_id: AnyText,
   position: Type.Integer(),
-  /** The number of items of a map, once it is known. */
-  items: nullable(Type.Integer()),
+  /** The number of items of a map, once it is known. A hub does not say. */
+  items: Type.Optional(nullable(Type.Integer())),
   /** How many attempts failed and were, or are, followed by another one, of at most `max_attempts`. A hub does not know. */
   failures: Type.Optional(Type.Integer()),
   max_attempts: Type.Optional(Type.Integer()),

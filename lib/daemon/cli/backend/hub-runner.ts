@@ -5,13 +5,11 @@ import { pause } from '../../../wait.ts'
 import { checkedData } from '../../../wire/call.ts'
 import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
 import { DecideHubReview } from '../../../wire/calls/hub-reviews.ts'
-import { HUB_EVENTS, StreamHubRun } from '../../../wire/calls/hub-runs.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
-import type { RunEvent } from '../../../wire/records/run-records.ts'
+import { StreamRun } from '../../../wire/calls/runs.ts'
+import { EVENTS, type RunEvent } from '../../../wire/records/run-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { HubAbsence } from './hub-absence.ts'
-import { hubCallee } from './hub-answers.ts'
-import { toldPhase, toldRun } from './hub-records.ts'
 import type { Runner } from './run-backend.ts'
 
 /** How long to wait before a stream that ended too early is opened again. */
@@ -31,7 +29,7 @@ export function hubRunner(client: HubClient): Runner {
     decide: (review_id, answer) => client.call(DecideHubReview, { review_id, ...answer }),
     events: (runId, signal, say) => eventsOf(client, runId, signal, say),
     async pending() {
-      return (await hubCallee(client).call(ListReviews, { state: 'pending', limit: 100 })).reviews
+      return (await client.call(ListReviews, { state: 'pending', limit: 100 })).reviews
     },
   }
 }
@@ -46,7 +44,7 @@ async function* eventsOf(
   const absence = new HubAbsence(say)
   while (!signal.aborted) {
     try {
-      for await (const { name, data } of client.events(StreamHubRun, { run_id: runId }, signal)) {
+      for await (const { name, data } of client.events(StreamRun, { run_id: runId }, signal)) {
         absence.end()
         const event = eventOf(name, data, client.url)
         if (event) yield event
@@ -61,18 +59,18 @@ async function* eventsOf(
 
 /** Null for what is not shown, such as log lines. */
 function eventOf(name: string, data: unknown, hub: string): RunEvent | null {
-  const from = { url: hub + StreamHubRun.path, kind: 'hub', advice: '' }
+  const from = { url: hub + StreamRun.path, kind: 'hub', advice: '' }
   switch (name) {
     case 'run':
     case 'end': {
-      const { state, ...run } = toldRun(checkedData(HUB_EVENTS[name], data, from))
+      const { state, ...run } = checkedData(EVENTS[name], data, from)
       // The picture of a run has no such states. That its daemon is silent is told as its reason.
       if (state === 'crashed')
         return { event: name, data: { ...run, state: 'running', reason: 'its daemon is silent' } }
       return { event: name, data: { ...run, state: state === 'interrupted' ? 'running' : state } }
     }
     case 'phase':
-      return { event: name, data: { ...toldPhase(checkedData(HUB_EVENTS.phase, data, from)), items: null } }
+      return { event: name, data: checkedData(EVENTS.phase, data, from) }
     default:
       return null
   }

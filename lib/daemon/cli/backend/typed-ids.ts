@@ -11,9 +11,6 @@ const BEGINNING = /^[0-9a-f]{6}[0-9a-f-]*$/
 const MOST = 100
 const NAMED = 5
 
-/** The reason of `not_found` when no id begins as typed. */
-export const NO_MATCH = 'no_match'
-
 /** Calls `work` with whoever knows the runs: the process that holds a home, its database, or a hub. */
 export type Ask = <T>(work: (callee: Callee) => Promise<T>) => Promise<T>
 
@@ -47,7 +44,7 @@ export async function runIdAt(ask: Ask, where: string, typed: string): Promise<s
 async function runBeginning(callee: Callee, begins: string): Promise<string> {
   const { runs, total } = await callee.call(ListRuns, { begins, limit: MOST })
   const [found] = runs
-  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`, { reason: NO_MATCH })
+  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`)
   if (total === 1) return found.run_id
   const tops = await callee.call(ListRuns, { begins, root_only: true, limit: NAMED })
   const [top] = tops.runs
@@ -67,7 +64,7 @@ export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   const { reviews, total } = await ask(all => all.call(ListReviews, { ...filter, limit: NAMED }))
   const [found] = reviews
   if (!found && typed === 'last') throw new CadreError('not_found', 'no review waits for an answer')
-  if (!found) throw new CadreError('not_found', `no review begins with ${begins}`, { reason: NO_MATCH })
+  if (!found) throw new CadreError('not_found', `no review begins with ${begins}`)
   if (typed === 'last' || total === 1) return found.id
   const ids = reviews.map(({ id, phase }) => `${id} (${phase})`)
   throw several('reviews', begins, ids, total)

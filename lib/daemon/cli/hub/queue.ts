@@ -1,7 +1,6 @@
 // `queue`: the jobs of a realm that no daemon has accepted yet, and what each waits for.
 
 import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
-import { hubCallee } from '../backend/hub-answers.ts'
 import { runIdAt } from '../backend/typed-ids.ts'
 import type { Entry } from '../kit/command-table.ts'
 import { inRealm } from './entry.ts'
@@ -24,7 +23,7 @@ export const ENTRIES: readonly Entry[] = [
   }),
   // One that a daemon has already is cancelled there.
   changing('cancel <run>', 'cancel a run that waits; the beginning of its id, or `last`, is enough', '01a1fd72', {
-    find: (hub, run) => runIdAt(work => work(hubCallee(hub)), `at ${hub.url}`, run),
+    find: (hub, run) => runIdAt(work => work(hub), `at ${hub.url}`, run),
     call: (hub, run_id) => hub.call(CancelDispatched, { run_id }),
     says: (run_id, { state }) =>
       `run ${run_id}: ${state === 'cancelled' ? 'cancelled' : 'its daemon gets the order to cancel it'}`,

@@ -54,7 +54,7 @@ export async function phases(typed: string, { json, ...where }: Options): Promis
         paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
         line`${stateWord(paint, state)}${reason === null ? '' : paint.dim(` (${reason})`)}`,
         took(started_at, completed_at),
-        (error?.message ?? (waiting === null ? textOf(phase) : `waiting: ${waitText(waiting)}`)).split('\n', 1)[0]!,
+        (error?.message ?? (!waiting ? textOf(phase) : `waiting: ${waitText(waiting)}`)).split('\n', 1)[0]!,
       ],
     ),
   )

@@ -1,7 +1,7 @@
 // What `logs RUN --hub` says at the end: whether the hub has all lines.
 
 import type { Static } from 'typebox'
-import { GetHubLogs } from '../../../wire/calls/hub-runs.ts'
+import { GetLogs } from '../../../wire/calls/runs.ts'
 import type { LineRange } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 
@@ -16,14 +16,20 @@ export async function lacksOfLogs(
   const said: string[] = []
   for (const { run_id, name } of logs) {
     if (said.length === MOST_NAMED) return [...said, 'the logs of further runs were not looked at']
-    const lacks = lackOf(await client.call(GetHubLogs, { run_id, limit: 1 }))
+    const lacks = lackOf(await client.call(GetLogs, { run_id, limit: 1 }))
     if (lacks) said.push(`${name || 'the log'}: ${lacks}`)
   }
   return said.length > 0 ? said : ['the hub has the whole log']
 }
 
 /** What the hub does not have of a log, in words; null when it has all. */
-function lackOf({ complete, missing, to_come, kept, cut }: Static<typeof GetHubLogs.data>): string | null {
+function lackOf({
+  complete = null,
+  missing = [],
+  to_come = null,
+  kept,
+  cut,
+}: Static<typeof GetLogs.data>): string | null {
   if (complete) return null
   if (kept) return 'its daemon keeps the lines, because its setting `sync` is `status`'
   if (complete === null) return 'its daemon does not say whether these are all lines'

@@ -8,10 +8,11 @@ import { sizeText } from '../../../size.ts'
 import { createPaint, line, lines, nothing, type Paint, type Printable } from '../../../text/printable.ts'
 import { listed } from '../../../text/spelling.ts'
 import { print, printJson, tell } from '../../../text/terminal.ts'
-import { type AskedReview, ListReviews } from '../../../wire/calls/reviews.ts'
+import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
 import type { Field } from '../../../wire/records/forms.ts'
+import type { AskedReview } from '../../../wire/records/run-records.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
 import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
@@ -80,7 +81,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
   const said = await lastLines(runs, run_id, phase)
-  drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form))
+  drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
   drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
 }
@@ -160,11 +161,12 @@ export async function decide(typed: string, word: string | undefined, options: D
   if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
   const decision = given ?? (await chosen(backend, review))
   if (review.state === 'pending') checkKind(review, decision)
-  const asks = decision === 'approve' && review.form.length > 0 && review.state === 'pending'
+  const { form = [] } = review
+  const asks = decision === 'approve' && form.length > 0 && review.state === 'pending'
   const values =
-    options.values !== undefined ? valuesOf(options.values) : asks && isAtTerminal() ? await askForm(review.form) : null
+    options.values !== undefined ? valuesOf(options.values) : asks && isAtTerminal() ? await askForm(form) : null
   if (asks) {
-    const lack = lackOf(review.form, values ?? {})
+    const lack = lackOf(form, values ?? {})
     if (lack !== null) throw new CadreError('invalid_request', lack)
   }
   const answer = {

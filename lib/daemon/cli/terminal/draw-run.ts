@@ -114,7 +114,7 @@ function lineOf({ name, state, reason, started_at, completed_at }: PhaseEvent, {
 }
 
 function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): Printable {
-  if (phase.type === 'map' && phase.items !== null) return mapNote(phase.items, runs, paint)
+  if (phase.type === 'map' && phase.items != null) return mapNote(phase.items, runs, paint)
   if (phase.state === 'awaiting_input') return paint.yellow(waitText(phase.reason))
   if (phase.state === 'skipped') return paint.dim(phase.reason ?? '')
   if (phase.state === 'pending' && phase.reason === 'retry') return paint.yellow('tries again')

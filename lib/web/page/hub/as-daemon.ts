@@ -1,20 +1,12 @@
-// The parts of the pages that show a run (its tree, phases, log and reviews) are those of the daemon. Here their calls
-// are answered from the API of the hub.
+// The parts of the pages that show a run (its tree, phases, log and reviews) are those of the daemon. A hub answers their
+// calls with the same records. What it gives as an order to the daemon of the run, and what it has under another path, is
+// here.
 
 import type { Static, TSchema } from 'typebox'
 import type { Call } from '../../../wire/call.ts'
 import { ListArtifacts } from '../../../wire/calls/artifacts.ts'
 import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
-import type { HubReview } from '../../../wire/calls/hub-reviews.ts'
-import { DecideHubReview, ListHubReviews } from '../../../wire/calls/hub-reviews.ts'
-import {
-  GetHubLogs,
-  GetHubPhases,
-  GetHubRun,
-  GetHubTree,
-  ListHubArtifacts,
-  ListHubRuns,
-} from '../../../wire/calls/hub-runs.ts'
+import { ListHubArtifacts } from '../../../wire/calls/hub-runs.ts'
 import { DecideReview, ListReviews } from '../../../wire/calls/reviews.ts'
 import {
   CancelRun,
@@ -45,40 +37,23 @@ function answer<Body extends TSchema, Data extends TSchema>(
 
 const answers = [
   answer(CancelRun, ({ run_id }) => hub(CancelDispatched, { run_id })),
-  answer(DecideReview, body => hub(DecideHubReview, body)),
   // Only the daemon that executes a run knows its earlier attempts, and what it wrote outside.
   answer(GetHistory, async ({ run_id }) => ({ run_id, attempts: [], written: [] })),
-  answer(GetLogs, body => hub(GetHubLogs, body)),
-  answer(GetPhases, async body => {
-    const found = await hub(GetHubPhases, body)
-    return { ...found, phases: found.phases.map(phase => ({ waiting: null, ...phase })) }
-  }),
-  answer(GetRun, body => hub(GetHubRun, body)),
-  answer(GetTree, body => hub(GetHubTree, body)),
-  answer(GetWhy, body => hub(GetWhy, body)),
   answer(ListArtifacts, body => hub(ListHubArtifacts, body)),
-  answer(ListReviews, async ({ begins: _, ...body }) => {
-    const { reviews, total } = await hub(ListHubReviews, body)
-    return { reviews: reviews.map(asked), total }
-  }),
-  answer(ListRuns, body => hub(ListHubRuns, body)),
   answer(ResumeRun, ({ run_id, from_phase }) => hub(ResumeDispatched, { run_id, ...(from_phase && { from_phase }) })),
 ]
 
-const asked = ({ inputs, prompt, reason, ...review }: HubReview) => ({
-  ...review,
-  form: inputs,
-  prompt: prompt ?? '',
-  reason: reason ?? '',
-})
+/** Calls that a hub answers as a daemon does. The bundle has only the addresses of calls, and so not who answers them. */
+const SAME = [DecideReview, GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns].map(({ path }) => path)
 
 async function callHub<Body extends TSchema, Data extends TSchema>(
-  { path }: Call<Body, Data>,
+  call: Call<Body, Data>,
   body: Static<Body>,
 ): Promise<Static<Data>> {
-  const answer = answers.find(each => each.path === path)
+  if (SAME.some(path => path === call.path)) return hub(call, body)
+  const answer = answers.find(({ path }) => path === call.path)
   if (!answer) throw new Refusal({ code: 'not_found', message: 'Only the page of the daemon shows this.' })
-  // The hub's records have what the shared parts read of the daemon's.
+  // An order has no more of the record than the page reads.
   return (await answer.of(body)) as Static<Data>
 }
 

@@ -5,9 +5,9 @@ import { useEffect, useLayoutEffect } from 'preact/hooks'
 import type { JsonObject } from '../../../json.ts'
 import { ListDaemons } from '../../../wire/calls/daemons.ts'
 import { DispatchRun } from '../../../wire/calls/dispatch.ts'
-import { GetHubRun } from '../../../wire/calls/hub-runs.ts'
 import { GetPackage, ListVersions } from '../../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../../wire/calls/realms.ts'
+import { GetRun } from '../../../wire/calls/runs.ts'
 import { command } from '../kit/command.ts'
 import { bound, boundTo, choicesOf, Field, Select } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
@@ -49,10 +49,10 @@ export function Dispatch() {
   useEffect(() => {
     if (like === null) return
     void run(async () => {
-      const known = await hub(GetHubRun, { run_id: like })
+      const known = await hub(GetRun, { run_id: like })
       before.value = known.inputs
       team.value = known.team
-      realmId.value = known.realm_id
+      realmId.value = known.realm_id ?? ''
       about.value = { ...about.value, name: known.run_name ?? '', workspace: known.workspace ?? '' }
     })
   }, [like])

@@ -2,7 +2,7 @@
 
 import { GetDaemon } from '../../../wire/calls/daemons.ts'
 import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
-import { GetHubLogs, GetHubRun } from '../../../wire/calls/hub-runs.ts'
+import { GetLogs, GetRun } from '../../../wire/calls/runs.ts'
 import type { Detail } from '../kit/live.ts'
 import { Act, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
@@ -31,7 +31,7 @@ export function OneRun({ id }: { id: string }) {
 /** What the hub knows of a run besides what its daemon shows, too. */
 function usePlace(run: Detail) {
   const { data } = useLoaded(`place ${run.run_id} ${run.state}`, async () => {
-    const { realm_id, daemon_id } = await hub(GetHubRun, { run_id: run.run_id })
+    const { realm_id = '', daemon_id = null } = await hub(GetRun, { run_id: run.run_id })
     const daemon = daemon_id === null ? null : await hub(GetDaemon, { daemon_id }).catch(() => null)
     return { realm_id, daemon_id, daemon }
   })
@@ -90,7 +90,7 @@ function Head({ live, run }: Shown) {
 
 /** How much of the log the hub has. */
 function LogState({ id, ended }: { id: string; ended: boolean }) {
-  const { data } = useLoaded(`log ${id}`, () => hub(GetHubLogs, { run_id: id, limit: 1 }), 5_000)
+  const { data } = useLoaded(`log ${id}`, () => hub(GetLogs, { run_id: id, limit: 1 }), 5_000)
   if (!data || data.complete) return null
   if (data.kept) {
     return (
@@ -101,7 +101,7 @@ function LogState({ id, ended }: { id: string; ended: boolean }) {
       </div>
     )
   }
-  const ranges = data.missing.map(({ from, to }) => (from === to ? `line ${from}` : `lines ${from} to ${to}`))
+  const ranges = (data.missing ?? []).map(({ from, to }) => (from === to ? `line ${from}` : `lines ${from} to ${to}`))
   return (
     <>
       {ranges.length > 0 && (

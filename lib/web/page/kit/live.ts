@@ -3,10 +3,17 @@
 
 import { batch, signal } from '@preact/signals'
 import type { Static } from 'typebox'
-import type { AskedReview } from '../../../wire/calls/reviews.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetHistory, GetPhases, GetRun, GetTree } from '../../../wire/calls/runs.ts'
-import type { History, LogLine, RunEvent, ToldDetail, ToldPhases, ToldTree } from '../../../wire/records/run-records.ts'
+import type {
+  AskedReview,
+  History,
+  LogLine,
+  RunEvent,
+  ToldDetail,
+  ToldPhases,
+  ToldTree,
+} from '../../../wire/records/run-records.ts'
 import { call, events, Refusal } from './api.ts'
 
 export type Detail = Static<typeof ToldDetail>

@@ -19,7 +19,7 @@ const LEAST = 200
 
 /** The bar of a phase. `ready` is when all that it waits for had ended; null when that has not happened. */
 export function partsOf(phase: Phase, attempts: Earlier, ready: number | null, asked: Asked, scale: Scale): Part[] {
-  const { attempt, started_at, completed_at, state, waiting } = phase
+  const { attempt, started_at, completed_at, state, waiting = null } = phase
   // A phase that ends while it waits for its next attempt has none after those.
   const isOver = state === 'pending' || attempts.at(-1)?.attempt === attempt
   const earlier = attempts.filter(({ ended_at }) => ended_at === null || ended_at > scale.from)

@@ -79,7 +79,7 @@ export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' |
 }
 
 function aboutOf(phase: Phase): string {
-  const { state, attempt, waiting, reason } = phase
+  const { state, attempt, waiting = null, reason } = phase
   const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
   const parts = [workerOf(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
   return parts.filter(Boolean).join(' · ')

@@ -1,9 +1,9 @@
 // The questions that runs ask people, with the forms of their answers.
 
 import { useSignal } from '@preact/signals'
-import type { AskedReview } from '../../../wire/calls/reviews.ts'
 import { DecideReview, ListReviews } from '../../../wire/calls/reviews.ts'
 import { type Choice, choicesOf } from '../../../wire/choices.ts'
+import type { AskedReview } from '../../../wire/records/run-records.ts'
 import { call, token } from '../kit/api.ts'
 import { bound, Field } from '../kit/fields.tsx'
 import { Fields, type Typed, valuesOf } from '../kit/forms.tsx'
@@ -113,7 +113,7 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
   const { busy, error, run } = useWork()
-  const { id, run_id, run_name, phase, kind, prompt, reason, form, created_at } = review
+  const { id, run_id, run_name, phase, kind, prompt, reason, form = [], created_at } = review
 
   const decide = (decision: Choice) =>
     run(async () => {
