@@ -24,6 +24,8 @@ export type ErrorCode = keyof typeof STATUS
 export interface Detail {
   path: string
   message: string
+  /** For programs: the number that the message says in words. */
+  value?: number
 }
 
 export interface ErrorBody {

@@ -14,6 +14,7 @@ const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>>
   'lib/error.ts': [1, 'decides nothing: details that the message repeats are not printed twice'],
   'lib/team/cel/hints.ts': [4, 'errors of cel-js, whose codes do not tell these mistakes apart'],
   'lib/team/cel/lacking.ts': [1, 'errors of cel-js, which name the key that is missing only in the message'],
+  'lib/wire/protocol.ts': [1, 'errors of older hubs, which have a number only as a message'],
   'lib/vendors/atlassian/confluence-attachments.ts': [1, 'a field of Confluence that carries the mark of an entry'],
   'lib/vendors/atlassian/confluence-pages.ts': [2, 'the same field, and the refusal of a title, which has no code'],
 }
@@ -24,6 +25,7 @@ const READS = [
   new RegExp(String.raw`\.(test|exec)\((?:[^)\n]*[ .(])?${MESSAGE}`),
   new RegExp(String.raw`${MESSAGE} ?[!=]==? ?['"\`/]`),
   new RegExp(String.raw`['"\`] [!=]== (?:\w+\??\.)*${MESSAGE}`),
+  new RegExp(String.raw`\b(Number|parse\w*|BigInt)\((?:\w+\??\.)*${MESSAGE}\b`),
   new RegExp(String.raw`switch \((?:\w+\??\.)*${MESSAGE}\)`),
 ]
 
@@ -44,6 +46,8 @@ test('each way to decide by a message is seen', () => {
     `if ('is required' === problem.message) return`,
     `if (messageOf(error).startsWith('no run')) return`,
     'switch (error.message) {',
+    'const acked = Number(detail?.message)',
+    'const body = JSON.parse(error.message)',
   ]
   expect(ways.filter(way => readsIn(way) !== 1)).toEqual([])
   expect(readsIn(`if (typeof error.message === 'string' && message !== '') {}\n// /lacks/.test(message)`)).toBe(0)

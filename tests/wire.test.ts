@@ -125,6 +125,8 @@ test('a gap is told by the field that it carries, whatever its message says', ()
   expect(ackedOf(new CadreError('conflict', 'mind the gap'))).toBeNull()
   const details = [{ path: '/acked_seq', message: '7' }]
   expect(ackedOf(new CadreError('conflict', 'said otherwise', { details }))).toBe(7)
+  const fresh = [{ path: '/acked_seq', message: 'the eighth change is due', value: 8 }]
+  expect(ackedOf(new CadreError('conflict', 'said otherwise', { details: fresh }))).toBe(8)
   expect(ackedOf(new CadreError('invalid_request', 'gap', { details }))).toBeNull()
   expect(ackedOf(new Error('gap'))).toBeNull()
 })

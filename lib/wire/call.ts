@@ -137,7 +137,7 @@ export const ErrorReply = Type.Object({
   message: Type.String(),
   reason: Type.Optional(Type.String()),
   details: Type.Optional(
-    Type.Unsafe<Detail[]>(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+    Type.Array(Type.Object({ path: Type.String(), message: Type.String(), value: Type.Optional(Type.Number()) })),
   ),
 })
 

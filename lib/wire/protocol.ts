@@ -123,7 +123,7 @@ const ACKED = '/acked_seq'
 /** The error for a batch that does not begin with the change after the last applied one. */
 export function gap(acked: number, from: number): CadreError {
   return new CadreError('conflict', `gap: expected change ${acked + 1}, got ${from}; acked_seq is ${acked}`, {
-    details: [{ path: ACKED, message: String(acked) }],
+    details: [{ path: ACKED, message: String(acked), value: acked }],
   })
 }
 
@@ -134,6 +134,7 @@ export function gap(acked: number, from: number): CadreError {
 export function ackedOf(error: unknown): number | null {
   if (!(error instanceof CadreError) || error.code !== 'conflict') return null
   const detail = error.details?.find(({ path }) => path === ACKED)
-  const acked = detail === undefined ? Number.NaN : Number(detail.message)
+  // Hubs of 0.1.0 send the number only as the message, and daemons of 0.1.0 read only that, so `gap` sends both.
+  const acked = detail?.value ?? Number(detail?.message)
   return Number.isSafeInteger(acked) ? acked : null
 }

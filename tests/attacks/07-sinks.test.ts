@@ -29,6 +29,18 @@ const REACHED = [
   ...['receipts.result', 'reviews.comment', 'reviews.prompt', 'runs.error', 'runs.inputs', 'runs.run_name'],
 ]
 
+/** The places that say of a text that it is masked, although no redactor has just made it. */
+const CLAIMS: Readonly<Record<string, readonly [times: number, why: string]>> = {
+  'lib/run/attempt/ledger.ts': [1, 'the result of a receipt, which the ledger recorded masked'],
+  'lib/run/attempt/looks.ts': [1, 'the copies of a receipt, which the ledger recorded masked'],
+  'lib/run/attempt/notify.ts': [1, 'the name of an event, which is one of a list of ours'],
+  'lib/run/steps/kinds/map.ts': [1, 'a result that consists of what sub-runs have recorded'],
+  'lib/run/steps/kinds/team.ts': [3, 'the recorded outputs of a sub-run, and the name of its team'],
+  'lib/run/steps/tree/review.ts': [1, 'the recorded prompt of a review'],
+  'lib/secrets/masked.ts': [4, 'the functions that join, print and read masked texts'],
+  'lib/secrets/redact.ts': [2, 'the redactor itself'],
+}
+
 const texts = hostileTexts(random, 500)
 
 test('text from outside is one line on a terminal, without commands and without what nobody sees', () => {
@@ -233,4 +245,35 @@ test('what nobody has masked does not compile where it is recorded, logged or se
     return maskedText`ours ${text}`
   }
   expect(wrong).toBeFunction()
+})
+
+/** A call of `recordedText`, a cast, and JSON that is read as if it were masked. */
+const CLAIM =
+  /\brecordedText\(.|\bas (Masked|Mark\b)|<(?:[^()]*[ <|])?Masked\b[^()]*>\(|: [^=()]*\bMasked\w*\b[^=()]* = JSON\.parse/g
+const claimsIn = (text: string): number => {
+  const code = text.split('\n').map(row => row.replace(/^\s*(\/\/|\/?\*).*/, '').replace('function recordedText(', ''))
+  return code.reduce((count, row) => count + [...row.matchAll(CLAIM)].length, 0)
+}
+
+test('each way to say that a text is masked is seen', () => {
+  const ways = [
+    'const text = recordedText(row.text)',
+    'return text as MaskedText',
+    'return { text } as Masked<Result>',
+    'const result = parse<Masked<Result>>(row.result)',
+    'const given = parse<{ outputs: Masked<JsonObject>; files: FileRecord[] }>(row.handed)',
+    "const known: Masked<Copy>[] = JSON.parse(row.copies ?? '[]')",
+  ]
+  expect(ways.map(claimsIn)).toEqual(ways.map(() => 1))
+  expect(claimsIn('mask<T>(value: T): Masked<T>\n// as MaskedText\nconst found = new Map<string, number>()')).toBe(0)
+})
+
+test('only the listed places say of a text that it is masked', async () => {
+  const root = join(import.meta.dir, '../..')
+  const found: Record<string, number> = {}
+  for (const file of new Bun.Glob('{agents,bench,db,deploy,lib}/**/*.{ts,tsx}').scanSync(root)) {
+    const claims = claimsIn(await Bun.file(join(root, file)).text())
+    if (claims > 0) found[file] = claims
+  }
+  expect(found).toEqual(Object.fromEntries(Object.entries(CLAIMS).map(([file, [times]]) => [file, times])))
 })

@@ -107,7 +107,7 @@ describe('delivery', () => {
     const reply = await send([runChange(crypto.randomUUID())], 3)
     expect(reply).toMatchObject({ status: 409, error: { code: 'conflict' } })
     expect(reply.error.message).toContain('gap')
-    expect(reply.error.details).toEqual([{ path: '/acked_seq', message: '1' }])
+    expect(reply.error.details).toEqual([{ path: '/acked_seq', message: '1', value: 1 }])
   })
   test('a new epoch starts at 1', async () => {
     const id = crypto.randomUUID()

@@ -27,7 +27,7 @@ export interface Reply<T = Data> {
   status: number
   headers: Headers
   data: T
-  error: { code: string; message: string; details?: { path: string; message: string }[] }
+  error: { code: string; message: string; details?: { path: string; message: string; value?: number }[] }
 }
 
 export interface TestHub {

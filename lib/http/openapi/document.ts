@@ -160,6 +160,7 @@ const detail = {
   properties: {
     path: { type: 'string', description: 'JSON pointer into the request' },
     message: { type: 'string', description: 'What it must be' },
+    value: { type: 'number', description: 'A number for programs: acked_seq of a gap' },
   },
 }
 
