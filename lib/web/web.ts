@@ -11,7 +11,7 @@ import { calledAs, isCadre } from '../program/called-as.ts'
 import { carried, type Dashboard } from '../program/carried.ts'
 import { ROOT } from '../program/install-root.ts'
 
-const PAGE = join(ROOT, 'lib/web/page')
+const WEB = join(ROOT, 'lib/web')
 
 /**
  * Nothing but our own files runs or loads, no page frames this one, and text never becomes markup: without a trusted
@@ -39,12 +39,10 @@ const GUARDS = {
   'x-frame-options': 'DENY',
 }
 
-/** Where the page of each server begins. */
-const ENTRIES = { daemon: 'main.tsx', hub: 'hub/main.tsx' }
-type Of = keyof typeof ENTRIES
+type Server = 'daemon' | 'hub'
 
 /** The routes of the page of a server. */
-export function web(of: Of = 'daemon') {
+export function web(of: Server = 'daemon') {
   let building = carried && Promise.resolve(of === 'hub' ? carried.hubPages : carried.dashboard)
   const built = () => {
     building ??= build(commandOfPage(), of).catch(error => {
@@ -86,20 +84,20 @@ function commandOfPage(): string {
  * Bundles the page. `jsx` says what its tsconfig.json says, because Bun reads none in a node_modules and could read that of
  * the current folder. `command` is how hints name cadre. Tests measure what it returns.
  */
-export async function build(command = calledAs(), of: Of = 'daemon'): Promise<Dashboard> {
+export async function build(command = calledAs(), of: Server = 'daemon'): Promise<Dashboard> {
   const { outputs } = await Bun.build({
-    entrypoints: [join(PAGE, ENTRIES[of])],
+    entrypoints: [join(WEB, of, 'main.tsx')],
     target: 'browser',
     minify: true,
     // What only some visits need is loaded when it is needed.
     splitting: true,
-    tsconfig: join(PAGE, 'tsconfig.json'),
+    tsconfig: join(WEB, 'tsconfig.json'),
     plugins: [callsOfPage],
     jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     define: { 'process.env.NODE_ENV': '"production"', CADRE_COMMAND: JSON.stringify(command) },
   })
-  const icon = await Bun.file(join(PAGE, 'icon.svg')).text()
+  const icon = await Bun.file(join(WEB, 'kit/icon.svg')).text()
   const entry = outputs.find(({ kind }) => kind === 'entry-point')!
   const bundled = outputs.map(async output => [basename(output.path), { text: await output.text(), type: output.type }])
   const files: Dashboard['files'] = {

@@ -22,7 +22,7 @@ const TYPED = new Set(['lib/daemon/cli/kit/typed-secret.ts'])
 
 const sources = [...new Bun.Glob('{lib,agents,db,deploy}/**/*.ts').scanSync(ROOT), 'daemon.ts', 'hub.ts']
   // The pages run in a browser.
-  .filter(path => !path.startsWith('lib/web/page/') && !TYPED.has(path))
+  .filter(path => !/^lib\/web\/.+\//.test(path) && !TYPED.has(path))
   .map(path => ({ path, text: readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '') }))
 
 const STREAM = /\b(?:body|stdout|stderr|stdin|readable|content|stream\(\))!?$/

@@ -310,7 +310,7 @@ test('no other expression is made of a text that is not ours', () => {
       'lib/agent/net/guard.ts',
       'lib/hub/core/artifact-store.ts',
     ],
-    ...['lib/text/unseen.ts', 'lib/web/page/kit/lines.ts', 'lib/daemon/cli/machine/install-release.ts'],
+    ...['lib/text/unseen.ts', 'lib/web/run/lines.ts', 'lib/daemon/cli/machine/install-release.ts'],
   ]
   const root = join(import.meta.dir, '../..')
   const found = [...new Glob('{agents,lib}/**/*.{ts,tsx}').scanSync(root)].filter(path =>

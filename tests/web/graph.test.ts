@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { HEIGHT, layout, type Node, WIDTH } from '../../lib/web/page/run/graph.ts'
+import { HEIGHT, layout, type Node, WIDTH } from '../../lib/web/run/graph.ts'
 import { took } from '../support/gap.ts'
 
 /** Phases in an order in which none waits for a later one, and then in any order, as files may have them. */

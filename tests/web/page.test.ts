@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tokensOf } from '../../lib/web/page/kit/markdown-tokens.ts'
+import { tokensOf } from '../../lib/web/kit/markdown-tokens.ts'
 import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { command, spawnDaemon } from '../support/daemon.ts'

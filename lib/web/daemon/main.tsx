@@ -1,0 +1,41 @@
+// The dashboard: the table of its pages, and its frame.
+
+import '../kit/style.css'
+import '../kit/texts.ts'
+import { render } from 'preact'
+import { Help, listen } from '../kit/keys.tsx'
+import { follow } from '../kit/route.ts'
+import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
+import { PlanPage } from '../run/plan.tsx'
+import { Reviews } from '../run/reviews.tsx'
+import { Runs } from '../run/runs.tsx'
+import { Agents } from './agents.tsx'
+import { Run } from './run.tsx'
+import { Settings } from './settings.tsx'
+import { Start } from './start.tsx'
+import { Workspaces } from './workspaces.tsx'
+
+const PAGES: Pages = {
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <Run key={id} id={id} />) },
+  reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
+  start: { title: 'Start', key: 'n', show: (_, query) => <Start key={query.get('like')} /> },
+  plan: { title: 'Plan', show: (_, query) => <PlanPage key={query.toString()} /> },
+  agents: { title: 'Agents', key: 'a', show: () => <Agents /> },
+  workspaces: { title: 'Workspaces', key: 'w', show: () => <Workspaces /> },
+  settings: { title: 'Settings', key: 's', show: () => <Settings /> },
+}
+const KEYS = keysOf(PAGES)
+
+function Frame() {
+  return (
+    <>
+      <Bar pages={PAGES} />
+      <Shown pages={PAGES} />
+      <Help pages={KEYS} />
+    </>
+  )
+}
+
+follow()
+listen(KEYS)
+render(<Frame />, document.getElementById('page')!)

@@ -1,0 +1,159 @@
+// Starts a run: the form is made of the inputs of its team, and the plan says what the run would write.
+
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { GetRun, StartRun } from '../../wire/calls/runs.ts'
+import type { Which } from '../../wire/calls/teams.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
+import type { Field as Asked } from '../../wire/records/forms.ts'
+import type { Plan } from '../../wire/records/plans.ts'
+import { call } from '../kit/api.ts'
+import { bound, Field } from '../kit/fields.tsx'
+import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
+import { Act, Failure, handle, knownTeams, useLoaded } from '../kit/parts.tsx'
+import { go, route, to } from '../kit/route.ts'
+import { Planned, planAddress, whichOf } from '../run/plan.tsx'
+
+/** Where the teams lie that were started from this page, by name. A run does not record it. */
+const KEY = 'cadre-team-paths'
+
+function pathsByTeam(): Record<string, string> {
+  try {
+    return JSON.parse(localStorage.getItem(KEY) ?? '{}')
+  } catch {
+    return {}
+  }
+}
+
+interface Read {
+  which: Which
+  name: string
+  fields: readonly Asked[]
+}
+
+export function Start() {
+  const like = route.value.query.get('like')
+  const text = useSignal(route.value.query.get('team') ?? '')
+  const read = useSignal<Read | null>(null)
+  const typed = useSignal<Typed>({})
+  const name = useSignal('')
+  const plan = useSignal<Plan | null>(null)
+  const error = useSignal<unknown>(null)
+  const teams = useLoaded('teams', knownTeams)
+  const places = [...Object.values(pathsByTeam()), ...(teams.data ?? []).filter(team => !team.startsWith('@local/'))]
+
+  async function open(values = {}): Promise<void> {
+    error.value = null
+    plan.value = null
+    const given = text.value.trim()
+    const which = whichOf(given)
+    try {
+      const { inputs, ...found } = await call(ValidateTeam, which)
+      read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
+      typed.value = typedOf(inputs, values)
+    } catch (thrown) {
+      read.value = null
+      error.value = thrown
+    }
+  }
+  useEffect(() => {
+    const before = async () => {
+      if (like === null) return text.value === '' ? undefined : open()
+      const run = await call(GetRun, { run_id: like })
+      name.value = run.run_name ?? ''
+      text.value = run.team.startsWith('@local/') ? (pathsByTeam()[run.team] ?? run.workspace ?? '') : run.team
+      if (text.value !== '') await open(run.inputs)
+    }
+    before().catch(thrown => {
+      error.value = thrown
+    })
+  }, [like])
+
+  async function start(): Promise<void> {
+    const { which, name: team, fields } = read.value!
+    const inputs = valuesOf(fields, typed.value)
+    const called = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
+    const { run_id } = await call(StartRun, { ...which, inputs, ...called })
+    if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
+    go(to('runs', run_id))
+  }
+
+  return (
+    <main>
+      <header class="top">
+        <h1>Start a run</h1>
+      </header>
+      <form class="row" onSubmit={handle(() => open())}>
+        <Field
+          label="Team"
+          required
+          list="teams"
+          placeholder="@scope/name, or the path of a folder with a team.yml"
+          value={text.value}
+          set={typed => {
+            text.value = typed
+            read.value = null
+          }}
+        >
+          <datalist id="teams">
+            {[...new Set(places)].map(each => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
+        </Field>
+        <button type="submit" class={read.value ? 'plain' : ''}>
+          Open
+        </button>
+      </form>
+      <Failure of={error.value} />
+      {read.value && (
+        <form
+          class="card"
+          onSubmit={handle(() => {
+            error.value = null
+            return start().catch(thrown => {
+              error.value = thrown
+            })
+          })}
+        >
+          <h2>{read.value.name}</h2>
+          {read.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
+          <div class="grid">
+            <Fields of={read.value.fields} typed={typed} prefix="input" />
+            <Field label="Name of the run" maxLength={200} {...bound(name)} />
+          </div>
+          <div class="row">
+            <button type="submit">Start</button>
+            <Act
+              plain
+              work={async () => {
+                const { which, fields } = read.value!
+                plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
+              }}
+            >
+              What would it write?
+            </Act>
+          </div>
+        </form>
+      )}
+      {plan.value && read.value && (
+        <Planned
+          plan={plan.value}
+          address={planAddress(text.value.trim(), openValues(read.value.fields, typed.value))}
+        />
+      )}
+    </main>
+  )
+}
+
+/** What may stand in an address: everything but the values of secrets, and nothing that the form would refuse. */
+function openValues(fields: readonly Asked[], typed: Typed) {
+  try {
+    return valuesOf(
+      fields.filter(({ secret }) => !secret),
+      typed,
+    )
+  } catch {
+    return {}
+  }
+}

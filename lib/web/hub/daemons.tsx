@@ -1,0 +1,81 @@
+// The daemons of a realm: whether they answer, what they offer, and which of their agents are ready.
+
+import { ListDaemons } from '../../wire/calls/daemons.ts'
+import type { Daemon } from '../../wire/records/hub-records.ts'
+import { command } from '../kit/command.ts'
+import { Cards, List, useList } from '../kit/lists.tsx'
+import { route, to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { Grid } from './kit/agent-state.tsx'
+import { hub } from './kit/api.ts'
+import { Labels, Status } from './kit/daemon-state.tsx'
+import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
+import { OlderCopy } from './older-copy.tsx'
+
+export function Daemons() {
+  const realm = useRealm()
+  const found = useList(`daemons ${realm?.id}`, page =>
+    realm ? hub(ListDaemons, { realm_id: realm.id, ...page }) : Promise.resolve({ daemons: [], total: 0 }),
+  )
+  const grid = route.value.query.get('show') === 'agents'
+  return (
+    <main>
+      <header class="top">
+        <h1>Daemons</h1>
+      </header>
+      <RealmChoice />
+      <OlderCopy realm={realm} />
+      <List
+        of={found}
+        none={
+          <>
+            <p>No daemon is enrolled in {realm ? realm.name : 'your realms'}.</p>
+            <p>
+              Mint a <a href={to('tokens')}>realm token</a>, and on the machine that shall run teams:
+            </p>
+            <p>
+              <code>
+                {command} enrol --hub {location.origin}
+              </code>
+            </p>
+          </>
+        }
+      >
+        {daemons => (
+          <>
+            <nav class="tabs" aria-label="Views">
+              <a href={to('daemons')} aria-current={grid ? undefined : 'page'}>
+                Daemons
+              </a>
+              <a href={`${to('daemons')}?show=agents`} aria-current={grid ? 'page' : undefined}>
+                Agents
+              </a>
+            </nav>
+            {grid ? <Grid daemons={daemons} /> : <Overview daemons={daemons} />}
+          </>
+        )}
+      </List>
+    </main>
+  )
+}
+
+function Overview({ daemons }: { daemons: readonly Daemon[] }) {
+  return (
+    <Cards>
+      {daemons.map(daemon => (
+        <li key={daemon.id} class="card">
+          <header class="row between">
+            <h2 class="wrap">
+              <a href={to('daemons', daemon.id)}>{daemon.name}</a>
+            </h2>
+            <Status of={daemon} />
+          </header>
+          <p class="small quiet">
+            {daemon.hostname ?? 'unknown host'} · called <When at={daemon.last_seen_at} />
+          </p>
+          <Labels of={daemon} />
+        </li>
+      ))}
+    </Cards>
+  )
+}

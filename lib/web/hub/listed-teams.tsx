@@ -1,0 +1,70 @@
+// The teams that a realm may run.
+
+import { useSignal } from '@preact/signals'
+import { AddTeam, ListRealmTeams, RemoveTeam } from '../../wire/calls/realms.ts'
+import type { Realm } from '../../wire/records/hub-records.ts'
+import { Ask } from '../kit/actions.tsx'
+import { bound, Field } from '../kit/fields.tsx'
+import { Ending, Rows, useList } from '../kit/lists.tsx'
+import { to } from '../kit/route.ts'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { may } from './kit/realm-choice.tsx'
+
+export function ListedTeams({ realm }: { realm: Realm }) {
+  const { id: realm_id } = realm
+  const found = useList(`teams ${realm_id}`, page => hub(ListRealmTeams, { realm_id, ...page }))
+  const team = useSignal('')
+  const operates = may(realm, 'operator')
+  return (
+    <>
+      <Rows
+        of={found}
+        none={
+          <>
+            <p>The realm may run no team yet.</p>
+            <p>
+              Publish one, then put it on this list: <a href={to('packages')}>packages</a>.
+            </p>
+          </>
+        }
+        name={each => each.team}
+        columns={[
+          { title: 'Team', cell: each => <a href={to('packages', each.team)}>{each.team}</a> },
+          { title: 'On the list since', cell: each => <When at={each.added_at} /> },
+          operates && {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                question={`Remove ${each.team}? Its runs are not synced any more.`}
+                work={() => hub(RemoveTeam, { realm_id, team: each.team })}
+              >
+                <a
+                  class="button plain"
+                  href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
+                >
+                  Dispatch
+                </a>
+              </Ending>
+            ),
+          },
+        ]}
+      />
+      {operates && (
+        <Ask
+          label="Put a team on the list"
+          submit="Add"
+          work={async () => {
+            await hub(AddTeam, { realm_id, team: team.value.trim() })
+            team.value = ''
+            found.again()
+          }}
+        >
+          <Field label="Team" required placeholder="@scope/name" {...bound(team)} />
+        </Ask>
+      )}
+    </>
+  )
+}

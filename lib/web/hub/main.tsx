@@ -1,0 +1,109 @@
+// The pages of the hub: their table, and their frame. Whoever is not signed in gets the page for signing
+// in, at any address, and then what the address says.
+
+import '../kit/style.css'
+import './hub.css'
+import '../kit/texts.ts'
+import { render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { Help, listen } from '../kit/keys.tsx'
+import { Failure, useWork } from '../kit/parts.tsx'
+import { follow, route, to } from '../kit/route.ts'
+import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
+import { Reviews } from '../run/reviews.tsx'
+import { askHub } from './as-daemon.ts'
+import { Audit } from './audit.tsx'
+import { OneDaemon } from './daemon.tsx'
+import { Daemons } from './daemons.tsx'
+import { Dispatch } from './dispatch.tsx'
+import { findSession, me, signOut } from './kit/api.ts'
+import { loadRealms, realms } from './kit/realm-choice.tsx'
+import { OnePackage, Packages } from './packages.tsx'
+import { Account } from './people/account.tsx'
+import { Join, SignIn } from './people/session.tsx'
+import { Tokens } from './people/tokens.tsx'
+import { Queue } from './queue.tsx'
+import { OneRealm } from './realm.tsx'
+import { Realms } from './realms.tsx'
+import { OneRun } from './run.tsx'
+import { Runs } from './runs.tsx'
+
+const PAGES: Pages = {
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <OneRun key={id} id={id} />) },
+  reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
+  dispatch: {
+    title: 'Dispatch',
+    key: 'n',
+    show: (_, query) => <Dispatch key={`${query.get('like')} ${query.get('team')}`} />,
+  },
+  queue: { title: 'Queue', key: 'q', show: () => <Queue /> },
+  daemons: {
+    title: 'Daemons',
+    key: 'd',
+    show: id => (id === undefined ? <Daemons /> : <OneDaemon key={id} id={id} />),
+  },
+  packages: {
+    title: 'Packages',
+    key: 'p',
+    show: name => (name === undefined ? <Packages /> : <OnePackage key={name} name={name} />),
+  },
+  realms: { title: 'Realms', key: 'm', show: id => (id === undefined ? <Realms /> : <OneRealm key={id} id={id} />) },
+  tokens: { title: 'Tokens', key: 't', show: () => <Tokens /> },
+  audit: { title: 'Audit', key: 'a', show: () => <Audit /> },
+  account: { title: 'Account', show: () => <Account /> },
+  join: { title: 'Join', show: token => <Join token={token ?? ''} /> },
+}
+const KEYS = keysOf(PAGES)
+
+/** A hub that does not answer is asked again. */
+const AGAIN_MS = 2_000
+
+function Signed() {
+  const { error, run } = useWork()
+  useEffect(() => {
+    realms.value = null
+    void run(loadRealms)
+  }, [me.value?.id])
+  return (
+    <>
+      <Bar pages={PAGES}>
+        <span class="account row">
+          <a class="small" href={to('account')}>
+            {me.value?.username}
+          </a>
+          <button type="button" class="plain small" onClick={() => run(signOut)}>
+            Sign out
+          </button>
+        </span>
+      </Bar>
+      <Failure of={error} />
+      {realms.value === null ? <main aria-busy="true" /> : <Shown pages={PAGES} />}
+      <Help pages={KEYS} />
+    </>
+  )
+}
+
+function Frame() {
+  const { error, run } = useWork()
+  useEffect(() => {
+    void run(findSession)
+    const timer = setInterval(() => me.value === undefined && void run(findSession), AGAIN_MS)
+    return () => clearInterval(timer)
+  }, [])
+  const [here, id] = route.value.parts
+  if (me.value) return <Signed />
+  return (
+    <>
+      <header class="frame">
+        <span class="brand">cadre</span>
+      </header>
+      <Failure of={error} />
+      {me.value === null && (here === 'join' ? <Join token={id ?? ''} /> : <SignIn />)}
+    </>
+  )
+}
+
+askHub()
+follow()
+listen(KEYS)
+render(<Frame />, document.getElementById('page')!)

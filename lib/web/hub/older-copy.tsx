@@ -1,0 +1,69 @@
+// That the hub is on an older copy of its database, what it waits for, and the decision to go on without a daemon.
+
+import { ReconcileDaemons } from '../../wire/calls/daemons.ts'
+import type { Realm } from '../../wire/records/hub-records.ts'
+import type { Reconciliation } from '../../wire/records/older-copies.ts'
+import { Sure } from '../kit/actions.tsx'
+import { useLoaded } from '../kit/parts.tsx'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { may } from './kit/realm-choice.tsx'
+
+const LOOK_MS = 5_000
+
+interface Noticed {
+  notice: string
+  /** What only an admin of the realm may see. */
+  found: Reconciliation | null
+}
+
+async function noticed(realm: Realm | null | undefined): Promise<Noticed | null> {
+  const reply = await fetch('/ready')
+  const { data } = (await reply.json()) as { data?: { older_copy?: string } }
+  if (data?.older_copy === undefined) return null
+  const asks = realm && may(realm, 'admin')
+  return {
+    notice: data.older_copy,
+    found: asks ? await hub(ReconcileDaemons, { realm_id: realm.id }) : null,
+  }
+}
+
+export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
+  const { data, again } = useLoaded(`older copy ${realm?.id}`, () => noticed(realm), LOOK_MS)
+  if (data === null) return null
+  const { notice, found } = data
+  return (
+    <section class="notice awaiting_input" aria-label="Older copy of the database">
+      <p>{notice}.</p>
+      {found?.older_copy && (
+        <>
+          <p>
+            The copy was last written to <When at={found.older_copy.written_at} />. {found.held} jobs of this realm are
+            held.
+          </p>
+          <ul>
+            {found.awaited.map(({ daemon_id, name, why }) => (
+              <li key={daemon_id}>
+                {name}: {why}{' '}
+                <Sure
+                  question={`What ${name} has executed since will be executed again.`}
+                  work={async () => {
+                    await hub(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })
+                    again()
+                  }}
+                >
+                  Go on without it
+                </Sure>
+              </li>
+            ))}
+            {[...found.lost, ...found.came_back].map(each => (
+              <li key={each} class="small quiet">
+                {found.lost.includes(each) ? 'Lost' : 'Counts again'}: {each}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  )
+}

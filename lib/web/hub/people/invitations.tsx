@@ -1,0 +1,71 @@
+// Invitations to a realm: those that are open, and new ones, whose link is shown once.
+
+import { useSignal } from '@preact/signals'
+import { Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/realm-members.ts'
+import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
+import { Ask, Once } from '../../kit/actions.tsx'
+import { Ending, Rows, useList } from '../../kit/lists.tsx'
+import { to } from '../../kit/route.ts'
+import { When } from '../../kit/time.tsx'
+import { hub } from '../kit/api.ts'
+import { RoleFor } from '../kit/role.tsx'
+import { Until } from '../kit/until.tsx'
+
+const linkOf = (token: string): string => `${location.origin}/${to('join', token)}`
+
+export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm }) {
+  const found = useList(`invitations ${realm_id}`, page => hub(ListInvitations, { realm_id, ...page }))
+  const username = useSignal('')
+  const role = useSignal<RealmRole>('member')
+  const link = useSignal('')
+  return (
+    <>
+      {link.value !== '' && (
+        <Once title="The link of the invitation." text={link.value}>
+          <p class="small quiet">Send it to the person you invite. It admits one account, within 14 days.</p>
+        </Once>
+      )}
+      <Rows
+        of={found}
+        none={<p>No invitation is open. Create one below, and send its link.</p>}
+        name={each => each.id}
+        columns={[
+          { title: 'For', cell: each => each.username ?? 'whoever has the link' },
+          { title: 'Role', cell: each => each.role },
+          { title: 'By', cell: each => each.created_by },
+          { title: 'Created', cell: each => <When at={each.created_at} /> },
+          { title: 'Ends', cell: each => <Until at={each.expires_at} /> },
+          {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                word="Revoke"
+                question="Nobody can use the link any more."
+                work={() => hub(RevokeInvitation, { id: each.id })}
+              />
+            ),
+          },
+        ]}
+      />
+      <Ask
+        label={`Invite to ${name}`}
+        submit="Create a link"
+        work={async () => {
+          const name = username.value.trim()
+          const { token } = await hub(Invite, {
+            realm_id,
+            role: role.value,
+            ...(name !== '' && { username: name }),
+          })
+          link.value = linkOf(token)
+          username.value = ''
+          found.again()
+        }}
+      >
+        <RoleFor username={username} role={role} anyone="only this one may use it" />
+      </Ask>
+    </>
+  )
+}

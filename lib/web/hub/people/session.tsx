@@ -1,0 +1,116 @@
+// Signing in, and joining a realm with the link of an invitation.
+
+import { type Signal, useSignal } from '@preact/signals'
+import { AcceptInvitation } from '../../../wire/calls/realm-members.ts'
+import { bound, Field } from '../../kit/fields.tsx'
+import { Failure, handle, useWork } from '../../kit/parts.tsx'
+import { go, to } from '../../kit/route.ts'
+import { hub, me, signIn, signOut } from '../kit/api.ts'
+import { loadRealms } from '../kit/realm-choice.tsx'
+
+export function SignIn() {
+  const username = useSignal('')
+  const password = useSignal('')
+  const { busy, error, run } = useWork()
+  return (
+    <main class="door">
+      <form
+        class="card"
+        aria-labelledby="sign-in"
+        onSubmit={handle(() => run(() => signIn(username.value.trim(), password.value)))}
+      >
+        <h1 id="sign-in">Sign in</h1>
+        <Names username={username} password={password} again />
+        <button type="submit" disabled={busy}>
+          Sign in
+        </button>
+        <Failure of={error} />
+        <p class="quiet small">No account? Ask an admin of your realm for an invitation.</p>
+      </form>
+    </main>
+  )
+}
+
+function Names({
+  username,
+  password,
+  again = false,
+}: {
+  username: Signal<string>
+  password: Signal<string>
+  again?: boolean
+}) {
+  return (
+    <>
+      <Field label="User name" required autocomplete="username" {...bound(username)} />
+      <Field
+        label="Password"
+        type="password"
+        required
+        autocomplete={again ? 'current-password' : 'new-password'}
+        {...bound(password)}
+      />
+    </>
+  )
+}
+
+/** `#/join/<token>`: the part behind `#` is sent to no server, and is in no log. */
+export function Join({ token }: { token: string }) {
+  const username = useSignal('')
+  const password = useSignal('')
+  const known = useSignal(false)
+  const { busy, error, run } = useWork()
+  const join = async (account: { username?: string; password?: string }) => {
+    const { realm_id } = await hub(AcceptInvitation, { token, ...account })
+    if (account.username && account.password) await signIn(account.username, account.password)
+    await loadRealms()
+    go(to('realms', realm_id))
+  }
+  if (known.value && !me.value) return <SignIn />
+  return (
+    <main class="door">
+      <form
+        class="card"
+        aria-labelledby="join"
+        onSubmit={handle(() =>
+          run(() => join(me.value ? {} : { username: username.value.trim(), password: password.value })),
+        )}
+      >
+        <h1 id="join">Join a realm</h1>
+        {me.value ? (
+          <>
+            <p>
+              You were invited to a realm. You join as <strong>{me.value.username}</strong>.
+            </p>
+            <div class="row">
+              <button type="submit" disabled={busy}>
+                Join
+              </button>
+              <button type="button" class="plain" disabled={busy} onClick={() => run(signOut)}>
+                Use another account
+              </button>
+            </div>
+          </>
+        ) : (
+          <>
+            <p>You were invited to a realm. Choose a user name and a password for your new account.</p>
+            <Names username={username} password={password} />
+            <button type="submit" disabled={busy}>
+              Join
+            </button>
+            <button
+              type="button"
+              class="plain"
+              onClick={() => {
+                known.value = true
+              }}
+            >
+              I have an account
+            </button>
+          </>
+        )}
+        <Failure of={error} />
+      </form>
+    </main>
+  )
+}

@@ -1,0 +1,151 @@
+// The tokens of the user: what each grants, and new ones, whose secret is shown once.
+
+import { useSignal } from '@preact/signals'
+import { ListTokens, RevokeToken, RotateToken } from '../../../wire/calls/auth.ts'
+import type { Token } from '../../../wire/records/hub-records.ts'
+import { Once, Sure } from '../../kit/actions.tsx'
+import { command } from '../../kit/command.ts'
+import { bound, Check } from '../../kit/fields.tsx'
+import { List, useList } from '../../kit/lists.tsx'
+import { State } from '../../kit/state.tsx'
+import { now, When } from '../../kit/time.tsx'
+import { hub } from '../kit/api.ts'
+import { realmName } from '../kit/realm-choice.tsx'
+import { timeOf, Until } from '../kit/until.tsx'
+import { GrantMatrix } from './grant.tsx'
+import { NewToken } from './new-token.tsx'
+
+export function Tokens() {
+  const found = useList('tokens', page => hub(ListTokens, page))
+  const secret = useSignal<{ text: string; type: string } | null>(null)
+  const all = useSignal(false)
+  return (
+    <main>
+      <header class="top">
+        <h1>Tokens</h1>
+      </header>
+      {secret.value && (
+        <Once title="The secret of the token." text={secret.value.text}>
+          {secret.value.type === 'realm' && (
+            <p class="small quiet">
+              Enrol a daemon with it, on its machine:{' '}
+              <code>
+                {command} enrol --hub {location.origin}
+              </code>
+            </p>
+          )}
+        </Once>
+      )}
+      <NewToken
+        made={made => {
+          secret.value = made
+          found.again()
+        }}
+      />
+      <h2>Your tokens</h2>
+      <Check class="small" {...bound(all)}>
+        Show those that have ended, and sessions
+      </Check>
+      <List of={found} none={<p>You have no token.</p>}>
+        {tokens => {
+          const shown = all.value ? tokens : tokens.filter(each => each.kind === 'durable' && !hasEnded(each))
+          return shown.length === 0 ? (
+            <p class="quiet">You have no token that works, except your session here.</p>
+          ) : (
+            <ol class="phases">
+              {shown.map(each => (
+                <li key={each.id}>
+                  <One
+                    token={each}
+                    again={found.again}
+                    shown={made => {
+                      secret.value = made
+                    }}
+                  />
+                </li>
+              ))}
+            </ol>
+          )
+        }}
+      </List>
+    </main>
+  )
+}
+
+const hasEnded = ({ revoked_at, expires_at }: Token): boolean =>
+  revoked_at !== null || (timeOf(expires_at) ?? Number.POSITIVE_INFINITY) <= now.value
+
+function One({
+  token,
+  again,
+  shown,
+}: {
+  token: Token
+  again(): void
+  shown(made: { text: string; type: string }): void
+}) {
+  const ended = hasEnded(token)
+  const word =
+    token.revoked_at !== null ? 'revoked' : ended ? 'expired' : token.kind === 'session' ? 'session' : 'works'
+  return (
+    <details class="token">
+      <summary>
+        <State of={ended ? 'cancelled' : 'completed'} word={word} />
+        <span class="name">{token.name}</span>
+        <span class="quiet small">
+          {token.type === 'realm'
+            ? `realm token for ${token.realm_ids.map(realmName).join(', ')}`
+            : `user token, ${token.permissions.access}`}
+        </span>
+        <span class="quiet small end">
+          {token.last_used_at === null ? (
+            'never used'
+          ) : (
+            <>
+              used <When at={timeOf(token.last_used_at)} />
+            </>
+          )}
+        </span>
+      </summary>
+      <div class="opened">
+        <p class="facts small quiet">
+          <span>
+            created <When at={timeOf(token.created_at)} />
+          </span>
+          {token.expires_at && (
+            <span>
+              ends <Until at={timeOf(token.expires_at)} />
+            </span>
+          )}
+          <span>id {token.id}</span>
+        </p>
+        <GrantMatrix of={token.grant} />
+        {!ended && (
+          <div class="row actions">
+            {token.kind === 'durable' && (
+              <Sure
+                question="The old secret stops working at once."
+                work={async () => {
+                  const made = await hub(RotateToken, { id: token.id })
+                  shown({ text: made.token, type: token.type })
+                  again()
+                }}
+              >
+                New secret
+              </Sure>
+            )}
+            <Sure
+              question={`Whoever uses ${token.name} is refused from now on.`}
+              work={async () => {
+                await hub(RevokeToken, { id: token.id })
+                again()
+              }}
+            >
+              Revoke
+            </Sure>
+          </div>
+        )}
+      </div>
+    </details>
+  )
+}

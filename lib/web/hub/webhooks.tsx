@@ -1,0 +1,136 @@
+// The webhooks of a realm, and what happened to their messages.
+
+import { useSignal } from '@preact/signals'
+import { AddWebhook, ListDeliveries, ListWebhooks, RemoveWebhook, TakeOverWebhook } from '../../wire/calls/webhooks.ts'
+import { HOOK_EVENTS } from '../../wire/records/hook-events.ts'
+import type { WebhookDelivery } from '../../wire/records/hooks.ts'
+import type { Realm } from '../../wire/records/hub-records.ts'
+import { Ask, Once, Sure } from '../kit/actions.tsx'
+import { bound, Check, Field } from '../kit/fields.tsx'
+import { Ending, Rows, useList } from '../kit/lists.tsx'
+import { State } from '../kit/state.tsx'
+import { When } from '../kit/time.tsx'
+import { hub } from './kit/api.ts'
+import { may } from './kit/realm-choice.tsx'
+import { Until } from './kit/until.tsx'
+
+const SHOWN: Record<WebhookDelivery['state'], string> = {
+  waiting: 'queued',
+  delivered: 'completed',
+  failed: 'failed',
+  unknown: 'crashed',
+}
+
+export function Webhooks({ realm }: { realm: Realm }) {
+  const { id: realm_id } = realm
+  const found = useList(`webhooks ${realm_id}`, page => hub(ListWebhooks, { realm_id, ...page }))
+  const sent = useList(`deliveries ${realm_id}`, page => hub(ListDeliveries, { realm_id, ...page }))
+  const url = useSignal('')
+  const events = useSignal<WebhookDelivery['event'][]>(['run.failed'])
+  const secret = useSignal('')
+  const leads = may(realm, 'admin')
+  return (
+    <>
+      {secret.value !== '' && (
+        <Once title="The secret of the webhook." text={secret.value}>
+          <p class="small quiet">The receiver verifies with it that a message comes from this hub.</p>
+        </Once>
+      )}
+      <Rows
+        of={found}
+        none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}
+        name={each => each.id}
+        columns={[
+          { title: 'Address', class: 'wrap', cell: each => each.url },
+          { title: 'Events', cell: each => each.events.join(', ') },
+          {
+            title: 'Owner',
+            cell: each => (
+              <>
+                {each.owner}
+                {each.state === 'stopped' && (
+                  <p class="quiet small">is no admin of the realm any more, so nothing is delivered</p>
+                )}
+              </>
+            ),
+          },
+          { title: 'Since', cell: each => <When at={each.created_at} /> },
+          leads && {
+            title: '',
+            class: 'end',
+            cell: each => (
+              <Ending
+                list={found}
+                question="Its log of deliveries is removed with it."
+                work={() => hub(RemoveWebhook, { realm_id, id: each.id })}
+              >
+                {each.state === 'stopped' && (
+                  <Sure
+                    question="It will act for you."
+                    work={async () => {
+                      await hub(TakeOverWebhook, { realm_id, id: each.id })
+                      found.again()
+                    }}
+                  >
+                    Take over
+                  </Sure>
+                )}
+              </Ending>
+            ),
+          },
+        ]}
+      />
+      {leads && (
+        <Ask
+          label="Add a webhook"
+          submit="Add"
+          work={async () => {
+            const made = await hub(AddWebhook, { realm_id, url: url.value.trim(), events: events.value })
+            secret.value = made.secret
+            url.value = ''
+            found.again()
+          }}
+        >
+          <Field label="Address" type="url" required placeholder="https://example.com/hook" {...bound(url)} />
+          <fieldset class="choices whole">
+            <legend class="small quiet">Events</legend>
+            {HOOK_EVENTS.map(event => (
+              <Check
+                key={event}
+                value={events.value.includes(event)}
+                set={wanted => {
+                  events.value = wanted ? [...events.value, event] : events.value.filter(each => each !== event)
+                }}
+              >
+                {event}
+              </Check>
+            ))}
+          </fieldset>
+        </Ask>
+      )}
+      <h2>Deliveries</h2>
+      <Rows
+        of={sent}
+        none={<p>No message was sent yet.</p>}
+        name={each => each.id}
+        columns={[
+          {
+            title: 'Message',
+            cell: each => (
+              <>
+                {each.event}
+                <br />
+                <code class="quiet">{each.subject}</code>
+              </>
+            ),
+          },
+          { title: 'State', cell: each => <State of={SHOWN[each.state]} word={each.state} /> },
+          { title: 'Attempts', class: 'number', cell: each => each.attempts },
+          { title: 'Reply', class: 'wrap', cell: each => each.error ?? each.status ?? '–' },
+          { title: 'Next', cell: each => <Until at={each.next_at} /> },
+          { title: 'When', cell: each => <When at={each.created_at} /> },
+        ]}
+      />
+    </>
+  )
+}

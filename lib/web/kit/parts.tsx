@@ -1,0 +1,174 @@
+// What several pages show: errors with what to do, empty places with the next command, JSON, and the question for the
+// local token.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { ListRuns } from '../../wire/calls/runs.ts'
+import { call, keepToken, Refusal, token } from './api.ts'
+import { command } from './command.ts'
+import { bound, Field } from './fields.tsx'
+
+export function Failure({ of }: { of: unknown }) {
+  if (of === null || of === undefined) return null
+  const refusal = of instanceof Refusal ? of : null
+  return (
+    <div class="notice failed" role="alert">
+      <p>{of instanceof Error ? of.message : String(of)}</p>
+      {refusal && refusal.details.length > 0 && (
+        <ul>
+          {refusal.details.map(({ path, message }) => (
+            <li key={path + message}>
+              <code>{path}</code> {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {refusal?.code === 'unauthorized' && <TokenForm />}
+    </div>
+  )
+}
+
+/** How this tab gets the local token, where a call needs it. */
+export function TokenForm() {
+  const text = useSignal('')
+  if (token.value !== null) return null
+  return (
+    <form class="row" onSubmit={handle(() => text.value.trim() !== '' && keepToken(text.value.trim()))}>
+      <p>
+        Settings and decisions need the local token. Open the page with <code>{command} dashboard</code>, or paste the
+        content of <code>token</code> in the home of the daemon.
+      </p>
+      <Field label="Local token" type="password" {...bound(text)} />
+      <button type="submit">Use it</button>
+    </form>
+  )
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <div class="empty">{children}</div>
+}
+
+/** A table that scrolls by itself where the window is narrower. */
+export function Wide({ head, children }: { head: readonly ComponentChildren[]; children: ComponentChildren }) {
+  return (
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, index) => (
+              <th key={index} scope="col">
+                {cell}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  )
+}
+
+export function Json({ of }: { of: unknown }) {
+  return <pre class="json">{JSON.stringify(of, null, 2)}</pre>
+}
+
+interface Loaded<T> {
+  data: T | null
+  error: unknown
+  again(): void
+}
+
+/** The reply of `ask`, asked again when `key` changes and every `every` milliseconds while the page is seen. */
+export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loaded<T> {
+  const data = useSignal<T | null>(null)
+  const error = useSignal<unknown>(null)
+  const count = useSignal(0)
+  useEffect(() => {
+    data.value = null
+    error.value = null
+  }, [key])
+  useEffect(() => {
+    let live = true
+    const load = async () => {
+      try {
+        const found = await ask()
+        if (!live) return
+        // What has not changed is not drawn again.
+        if (JSON.stringify(found) !== JSON.stringify(data.peek())) data.value = found
+        error.value = null
+      } catch (thrown) {
+        if (live) error.value = thrown
+      }
+    }
+    void load()
+    const timer = every > 0 ? setInterval(() => !document.hidden && void load(), every) : undefined
+    return () => {
+      live = false
+      clearInterval(timer)
+    }
+  }, [key, count.value, token.value])
+  return { data: data.value, error: error.value, again: () => void count.value++ }
+}
+
+/** Work that a form or a button begins: it cannot be begun twice at once, and may fail. */
+export function useWork() {
+  const busy = useSignal(false)
+  const error = useSignal<unknown>(null)
+  const run = async (work: () => Promise<unknown>): Promise<void> => {
+    if (busy.peek()) return
+    busy.value = true
+    error.value = null
+    try {
+      await work()
+    } catch (thrown) {
+      error.value = thrown
+    }
+    busy.value = false
+  }
+  return { busy: busy.value, error: error.value, run }
+}
+
+/** What happens when a form is sent, in place of what a browser would do. */
+export const handle = (work: () => unknown) => (event: Event) => {
+  event.preventDefault()
+  void work()
+}
+
+/** A button whose work may fail. */
+export function Act({
+  work,
+  children,
+  plain = false,
+}: {
+  work(): Promise<void>
+  children: ComponentChildren
+  plain?: boolean
+}) {
+  const { busy, error, run } = useWork()
+  return (
+    <>
+      <button type="button" class={plain ? 'plain' : ''} disabled={busy} onClick={() => run(work)}>
+        {children}
+      </button>
+      <Failure of={error} />
+    </>
+  )
+}
+
+/** An address of another system, as a link if a browser may open it. */
+export function Outside({ url, children }: { url: string | null; children: ComponentChildren }) {
+  const safe = url !== null && /^https?:$/.test(URL.parse(url)?.protocol ?? '')
+  if (!safe) return <>{children}</>
+  return (
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  )
+}
+
+/** Names of teams that ran here, for fields that ask for one. */
+export async function knownTeams(): Promise<string[]> {
+  const { runs } = await call(ListRuns, { limit: 100, root_only: true })
+  return [...new Set(runs.map(({ team }) => team))].sort()
+}

@@ -1,0 +1,131 @@
+// What happened to a phase over time: its attempts, its waits between them, and what it wrote to other systems.
+
+import type { History, Written } from '../../wire/records/run-records.ts'
+import { fateOf, waitText } from '../../wire/records/words.ts'
+import { Outside } from '../kit/parts.tsx'
+import { State } from '../kit/state.tsx'
+import { durationOf, Took, When } from '../kit/time.tsx'
+import type { Phase } from './live.ts'
+import type { Part, Scale } from './timeline.tsx'
+
+/** The earlier attempts of a phase. */
+type Earlier = History['attempts']
+
+/** Times at which a person was asked about the phase. */
+type Asked = readonly { created_at: number; decided_at: number | null }[]
+
+/** A wait that is shorter than this part of the scale is not drawn. */
+const LEAST = 200
+
+/** The bar of a phase. `ready` is when all that it waits for had ended; null when that has not happened. */
+export function partsOf(phase: Phase, attempts: Earlier, ready: number | null, asked: Asked, scale: Scale): Part[] {
+  const { attempt, started_at, completed_at, state, waiting = null } = phase
+  // A phase that ends while it waits for its next attempt has none after those.
+  const isOver = state === 'pending' || attempts.at(-1)?.attempt === attempt
+  const earlier = attempts.filter(({ ended_at }) => ended_at === null || ended_at > scale.from)
+  const works = [
+    ...earlier.map(each => ({ from: each.started_at, until: each.ended_at ?? each.started_at, kind: each.state })),
+    ...(started_at === null || isOver ? [] : [{ from: started_at, until: completed_at, kind: state }]),
+  ]
+  const parts: Part[] = []
+  const least = (scale.until - scale.from) / LEAST
+  let free = ready
+  for (const [index, work] of works.entries()) {
+    if (free !== null && work.from - free > least)
+      parts.push({ from: free, until: work.from, ...waitOf(index, work.from - free) })
+    parts.push({ ...work, ...(works.length > 1 && { title: `attempt ${index + 1}: ${work.kind}` }) })
+    free = work.until
+  }
+  if (state === 'pending' && free !== null && waiting !== null) {
+    parts.push({ from: free, until: null, kind: 'wait', title: `waits for ${waitText(waiting)}` })
+  }
+  const persons = asked.map(({ created_at, decided_at }) => ({
+    from: created_at,
+    until: decided_at,
+    kind: 'person',
+    title: 'waited for a person',
+  }))
+  return [...parts, ...persons]
+}
+
+const waitOf = (index: number, ms: number) => ({
+  kind: 'wait',
+  title: `${index === 0 ? 'waited' : 'waited for the next attempt'} ${durationOf(ms)}`,
+})
+
+/** When a phase could have begun: when the last of those that it depends on had ended. */
+export function readyAt(
+  { depends_on }: Phase,
+  phases: ReadonlyMap<string, Phase>,
+  begun: number | null,
+): number | null {
+  const ends = depends_on.map(name => phases.get(name)?.completed_at ?? null)
+  return ends.includes(null) || begun === null ? null : Math.max(begun, ...(ends as number[]))
+}
+
+export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: Earlier }) {
+  const { attempt, state, started_at, completed_at } = phase
+  if (attempts.length === 0) return null
+  const last = { attempt, state, error: null, started_at, ended_at: completed_at }
+  const all = [...attempts, ...(attempts.at(-1)!.attempt < attempt ? [last] : [])]
+  return (
+    <>
+      <h3>Attempts</h3>
+      <ol class="chain">
+        {all.map(each => (
+          <li key={each.attempt}>
+            <State of={each.state} bare />
+            <div>
+              attempt {each.attempt}{' '}
+              <span class="quiet small">
+                <When at={each.started_at} />
+                {each.ended_at !== null && (
+                  <>
+                    {', took '}
+                    <Took from={each.started_at} until={each.ended_at} />
+                  </>
+                )}
+                {each.state === 'interrupted' && ', its process ended'}
+              </span>
+              {each.error && <p class="quiet wrap">{each.error.message}</p>}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
+
+const STATES: Record<Written['state'], string> = {
+  done: 'completed',
+  partial: 'failed',
+  sent: 'running',
+  unknown: 'awaiting_input',
+  presumed: 'failed',
+}
+
+/** What a write looks like: one that exists twice needs a person. */
+const stateOf = (write: Written): string => ((write.copies ?? []).length > 0 ? 'awaiting_input' : STATES[write.state])
+
+/** Writes to other systems, each with a link to what it made there. `placed` names their phases. */
+export function Receipts({ of, placed = false }: { of: readonly Written[]; placed?: boolean }) {
+  return (
+    <ul class="chain">
+      {of.map(write => (
+        <li key={`${write.run_id} ${write.phase} ${write.entry}`}>
+          <State of={stateOf(write)} bare />
+          <div>
+            {placed && `${[...write.place, write.phase].join(' › ')} › `}
+            {write.entry} <Outside url={write.url}>{write.id ?? (write.url === null ? '' : 'open')}</Outside>{' '}
+            {(write.copies ?? []).map(({ id, url }) => (
+              <>
+                <Outside url={url}>{id ?? 'open'}</Outside>{' '}
+              </>
+            ))}
+            <span class="quiet small">{fateOf(write)}</span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,177 @@
+// The log of a run, or of the run and all runs below it: one scroll of any length, followed while the run goes on, with
+// search and the colours of terminals.
+
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { pieces } from '../kit/ansi.ts'
+import { bound, Check, choicesOf, Field, Select } from '../kit/fields.tsx'
+import { Empty, Failure } from '../kit/parts.tsx'
+import { filters } from '../kit/route.ts'
+import { exactly } from '../kit/time.tsx'
+import { Virtual } from '../kit/virtual.tsx'
+import { type Lines, type Said, Search } from './lines.ts'
+import type { Branch, Detail, Live, Phase } from './live.ts'
+import { LogFeed } from './log-feed.ts'
+
+const HEIGHT = 20
+const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+/** Whose lines are shown. */
+const RUNS = [
+  ['', 'this and all below'],
+  ['no', 'only this'],
+] as const
+/** Lines that one piece of a download has. */
+const PIECE = 2_000
+
+export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
+  const { chosen, filter } = filters('phase', 'search', 'below')
+  const { phase, search, below } = chosen
+  const tree = live.tree.value
+  const isTree = tree.length > 1
+  // The tree is known later than the run, and may grow from one run to many: the lines must not be read anew then.
+  const whole = below !== 'no'
+  const feed = useMemo(() => new LogFeed(live, run_id, whole), [live, run_id, whole])
+  useEffect(() => () => feed.close(), [feed])
+  const { lines } = feed
+  const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
+  useEffect(() => () => found?.stop(), [found])
+  const follow = useSignal(live.run.peek()?.completed_at === null)
+  const own = live.phases.value
+  const places = useMemo(() => (isTree && whole ? placesOf(tree) : null), [whole, tree])
+  const phases = useMemo(() => namesOf(own, whole ? tree : []), [own, whole, tree])
+
+  const count = (found ?? lines).count.value
+  const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
+  return (
+    <section aria-label="Log">
+      <search class="row filters">
+        {isTree && <Select label="Runs" {...filter('below')} of={RUNS} />}
+        <Select label="Phase" {...filter('phase')} of={choicesOf('all', phases, phase)} />
+        <Field label="Search" type="search" {...filter('search')} />
+        <Check {...bound(follow)}>Follow</Check>
+        <button
+          type="button"
+          class="plain"
+          disabled={count === 0}
+          onClick={() => download(run_id, count, lineAt, places)}
+        >
+          Download
+        </button>
+      </search>
+      <Failure of={feed.error.value} />
+      {count === 0 ? (
+        <Empty>
+          <p>{search || phase ? 'No line fits.' : feed.complete.value ? 'Nothing was logged yet.' : 'Reading …'}</p>
+        </Empty>
+      ) : (
+        <Virtual
+          count={count}
+          height={HEIGHT}
+          follow={follow.value}
+          onFollow={value => {
+            if (!value || live.run.peek()?.completed_at === null) follow.value = value
+          }}
+          box={{
+            class: `log ${places ? 'whole' : ''}`,
+            tabIndex: 0,
+            role: 'region',
+            'aria-label': `${count.toLocaleString('en')} lines`,
+          }}
+          row={index => <Line key={index} lines={lines} at={found ? found.found[index]! : index} places={places} />}
+        />
+      )}
+    </section>
+  )
+}
+
+/** Where a line was said, by the id of the run: the phases and names that lead to it. */
+type Places = ReadonlyMap<string, string>
+
+/** `runs` is in depth-first order, the top of what is shown first. */
+function placesOf(runs: readonly Branch[]): Places {
+  const top = runs[0]?.call_depth ?? 0
+  const above: string[] = ['']
+  return new Map(
+    runs.map(({ run_id, call_depth, parent_phase, run_name }) => {
+      const depth = call_depth - top
+      const names = depth === 0 ? [] : [parent_phase, run_name].filter(name => name !== null)
+      above[depth] = [above[depth - 1] ?? '', ...names].filter(Boolean).join('/')
+      return [run_id, above[depth]]
+    }),
+  )
+}
+
+/** The names of phases by which the log can be filtered: those of the run, and those that began the runs below it. */
+function namesOf(own: readonly Phase[], runs: readonly Branch[]): string[] {
+  const names = runs.flatMap(({ parent_phase: name }) => (name === null ? [] : [name]))
+  return [...new Set([...own.map(({ name }) => name), ...names])]
+}
+
+const placeOf = ({ run_id, phase }: Said, places: Places | null): string =>
+  [places?.get(run_id), phase].filter(Boolean).join('/')
+
+/** A line does not change, so that it is drawn once while it can be seen. */
+function Line({ lines, at, places }: { lines: Lines; at: number; places: Places | null }) {
+  return useMemo(() => drawn(lines.at(at), places), [lines, at, places])
+}
+
+function drawn(line: Said | undefined, places: Places | null) {
+  if (!line) return <div class="line" />
+  const at = new Date(line.at)
+  const place = placeOf(line, places)
+  return (
+    <div class={`line ${line.stream}`}>
+      <time class="quiet" dateTime={at.toISOString()} title={exactly(at)}>
+        {CLOCK.format(at)}
+      </time>
+      <span class="quiet phase-name" title={place}>
+        {place}
+      </span>
+      <span class="text" title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
+        {pieces(line.text).map((piece, index) => (
+          <span key={index} class={piece.class}>
+            {piece.text}
+          </span>
+        ))}
+        {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
+      </span>
+    </div>
+  )
+}
+
+let lastTime = { at: 0, iso: '' }
+
+/** Many lines are of the same millisecond. */
+function isoOf(at: number): string {
+  if (at !== lastTime.at) lastTime = { at, iso: new Date(at).toISOString() }
+  return lastTime.iso
+}
+
+/** Writes the lines that are shown into a file, a piece at a time, so that a large one does not stop the page. */
+async function download(
+  runId: string,
+  count: number,
+  lineAt: (index: number) => Said | undefined,
+  places: Places | null,
+) {
+  const parts: Blob[] = []
+  for (let from = 0; from < count; from += PIECE) {
+    const texts: string[] = []
+    for (let index = from; index < Math.min(count, from + PIECE); index++) {
+      const line = lineAt(index)
+      if (line) texts.push(`${isoOf(line.at)} ${placeOf(line, places) || '-'} ${line.text}\n`)
+    }
+    // The browser keeps what is in a blob outside of the memory of the page.
+    parts.push(new Blob(texts))
+    await new Promise(resolve => setTimeout(resolve))
+  }
+  save(new Blob(parts, { type: 'text/plain' }), `${runId}.log`)
+}
+
+/** Hands bytes to the browser as a download. */
+export function save(bytes: Blob, name: string): void {
+  const url = URL.createObjectURL(bytes)
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

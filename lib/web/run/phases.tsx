@@ -1,0 +1,189 @@
+// The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
+
+import { sizeText } from '../../size.ts'
+import { GetPhases, GetTeam } from '../../wire/calls/runs.ts'
+import { waitText } from '../../wire/records/words.ts'
+import { call } from '../kit/api.ts'
+import { Empty, Json, useLoaded } from '../kit/parts.tsx'
+import { route, setQuery, to } from '../kit/route.ts'
+import { State, wordOf } from '../kit/state.tsx'
+import { Took, When } from '../kit/time.tsx'
+import { Attempts, partsOf, Receipts, readyAt } from './attempts.tsx'
+import type { Detail, Live, Phase } from './live.ts'
+import { Given } from './plan.tsx'
+import { Resume } from './resume.tsx'
+import { Axis, Bar, Legend, scaleOf } from './timeline.tsx'
+
+/** Sub-runs that a phase shows; the tree has all of them. */
+const MOST_SUB_RUNS = 50
+
+export function Phases({ live, run }: { live: Live; run: Detail }) {
+  const open = route.value.query.get('phase')
+  const phases = live.phases.value
+  if (phases.length === 0) {
+    return (
+      <Empty>
+        <p>This run has no phases.</p>
+      </Empty>
+    )
+  }
+  const scale = scaleOf({ from: run.started_at ?? Date.now(), until: run.completed_at })
+  const byName = new Map(phases.map(phase => [phase.name, phase]))
+  const bars = phases.map(phase => {
+    const asked = live.reviews.value.filter(({ phase: name }) => name === phase.name)
+    const earlier = live.history.value.attempts.filter(each => each.phase === phase.name)
+    return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), asked, scale)
+  })
+  return (
+    <>
+      <div class="phase-row scale">
+        <Legend of={bars} />
+        <Axis scale={scale} />
+      </div>
+      <ol class="phases">
+        {phases.map((phase, index) => {
+          return (
+            <li key={phase.name}>
+              <details
+                class="phase"
+                open={phase.name === open}
+                onToggle={({ currentTarget }) => {
+                  const shown = route.value.query.get('phase')
+                  if (currentTarget.open && shown !== phase.name) setQuery({ phase: phase.name })
+                  else if (!currentTarget.open && shown === phase.name) setQuery({ phase: '' })
+                }}
+              >
+                <summary class="phase-row">
+                  <State of={phase.state} bare />
+                  <span class="name">{phase.name}</span>
+                  <span class="quiet small about">{aboutOf(phase)}</span>
+                  <Bar parts={bars[index]!} scale={scale} />
+                  <span class="small took">
+                    <Took from={phase.started_at} until={phase.completed_at} />
+                  </span>
+                </summary>
+                {phase.name === open && <Opened phase={phase} run={run} live={live} />}
+              </details>
+            </li>
+          )
+        })}
+      </ol>
+    </>
+  )
+}
+
+/** What does the work of a phase. */
+export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' | 'action'>): string {
+  if (!agent) return type
+  return action ? `${agent}.${action}` : agent
+}
+
+function aboutOf(phase: Phase): string {
+  const { state, attempt, waiting = null, reason } = phase
+  const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
+  const parts = [workerOf(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
+  return parts.filter(Boolean).join(' · ')
+}
+
+/** The phase with its text and data, which a reply for all phases has no room for if they are large. */
+function useWhole(phase: Phase, { run_id }: Detail): Phase {
+  const isCut = phase.text_bytes !== undefined || phase.data_bytes !== undefined
+  const key = `phase ${run_id} ${phase.name} ${phase.attempt} ${phase.state}`
+  const found = useLoaded(isCut ? key : 'no phase', async () =>
+    isCut ? await call(GetPhases, { run_id, phase: phase.name }) : null,
+  )
+  return (isCut && found.data?.phases[0]) || phase
+}
+
+function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: Live }) {
+  const phase = useWhole(told, run)
+  const { name, depends_on, started_at, error, text, data, files, sub_runs, sub_runs_more } = phase
+  const { attempts, written } = live.history.value
+  const earlier = attempts.filter(each => each.phase === name)
+  const wrote = written.filter(each => each.phase === name)
+  return (
+    <div class="opened">
+      <p class="facts small quiet">
+        <span>
+          started <When at={started_at} />
+        </span>
+        {depends_on.length > 0 && <span>after {depends_on.join(', ')}</span>}
+        <a href={`${to('runs', run.run_id, 'logs')}?phase=${encodeURIComponent(name)}`}>log</a>
+      </p>
+      {error && (
+        <div class="notice failed">
+          <p class="wrap">
+            <code>{error.code}</code> {error.message}
+          </p>
+          {error.hint && <p class="quiet wrap">{error.hint}</p>}
+        </div>
+      )}
+      {phase.text_bytes !== undefined && <p class="quiet">The text has {sizeText(phase.text_bytes)}.</p>}
+      {phase.data_bytes !== undefined && <p class="quiet">The data has {sizeText(phase.data_bytes)}.</p>}
+      {text !== null && text !== '' && <p class="wrap">{text}</p>}
+      {wrote.length > 0 && (
+        <>
+          <h3>Written outside</h3>
+          <Receipts of={wrote} />
+        </>
+      )}
+      <Attempts phase={phase} earlier={earlier} />
+      {sub_runs.length > 0 && (
+        <>
+          <h3>Sub-runs</h3>
+          <ul class="plain">
+            {sub_runs.slice(0, MOST_SUB_RUNS).map(each => (
+              <li key={each.run_id}>
+                <State of={each.state} bare /> <a href={to('runs', each.run_id)}>{each.run_name ?? each.run_id}</a>
+              </li>
+            ))}
+          </ul>
+          {(sub_runs_more || sub_runs.length > MOST_SUB_RUNS) && (
+            <p>
+              <a href={to('runs', run.run_id, 'tree')}>
+                All {!sub_runs_more && sub_runs.length.toLocaleString('en')} in the tree
+              </a>
+            </p>
+          )}
+        </>
+      )}
+      {files.length > 0 && (
+        <>
+          <h3>Files</h3>
+          <ul class="plain">
+            {files.map(({ path }) => (
+              <li key={path}>
+                <a href={`${to('runs', run.run_id, 'files')}?path=${encodeURIComponent(path)}`}>{path}</a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {data !== null && (
+        <>
+          <h3>Data</h3>
+          <Json of={data} />
+        </>
+      )}
+      <AsWritten run={run} phase={name} />
+      {run.completed_at !== null && run.parent_run_id === null && started_at !== null && (
+        <Resume live={live} what={{ from_phase: name }} plain>
+          Run again from here
+        </Resume>
+      )}
+    </div>
+  )
+}
+
+/** What the phase was given, as its team says it. */
+function AsWritten({ run: { run_id }, phase }: { run: Detail; phase: string }) {
+  const { data } = useLoaded(`team ${run_id}`, () => call(GetTeam, { run_id }))
+  const found = data?.phases.find(({ name }) => name === phase)
+  if (!found || found.type === 'gate') return null
+  return (
+    <>
+      <h3>Inputs, as the team has them</h3>
+      <Given of={found} />
+    </>
+  )
+}

@@ -1,0 +1,77 @@
+// Runs an ended run again, from where it failed, from a phase, or only its failed items. Values of secret inputs are not
+// kept after the end of a run, so that the page asks for them when the daemon does.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { ResumeRun } from '../../wire/calls/runs.ts'
+import { call, Refusal } from '../kit/api.ts'
+import { boundTo, Field } from '../kit/fields.tsx'
+import { Act, Failure, handle, useWork } from '../kit/parts.tsx'
+import type { Live } from './live.ts'
+
+interface Props {
+  live: Live
+  /** What to repeat; nothing is what did not complete. */
+  what?: { from_phase?: string; failed?: boolean }
+  plain?: boolean
+  children: ComponentChildren
+}
+
+export function Resume({ live, what = {}, plain = false, children }: Props) {
+  const asked = useSignal<readonly string[]>([])
+  const typed = useSignal<Record<string, string>>({})
+  const { busy, error, run } = useWork()
+
+  async function resume(): Promise<void> {
+    const given = asked.value.length > 0 ? { inputs: typed.value } : {}
+    try {
+      await call(ResumeRun, { run_id: live.id, ...what, ...given })
+    } catch (thrown) {
+      const names = secretsOf(thrown)
+      if (names.length === 0 || asked.value.length > 0) throw thrown
+      asked.value = names
+      return
+    }
+    asked.value = []
+    typed.value = {}
+    await live.again()
+  }
+  if (asked.value.length === 0) {
+    return (
+      <Act plain={plain} work={resume}>
+        {children}
+      </Act>
+    )
+  }
+  return (
+    <form class="card" autocomplete="off" onSubmit={handle(() => run(resume))}>
+      <p>Secret inputs are kept only until a run ends. Give them again.</p>
+      <div class="grid">
+        {asked.value.map(name => (
+          <Field key={name} label={name} type="password" required {...boundTo(typed, name)} />
+        ))}
+      </div>
+      <div class="row">
+        <button type="submit" disabled={busy}>
+          {children}
+        </button>
+        <button
+          type="button"
+          class="plain"
+          onClick={() => {
+            asked.value = []
+          }}
+        >
+          Leave it
+        </button>
+      </div>
+      <Failure of={error} />
+    </form>
+  )
+}
+
+/** The inputs that the daemon asks to be given again. */
+function secretsOf(thrown: unknown): string[] {
+  if (!(thrown instanceof Refusal)) return []
+  return thrown.details.flatMap(({ path }) => /^\/inputs\/([^/]+)$/.exec(path)?.[1] ?? [])
+}

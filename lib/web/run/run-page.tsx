@@ -1,0 +1,184 @@
+// The page of one run, as daemon and hub have it in common: what it is, what it waits for, and its parts as tabs that have
+// addresses of their own.
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo } from 'preact/hooks'
+import { useKeys } from '../kit/keys.tsx'
+import { Failure, Json } from '../kit/parts.tsx'
+import { go, route, to } from '../kit/route.ts'
+import { State } from '../kit/state.tsx'
+import { Took, When } from '../kit/time.tsx'
+import { Files } from './files.tsx'
+import { type Detail, Live } from './live.ts'
+import { Logs } from './logs.tsx'
+import { Phases } from './phases.tsx'
+import { Review } from './reviews.tsx'
+import { Tree } from './tree.tsx'
+import { Reasons } from './why.tsx'
+
+export interface Shown {
+  live: Live
+  run: Detail
+}
+
+/** A tab. */
+interface Part {
+  title: string
+  show(shown: Shown): ComponentChildren
+}
+
+/** The tabs that daemon and hub have. */
+export const PARTS = {
+  phases: {
+    title: 'Phases',
+    show: ({ live, run }) => (
+      <>
+        {askedIn(live).map(review => (
+          <Review key={review.id} review={review} done={() => live.again()} />
+        ))}
+        <Phases live={live} run={run} />
+        <Values title="Inputs" of={run.inputs} />
+        <Values title="Outputs" of={run.outputs} />
+      </>
+    ),
+  },
+  tree: { title: 'Tree', show: ({ live }) => <Tree live={live} /> },
+  logs: { title: 'Log', show: ({ live, run }) => <Logs live={live} run={run} /> },
+  files: { title: 'Files', show: ({ run }) => <Files run={run} /> },
+  why: { title: 'Why', show: ({ run }) => <Reasons run={run} /> },
+} satisfies Record<string, Part>
+
+const askedIn = (live: Live) => live.reviews.value.filter(({ state }) => state === 'pending')
+
+export function RunPage({
+  id,
+  server,
+  parts,
+  head,
+}: {
+  id: string
+  server: 'daemon' | 'hub'
+  /** The tabs in their order; `phases` is shown where the address names none. */
+  parts: Record<string, Part> & Record<'phases', Part>
+  head(shown: Shown): ComponentChildren
+}) {
+  const live = useMemo(() => new Live(id), [id])
+  useEffect(() => () => live.close(), [live])
+  const chosen = route.value.parts[2]
+  const tab = chosen !== undefined && Object.hasOwn(parts, chosen) ? chosen : 'phases'
+  const names = Object.keys(parts)
+  useKeys(Object.fromEntries(names.map((name, index) => [String(index + 1), () => go(to('runs', id, name))])))
+
+  const run = live.run.value
+  if (!run) {
+    return (
+      <main>
+        <p class="crumbs">
+          <a href={to('runs')}>Runs</a>
+        </p>
+        <Failure of={live.error.value} />
+      </main>
+    )
+  }
+  const asked = askedIn(live)
+  return (
+    <main>
+      {head({ live, run })}
+      <Failure of={live.error.value} />
+      {!live.connected.value && (
+        <div class="notice awaiting_input" role="status">
+          The connection to the {server} was lost. The page tries again every second.
+        </div>
+      )}
+      {run.error && (
+        <div class="notice failed">
+          <p class="wrap">{run.error.message}</p>
+          {run.error.hint && <p class="quiet wrap">{run.error.hint}</p>}
+        </div>
+      )}
+      <nav class="tabs" aria-label="Parts of the run">
+        {names.map(name => (
+          <a key={name} href={to('runs', id, name)} aria-current={name === tab ? 'page' : undefined}>
+            {parts[name]!.title}
+            {name === 'tree' && live.tree.value.length > 1 && (
+              <span class="count">{live.tree.value.length.toLocaleString('en')}</span>
+            )}
+          </a>
+        ))}
+      </nav>
+      {tab !== 'phases' && asked.length > 0 && (
+        <div class="notice awaiting_input">
+          <p>
+            <a href={to('runs', id)}>{asked.map(({ phase }) => phase).join(', ')}</a> waits for an answer.
+          </p>
+        </div>
+      )}
+      {parts[tab]!.show({ live, run })}
+      <p class="unseen" role="status">
+        {run.completed_at === null ? '' : `The run is ${run.state}.`}
+      </p>
+    </main>
+  )
+}
+
+/** `place` says where the run is, and `children` are the buttons. */
+export function RunHead({
+  run,
+  place,
+  children,
+}: {
+  run: Detail
+  place: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <>
+      <p class="crumbs">
+        <a href={to('runs')}>Runs</a>
+        {run.root_run_id !== run.run_id && (
+          <>
+            {' / '}
+            <a href={to('runs', run.root_run_id, 'tree')}>top run</a>
+          </>
+        )}
+        {run.parent_run_id !== null && run.parent_run_id !== run.root_run_id && (
+          <>
+            {' / '}
+            <a href={to('runs', run.parent_run_id)}>run above</a>
+          </>
+        )}
+      </p>
+      <header class="top">
+        <div>
+          <h1 class="wrap">{run.run_name ?? run.team}</h1>
+          <p class="facts">
+            <State of={run.state} />
+            {run.state === 'queued' && run.reason !== null && <span class="wrap">{run.reason}</span>}
+            <span>
+              {run.team} {run.version}
+            </span>
+            {run.attempt > 1 && <span>attempt {run.attempt}</span>}
+            <span>
+              started <When at={run.started_at} />
+            </span>
+            <span>
+              {run.completed_at === null ? 'for' : 'took'} <Took from={run.started_at} until={run.completed_at} />
+            </span>
+          </p>
+          <p class="facts quiet small">{place}</p>
+        </div>
+        {children}
+      </header>
+    </>
+  )
+}
+
+function Values({ title, of }: { title: string; of: object | null }) {
+  if (of === null || Object.keys(of).length === 0) return null
+  return (
+    <details class="part">
+      <summary>{title}</summary>
+      <Json of={of} />
+    </details>
+  )
+}

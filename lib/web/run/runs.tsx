@@ -1,0 +1,187 @@
+// All top runs, newest first, with filters. The list is read in pages, as far as it is seen.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Static } from 'typebox'
+import { ListRuns } from '../../wire/calls/runs.ts'
+import type { ToldRun } from '../../wire/records/run-records.ts'
+import { RUN_STATES } from '../../wire/states.ts'
+import { call } from '../kit/api.ts'
+import { command } from '../kit/command.ts'
+import { Copied } from '../kit/copied.tsx'
+import { choicesOf, Field, Select } from '../kit/fields.tsx'
+import { useKeys } from '../kit/keys.tsx'
+import { Empty, Failure, knownTeams, useLoaded } from '../kit/parts.tsx'
+import { filters, go, to } from '../kit/route.ts'
+import { State, wordOf } from '../kit/state.tsx'
+import { Took, When } from '../kit/time.tsx'
+import { Virtual } from '../kit/virtual.tsx'
+
+type Run = Static<typeof ToldRun>
+
+const PAGE = 100
+const HEIGHT = 56
+const LOOK_MS = 2_000
+
+export function Runs() {
+  const { chosen, filter } = filters('state', 'team', 'search')
+  const { state, team, search } = chosen
+  return (
+    <main>
+      <header class="top">
+        <h1>Runs</h1>
+        <a class="button" href={to('start')}>
+          Start a run
+        </a>
+      </header>
+      <Copied />
+      <RunFilters states={RUN_STATES} filter={filter} />
+      <RunList filter={{ state, team, search: search.trim() }}>
+        <p>Nothing has run here yet.</p>
+        <p>
+          Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
+        </p>
+      </RunList>
+    </main>
+  )
+}
+
+/** The filters that both servers have. `children` are those before them. */
+export function RunFilters({
+  states,
+  filter,
+  children,
+}: {
+  states: readonly string[]
+  filter(name: 'state' | 'team' | 'search'): { value: string; set(value: string): void }
+  children?: ComponentChildren
+}) {
+  const teams = useLoaded('teams', knownTeams)
+  const team = filter('team')
+  return (
+    <search class="row filters">
+      {children}
+      <Select
+        label="State"
+        {...filter('state')}
+        of={[['', 'all'], ...states.map(each => [each, wordOf(each)] as const)]}
+      />
+      <Select label="Team" {...team} of={choicesOf('all', teams.data ?? [], team.value)} />
+      <Field label="Search" type="search" maxLength={200} placeholder="name, team or id" {...filter('search')} />
+    </search>
+  )
+}
+
+interface Listed {
+  filter: { state: string; team: string; search: string; realm_id?: string }
+  /** What is said where nothing has run. */
+  children: ComponentChildren
+}
+
+/** The runs that fit the filters, as far as they are seen. */
+export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filter)} {...listed} />
+
+function List({ filter: given, children }: Listed) {
+  const pages = useSignal<Record<number, Run[]>>({})
+  const total = useSignal<number | null>(null)
+  const error = useSignal<unknown>(null)
+  const chosen = useSignal(-1)
+  const range = useRef<[number, number]>([0, 1])
+
+  async function load(page: number): Promise<void> {
+    const body = { limit: PAGE, offset: page * PAGE, root_only: true }
+    const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+    try {
+      const runs: Run[] = []
+      // A reply has fewer runs than were asked for when they are large.
+      for (let more = true; more; ) {
+        const rest = { limit: PAGE - runs.length, offset: body.offset + runs.length }
+        const found = await call(ListRuns, { ...body, ...rest, ...filter })
+        runs.push(...found.runs)
+        total.value = found.total
+        more = found.runs.length > 0 && runs.length < Math.min(PAGE, found.total - body.offset)
+      }
+      error.value = null
+      if (JSON.stringify(runs) === JSON.stringify(pages.value[page])) return
+      pages.value = { ...pages.value, [page]: runs }
+    } catch (thrown) {
+      error.value = thrown
+    }
+  }
+  async function look(): Promise<void> {
+    const [first, last] = range.current
+    for (let page = Math.floor(first / PAGE); page <= Math.floor(Math.max(first, last - 1) / PAGE); page++)
+      await load(page)
+  }
+  useEffect(() => {
+    // Typing would ask for each letter.
+    const first = setTimeout(look, given.search ? 150 : 0)
+    const timer = setInterval(() => !document.hidden && void look(), LOOK_MS)
+    return () => {
+      clearTimeout(first)
+      clearInterval(timer)
+    }
+  }, [])
+
+  const runAt = (index: number): Run | undefined => pages.value[Math.floor(index / PAGE)]?.[index % PAGE]
+  const count = total.value ?? 0
+  const move = (by: number) => {
+    chosen.value = Math.max(0, Math.min(count - 1, chosen.value + by))
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Enter: () => {
+      const run = runAt(chosen.value)
+      if (run) go(to('runs', run.run_id))
+    },
+  })
+
+  if (error.value !== null && total.value === null) return <Failure of={error.value} />
+  if (total.value === null) return <div class="virtual list" aria-busy="true" />
+  if (count === 0) {
+    return <Empty>{Object.values(given).some(Boolean) ? <p>No run fits these filters.</p> : children}</Empty>
+  }
+  return (
+    <>
+      <Failure of={error.value} />
+      <p class="quiet small">{count === 1 ? '1 run' : `${count.toLocaleString('en')} runs`}</p>
+      <Virtual
+        count={count}
+        height={HEIGHT}
+        show={chosen.value}
+        onRange={(first, last) => {
+          range.current = [first, last]
+          if (Math.floor(Math.max(0, last - 1) / PAGE) in pages.value === false) void look()
+        }}
+        box={{ class: 'list', tabIndex: 0, role: 'list', 'aria-label': 'Runs' }}
+        row={index => (
+          <Row key={index} run={runAt(index)} index={index} count={count} chosen={index === chosen.value} />
+        )}
+      />
+    </>
+  )
+}
+
+function Row({ run, index, count, chosen }: { run: Run | undefined; index: number; count: number; chosen: boolean }) {
+  const place = { 'aria-posinset': index + 1, 'aria-setsize': count }
+  if (!run) return <div class="item" role="listitem" {...place} />
+  return (
+    <div class={`item ${chosen ? 'chosen' : ''}`} role="listitem" {...place}>
+      <State of={run.state} bare />
+      <a class="name" href={to('runs', run.run_id)}>
+        {run.run_name ?? run.team}
+      </a>
+      <span class="quiet small about">
+        {run.run_name === null ? wordOf(run.state) : `${run.team} · ${wordOf(run.state)}`}
+        {run.state === 'queued' && run.reason !== null && ` · ${run.reason}`}
+        {run.error && ` · ${run.error.message}`}
+      </span>
+      <span class="small times">
+        <When at={run.started_at} />
+        <Took from={run.started_at} until={run.completed_at} />
+      </span>
+    </div>
+  )
+}
