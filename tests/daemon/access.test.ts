@@ -17,6 +17,7 @@ import { closed } from '../../lib/schema/schema.ts'
 import type { DaemonAccess, Role } from '../../lib/wire/access.ts'
 import type { Identity } from '../../lib/wire/calls/auth.ts'
 import type { Level } from '../../lib/wire/grants.ts'
+import { DECLARED } from '../support/declared-calls.ts'
 
 const DAEMON = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0001'
 const REALM = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0002'
@@ -344,5 +345,62 @@ describe('for calls that last', () => {
     now += 1
     await expect(again(bearer)).rejects.toMatchObject({ code: 'unauthorized' })
     expect((await check(bearer)).name).toBe('ada')
+  })
+})
+
+describe('what the calls of a daemon declare', () => {
+  type Row = [local: DaemonAccess['local'], remote: DaemonAccess['remote']]
+
+  /**
+   * Written by hand from sections 6 and 7 of the decisions, which say: of remote callers `access` reads workspaces and
+   * runs, `execute` starts, resumes and decides, `cancel` cancels, and no other call is remote; of callers on this
+   * machine only settings, decisions of reviews and the audit log need the local token.
+   */
+  const DECIDED: Readonly<Record<string, Row>> = {
+    '/v1/runs/start': ['open', 'execute'],
+    '/v1/runs/resume': ['open', 'execute'],
+    '/v1/reviews/decide': ['token', 'execute'],
+    '/v1/runs/cancel': ['open', 'cancel'],
+    '/v1/runs/list': ['open', 'access'],
+    '/v1/runs/get': ['open', 'access'],
+    '/v1/runs/tree': ['open', 'access'],
+    '/v1/runs/phases': ['open', 'access'],
+    '/v1/runs/why': ['open', 'access'],
+    '/v1/runs/logs': ['open', 'access'],
+    '/v1/runs/stream': ['open', 'access'],
+    '/v1/artifacts/list': ['open', 'access'],
+    '/v1/artifacts/get': ['open', 'access'],
+    '/v1/reviews/list': ['open', 'access'],
+    '/v1/workspaces/get': ['open', 'access'],
+    '/v1/workspaces/add': ['open', null],
+    '/v1/workspaces/remove': ['open', null],
+    '/v1/runs/delete': ['open', null],
+    '/v1/agents/list': ['open', null],
+    '/v1/teams/validate': ['open', null],
+    '/v1/teams/plan': ['open', null],
+    '/v1/settings/get': ['token', null],
+    '/v1/settings/set': ['token', null],
+    '/v1/settings/list': ['token', null],
+    '/v1/audit/list': ['token', null],
+    '/v1/audit/export': ['token', null],
+  }
+
+  /** Calls whose access the decisions do not name. */
+  const BEYOND: Readonly<Record<string, Row>> = {
+    // They read runs.
+    '/v1/runs/history': ['open', 'access'],
+    '/v1/runs/log': ['open', 'access'],
+    '/metrics': ['open', 'access'],
+    // The text of a team belongs to the owner of the machine, and so do the credentials that the doctor calls with.
+    '/v1/runs/team': ['open', null],
+    '/schema/team.json': ['open', null],
+    '/v1/agents/doctor': ['token', null],
+  }
+
+  test('is what was decided', () => {
+    const declared = DECLARED.flatMap(({ call: { path, daemon } }) =>
+      daemon ? [[path, [daemon.local, daemon.remote]] as const] : [],
+    )
+    expect(new Map(declared)).toEqual(new Map(Object.entries({ ...DECIDED, ...BEYOND })))
   })
 })
