@@ -8,7 +8,7 @@
 import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Glob } from 'bun'
-import { deleteTree } from '../../lib/daemon/home/chores/retention.ts'
+import { deleteTree } from '../../lib/daemon/runs/delete-tree.ts'
 import { CadreError } from '../../lib/error.ts'
 import { testEngine } from '../support/engine.ts'
 import { ANSWERS, openHome, pendingReviews, rootsOf, treeOf } from '../support/home-rows.ts'

@@ -1,6 +1,6 @@
 // The audit log of a home: who started, resumed, cancelled and deleted runs, decided reviews, and changed settings,
-// workspaces and keys. An entry is written in the transaction of what it tells, without a hash. A chore then seals entries
-// in the order of their numbers into the chain of the home. It holds names, never inputs, values or comments.
+// workspaces and keys. An entry is written in the transaction of the change, without a hash. Soon afterwards entries are
+// sealed into the chain of the home, in the order of their numbers. The log holds names, never inputs, values or comments.
 
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -41,14 +41,14 @@ export interface AuditFilter {
 
 type HomeSealed = Sealed & HomeAuditEntry
 
-/** How long after an entry the chore begins, so that entries of one moment are sealed together. */
+/** How long after an entry the sealing begins, so that entries of one moment are sealed together. */
 const SEAL_MS = 500
 /** How many entries are sealed in one transaction. */
 const SEALED_AT_ONCE = 500
-/** How many entries are removed in one transaction. */
-const REMOVED_AT_ONCE = 1_000
+/** How many entries are deleted in one transaction. */
+const DELETED_AT_ONCE = 1_000
 
-/** What is read of the log. */
+/** Reads the log. */
 export class AuditLog {
   protected readonly db: Database
 
@@ -127,17 +127,17 @@ export class AuditLog {
 /** The log of the process that holds the home, which writes and seals it. */
 export class Audit extends AuditLog {
   readonly #log: Pick<Log, 'warn'>
-  #chore: Timer | undefined
+  #sealing: Timer | undefined
 
   constructor(db: Database, log: Pick<Log, 'warn'>) {
     super(db)
     this.#log = log
   }
 
-  /** Writes an entry. The caller is in the transaction of what it tells, or does nothing else in it. */
+  /** Writes an entry. The caller is in the transaction of the change, or does nothing else in it. */
   write(entry: NewEntry): void {
     insert(this.db, entry)
-    this.#chore ??= setTimeout(() => this.sealAll(), SEAL_MS).unref()
+    this.#sealing ??= setTimeout(() => this.sealAll(), SEAL_MS).unref()
   }
 
   /** Does `work`, which changes rows, and writes the entry about its result in the same transaction. */
@@ -151,16 +151,16 @@ export class Audit extends AuditLog {
       .immediate()
   }
 
-  /** Seals what is not sealed yet, also what an earlier process has left. Never throws. */
+  /** Seals the entries that are not sealed yet, also those of an earlier process. Never throws. */
   sealAll(): void {
-    clearTimeout(this.#chore)
-    this.#chore = undefined
+    clearTimeout(this.#sealing)
+    this.#sealing = undefined
     try {
       // The rest has its own turns of the event loop.
       if (this.instance === null || this.unsealed === 0) return
-      if (this.#seal() === SEALED_AT_ONCE) this.#chore = setTimeout(() => this.sealAll()).unref()
+      if (this.#seal() === SEALED_AT_ONCE) this.#sealing = setTimeout(() => this.sealAll()).unref()
     } catch (error) {
-      // The next entry or the next start tries again.
+      // The next entry, the chore of a daemon or the next start tries again.
       this.#log.warn('audit entries could not be sealed', { error: messageOf(error) })
     }
   }
@@ -191,14 +191,14 @@ export class Audit extends AuditLog {
       .immediate()
   }
 
-  /** Removes sealed entries that were recorded before `before`, up to the first younger one. Returns how many. */
-  forget(before: number): number {
+  /** Deletes sealed entries that were recorded before `before`, up to the first younger one. Returns how many. */
+  deleteBefore(before: number): number {
     const { db, name } = this
     return db
       .transaction(() => {
         const oldest = db
           .query<Link & { at: number }, [number]>('SELECT seq, hash, at FROM audit WHERE seq > 0 ORDER BY seq LIMIT ?')
-          .all(REMOVED_AT_ONCE)
+          .all(DELETED_AT_ONCE)
         const young = oldest.findIndex(({ at }) => at >= before)
         const last = oldest.at(young === -1 ? oldest.length - 1 : young - 1)
         if (young === 0 || !last) return 0
@@ -213,10 +213,10 @@ export class Audit extends AuditLog {
       .immediate()
   }
 
-  /** Seals what was written, and starts no chore any more. */
+  /** Seals the entries that are not sealed yet, for the last time. */
   close(): void {
-    if (this.#chore) this.sealAll()
-    clearTimeout(this.#chore)
+    if (this.#sealing) this.sealAll()
+    clearTimeout(this.#sealing)
   }
 }
 

@@ -46,7 +46,7 @@ export class Offers {
         return { name, version: catalogue.get(name)!.version, ...(doctor && { doctor }) }
       }),
       workspaces: workspaces.offered(),
-      sandbox: (await sandboxes.standing(true)).kind,
+      sandbox: (await sandboxes.choose(true)).kind,
     }
   }
 

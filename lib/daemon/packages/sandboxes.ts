@@ -21,7 +21,7 @@ export interface CommandTeam {
 }
 
 /** Where commands run. */
-export interface Standing {
+export interface ChosenSandbox {
   kind: SandboxKind
   /** Why they cannot run; null where they can. */
   fails: string | null
@@ -62,7 +62,7 @@ export class Sandboxes {
   }
 
   /** Where the commands of packages, or those of other teams, run now. `again` tries what failed before. */
-  async standing(isPackage: boolean, again = false): Promise<Standing> {
+  async choose(isPackage: boolean, again = false): Promise<ChosenSandbox> {
     const { kind, fails, warning } = await this.#decide(isPackage, again)
     return { kind, fails, warning }
   }
@@ -95,7 +95,7 @@ export class Sandboxes {
   async #decide(
     isPackage: boolean,
     again: boolean,
-  ): Promise<Standing & { workshop: Exclude<Workshop, { fails: string }> | null }> {
+  ): Promise<ChosenSandbox & { workshop: Exclude<Workshop, { fails: string }> | null }> {
     const choices = this.#settings.sandbox()
     const { problem } = isPackage ? choices.packages : choices.exec
     if (problem !== null) return { kind: 'none', fails: problem, warning: null, workshop: null }

@@ -63,7 +63,7 @@ async function ofHub({ home, settings }: Patient, only: string | undefined): Pro
 /** Whether the sandboxes that the owner asks for, or the default, can be had. What failed before is tried again. */
 async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only !== undefined && only !== 'exec') return []
-  const [own, packages] = [await sandboxes.standing(false, true), await sandboxes.standing(true, true)]
+  const [own, packages] = [await sandboxes.choose(false, true), await sandboxes.choose(true, true)]
   const told = [
     ['exec.sandbox', own],
     ['packages.sandbox', packages],

@@ -26,7 +26,7 @@ import { refuseSessionForm } from '../access/api-key.ts'
 import { Mask } from '../access/mask.ts'
 import type { Remote } from '../access/remote-credentials.ts'
 import { Audit, MIGRATIONS } from '../home/audit.ts'
-import { type Copied, copiedOf, copiedText, settlePlace } from '../home/copied-home.ts'
+import { type Copied, copiedOf, settlePlace } from '../home/copied-home.ts'
 import { homeIsFull } from '../home/full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from '../home/home.ts'
 import { type Lock, takeLock } from '../home/lock.ts'
@@ -207,13 +207,6 @@ export class Daemon {
     return copiedOf(this.engine.store)
   }
 
-  /** Says that this is a copy, until nothing waits for a person any more. */
-  tellCopied(): void {
-    const { copied } = this
-    if (!copied || copied.runs === 0) return
-    this.log.warn(copiedText(copied), { runs: copied.runs, next: HELD_BACK })
-  }
-
   /**
    * Continues the tree of a run that was left. Returns false when the run was not left. What a copy holds is continued
    * only if a person has asked for that run (`isAsked`), and else stays left: throws `invalid_state`.
@@ -289,7 +282,7 @@ export class Daemon {
     try {
       await this.catalogue.load()
       await this.settings.reload()
-      this.tellUnknownSettings()
+      this.reportUnknownSettings()
       this.log.info('settings were read again')
     } catch (error) {
       this.log.error('the settings could not be read again', { error: messageOf(error) })
@@ -297,7 +290,7 @@ export class Daemon {
   }
 
   /** Logs the keys of settings.yml that nothing reads. */
-  tellUnknownSettings(): void {
+  reportUnknownSettings(): void {
     for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
   }
 
@@ -328,7 +321,7 @@ export class Daemon {
       this.bundles = new Bundles()
       this.#mask.learn()
       this.log.info('agents were read again')
-      this.tellSkippedAgents()
+      this.reportSkippedAgents()
     }
     // Requests that arrived together share one look at the folders.
     this.#renewing ??= renew().finally(() => {
@@ -340,7 +333,7 @@ export class Daemon {
   }
 
   /** Logs the files in the folders of agents that are not agents. */
-  tellSkippedAgents(): void {
+  reportSkippedAgents(): void {
     for (const { file, reason } of this.catalogue.skipped) this.log.warn('agent skipped', { file, reason })
   }
 
@@ -422,9 +415,6 @@ export class Daemon {
     }
   }
 }
-
-const HELD_BACK =
-  'its unfinished runs stay interrupted until a person resumes them, because they may have gone on at the other place'
 
 function heldBack(root: string): CadreError {
   const way = `resume it first with \`${commandLine('resume', root)}\``

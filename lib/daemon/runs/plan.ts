@@ -66,7 +66,7 @@ async function sandboxesOf({ sandboxes }: Stock, bundle: Bundle): Promise<FoundS
     const { name, fromPath } = secretReader(bundle, key)
     const commanding = phases.filter(hasCommands)
     if (commanding.length === 0) continue
-    const { kind, fails, warning } = await sandboxes.standing(!fromPath)
+    const { kind, fails, warning } = await sandboxes.choose(!fromPath)
     kinds.set(key, kind)
     const network = kind !== 'none' && commanding.some(needsNetwork) ? sandboxes.whyNoNetwork(name) : null
     for (const text of [fails, warning, network]) if (text !== null) warnings.add(text)

@@ -4,7 +4,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { deleteTree } from '../../../lib/daemon/home/chores/retention.ts'
+import { deleteTree } from '../../../lib/daemon/runs/delete-tree.ts'
 import type { RunId } from '../../../lib/files/run-id.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'

@@ -6,7 +6,8 @@ import { type Log, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { strictFrom } from '../../access/access.ts'
-import { bytesToKeep, daysIn, keepRuns } from '../../home/chores/retention.ts'
+import { startChores } from '../../home/chores/chores.ts'
+import { bytesToKeep, daysIn } from '../../home/chores/retention.ts'
 import { homeFolder } from '../../home/home.ts'
 import { linkHub } from '../../link/link-daemon.ts'
 import { Daemon } from '../../runs/daemon.ts'
@@ -23,8 +24,6 @@ type ServeConfig = ReturnType<typeof serveConfig>
 
 const DEFAULT_PORT = '7401'
 const PATIENCE_MS = 3_000
-/** The first requests are not delayed by agents that they do not use. */
-const REST_MS = 1_000
 
 /** The configuration: flags first, then the environment, then the defaults. */
 export function serveConfig(flags: ServeFlags, env: Environment) {
@@ -51,23 +50,17 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: config.home, log })
   try {
-    daemon.tellUnknownSettings()
-    daemon.tellCopied()
-    void tellSandboxes(daemon)
     await daemon.recover()
     await withinPatience(linkHub(daemon, config.env), log)
-    const stopSweeping = keepRuns(daemon, config.keep)
-    daemon.audit.sealAll()
     const listening = serve(daemon)
     // The address goes into the lock before the line is printed: whoever reads the line may call a command, which reads
     // the lock.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
-    const rest = setTimeout(() => void loadRest(daemon), REST_MS)
+    const stopChores = startChores(daemon, config.keep)
     process.on('SIGHUP', () => void daemon.reloadSettings())
     stopOnSignal(listening, log, () => {
-      clearTimeout(rest)
-      stopSweeping()
+      stopChores()
       return daemon.close()
     })
     print(line`daemon listening on ${listening.url}`)
@@ -75,19 +68,6 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
     await daemon.abandon()
     throw error
   }
-}
-
-/** Says where commands do not run as the owner wants, or would want. The start does not wait for the trial. */
-async function tellSandboxes({ sandboxes, log }: Daemon): Promise<void> {
-  const found = await Promise.all([sandboxes.standing(false), sandboxes.standing(true)])
-  const texts = found.flatMap(({ fails, warning }) => fails ?? warning ?? [])
-  for (const text of new Set(texts)) log.warn('sandbox', { message: text })
-}
-
-/** Loads the agents that nothing has named yet, and reports the files that are not valid agents. */
-async function loadRest({ catalogue, log }: Daemon): Promise<void> {
-  const { skipped } = await catalogue.load()
-  for (const { file, reason } of skipped) log.warn('agent skipped', { file, reason })
 }
 
 /**
