@@ -24,7 +24,7 @@ test('a run of one command loads the agent exec alone', () => {
     const { startRun } = await import('./lib/daemon/runs/start-run.ts')
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const daemon = await Daemon.open({ home: ${JSON.stringify(folder())}, log, command: 'run', env: {} })
-    await daemon.recover({ none: true })
+    await daemon.openRuns.recover({ none: true })
     const { run_id } = await startRun(daemon, { path: ${JSON.stringify(files({ 'team.yml': TEAM }))} }, { local: true, actor: 'test' })
     const { state, error } = await daemon.engine.ended(run_id)
     await daemon.close()

@@ -23,12 +23,28 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
   ]
 }
 
-/** Changes when `login`, `logout` or `keys` have changed what the home holds. */
-export function ownSecretsStamp(home: string): string {
-  return ['session', 'publish-keys.json'].map(name => stampOf(join(home, name))).join(' ')
+/** How often a daemon looks whether its home has new credentials. */
+const LOOK_MS = 100
+
+/** Returns a function that calls `changed` if `login`, `logout` or `keys` have changed the credentials in the home. */
+export function onOwnSecrets(home: string, changed: () => void): () => void {
+  let known = stampOf(home)
+  let nextLook = 0
+  return () => {
+    const now = performance.now()
+    if (now < nextLook) return
+    nextLook = now + LOOK_MS
+    const stamp = stampOf(home)
+    if (stamp === known) return
+    known = stamp
+    changed()
+  }
 }
 
-function stampOf(file: string): string {
+const stampOf = (home: string): string =>
+  ['session', 'publish-keys.json'].map(name => stampOfFile(join(home, name))).join(' ')
+
+function stampOfFile(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found ? `${found.ino} ${found.mtimeNs}` : 'none'
 }

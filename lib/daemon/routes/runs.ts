@@ -39,12 +39,12 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     answer(StartRun, ({ body, caller }) => start(daemon, body, caller)),
     answer(ListRuns, ({ body }) => {
       const filter = { ...body, ...page(body) }
-      const { runs, total } = listRuns(store, toldFilter(filter, [...daemon.left]))
-      return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
+      const { runs, total } = listRuns(store, toldFilter(filter, daemon.openRuns.interrupted))
+      return { runs: runs.map(run => (daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), total }
     }),
     answer(GetRun, ({ body, caller }) => {
       const run = runDetail(store, target(daemon, caller, body.run_id))
-      return daemon.left.has(run.root_run_id) ? shown(run) : run
+      return daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run
     }),
     answer(CancelRun, ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id), caller.actor)),
     answer(ResumeRun, ({ body, caller }) => {
@@ -72,7 +72,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         store.runs.get(root)!.state,
         (id, phase) => hasLines(engine.stateDir(engine.idOf(id)), phase),
       )
-      const isLeft = daemon.left.has(root)
+      const isLeft = daemon.openRuns.isInterrupted(root)
       return shownWhy(found, isLeft ? root : null, isLeft && store.copies.isHeld(root))
     }),
     answer(GetTree, ({ body, caller }) => {
@@ -80,7 +80,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       const entries = treeEntries(daemon.db, root)
       return jsonStream(
         `{"ok":true,"data":{"root_run_id":${JSON.stringify(root)},"runs":[`,
-        daemon.left.has(root) ? entries.map(shown) : entries,
+        daemon.openRuns.isInterrupted(root) ? entries.map(shown) : entries,
         ']}}',
       )
     }),
@@ -97,7 +97,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       ({ body, caller }) => {
         const runId = target(daemon, caller, body.payload.run_id)
         const found = engine.phases(runId, body.payload.phase)
-        return daemon.left.has(rootOf(daemon.db, runId)) ? shownPhases(found) : found
+        return daemon.openRuns.isInterrupted(rootOf(daemon.db, runId)) ? shownPhases(found) : found
       },
     ),
     answer(GetLogs, async ({ body: { run_id, phase, after_seq: afterSeq, limit = 100 }, caller }) => {

@@ -1,4 +1,4 @@
-// Cancels and resumes runs. An interrupted run, which no process executes any more, is first taken up by this process.
+// Cancels and resumes runs. An interrupted run, which no process executes any more, is first continued by this process.
 
 import { CadreError, type Detail } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -16,7 +16,7 @@ export async function cancelRun(
   const also = () => daemon.audit.write({ actor, action: 'runs/cancel', target: runId })
   // Both changes go into one commit, so that no phase of an interrupted run is started again before the cancel.
   const [, record] = await Promise.all([
-    daemon.takeUp(runId, { isAsked: true }),
+    daemon.openRuns.continueTree(runId, { isAsked: true }),
     daemon.engine.cancel(runId, undefined, also),
   ])
   return { ...record, cleanup: cleanupOf(daemon, runId) }
@@ -58,20 +58,20 @@ type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued
  * `invalid_state`, `invalid_request`, and `forbidden` when a package of the run is not trusted any more.
  */
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
-  const { engine, left } = daemon
+  const { engine, openRuns } = daemon
   const row = engine.store.runs.get(runId)!
   const { actor, from, failed, inputs } = request
   const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
   const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
   if (inputs) checkSecrets(daemon, row, inputs)
   await daemon.packages.judge(engine.bundle(row.bundle_id))
-  if (left.has(row.root_id)) {
+  if (openRuns.isInterrupted(row.root_id)) {
     const reason =
       row.parent_id !== null
         ? `run ${runId} is a sub-run: resume its top run ${row.root_id}`
         : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
     if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
-    await daemon.takeUp(runId, { isAsked: true })
+    await daemon.openRuns.continueTree(runId, { isAsked: true })
     await engine.commit(also)
     return { ...engine.record(runId), repeats: [], written: [], continued: true }
   }

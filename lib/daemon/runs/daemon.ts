@@ -1,47 +1,39 @@
-// The daemon: one object that owns a home and connects what is in it: database, agents, settings, secrets and engine.
+// The daemon: one object that owns a home and connects its parts: database, agents, settings, secrets and engine.
 // `serve` adds HTTP for as long as the process lives, and other commands add it while something runs
 // (cli/backend/command-host.ts). Both hold the lock of the home.
 
 import type { Database } from 'bun:sqlite'
-import { join } from 'node:path'
 import { growLog, openRunDatabase, readMigrations, versionOf } from '../../../db/open.ts'
 import { type Catalogue, findAgents } from '../../agent/catalogue.ts'
 import { endLeftGroups } from '../../agent/commands/processes.ts'
-import { createContext } from '../../agent/context.ts'
-import { A_DURATION, parseDuration } from '../../duration.ts'
-import { CadreError, messageOf } from '../../error.ts'
+import { messageOf } from '../../error.ts'
 import { runFolder } from '../../files/run-id.ts'
-import type { Json, JsonObject } from '../../json.ts'
+import type { Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import { openTracer } from '../../log/tracing.ts'
-import { commandLine } from '../../program/called-as.ts'
-import { Engine, type EngineHost, LOG_LIMIT, RootSecrets, type RunEnvironment, Store } from '../../run/engine.ts'
-import type { Masked, MaskedText } from '../../secrets/masked.ts'
-import { noAgent, openSettings, type Settings } from '../../settings/settings.ts'
-import { parseSize } from '../../size.ts'
-import type { Bundle } from '../../team/team.ts'
-import { bundleFromJson, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
+import { Engine, RootSecrets, Store } from '../../run/engine.ts'
+import type { Masked } from '../../secrets/masked.ts'
+import { openSettings, type Settings } from '../../settings/settings.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
 import { Mask } from '../access/mask.ts'
 import type { Remote } from '../access/remote-credentials.ts'
 import { Audit, MIGRATIONS } from '../home/audit.ts'
 import { type Copied, copiedOf, settlePlace } from '../home/copied-home.ts'
-import { homeIsFull } from '../home/full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from '../home/home.ts'
 import { type Lock, takeLock } from '../home/lock.ts'
-import { ownSecrets, ownSecretsStamp } from '../home/own-secrets.ts'
+import { onOwnSecrets, ownSecrets } from '../home/own-secrets.ts'
 import { SyncOutbox } from '../link/outbox/outbox.ts'
 import { Bundles } from '../packages/bundle-cache.ts'
 import { Packages } from '../packages/packages.ts'
 import { keepsNone, Sandboxes } from '../packages/sandboxes.ts'
 import { makeUnreadable } from '../packages/unreadable.ts'
+import { AgentVersions } from './agent-versions.ts'
+import { engineHost } from './engine-host.ts'
+import { type Environment, logLimitOf, settleOf, slotsOf } from './limits.ts'
+import { OpenRuns } from './open-runs.ts'
 import type { RunTracing } from './run-tracing.ts'
 import { Workspaces } from './workspaces.ts'
-
-const DEFAULT_SLOTS = 64
-
-type Environment = Record<string, string | undefined>
 
 export interface DaemonOptions {
   home: string
@@ -51,19 +43,13 @@ export interface DaemonOptions {
   command?: string
 }
 
-/** How long a start waits for its first write before it reports that the disk is full. */
-const FULL_MS = 2_000
 const ABANDON_MS = 500
-/** How often a running daemon looks whether its home has new credentials. */
-const OWN_SECRETS_MS = 100
 
 export class Daemon {
   readonly home: string
   readonly log: Log
   readonly lock: Lock
   readonly db: Database
-  /** The agents as they were when somebody last asked with `renewAgents`. */
-  catalogue: Catalogue
   readonly settings: Settings
   /** How many leaf phases are executed at once. */
   readonly slots: number
@@ -74,8 +60,7 @@ export class Daemon {
   /** Where commands run. */
   readonly sandboxes: Sandboxes
   bundles = new Bundles()
-  /** Root runs that had not ended when this process took the home, and that it does not continue. */
-  readonly left = new Set<string>()
+  readonly openRuns: OpenRuns
   /** The changes of synced runs that have to be sent to the hub. */
   readonly outbox: SyncOutbox
   /** Created with the database, and the same after restarts. */
@@ -84,17 +69,12 @@ export class Daemon {
   address: string | null = null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
-  /** What a command without a daemon tells the hub at its end, when the home is enrolled. */
+  /** Reports the runs of a command without a daemon to the hub, when the home is enrolled. */
   reporter: (Pick<Remote, 'lists'> & { finish(): Promise<void> }) | null = null
   readonly #mask: Mask
-  /** The credentials of the home that the mask knows, and when to look again. */
-  #ownSecrets: string
-  #lookAgain = 0
+  readonly #agents: AgentVersions
   /** The spans of runs, if they are exported. */
   #tracing: RunTracing | null = null
-  /** The catalogues with which top runs began that are under way, where they are not the current one. */
-  #begunWith = new Map<string, Catalogue>()
-  #renewing: Promise<void> | null = null
   /** The write-ahead log is being given its full length, for which no commit waits. */
   #growing: Promise<void> | null = null
 
@@ -149,9 +129,13 @@ export class Daemon {
     this.home = home
     this.lock = lock
     this.db = db
-    this.catalogue = catalogue
     this.settings = settings
     this.slots = slots
+    this.#agents = new AgentVersions(
+      catalogue,
+      () => this.openRuns.roots,
+      () => this.#agentsChanged(),
+    )
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], options.log)
     settings.onSecrets(() => this.#mask.learn())
     const log = this.#mask.log()
@@ -160,10 +144,11 @@ export class Daemon {
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
-    this.#ownSecrets = ownSecretsStamp(home)
+    const store = new Store(db)
+    this.sandboxes = new Sandboxes(home, settings, keepsNone(store))
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
     this.outbox = new SyncOutbox({
-      store: new Store(db),
+      store,
       commit: apply => this.engine.commit(apply),
       mode,
       stateDir: runId => runFolder(home, runId),
@@ -177,55 +162,22 @@ export class Daemon {
       slots,
       logLimit,
       settle: () => settleOf(env, settings),
-      host: this.#host(secrets),
+      host: engineHost({
+        ...{ home, settings, secrets, mask: this.#mask, sandboxes: this.sandboxes },
+        findOwnSecrets: onOwnSecrets(home, () => this.#mask.learn()),
+        catalogueOf: rootId => this.#agents.of(rootId),
+        tracing: () => this.#tracing,
+        pageOf: runId => this.#pageOf(runId),
+      }),
       outbox: this.outbox,
     })
-    this.sandboxes = new Sandboxes(home, settings, keepsNone(this.engine.store))
+    this.openRuns = new OpenRuns(home, this.engine)
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
-  }
-
-  /**
-   * Continues every run that has not ended, or with `none` no run. The others, and what a copy of a home holds, are
-   * `left` until somebody asks for them. Throws `unavailable` when the disk is full.
-   */
-  async recover({ none = false } = {}): Promise<void> {
-    const held = new Set(this.engine.store.copies.held())
-    const isWanted = (id: string) => !none && !held.has(id)
-    for (const id of this.#openRoots()) if (!isWanted(id)) this.left.add(id)
-    const recovered = this.engine.recover(isWanted)
-    const late = Promise.withResolvers<void>()
-    const timer = setTimeout(() => {
-      // A slow start does not mean a full disk: a home with many open runs takes longer than the limit.
-      const { stalled } = this.engine.load
-      if (stalled) late.reject(homeIsFull(this.home, stalled))
-    }, FULL_MS)
-    await Promise.race([recovered, late.promise]).finally(() => clearTimeout(timer))
   }
 
   /** How this home was found to be a copy, and how many of its runs wait for a person; null for one that never was. */
   get copied(): (Copied & { runs: number }) | null {
     return copiedOf(this.engine.store)
-  }
-
-  /**
-   * Continues the tree of a run that was left. Returns false when the run was not left. What a copy holds is continued
-   * only if a person has asked for that run (`isAsked`), and else stays left: throws `invalid_state`.
-   */
-  async takeUp(runId: string, { isAsked = false } = {}): Promise<boolean> {
-    const root = this.engine.store.runs.get(runId)?.root_id
-    if (root === undefined || !this.left.has(root)) return false
-    const { copies } = this.engine.store
-    const isHeld = copies.isHeld(root)
-    if (isHeld && !isAsked) throw heldBack(root)
-    this.left.delete(root)
-    try {
-      const released = isHeld && this.engine.commit(() => copies.release(root))
-      await Promise.all([released, this.engine.recover(id => id === root)])
-    } catch (error) {
-      this.left.add(root)
-      throw error
-    }
-    return true
   }
 
   async #trace(tracer: Tracer): Promise<void> {
@@ -246,19 +198,12 @@ export class Daemon {
     return this.address && `${this.address}/#/runs/${runId}`
   }
 
-  #openRoots(): string[] {
-    return this.db
-      .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL ORDER BY id')
-      .all()
-      .map(({ id }) => id)
-  }
-
   /** Whether runs of this team (`@scope/name`) are reported to the hub. */
   lists(team: string): boolean {
     return (this.remote ?? this.reporter)?.lists(team) ?? false
   }
 
-  /** What keeps this daemon from starting runs now, or null. Throws when the database does not answer. */
+  /** Why this daemon cannot start runs now, or null. Throws when the database does not answer. */
   trouble(): string | null {
     versionOf(this.db)
     return this.engine.load.stalled
@@ -294,42 +239,22 @@ export class Daemon {
     for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
   }
 
-  /** Learns what `login` and `keys new` have written to the home, before an agent could read it. */
-  #lookForOwnSecrets(): void {
-    const now = performance.now()
-    if (now < this.#lookAgain) return
-    this.#lookAgain = now + OWN_SECRETS_MS
-    const stamp = ownSecretsStamp(this.home)
-    if (stamp === this.#ownSecrets) return
-    this.#ownSecrets = stamp
-    this.#mask.learn()
+  /** The agents as they were when somebody last called `renewAgents`. */
+  get catalogue(): Catalogue {
+    return this.#agents.newest
   }
 
-  /**
-   * Looks for agents that were added, changed or removed. Runs from now on use them, and runs that are under way keep
-   * those that they began with.
-   */
+  /** Looks for agents that were added, changed or removed. */
   renewAgents(): Promise<void> {
-    const renew = async () => {
-      const next = this.catalogue.current()
-      if (next === this.catalogue) return
-      await next.load()
-      const kept = this.#openRoots().map(id => [id, this.#begunWith.get(id) ?? this.catalogue] as const)
-      this.#begunWith = new Map(kept)
-      this.catalogue = next
-      // Teams were checked against the schemas of the agents.
-      this.bundles = new Bundles()
-      this.#mask.learn()
-      this.log.info('agents were read again')
-      this.reportSkippedAgents()
-    }
-    // Requests that arrived together share one look at the folders.
-    this.#renewing ??= renew().finally(() => {
-      setImmediate(() => {
-        this.#renewing = null
-      })
-    })
-    return this.#renewing
+    return this.#agents.renew()
+  }
+
+  #agentsChanged(): void {
+    // Teams were checked against the schemas of the agents.
+    this.bundles = new Bundles()
+    this.#mask.learn()
+    this.log.info('agents were read again')
+    this.reportSkippedAgents()
   }
 
   /** Logs the files in the folders of agents that are not agents. */
@@ -337,7 +262,7 @@ export class Daemon {
     for (const { file, reason } of this.catalogue.skipped) this.log.warn('agent skipped', { file, reason })
   }
 
-  /** Interrupts what runs, which the next start continues, and releases the home. */
+  /** Interrupts the runs, which the next start continues, and releases the home. */
   async close(): Promise<void> {
     const stopped = Promise.all([this.remote?.stop(), this.engine.stop()])
     // The engine is stopping by now, so no phase fails because its command is terminated.
@@ -354,118 +279,4 @@ export class Daemon {
   async abandon(): Promise<void> {
     await Promise.race([this.close(), Bun.sleep(ABANDON_MS)])
   }
-
-  #host(secrets: RootSecrets): EngineHost {
-    const { home, settings } = this
-    const mask = this.#mask
-    return {
-      agent: async (reference, signal, rootId) => {
-        this.#lookForOwnSecrets()
-        const catalogue = this.#begunWith.get(rootId) ?? this.catalogue
-        const definition = (await catalogue.load([reference])).get(reference)
-        if (!definition) {
-          throw new CadreError('invalid_request', noAgent(reference, catalogue))
-        }
-        return { definition, settings: await settings.of(reference, definition, signal) }
-      },
-      context: (place, binding, hooks) =>
-        createContext({
-          agent: binding.agent,
-          action: binding.action,
-          settings: binding.settings,
-          network: {
-            ...settings.network(),
-            literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
-          },
-          addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
-          redactor: mask.redactor(secrets.values(place.rootId)),
-          conceal: value => mask.conceal(value),
-          signal: binding.signal,
-          log: (text, fields) => place.log(logLine(text, fields)),
-          room: place.room,
-          stateDir: place.stateDir,
-          workspace: place.workspace,
-          outside: place.fromPath,
-          given: place.given,
-          sameTree: place.sameTree,
-          processes: processesFolder(home),
-          sandbox: needs =>
-            this.sandboxes.of(place.team, {
-              ...{ workspace: place.workspace, stateDir: place.stateDir, rootDir: place.rootDir },
-              ...{ runs: join(home, 'runs'), sameTree: place.sameTree },
-              ...place.files(),
-              ...needs,
-            }),
-          get key() {
-            return binding.key
-          },
-          attempt: place.attempt,
-          run: { ...place.run, url: this.#pageOf(place.run.id) },
-          phase: place.phase,
-          effect: binding.effect,
-          trace: this.#tracing?.callOf(place.run.id, place.phase.name),
-          replied: status => {
-            if (status === 401) settings.refused(binding.agent)
-          },
-          ...hooks,
-        }),
-      mask: (value, values) => mask.redactor(values).json(value),
-      secret: (name, team, signal) => settings.secret(name, team, signal),
-      restoreBundle: (_, json) => bundleFromJson(json),
-    }
-  }
-}
-
-function heldBack(root: string): CadreError {
-  const way = `resume it first with \`${commandLine('resume', root)}\``
-  return new CadreError(
-    'invalid_state',
-    `run ${root} was unfinished when this home was copied, and may have gone on at the other place: ${way}`,
-  )
-}
-
-const origins = new WeakMap<Bundle, readonly string[]>()
-
-/**
- * The addresses that the teams of a path name, and that the guard then lets pass for them. Whoever starts a team from a
- * path on this machine is assumed to have read them, but not those of the packages that it uses.
- */
-function originsOf(bundle: Bundle): readonly string[] {
-  const own = teamsOf(bundle).filter(([key]) => secretReader(bundle, key).fromPath)
-  const known = origins.get(bundle) ?? own.flatMap(([, team]) => [...literalOrigins(team)])
-  origins.set(bundle, known)
-  return known
-}
-
-/** exec says which stream of its process a line came from. */
-function logLine(text: MaskedText, fields: Masked<JsonObject> = {}): Parameters<RunEnvironment['log']>[0] {
-  const { stream, ...rest } = fields
-  const printed = (['stdout', 'stderr'] as const).find(each => each === stream)
-  if (printed) return { stream: printed, text, fields: rest }
-  return { stream: 'log', text, ...(Object.keys(fields).length > 0 && { fields }) }
-}
-
-function slotsOf(env: Environment): number {
-  const given = env.CADRE_SLOTS
-  if (!given) return DEFAULT_SLOTS
-  const slots = Number(given)
-  if (Number.isInteger(slots) && slots >= 1 && slots <= 10_000) return slots
-  throw new CadreError('invalid_request', `CADRE_SLOTS: expected a whole number from 1 to 10000, got ${given}`)
-}
-
-/** `CADRE_SETTLE`, or else the setting `settle`, in milliseconds; undefined where each action has its own. */
-function settleOf({ CADRE_SETTLE: given }: Environment, settings: Settings): number | undefined {
-  const set = settings.value('settle')
-  if (!given) return typeof set === 'string' ? (parseDuration(set) ?? undefined) : undefined
-  const time = parseDuration(given)
-  if (time !== null) return time
-  throw new CadreError('invalid_request', `CADRE_SETTLE: expected ${A_DURATION}, got ${given}`)
-}
-
-/** `CADRE_LOG_LIMIT`, in bytes. */
-function logLimitOf({ CADRE_LOG_LIMIT: given }: Environment): number {
-  if (!given) return LOG_LIMIT
-  const limit = parseSize(given)
-  if (limit !== null && limit > 0) return limit
-  throw new CadreError('invalid_request', `CADRE_LOG_LIMIT: expected a size such as 64MiB, got ${given}`)
 }

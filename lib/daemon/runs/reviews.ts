@@ -50,12 +50,12 @@ export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): 
 }
 
 /**
- * Applies an answer after its run has been taken up, and returns the review as it is then. Throws `forbidden` for a
+ * Applies an answer after its run has been continued, and returns the review as it is then. Throws `forbidden` for a
  * gate that asks other people, `invalid_request` when the answer does not fit the form of the gate, and whatever the
  * engine throws.
  */
 export async function answerReview(
-  daemon: Pick<Daemon, 'engine' | 'takeUp' | 'audit'>,
+  daemon: Pick<Daemon, 'engine' | 'openRuns' | 'audit'>,
   review: ReviewRow,
   decision: Decision,
   actor: string,
@@ -67,7 +67,7 @@ export async function answerReview(
     throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
   }
   const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
-  await daemon.takeUp(review.run_id)
+  await daemon.openRuns.continueTree(review.run_id)
   const target = `${review.id}: ${decision.decision}, run ${review.run_id}`
   await engine.decide(review.id, answer, () => daemon.audit.write({ actor, action: 'reviews/decide', target }))
   return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)

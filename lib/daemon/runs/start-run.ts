@@ -61,7 +61,7 @@ export async function startBundle(
   origin: Origin,
 ): Promise<RunRecord> {
   if (origin.runId !== undefined && daemon.engine.store.runs.attempt(origin.runId) !== null) {
-    await daemon.takeUp(origin.runId)
+    await daemon.openRuns.continueTree(origin.runId)
     return daemon.engine.record(origin.runId)
   }
   await askCommands(daemon, bundle)

@@ -28,7 +28,7 @@ export class CommandHost {
     const opening = heldBack(log)
     const daemon = await Daemon.open({ home, log: opening.log, command })
     try {
-      await daemon.recover({ none: true })
+      await daemon.openRuns.recover({ none: true })
       // The engine would wait for free space without saying so.
       const { stalled } = daemon.engine.load
       if (stalled) throw homeIsFull(home, stalled)
@@ -62,14 +62,14 @@ export class CommandHost {
 
   /** Whether something runs here that does not wait for a person. */
   get atWork(): boolean {
-    const { engine, db, left } = this.daemon
+    const { engine, db, openRuns } = this.daemon
     if (engine.load.slots > 0) return true
     return db
       .query<{ id: string }, []>(
         "SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL AND state <> 'awaiting_input'",
       )
       .all()
-      .some(({ id }) => !left.has(id))
+      .some(({ id }) => !openRuns.isInterrupted(id))
   }
 
   /** Resolves when nothing runs here and nobody can start anything any more, or when `signal` fires. */

@@ -6,7 +6,7 @@ import { type Log, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { strictFrom } from '../../access/access.ts'
-import { startChores } from '../../home/chores/chores.ts'
+import { Chores } from '../../home/chores/chores.ts'
 import { bytesToKeep, daysIn } from '../../home/chores/retention.ts'
 import { homeFolder } from '../../home/home.ts'
 import { linkHub } from '../../link/link-daemon.ts'
@@ -49,22 +49,25 @@ export function serveConfig(flags: ServeFlags, env: Environment) {
 export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: config.home, log })
+  const chores = new Chores(daemon, config.keep)
   try {
-    await daemon.recover()
+    chores.start('opened')
+    await daemon.openRuns.recover()
     await withinPatience(linkHub(daemon, config.env), log)
+    chores.start('ready')
     const listening = serve(daemon)
     // The address goes into the lock before the line is printed: whoever reads the line may call a command, which reads
     // the lock.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
-    const stopChores = startChores(daemon, config.keep)
     process.on('SIGHUP', () => void daemon.reloadSettings())
     stopOnSignal(listening, log, () => {
-      stopChores()
+      chores.stop()
       return daemon.close()
     })
     print(line`daemon listening on ${listening.url}`)
   } catch (error) {
+    chores.stop()
     await daemon.abandon()
     throw error
   }

@@ -99,7 +99,7 @@ function tellLeft({ daemon }: CommandHost): void {
   if (copied && held.size > 0)
     tell(line`${copiedText(copied)}; its unfinished runs wait for you: ${commandLine('status')}`)
   const isLeft = (id: string) => !held.has(id) && ['running', 'queued'].includes(engine.record(id).state)
-  const interrupted = [...daemon.left].filter(isLeft)
+  const interrupted = daemon.openRuns.interrupted.filter(isLeft)
   const [first, ...more] = interrupted
   if (first === undefined) return
   const said =

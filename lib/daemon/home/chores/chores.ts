@@ -10,7 +10,9 @@ const HOUR_MS = 60 * MINUTE_MS
 
 interface Chore {
   name: string
-  /** How long after the start it runs for the first time; absent: at once. */
+  /** Whether it begins with the home, before its runs continue, or when everything is ready to serve. */
+  begins: 'opened' | 'ready'
+  /** How much later it runs for the first time; absent: at once. */
   afterMs?: number
   /** Null: once only. */
   everyMs: number | null
@@ -26,24 +28,28 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
   return [
     {
       name: 'report_unknown_settings',
+      begins: 'opened',
       everyMs: null,
       failure: 'the settings could not be checked',
       run: () => daemon.reportUnknownSettings(),
     },
     {
       name: 'report_copied_home',
+      begins: 'opened',
       everyMs: null,
       failure: 'it is not known whether this home was copied',
       run: () => reportCopy(daemon),
     },
     {
       name: 'report_sandboxes',
+      begins: 'opened',
       everyMs: null,
       failure: 'the sandboxes could not be tried',
       run: () => reportSandboxes(daemon),
     },
     {
       name: 'load_agents',
+      begins: 'ready',
       // The first requests are not delayed by agents that they do not use.
       afterMs: 1_000,
       everyMs: null,
@@ -52,6 +58,7 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
     },
     {
       name: 'seal_audit_entries',
+      begins: 'ready',
       // Entries are sealed soon after they were written. This seals those of a process that was killed before.
       everyMs: MINUTE_MS,
       failure: 'audit entries could not be sealed',
@@ -59,12 +66,14 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
     },
     {
       name: 'delete_audit_entries',
+      begins: 'ready',
       everyMs: HOUR_MS,
       failure: 'old audit entries could not be deleted',
       run: signal => deleteOldEntries(daemon, retention, signal),
     },
     {
       name: 'delete_runs',
+      begins: 'ready',
       everyMs: HOUR_MS,
       failure: 'old runs could not be deleted',
       run: signal => runs.deleteRuns(signal),
@@ -73,18 +82,32 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
   ]
 }
 
-/** Starts the chores, and returns what ends them. */
-export function startChores(daemon: Daemon, retention: Retention): () => void {
-  const ended = new AbortController()
-  const ends = choresOf(daemon, retention).map(chore => startChore(chore, daemon, ended.signal))
-  return () => {
-    ended.abort()
-    for (const end of ends) end()
+export class Chores {
+  readonly #daemon: Daemon
+  readonly #all: readonly Chore[]
+  readonly #ended = new AbortController()
+  readonly #ends: (() => void)[] = []
+
+  constructor(daemon: Daemon, retention: Retention) {
+    this.#daemon = daemon
+    this.#all = choresOf(daemon, retention)
+  }
+
+  /** Starts the chores that begin now. */
+  start(now: Chore['begins']): void {
+    for (const chore of this.#all) {
+      if (chore.begins === now) this.#ends.push(startChore(chore, this.#daemon, this.#ended.signal))
+    }
+  }
+
+  stop(): void {
+    this.#ended.abort()
+    for (const end of this.#ends) end()
   }
 }
 
 /** A chore that is due while it runs is run again afterwards. */
-function startChore({ name, afterMs = 0, everyMs, failure, run, watch }: Chore, { log }: Daemon, signal: AbortSignal) {
+function startChore({ name, afterMs, everyMs, failure, run, watch }: Chore, { log }: Daemon, signal: AbortSignal) {
   const runOnce = async () => {
     if (signal.aborted) return
     try {
@@ -93,11 +116,11 @@ function startChore({ name, afterMs = 0, everyMs, failure, run, watch }: Chore, 
       if (!signal.aborted) log.warn(failure, { chore: name, error: messageOf(error) })
     }
   }
-  let running = Promise.resolve()
+  let running = afterMs === undefined ? runOnce() : Promise.resolve()
   const runNext = () => {
     running = running.then(runOnce)
   }
-  const first = setTimeout(runNext, afterMs)
+  const first = afterMs === undefined ? undefined : setTimeout(runNext, afterMs)
   const timer = everyMs === null ? undefined : setInterval(runNext, everyMs)
   const unwatch = watch?.(runNext)
   return () => {

@@ -1,0 +1,112 @@
+// What the engine asks of the daemon while it executes runs: agents with their settings, and the context of each call.
+
+import { join } from 'node:path'
+import type { Catalogue } from '../../agent/catalogue.ts'
+import { createContext } from '../../agent/context.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { EngineHost, RootSecrets, RunEnvironment } from '../../run/engine.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
+import { noAgent, type Settings } from '../../settings/settings.ts'
+import { type Bundle, bundleFromJson, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
+import type { Mask } from '../access/mask.ts'
+import { processesFolder } from '../home/home.ts'
+import type { Sandboxes } from '../packages/sandboxes.ts'
+import type { RunTracing } from './run-tracing.ts'
+
+interface Parts {
+  home: string
+  settings: Settings
+  /** The secret inputs of runs. */
+  secrets: RootSecrets
+  mask: Mask
+  sandboxes: Sandboxes
+  /** Learns the credentials that commands have stored in the home, before an agent could read them. */
+  findOwnSecrets(): void
+  /** The agents that a top run uses. */
+  catalogueOf(rootId: string): Catalogue
+  /** The spans of runs; null while they are not exported. */
+  tracing(): RunTracing | null
+  /** The address of a run's page, if there is one. */
+  pageOf(runId: string): string | null
+}
+
+export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts }: Parts): EngineHost {
+  const { findOwnSecrets, catalogueOf, tracing, pageOf } = parts
+  return {
+    agent: async (reference, signal, rootId) => {
+      findOwnSecrets()
+      const catalogue = catalogueOf(rootId)
+      const definition = (await catalogue.load([reference])).get(reference)
+      if (!definition) {
+        throw new CadreError('invalid_request', noAgent(reference, catalogue))
+      }
+      return { definition, settings: await settings.of(reference, definition, signal) }
+    },
+    context: (run, binding, hooks) =>
+      createContext({
+        agent: binding.agent,
+        action: binding.action,
+        settings: binding.settings,
+        network: {
+          ...settings.network(),
+          literalOrigins: run.fromPath ? originsOf(run.bundle) : [],
+        },
+        addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
+        redactor: mask.redactor(secrets.values(run.rootId)),
+        conceal: value => mask.conceal(value),
+        signal: binding.signal,
+        log: (text, fields) => run.log(logLine(text, fields)),
+        room: run.room,
+        stateDir: run.stateDir,
+        workspace: run.workspace,
+        outside: run.fromPath,
+        given: run.given,
+        sameTree: run.sameTree,
+        processes: processesFolder(home),
+        sandbox: needs =>
+          sandboxes.of(run.team, {
+            ...{ workspace: run.workspace, stateDir: run.stateDir, rootDir: run.rootDir },
+            ...{ runs: join(home, 'runs'), sameTree: run.sameTree },
+            ...run.files(),
+            ...needs,
+          }),
+        get key() {
+          return binding.key
+        },
+        attempt: run.attempt,
+        run: { ...run.run, url: pageOf(run.run.id) },
+        phase: run.phase,
+        effect: binding.effect,
+        trace: tracing()?.callOf(run.run.id, run.phase.name),
+        replied: status => {
+          if (status === 401) settings.refused(binding.agent)
+        },
+        ...hooks,
+      }),
+    mask: (value, values) => mask.redactor(values).json(value),
+    secret: (name, team, signal) => settings.secret(name, team, signal),
+    restoreBundle: (_, json) => bundleFromJson(json),
+  }
+}
+
+const origins = new WeakMap<Bundle, readonly string[]>()
+
+/**
+ * The addresses that the teams of a path name, and that the guard then lets pass for them. Whoever starts a team from a
+ * path on this machine is assumed to have read them, but not those of the packages that it uses.
+ */
+function originsOf(bundle: Bundle): readonly string[] {
+  const own = teamsOf(bundle).filter(([key]) => secretReader(bundle, key).fromPath)
+  const known = origins.get(bundle) ?? own.flatMap(([, team]) => [...literalOrigins(team)])
+  origins.set(bundle, known)
+  return known
+}
+
+/** exec says which stream of its process a line came from. */
+function logLine(text: MaskedText, fields: Masked<JsonObject> = {}): Parameters<RunEnvironment['log']>[0] {
+  const { stream, ...rest } = fields
+  const printed = (['stdout', 'stderr'] as const).find(each => each === stream)
+  if (printed) return { stream: printed, text, fields: rest }
+  return { stream: 'log', text, ...(Object.keys(fields).length > 0 && { fields }) }
+}
