@@ -37,7 +37,14 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
   const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
   const writes: PlannedWrite[] = []
   const found = await sandboxesOf(stock, bundle)
-  const team = planTeam({ ...stock, found }, bundle, bundle.root, [], [], writes)
+  const team = planTeam(
+    { catalogue: stock.catalogue, settings: stock.settings, found },
+    bundle,
+    bundle.root,
+    [],
+    [],
+    writes,
+  )
   const users = secretUsers(bundle)
   const { labels, agents } = needsOfBundle(bundle)
   // A secret that somebody wrote into the file itself is not shown either.
@@ -52,6 +59,9 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
     writes,
   })
 }
+
+/** What a plan describes teams by. */
+type Described = Pick<Stock, 'catalogue' | 'settings'>
 
 /** Where the commands of each team run, and what to know about it. */
 interface FoundSandboxes {
@@ -144,7 +154,7 @@ export function namesOf(users: readonly SecretUser[]): string[] {
 }
 
 function planTeam(
-  stock: Stock & { found: FoundSandboxes },
+  stock: Described & { found: FoundSandboxes },
   bundle: Bundle,
   key: string,
   above: readonly string[],
@@ -221,7 +231,7 @@ function plannedCall(phase: StandardPhase): Pick<PlannedPhase, 'agent' | 'action
 }
 
 /** The requests of entries that say their address and method themselves, as those of http do. */
-function requestsOf({ catalogue }: Stock, { agent, sources, targets }: StandardPhase): Request[] {
+function requestsOf({ catalogue }: Described, { agent, sources, targets }: StandardPhase): Request[] {
   const definition = catalogue.get(agent)
   const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
     entries.flatMap(({ name, entry }) => {
@@ -238,10 +248,10 @@ function methodIn(handler: Handler | undefined): Json | undefined {
 }
 
 const plannedWrite =
-  (stock: Stock) =>
+  (stock: Described) =>
   ({ entry, ...write }: Write): PlannedWrite => ({ ...write, to: target(stock, write.agent, entry) })
 
-function target(stock: Stock, agent: string, entry: Json | undefined): string {
+function target(stock: Described, agent: string, entry: Json | undefined): string {
   const url = (entry as JsonObject | undefined)?.url
   if (typeof url === 'string') return url
   for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
