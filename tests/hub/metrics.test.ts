@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startTestHub, type TestHub } from '../support/hub.ts'
-import { METRICS_TOKEN } from '../support/hub-processes.ts'
+import { METRICS_TOKEN } from '../support/served-hub.ts'
 import { runChange } from '../support/sync.ts'
 
 let hub: TestHub

@@ -373,7 +373,7 @@ test('a hub without a store is asked nothing, and says where a file lies; with o
 describe('a folder', () => {
   let hub: TestHub
   beforeAll(async () => {
-    hub = await startTestHub({ env: { ...sharedFolder().env, CADRE_ARTIFACTS_MAX_MB: '300' } })
+    hub = await startTestHub({ env: { ...sharedFolder().env, CADRE_ARTIFACTS_MAX_MB: '300' }, apart: true })
   })
   afterAll(() => hub.stop())
 

@@ -20,7 +20,7 @@ const home = folder()
 let env: Record<string, string>
 
 beforeAll(async () => {
-  hub = await startTestHub()
+  hub = await startTestHub({ apart: true })
   await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }

@@ -2,56 +2,44 @@
 // them.
 
 import { resolve } from 'node:path'
-import type { PasswordCost } from '../../lib/hub/core/hub.ts'
 import { environmentAt } from './program.ts'
-
-/** `CADRE_METRICS_TOKEN` of the hubs. */
-export const METRICS_TOKEN = 'a-token-that-reads-metrics'
+import type { HubPlace, ServedHub } from './served-hub.ts'
 
 /** `TEST_HUB_PROGRAM` is a bundle of it, for whom it starts very often. */
 const PROGRAM = process.env.TEST_HUB_PROGRAM ?? resolve(import.meta.dir, 'hub-process.ts')
 
 export interface Question {
   id: number
-  ask: 'skew' | 'flush' | 'log' | 'webhooks'
+  /** The hub to serve from now on. */
+  place?: HubPlace
+  ask?: Parameters<ServedHub['ask']>[0] | 'stop'
   ms?: number
 }
 
 export interface Answer {
-  /** The id of the question; 0 for the message that the hub listens. */
+  /** The id of the question. */
   id: number
-  url?: string
+  url: string
   lines: string[]
 }
 
-export interface HubProcess {
-  url: string
+export interface HubProcess extends ServedHub {
   child: Bun.Subprocess
-  ask(ask: Question['ask'], ms?: number): Promise<string[]>
-  /** Stops the hub. Throws unless it exits by itself. */
-  stop(): Promise<void>
 }
 
-export interface HubPlace {
-  database: string
-  home: string
-  /** The password of `admin`, who is created on an empty database. */
-  password: string
-  passwordCost: PasswordCost
-  port?: number
-  /** By how many milliseconds the clock is ahead at first. */
-  skew?: number
-  /** Variables of the environment, such as `CADRE_ARTIFACTS`. */
-  env?: Record<string, string>
+interface Worker {
+  child: Bun.Subprocess
+  /** Throws when the process has ended. */
+  answer(question: Omit<Question, 'id'>): Promise<Answer>
 }
 
-export async function startHubProcess(place: HubPlace): Promise<HubProcess> {
-  const { database, home, password, passwordCost, port = 0, skew = 0, env = {} } = place
-  const given = [database, home, password, JSON.stringify(passwordCost), String(port), String(skew)]
+/** Processes whose hub was stopped. */
+const idle: Worker[] = []
+
+function startWorker(home: string): Worker {
   const waiting = new Map<number, (answer: Answer) => void>()
-  const started = new Promise<Answer>(resolve => waiting.set(0, resolve))
-  const child = Bun.spawn([process.execPath, PROGRAM, ...given], {
-    env: { ...environmentAt(home), ...env },
+  const child = Bun.spawn([process.execPath, PROGRAM], {
+    env: environmentAt(home),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc(answer: Answer) {
       waiting.get(answer.id)?.(answer)
@@ -62,21 +50,28 @@ export async function startHubProcess(place: HubPlace): Promise<HubProcess> {
     throw new Error(`the hub ended with ${child.signalCode ?? code}`)
   })
   ended.catch(() => {})
-  const { url } = await Promise.race([started, ended])
   let last = 0
   return {
-    url: url!,
     child,
-    async ask(ask, ms = 0) {
+    answer(question) {
       const id = ++last
       const answered = new Promise<Answer>(resolve => waiting.set(id, resolve))
-      child.send({ id, ask, ms } satisfies Question)
-      return (await Promise.race([answered, ended])).lines
+      child.send({ ...question, id } satisfies Question)
+      return Promise.race([answered, ended])
     },
+  }
+}
+
+export async function startHubProcess(place: HubPlace): Promise<HubProcess> {
+  const worker = idle.pop() ?? startWorker(place.home)
+  const { url } = await worker.answer({ place })
+  return {
+    url,
+    child: worker.child,
+    ask: async (ask, ms) => (await worker.answer({ ask, ...(ms !== undefined && { ms }) })).lines,
     async stop() {
-      child.kill('SIGTERM')
-      const code = await child.exited
-      if (code !== 0) throw new Error(`the hub ended with ${child.signalCode ?? code}`)
+      await worker.answer({ ask: 'stop' })
+      idle.push(worker)
     },
   }
 }

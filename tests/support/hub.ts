@@ -1,18 +1,20 @@
-// A real hub as a process with its own port and database, and the calls that tests make to it. tests/hub/postgres runs
-// the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the
-// number of hubs that serve it, to which calls go in turn.
+// A real hub with its own port and database, and the calls that tests make to it. It is served by the process of the
+// test, because to start one costs more than most tests. tests/hub/postgres runs the same tests on PostgreSQL:
+// `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the number of hubs that serve it, each as
+// a process, to which calls go in turn.
 
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
 import { type Route, routesOf } from '../../lib/http/routes.ts'
 import { hashPassword } from '../../lib/hub/access/accounts.ts'
-import type { PasswordCost } from '../../lib/hub/core/hub.ts'
+import type { Hub, PasswordCost } from '../../lib/hub/core/hub.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { folder } from './folder.ts'
-import { alternate, type HubPlace, startHubProcess } from './hub-processes.ts'
+import { alternate, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
+import { type HubPlace, type ServedHub, serveHub } from './served-hub.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
 /** Whether the tests run again on another database. What reaches no table is then not tested again. */
@@ -64,7 +66,7 @@ export interface TestHub {
   /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
   /**
-   * Stops every process and starts it again at the same address, with other variables or another clock if given.
+   * Stops every hub and starts it again at the same address, with other variables or another clock if given.
    * `meanwhile` is awaited while nobody serves.
    */
   restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>, meanwhile?: () => Promise<unknown>): Promise<void>
@@ -122,9 +124,15 @@ interface TestHubOptions {
   passwordCost?: PasswordCost
   /** Variables of the environment of the hubs. */
   env?: Record<string, string>
+  /** Whether the hub is a process of its own, for tests that measure it, or write while it stands still. */
+  apart?: boolean
 }
 
-export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: TestHubOptions = {}): Promise<TestHub> {
+export async function startTestHub({
+  passwordCost = LOWEST_COST,
+  env = {},
+  apart = false,
+}: TestHubOptions = {}): Promise<TestHub> {
   const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
   if (shared) await empty(shared)
@@ -132,19 +140,19 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
   const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env }
-  let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
+  const serve: (place: HubPlace) => Promise<ServedHub & { hub?: Hub }> = count > 1 || apart ? startHubProcess : serveHub
+  let hubs = await Promise.all(Array.from({ length: count }, () => serve(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
-  // This hub serves no requests. It is used to inspect tables and declared routes.
-  const idle = createHub({
-    store: await openStore(database),
-    log: createLog({ write: () => {} }),
-    home,
-    passwordCost,
-  })
-  const { store } = idle
+  // Tables and declared routes are inspected with the hub of this process: two connections of one thread to a SQLite
+  // database would wait for each other. Beside processes it is one that serves no requests.
+  const idle =
+    hubs[0]!.hub === undefined
+      ? createHub({ store: await openStore(database), log: createLog({ write: () => {} }), home, passwordCost })
+      : null
+  const own = () => idle ?? hubs[0]!.hub!
   // Those of the pages are hidden, and have their own test (session.test.ts).
-  const routes = routesOf(hubApp(idle)).filter(({ hidden }) => !hidden)
+  const routes = routesOf(hubApp(own())).filter(({ hidden }) => !hidden)
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
     const response = await fetch(`${url}/v1/${path}`, {
@@ -172,11 +180,13 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
 
   const { token: admin } = await ok(null, 'session/create', { username: 'admin', password: ADMIN_PASSWORD })
   const { realms } = await ok(admin, 'realms/list')
-  const passwordHash = await hashPassword(idle, PASSWORD)
+  const passwordHash = await hashPassword(own(), PASSWORD)
   return {
     url,
     database,
-    store,
+    get store() {
+      return own().store
+    },
     routes,
     log,
     skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
@@ -187,6 +197,7 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
     admin,
     realm: realms[0].id,
     async account(username) {
+      const { store } = own()
       const { users } = store
       const values = { username, password_hash: passwordHash, site_admin: false, created_at: Date.now() }
       const [row] = await store.write(tx => tx.insert(users).values(values).returning())
@@ -208,12 +219,12 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
       await Promise.all(hubs.map(hub => hub.stop()))
       await meanwhile?.()
       const ports = hubs.map(hub => Number(new URL(hub.url).port))
-      hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, ...change, port })))
+      hubs = await Promise.all(ports.map(port => serve({ ...place, ...change, port })))
     },
     async stop() {
       front?.stop(true)
       await Promise.all(hubs.map(hub => hub.stop()))
-      await idle.close()
+      await idle?.close()
     },
   }
 }

@@ -630,7 +630,8 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     for (const place of places) {
       await page.goto(`${hub.url}/#/${place}`)
       await page.locator('main h1').waitFor()
-      await page.locator('[aria-busy]').waitFor({ state: 'detached' })
+      const still = async () => (await page.locator('[aria-busy]').count()) === 0
+      await until(still, `nothing of ${place} is under way`, PATIENCE_MS)
       for (const part of await page.locator('.token summary, summary', { hasText: /What it may do|enrol/ }).all()) {
         await part.click()
       }

@@ -11,8 +11,9 @@ import { type RunningDaemon, spawnDaemon } from '../daemon.ts'
 import { folder } from '../folder.ts'
 import { rowsOf } from '../home.ts'
 import { ADMIN_PASSWORD, freshPostgres } from '../hub.ts'
-import { type HubPlace, type HubProcess, startHubProcess } from '../hub-processes.ts'
+import { type HubProcess, startHubProcess } from '../hub-processes.ts'
 import { type Random, randomFrom } from '../random.ts'
+import type { HubPlace } from '../served-hub.ts'
 import { type BadFront, startBadFront } from './bad-front.ts'
 
 const AGENTS = join(import.meta.dir, 'agents')
