@@ -3,7 +3,7 @@
 import { Database } from 'bun:sqlite'
 import { test } from 'bun:test'
 import { readMigrations } from '../../db/open.ts'
-import { JobBook } from '../../lib/daemon/link/job-table.ts'
+import { JobTable } from '../../lib/daemon/link/job-table.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { newRunId } from '../../lib/files/run-id.ts'
@@ -33,7 +33,7 @@ const delivery = (lease: number): AnyLeasedJob => ({
 test('a job that comes again while its earlier delivery is being dropped is worked on', async () => {
   using db = new Database(':memory:')
   db.run(JOBS)
-  const book = new JobBook(db, commitTo(db))
+  const book = new JobTable(db, commitTo(db))
   const stop = new AbortController()
   const answers: string[] = []
   const job = delivery(1)

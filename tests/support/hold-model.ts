@@ -9,7 +9,7 @@ import { and, eq, inArray } from 'drizzle-orm'
 import fc from 'fast-check'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { readMigrations } from '../../db/open.ts'
-import { JobBook, type TakenJob } from '../../lib/daemon/link/job-table.ts'
+import { JobTable, type TakenJob } from '../../lib/daemon/link/job-table.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { readRunId } from '../../lib/files/run-id.ts'
@@ -106,7 +106,7 @@ class SimDaemon {
     this.#life = new AbortController()
     const { signal: life } = this.#life
     this.jobs = new Jobs({
-      book: new JobBook(this.#db, commitTo(this.#db, life)),
+      book: new JobTable(this.#db, commitTo(this.#db, life)),
       log,
       signal: life,
       changed: () => {},

@@ -9,7 +9,7 @@ import { type CallOptions, HubClient } from './hub-client.ts'
 
 const PATHS: readonly string[] = [Register, Heartbeat, Poll, Ack, Sync].map(({ path }) => path)
 
-export class RememberingClient extends HubClient {
+export class DaemonClient extends HubClient {
   readonly #told: () => { memory?: Remembered }
   readonly #learn: (memory: Remembered | undefined) => void
 

@@ -8,7 +8,7 @@ import { APPROVED, WAITS_FOR_APPROVAL } from '../home/hub-approval.ts'
 import { KEEPS_FILES } from './outbox/outbox.ts'
 import { keepTeams, knownTeams } from './register.ts'
 
-export class Notices {
+export class HubBulletin {
   readonly #store: Store
   readonly #log: Log
   #teams: ReadonlySet<string>

@@ -21,7 +21,7 @@ interface Recall {
 
 type Known = Record<string, Omit<Remembered, 'recall'>>
 
-export class Recollection {
+export class HubCopies {
   readonly #facts: Store['facts']
   readonly #known: Known
   /** The database that was heard last. */

@@ -39,7 +39,7 @@ type Row = Omit<TakenJob, 'payload'> & { payload: string }
 /** An answer that the hub did not take is kept this long, because the job may be delivered again. */
 const KEPT_MS = 7 * 86_400_000
 
-export class JobBook {
+export class JobTable {
   readonly #db: Database
   readonly #commit: Commit
 

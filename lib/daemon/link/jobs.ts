@@ -23,7 +23,7 @@ import {
   type RunOrder,
 } from '../../wire/records/jobs.ts'
 import { isOver } from './job-answers.ts'
-import type { JobBook, JobState, JobToTake, TakenJob } from './job-table.ts'
+import type { JobState, JobTable, JobToTake, TakenJob } from './job-table.ts'
 
 /**
  * What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. To all of them, a run or
@@ -48,7 +48,7 @@ export interface JobHost {
 }
 
 export interface JobsOptions {
-  book: JobBook
+  book: JobTable
   host: JobHost
   log: Log
   signal: AbortSignal

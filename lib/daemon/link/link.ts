@@ -20,15 +20,15 @@ import {
   type PublicKey,
   type Remembered,
 } from '../../wire/protocol.ts'
-import { RememberingClient } from './daemon-client.ts'
+import { DaemonClient } from './daemon-client.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
 import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
-import { Notices } from './hub-bulletin.ts'
+import { HubBulletin } from './hub-bulletin.ts'
 import type { HubClient } from './hub-client.ts'
-import { Recollection } from './hub-copies.ts'
+import { HubCopies } from './hub-copies.ts'
 import { Answers } from './job-answers.ts'
-import { JobBook } from './job-table.ts'
+import { JobTable } from './job-table.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import type { SyncOutbox } from './outbox/outbox.ts'
 import { register, startOf } from './register.ts'
@@ -99,8 +99,8 @@ export class Link {
   readonly #uploads: FileUploads
   readonly #keys: DispatchKeys
   readonly #heartbeats: Heartbeats
-  readonly #notices: Notices
-  readonly #recollection: Recollection
+  readonly #bulletin: HubBulletin
+  readonly #hubCopies: HubCopies
   #daemonId: string | null
   #realmId: string | null
   #answeredAt = 0
@@ -117,20 +117,20 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = options
     const { store } = options
-    this.#recollection = new Recollection(store)
-    this.client = new RememberingClient(
+    this.#hubCopies = new HubCopies(store)
+    this.client = new DaemonClient(
       options.hubUrl,
       options.realmToken,
-      () => this.#recollection.told,
+      () => this.#hubCopies.told,
       memory => this.#remember(memory),
     )
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
-    this.#notices = new Notices(store, options.log)
+    this.#bulletin = new HubBulletin(store, options.log)
     this.#syncSender = new SyncSender({
       ...options,
       client: this.client,
-      recollection: this.#recollection,
+      hubCopies: this.#hubCopies,
       answered: () => answers.settled(),
     })
     options.outbox.onQueued(() => this.#wakeSync?.())
@@ -174,7 +174,7 @@ export class Link {
       ),
     )
     this.#jobs = new Jobs({
-      book: new JobBook(store.db, options.commit),
+      book: new JobTable(store.db, options.commit),
       host: options.jobs,
       log: options.log,
       signal: this.#stop.signal,
@@ -218,7 +218,7 @@ export class Link {
 
   /** Whether runs of this team (`@scope/name`) are reported to the realm. */
   lists(team: string): boolean {
-    return this.#notices.lists(team)
+    return this.#bulletin.lists(team)
   }
 
   /**
@@ -247,7 +247,7 @@ export class Link {
     this.#wakeSync?.()
     this.#heartbeats.stop()
     await Promise.all([...this.#loops, this.#jobs.stop(), this.#options.offers.stop()])
-    this.#recollection.store()
+    this.#hubCopies.store()
   }
 
   /** The owner of a user token, and the role in this daemon's realm. Throws the hub's error. */
@@ -304,7 +304,7 @@ export class Link {
   /** Takes in what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
     this.#keys.learn(bulletin.dispatch_keys)
-    if (this.#notices.learn(bulletin, this.#daemonId)) this.#tellRunning()
+    if (this.#bulletin.learn(bulletin, this.#daemonId)) this.#tellRunning()
   }
 
   async #poll(): Promise<void> {
@@ -327,7 +327,7 @@ export class Link {
       { timeout: wait_ms + 15_000, signal: AbortSignal.any([this.#stop.signal, this.#polling.signal]) },
     )
     if (jobs.length === 0) return
-    this.#notices.learnApproval(true, daemon_id)
+    this.#bulletin.learnApproval(true, daemon_id)
     await this.#jobs.take(jobs)
   }
 
@@ -378,8 +378,8 @@ export class Link {
   }
 
   #state(): HeartbeatOrder {
-    const { memory = null } = this.#recollection.told
-    return { running: this.#jobs.leased, teamsVersion: this.#notices.teamsVersion, memory }
+    const { memory = null } = this.#hubCopies.told
+    return { running: this.#jobs.leased, teamsVersion: this.#bulletin.teamsVersion, memory }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
@@ -392,7 +392,7 @@ export class Link {
 
   /** Sends a file of a run, if the hub keeps files. */
   async #upload(): Promise<void> {
-    if (!this.#notices.keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
+    if (!this.#bulletin.keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
     return this.#uploads.step()
   }
 
@@ -406,7 +406,7 @@ export class Link {
 
   /** Takes in what a reply says of the hub's database. */
   #remember(memory: Remembered | undefined): void {
-    if (!this.#recollection.learn(memory)) return
+    if (!this.#hubCopies.learn(memory)) return
     this.#options.log.warn('the hub is on an older copy of its database: it gets everything again that it may lack')
     this.#wakeSync?.()
   }

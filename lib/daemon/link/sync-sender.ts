@@ -7,7 +7,7 @@ import type { Store } from '../../run/engine.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
 import { ackedOf, PROTOCOL } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
-import type { Recollection } from './hub-copies.ts'
+import type { HubCopies } from './hub-copies.ts'
 import type { SyncOutbox } from './outbox/outbox.ts'
 
 /** How large a batch may be. The hub takes 4 MiB. */
@@ -27,7 +27,7 @@ export interface SyncSenderOptions {
   outbox: SyncOutbox
   log: Log
   /** What the hub asks for. A command that reports its own run answers no recall. */
-  recollection?: Recollection
+  hubCopies?: HubCopies
   /** Resolves when the hub has replied to the answers about jobs that are on their way. */
   answered?(): Promise<void>
 }
@@ -102,21 +102,21 @@ export class SyncSender {
    * everything is queued again, as it is where the hub has refused something.
    */
   #beginRecall(): void {
-    const { log, recollection, answered, store } = this.#options
-    if (recollection?.recall?.state !== 'asked') return
+    const { log, hubCopies, answered, store } = this.#options
+    if (hubCopies?.recall?.state !== 'asked') return
     this.#settled = answered?.() ?? Promise.resolve()
     this.#doubtful = true
     if (store.facts.get(REFUSED) !== null) this.#restart(log, 'the hub, which had refused changes, is on another copy')
-    recollection.moveRecall('begun')
+    hubCopies.moveRecall('begun')
   }
 
   /** Tells the hub that it has everything. Logs may follow. */
   async #endRecall(daemon_id: string, signal: AbortSignal): Promise<void> {
-    const { outbox, recollection } = this.#options
-    const recall = recollection?.recall
+    const { outbox, hubCopies } = this.#options
+    const recall = hubCopies?.recall
     if (recall?.state !== 'begun' || outbox.lacksChanges) return
     await this.#settled
-    if (await this.#deliver(daemon_id, outbox.sent.acked + 1, [], signal, recall.id)) recollection!.moveRecall('done')
+    if (await this.#deliver(daemon_id, outbox.sent.acked + 1, [], signal, recall.id)) hubCopies!.moveRecall('done')
   }
 
   #restart(log: Log, why: string): void {
