@@ -72,7 +72,7 @@ type Command = Type.Static<typeof Command>
 
 const Result = Type.Union(
   [Type.Object({ commands: Type.Array(CommandReport, { description: 'The commands, in order.' }) }), Type.Unknown()],
-  { description: 'Or else the JSON that a command has written to the file `$CADRE_RESULT`.' },
+  { description: 'The JSON that a command wrote to the file `$CADRE_RESULT`, or without it:' },
 )
 
 export default agent({

@@ -76,7 +76,8 @@ export class CadreError extends Error {
 }
 
 /** What Bun adds to a broken connection. It is advice to whoever wrote the call, not to whoever reads the message. */
-const ADVICE = / *For more information, pass `verbose: true` in the second argument to fetch\(\)\.?/
+const ADVICE =
+  / *(?:For more information, pass `verbose: true` in the second argument to fetch\(\)\.?|Is the computer able to access the url\?)/g
 
 /**
  * The text of anything that was thrown. A database error of Drizzle contains the statement with its parameters, which may

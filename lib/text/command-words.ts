@@ -10,11 +10,11 @@ export function refuseWords(program: Command, command: Command): void {
 }
 
 /** Replaces the `help` of commander, which says nothing of a word that it does not know. */
-export function addHelp(program: Command): void {
-  program
+export function addHelp(program: Command): Command {
+  return program
     .helpCommand(false)
     .command('help [command...]')
-    .description('display help for command')
+    .description('explain a command and show examples')
     .action((words: string[]) => {
       let shown = program
       for (const word of words) {
@@ -26,6 +26,10 @@ export function addHelp(program: Command): void {
 
 /** Ends the program with exit code 2. `otherwise` is a hint for a word that is near to no command of `program`. */
 export function refuseWord(program: Command, word: string, otherwise = ''): never {
+  // Options of a command that stand before it seem to be those of the default command.
+  if (program.commands.some(each => each.name() === word)) {
+    program.error(`error: write the options of '${word}' after it`)
+  }
   const near = didYouMean(
     word,
     program.commands.map(each => each.name()),

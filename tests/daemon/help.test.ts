@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { HEADINGS } from '../../lib/daemon/cli/kit/command-table.ts'
 import { HUB_COMMANDS } from '../../lib/daemon/cli/machine/complete.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -13,7 +14,8 @@ const helpOf = async (...words: string[]) => (await command([...words, '--help']
 
 /** The commands that a help lists, without those that are about nothing of cadre. */
 function listed(help: string): string[] {
-  const sections = help.split(/\n(?:Commands|At a hub):\n/).slice(1)
+  const headings = ['Commands:', ...Object.values(HEADINGS)].map(each => RegExp.escape(each)).join('|')
+  const sections = help.split(new RegExp(`\\n(?:${headings})\\n`)).slice(1)
   const names = sections.flatMap(each =>
     Array.from(each.split('\n\n')[0]!.matchAll(/^ {2}(\S+)/gm), ([, name]) => name!),
   )

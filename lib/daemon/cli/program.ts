@@ -1,13 +1,13 @@
 // The command line of the daemon: what all commands have in common, and `serve`. The others stand in tables by topic.
 
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Help } from 'commander'
 import { calledAs, isCadre } from '../../program/called-as.ts'
-import { addHelp } from '../../text/command-words.ts'
+import { addHelp, examplesText } from '../../text/command-words.ts'
 import { commanderOutput } from '../../text/terminal.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
 import { version } from '../home/version.ts'
 import { tellFailure } from './failure.ts'
-import { type Act, addCommands, type Entry, option } from './kit/command-table.ts'
+import { type Act, addCommands, type Entry, HEADINGS, option, under } from './kit/command-table.ts'
 import { MACHINE_COMMANDS } from './machine/machine-table.ts'
 import type { ServeFlags } from './machine/serve.ts'
 import { refuseForeignEnvironment } from './own-environment.ts'
@@ -19,14 +19,14 @@ const LEAVE_MS = 500
 
 const program = new Command(calledAs())
   .description('Runs teams: pipelines in one YAML file, on this machine.')
-  .version(version)
-  .option('--home <folder>', 'folder for all state (CADRE_HOME, default ~/.cadre)')
+  .version(version, '-V, --version', 'print the version')
+  .option('--home <folder>', 'the folder with runs, settings and keys (CADRE_HOME, default ~/.cadre)')
+  .helpOption('-h, --help', 'print this help')
   .exitOverride()
   .configureOutput(commanderOutput)
+  // Every command takes options, so `[options]` in a list would only take space.
+  .configureHelp({ subcommandTerm: command => new Help().subcommandTerm(command).replace(' [options]', '') })
   .showHelpAfterError('(use --help for more information)')
-
-// Its commands are those of another program (deploy/cadre.ts).
-if (isCadre()) program.command('hub').description('the commands of the hub: serve, user, backup, restore')
 
 program.hook('preAction', () => refuseForeignEnvironment())
 
@@ -52,9 +52,15 @@ export async function runCommand(
     process.exit()
   })
 
-  addCommands(program, [...RUN_COMMANDS, ...TEAM_COMMANDS, ...MACHINE_COMMANDS, ...ownCommands(serve)], act)
-  addHelp(program)
+  addCommands(program, under(HEADINGS.runs, RUN_COMMANDS), act)
+  addCommands(program, under(HEADINGS.teams, TEAM_COMMANDS), act)
+  addCommands(program, under(HEADINGS.machine, [...ownCommands(serve), ...MACHINE_COMMANDS]), act)
+  addHelp(program).helpGroup(HEADINGS.machine)
+  // Its commands are those of another program (deploy/cadre.ts).
+  if (isCadre())
+    program.command('hub').helpGroup(HEADINGS.hub).description('start a hub; manage its accounts and database')
   await addMore(program, act)
+  program.addHelpText('after', examplesText(calledAs(), FIRST_CALLS))
   try {
     await program.parseAsync()
   } catch (error) {
@@ -81,6 +87,13 @@ function fail(thrown: unknown, path?: string): number {
   return tellFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
 }
 
+const FIRST_CALLS = [
+  'init hello --from exec',
+  'run hello',
+  'why last     # why the newest run failed, and how to go on',
+  'run --help     # what a command does, with examples',
+]
+
 /** The commands that need the whole command line, or the server of this program. */
 const ownCommands = (serve: (flags: ServeFlags) => Promise<void>): readonly Entry[] => [
   {
@@ -91,12 +104,13 @@ const ownCommands = (serve: (flags: ServeFlags) => Promise<void>): readonly Entr
   },
   {
     usage: 'serve',
-    does: 'serve the API',
+    does: 'start the daemon: dashboard and API',
+    more: 'It first continues the runs that were interrupted. It works until SIGTERM or Ctrl-C.',
     isDefault: true,
     examples: [[''], ['--port 7402 --home ~/.cadre-test', 'a second daemon with a home of its own']],
     options: [
-      option('--host <address>', 'address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)'),
-      option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)'),
+      option('--host <address>', 'the address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)'),
+      option('--port <number>', 'the port to listen on; 0: any free one (CADRE_DAEMON_PORT, default 7401)'),
     ],
     run: options => serve(options),
   },

@@ -30,7 +30,7 @@ export async function onHub(
   if (!creates && !isPostgres(database) && !existsSync(database)) {
     throw new CadreError(
       'not_found',
-      `there is no database ${database}: check --database, CADRE_HUB_DATABASE, CADRE_HOME`,
+      `there is no database ${database}: check --database, CADRE_HUB_DATABASE, CADRE_HOME; the first start of a hub makes one`,
     )
   }
   const log = createLog({ level: 'error' })

@@ -16,7 +16,10 @@ const database = [
   '--database <location>',
   'a SQLite file, or postgres://… (CADRE_HUB_DATABASE, default <home>/hub.db; the home is CADRE_HOME, default ~/.cadre)',
 ] as const
-const passwordStdin = ['--password-stdin', 'read the password from stdin instead of generating one'] as const
+const passwordStdin = [
+  '--password-stdin',
+  'read the password from stdin instead of making one up and printing it',
+] as const
 
 const examples = (...calls: readonly string[]) => examplesText(hubCalledAs(), calls)
 
@@ -35,15 +38,16 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
 
 function program(serve: (flags: HubFlags) => Promise<void>): Command {
   const program = new Command(hubCalledAs())
-    .description('Tokens, tenancy and dispatch for daemons.')
+    .description('The hub: signs people in, stores published teams, gives runs to daemons, and shows the runs of all.')
+    .helpOption('-h, --help', 'print this help')
     .exitOverride()
     .configureOutput(commanderOutput)
 
   program
     .command('serve', { isDefault: true })
-    .description('serve the API until SIGTERM or SIGINT')
-    .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
-    .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_HUB_PORT, default 7400)')
+    .description('start the hub: API and pages')
+    .option('--host <address>', 'the address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
+    .option('--port <number>', 'the port to listen on; 0: any free one (CADRE_HUB_PORT, default 7400)')
     .option(...database)
     .allowExcessArguments()
     .addHelpText('after', examples('serve --port 7500', 'serve --database postgres://hub@db.example.com/hub'))
@@ -54,13 +58,13 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   const user = program
     .command('user')
-    .description('accounts')
+    .description('add, list and suspend accounts, and set passwords')
     .addHelpText('after', examples('user add ada', 'user list'))
 
   user
     .command('add <name>')
-    .description('add an account')
-    .option('--admin', 'make it a site admin')
+    .description('add an account, and print its password')
+    .option('--admin', 'make it a site admin, who may do everything')
     .option(...passwordStdin)
     .option(...database)
     .addHelpText('after', examples('user add ada', 'user add grace --admin --password-stdin < password'))
@@ -77,14 +81,14 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   user
     .command('suspend <name>')
-    .description('suspend an account, so that it and all its tokens are refused')
+    .description('suspend an account: the hub refuses it and all its tokens')
     .option(...database)
     .addHelpText('after', examples('user suspend ada'))
     .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
 
   user
     .command('passwd <name>')
-    .description('set a new password')
+    .description('give an account a new password, and end its sessions')
     .option(...passwordStdin)
     .option(...database)
     .addHelpText('after', examples('user passwd ada'))
@@ -105,8 +109,11 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
   program
     .command('restore <file>')
     .description('replace the SQLite database by a backup; the hub must be stopped')
-    .option('--replace', 'allow the restore to overwrite an existing database')
-    .option('--revoke-tokens', 'end all tokens of people, because those that were revoked since would count again')
+    .option('--replace', 'overwrite an existing database')
+    .option(
+      '--revoke-tokens',
+      'end all tokens of people, because tokens that were revoked after the backup would work again',
+    )
     .option(...database)
     .addHelpText('after', examples('restore hub-backup.db --replace'))
     .action(async (file: string, flags: HubFlags & { replace?: boolean; revokeTokens?: boolean }) => {
@@ -116,10 +123,13 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   program
     .command('reconcile')
-    .description('show what an older copy of the database lacks, and go on without daemons that cannot report')
-    .option('--realm <realm>', 'id or slug; not needed if there is one')
-    .option('--without <daemon>', 'name or id of a daemon: what it may have executed is executed again')
-    .option('--json', 'print it as JSON')
+    .description('show what an older copy of the database lacks; go on without a daemon that cannot report')
+    .option('--realm <realm>', 'id or slug; not needed if there is only one')
+    .option(
+      '--without <daemon>',
+      'stop waiting for this daemon (name or id); what it may have executed is executed again',
+    )
+    .option('--json', 'print JSON')
     .option(...database)
     .addHelpText('after', examples('reconcile', 'reconcile --realm prod --without build-1'))
     .action((flags: HubFlags & ReconcileFlags) => onHub(hubConfig(flags), hub => reconcile(hub, flags)))

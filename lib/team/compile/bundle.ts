@@ -70,7 +70,7 @@ function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files:
   const found = statOf(path)
   if (found?.isDirectory()) return { files: filesOnDisk(path, closed), file: TEAM_FILE, title: from }
   if (found?.isFile()) return { files: filesOnDisk(dirname(path), closed), file: basename(path), title: from }
-  throw new CadreError('invalid_request', `${from}: expected a folder with a ${TEAM_FILE}, or the file`)
+  throw new CadreError('invalid_request', `there is no ${from}: name a folder with a ${TEAM_FILE}, or the file itself`)
 }
 
 /** Undefined when there is nothing at `path`. Throws `invalid_request` when the path cannot be used. */

@@ -14,7 +14,7 @@ import { list, type Options, relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [
   listing('list', 'list daemons with their state and labels', '--realm prod', {
-    options: [option('--realm <realm>', 'only those of this realm')],
+    options: [option('--realm <realm>', 'only daemons of this realm')],
     call: ListDaemons,
     where: ofRealm,
     rows: 'daemons',
@@ -59,17 +59,17 @@ export const ENTRIES: readonly Entry[] = [
     options: [option('--realm <realm>', 'only daemons of this realm')],
     run: doctorGrid,
   }),
-  changing('approve <daemon>', 'let a daemon that a plain member enrolled get jobs', 'build-1', {
+  changing('approve <daemon>', 'let a daemon that a plain member enrolled get runs', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(ApproveDaemon, { daemon_id: id }),
     says: ({ name }) => `${name} gets jobs now`,
   }),
-  changing('pause <daemon>', 'let a daemon finish what it has and take no more runs', 'build-1', {
+  changing('pause <daemon>', 'let a daemon finish its runs and take no more', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: true }),
     says: ({ name }) => `${name} finishes what it has and takes no more runs`,
   }),
-  changing('unpause <daemon>', 'let it take runs again', 'build-1', {
+  changing('unpause <daemon>', 'let a paused daemon take runs again', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: false }),
     says: ({ name }) => `${name} takes runs again`,

@@ -17,7 +17,7 @@ export const ENTRIES: readonly Entry[] = [
   doing('create', 'print an invitation that works once, within 14 days', '--realm prod --role operator', {
     options: [
       inRealm,
-      option('--role <role>', 'what they become (member)').choices(['member', 'operator', 'admin']),
+      option('--role <role>', 'the role that they get (member)').choices(['member', 'operator', 'admin']),
       option('--user <username>', 'only this user name may accept it'),
     ],
     run: async (hub, options) => {
@@ -53,10 +53,12 @@ export const ENTRIES: readonly Entry[] = [
   }),
   doing(
     'accept',
-    'join a realm; the invitation is typed, or read from stdin, and so is the password of a new account',
+    'join a realm; reads the invitation, and the password of a new account, from stdin',
     '--username ada --hub https://hub.example.com',
     {
-      options: [option('--username <name>', 'a new account; without it the one that is signed in joins')],
+      options: [
+        option('--username <name>', 'make a new account of this name; without it, the account that is signed in joins'),
+      ],
       alone: accept,
     },
   ),

@@ -36,16 +36,17 @@ export const ENTRIES: readonly Entry[] = [
   }),
   setting(
     'add <username>',
-    'add somebody who has an account (`invite` is for those who have none)',
+    'add somebody who has an account (others need an `invite`)',
     'ada --realm prod --role operator',
-    [...where, option('--role <role>', 'the lowest is the default')],
+    [
+      ...where,
+      option(
+        '--role <role>',
+        'realm: member, operator, admin; org: member, admin, owner; scope: member, owned (member)',
+      ),
+    ],
   ),
-  setting(
-    'role <username> <role>',
-    'change what somebody is: member, operator, admin; of an org owner; of a scope owned',
-    'ada admin --realm prod',
-    where,
-  ),
+  setting('role <username> <role>', 'change the role of somebody', 'ada admin --realm prod', where),
   changing(
     'remove <username>',
     'remove somebody; from an org, also from its realms and scopes',

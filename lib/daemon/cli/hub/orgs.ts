@@ -35,7 +35,7 @@ export const ENTRIES: readonly Entry[] = [
       ['scopes', scopes.map(each => [`@${each.slug}`, `${each.team_count} teams`, `${each.member_count} members`])],
     ],
   }),
-  changing('create <slug>', 'create an org, which only a site admin may', 'acme --name "Acme Inc."', {
+  changing('create <slug>', 'create an org; only a site admin may do that', 'acme --name "Acme Inc."', {
     options: [named],
     find: async (_, slug, { name = slug }) => ({ slug, display_name: name }),
     call: (hub, org) => hub.call(CreateOrg, org),
@@ -53,7 +53,7 @@ export const ENTRIES: readonly Entry[] = [
       tellKeys(options, slug, await hub.call(GetKeys, { org_id: id }))
     },
   }),
-  doing('rotate-keys [org]', 'make a new dispatch key', 'acme --yes', {
+  doing('rotate-keys [org]', 'replace the key that signs dispatch tokens', 'acme --yes', {
     options: [option('--revoke-previous', 'refuse the previous keys at once, as after a leak'), yes],
     run: async (hub, options, wanted) => {
       const { id, slug } = await orgOf(hub, wanted)

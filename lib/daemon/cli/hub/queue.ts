@@ -9,7 +9,7 @@ import { realmIdOf } from './names.ts'
 import { relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [
-  listing('list', 'list the jobs of a realm, and what each waits for', '--realm prod', {
+  listing('list', 'list the runs of a realm that wait, and for what', '--realm prod', {
     options: [inRealm],
     call: ListQueue,
     where: async (hub, { realm }) => ({ realm_id: await realmIdOf(hub, realm) }),
@@ -22,7 +22,7 @@ export const ENTRIES: readonly Entry[] = [
     ],
   }),
   // One that a daemon has already is cancelled there.
-  changing('cancel <run>', 'cancel a run that waits; the beginning of its id, or `last`, is enough', '01a1fd72', {
+  changing('cancel <run>', 'cancel a run that waits, by its id, the beginning of it, or last', '01a1fd72', {
     find: (hub, run) => runIdAt(work => work(hub), `at ${hub.url}`, run),
     call: (hub, run_id) => hub.call(CancelDispatched, { run_id }),
     says: (run_id, { state }) =>

@@ -21,7 +21,7 @@ import { type Facts, record, relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [
   listing('list', 'list your realms', '--org acme', {
-    options: [option('--org <org>', 'only those of this org')],
+    options: [option('--org <org>', 'only realms of this org')],
     call: ListRealms,
     where: ofOrg,
     rows: 'realms',
@@ -53,7 +53,7 @@ export const ENTRIES: readonly Entry[] = [
       ])
     },
   }),
-  changing('create <slug>', 'create a realm, of which you become an admin', 'prod --org acme --name Production', {
+  changing('create <slug>', 'create a realm and become its admin', 'prod --org acme --name Production', {
     options: [inOrg, named],
     find: async (hub, slug, { org, name = slug }) => ({ org_id: (await orgOf(hub, org)).id, slug, name }),
     call: (hub, realm) => hub.call(CreateRealm, realm),
@@ -68,18 +68,13 @@ export const ENTRIES: readonly Entry[] = [
     call: (hub, { id }) => hub.call(DeleteRealm, { realm_id: id }).then(() => ({ id })),
     says: ({ slug }) => `deleted realm ${slug}`,
   }),
-  changing(
-    'add-team <realm> <team>',
-    'put a team on the list of what the daemons of a realm run',
-    'prod @acme/repo-report',
-    {
-      find: teamOfRealm,
-      call: (hub, { entry }) => hub.call(AddTeam, entry).then(() => entry),
-      says: ({ realm, entry: { team } }) =>
-        `the daemons of ${realm} run ${team} now: ${commandLine('dispatch', team, '--realm', realm)}`,
-    },
-  ),
-  changing('remove-team <realm> <team>', 'take a team off that list', 'prod @acme/repo-report', {
+  changing('add-team <realm> <team>', 'let the daemons of a realm run a team', 'prod @acme/repo-report', {
+    find: teamOfRealm,
+    call: (hub, { entry }) => hub.call(AddTeam, entry).then(() => entry),
+    says: ({ realm, entry: { team } }) =>
+      `the daemons of ${realm} run ${team} now: ${commandLine('dispatch', team, '--realm', realm)}`,
+  }),
+  changing('remove-team <realm> <team>', 'let the daemons of a realm run a team no more', 'prod @acme/repo-report', {
     find: teamOfRealm,
     call: (hub, { entry }) => hub.call(RemoveTeam, entry).then(() => entry),
     says: ({ realm, entry }) => `the daemons of ${realm} do not run ${entry.team} any more`,

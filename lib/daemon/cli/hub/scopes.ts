@@ -10,7 +10,7 @@ import { relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [
   listing('list', 'list your scopes', '--org acme', {
-    options: [option('--org <org>', 'only those of this org')],
+    options: [option('--org <org>', 'only scopes of this org')],
     call: ListScopes,
     where: ofOrg,
     rows: 'scopes',

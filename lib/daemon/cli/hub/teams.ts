@@ -11,8 +11,8 @@ import { relative } from './output.ts'
 export const ENTRIES: readonly Entry[] = [
   listing('list', 'list teams, each with its newest version', '--scope acme --search report', {
     options: [
-      option('--scope <scope>', 'only those of this scope'),
-      option('--search <text>', 'part of the name or the description'),
+      option('--scope <scope>', 'only teams of this scope'),
+      option('--search <text>', 'only teams with this text in the name or description'),
     ],
     call: ListPackages,
     where: async (_, { scope, search }) => ({
@@ -55,12 +55,17 @@ export const ENTRIES: readonly Entry[] = [
       ['uses', dependencies.map(each => [each])],
     ],
   }),
-  changing('yank <team>', 'hide a version; what is pinned to it still works', '@acme/repo-report@1.2.0 --yes', {
-    find: async (_, team) => team,
-    asks: team => `Hide ${team}? New runs do not find it then, and its version cannot be published again.`,
-    call: (hub, team) => hub.call(YankPackage, { team }),
-    says: (_, { name, version }) => `hid ${name}@${version}; what is left: ${commandLine('teams', 'versions', name)}`,
-  }),
+  changing(
+    'yank <team>',
+    'hide a version from new runs; teams that name exactly this version still find it',
+    '@acme/repo-report@1.2.0 --yes',
+    {
+      find: async (_, team) => team,
+      asks: team => `Hide ${team}? New runs do not find it then, and its version cannot be published again.`,
+      call: (hub, team) => hub.call(YankPackage, { team }),
+      says: (_, { name, version }) => `hid ${name}@${version}; what is left: ${commandLine('teams', 'versions', name)}`,
+    },
+  ),
 ]
 
 function inputRow(input: unknown): string[] {

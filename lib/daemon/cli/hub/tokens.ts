@@ -17,7 +17,7 @@ import { confirmed, relative, secret } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [
   listing('list', 'list your tokens, or those that reach a realm', '--realm prod', {
-    options: [option('--realm <realm>', 'all tokens that reach this realm')],
+    options: [option('--realm <realm>', 'all tokens that reach this realm, not only yours')],
     call: ListTokens,
     where: ofRealm,
     rows: 'tokens',
@@ -35,12 +35,12 @@ export const ENTRIES: readonly Entry[] = [
     'dashboard --allow runs:read,daemons:read --realm prod --days 90',
     {
       options: [
-        option('--allow <what:level>', 'such as runs:read or dispatch:write; repeat it, or use commas').argParser(
+        option('--allow <what:level>', 'what it may do, such as runs:read,dispatch:write; may be repeated').argParser(
           collect,
         ),
-        option('--realm <realm>', 'where; repeat it, or `all`').argParser(collect),
-        option('--org <org>', 'where, with all realms of the org; repeat it, or `all`').argParser(collect),
-        option('--days <number>', 'how long it is valid; without it, until it is revoked').argParser(days),
+        option('--realm <realm>', 'in which realm, or `all`; may be repeated').argParser(collect),
+        option('--org <org>', 'in which org, with all of its realms, or `all`; may be repeated').argParser(collect),
+        option('--days <number>', 'how long it is valid, from 1 to 3650 days (until it is revoked)').argParser(days),
       ],
       run: async (hub, options, name: string) => {
         const permissions = await permissionsOf(hub, options)

@@ -9,7 +9,10 @@ import { hubAddressIn } from './options.ts'
 export interface Entry {
   /** The command with its arguments, as commander reads them: `show <run>`. */
   usage: string
+  /** In one line, which lists of commands show. */
   does: string
+  /** What its own `--help` says beyond that, in whole sentences. */
+  more?: string | undefined
   /** The arguments and options of calls that make sense, and what a call does where that is not plain. */
   examples?: readonly (readonly [args: string, does?: string])[]
   options?: readonly Option[]
@@ -24,6 +27,17 @@ export interface Entry {
   run?(options: OptionValues, ...args: string[]): Promise<unknown>
 }
 
+/** The headings under which `--help` lists the commands. */
+export const HEADINGS = {
+  runs: 'Run teams and look at runs:',
+  teams: 'Write teams and agents:',
+  machine: 'This machine:',
+  hub: 'A hub, to work with other people and machines:',
+} as const
+
+export const under = (heading: string, entries: readonly Entry[]): Entry[] =>
+  entries.map(each => ({ ...each, heading }))
+
 /** Runs the work of a command, and sets the exit code. `path` is the team that the command was given. */
 export type Act = (work: () => Promise<unknown>, path?: string) => Promise<void>
 
@@ -36,8 +50,20 @@ export const ofHub = (does: string): Option => option('--hub [url]', does, hubAd
 
 export function addCommands(parent: Command, entries: readonly Entry[], act: Act): void {
   for (const entry of entries) {
-    const { usage, does, examples, options = [], below = [], isDefault = false, hidden = false, heading, run } = entry
-    const command = parent.command(usage, { isDefault, hidden }).description(isDefault ? `${does} (default)` : does)
+    const {
+      usage,
+      does,
+      more,
+      examples,
+      options = [],
+      below = [],
+      isDefault = false,
+      hidden = false,
+      heading,
+      run,
+    } = entry
+    const command = parent.command(usage, { isDefault, hidden }).summary(isDefault ? `${does} (default)` : does)
+    command.description(more === undefined ? command.summary() : `${does}\n\n${more}`)
     if (heading !== undefined) command.helpGroup(heading)
     for (const each of options) command.addOption(each)
     // A command that is meant when none is named also receives words that are not commands.

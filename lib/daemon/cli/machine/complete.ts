@@ -95,7 +95,7 @@ const nameOf = (argument: Argument, given: readonly string[]) =>
 
 function namesBelow(command: Command): Candidate[] {
   const shown = command.createHelp().visibleCommands(command)
-  return shown.map(each => ({ word: each.name(), description: each.description() }))
+  return shown.map(each => ({ word: each.name(), description: each.summary() || each.description() }))
 }
 
 /** The words for an argument or an option, by its name. */

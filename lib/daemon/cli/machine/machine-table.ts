@@ -6,20 +6,29 @@ const settings = () => import('./settings.ts')
 const workspaces = () => import('./workspaces.ts')
 const service = () => import('./service.ts')
 const keys = () => import('./keys.ts')
-const system = option('--system', 'a service of the system instead of yours')
+const system = option('--system', 'the service of the whole machine, which root installs, instead of yours')
 
-/** From `dashboard` to `completion`. */
+/** From `status` to `completion`. */
 export const MACHINE_COMMANDS: readonly Entry[] = [
   {
+    usage: 'status',
+    does: 'show what this home does and what needs attention',
+    more: 'It shows the daemon, its slots and runs, the link to the hub, and the disk.',
+    examples: [['']],
+    options: [option('--hub <url>', 'the address of the hub (CADRE_HUB_URL, else the one of login)'), json],
+    run: async options => (await import('./status.ts')).status(options),
+  },
+  {
     usage: 'dashboard',
-    does: 'open the page of the daemon in a browser, or print its address if no browser can be opened',
-    examples: [[''], ['--no-open', 'only its address']],
-    options: [option('--no-open', 'print the address, which contains the local token')],
+    does: 'open the dashboard in a browser',
+    more: 'If no browser can be opened, cadre prints the address. The address contains the local token: keep it to yourself.',
+    examples: [[''], ['--no-open', 'only prints the address']],
+    options: [option('--no-open', 'only print the address')],
     run: async options => (await import('./dashboard.ts')).dashboard(options),
   },
   {
     usage: 'settings',
-    does: 'settings of agents and of the daemon',
+    does: 'list, print and change settings and secrets',
     examples: [['list'], ['set agents.wiki.api_token -', 'a secret, from stdin']],
     below: [
       {
@@ -37,11 +46,12 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
       },
       {
         usage: 'set <key> [value]',
-        does: 'set a setting; the value - reads it from stdin, and no value removes the setting',
+        does: 'set or remove a setting',
+        more: 'The value - is read from stdin. Without a value, the setting is removed.',
         examples: [
           ['agents.wiki.base_url https://example.atlassian.net'],
-          ['agents.wiki.api_token -', 'from stdin'],
-          ["agents.wiki.api_token '${env:WIKI_TOKEN}'", 'where it is'],
+          ['agents.wiki.api_token -', 'a secret, from stdin'],
+          ["agents.wiki.api_token '${env:WIKI_TOKEN}'", 'taken from a variable at each use'],
           ['agents.wiki.api_token', 'removes it'],
         ],
         run: async (options, key: string, value?: string) => (await settings()).setSetting(key, value, options),
@@ -50,12 +60,12 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'workspaces',
-    does: 'the folders that runs work in',
+    does: 'list and register folders that runs work in',
     examples: [['list'], ['add .']],
     below: [
       {
         usage: 'list',
-        does: 'list them',
+        does: 'list the registered folders',
         isDefault: true,
         examples: [['']],
         options: [json],
@@ -75,7 +85,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
       },
       {
         usage: 'remove <workspace>',
-        does: 'forget a folder, named by its name, id or path; the folder stays',
+        does: 'forget a folder by its name, id or path; its files stay',
         examples: [['site']],
         options: [json],
         run: async (options, workspace: string) => (await workspaces()).removeWorkspace(workspace, options),
@@ -84,12 +94,13 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'home',
-    does: 'the home of the daemon, where its state is',
+    does: 'say that the home was moved to this machine',
     examples: [['moved']],
     below: [
       {
         usage: 'moved',
-        does: 'say that the home was moved here: its hub then refuses the daemon at the former place',
+        does: 'say that the home was moved here',
+        more: 'From then on the hub refuses the daemon at the former place.',
         examples: [['']],
         run: async options => (await import('./home.ts')).moved(options),
       },
@@ -97,8 +108,9 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'backup <file>',
-    does: 'write the home with its runs, files, settings and keys to a new file, even while a daemon works',
-    examples: [['~/cadre-home.backup', 'it has credentials in it: keep it safe']],
+    does: 'write the home to a new file',
+    more: 'The file has the runs, files, settings and keys of the home: keep it safe. A daemon may work meanwhile.',
+    examples: [['~/cadre-home.backup']],
     run: async (options, file: string) => (await import('./backup.ts')).backup(file, options),
   },
   {
@@ -109,19 +121,21 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'service',
-    does: 'run the daemon or the hub as a service of systemd or launchd',
+    does: 'run the daemon or the hub as a service',
+    more: 'The service is one of systemd or launchd. PROGRAM is daemon (the default) or hub.',
     examples: [['install'], ['status hub']],
     below: [
       {
         usage: 'install [program]',
-        does: 'write a service and start it: daemon (default) or hub',
+        does: 'write the service and start it',
+        more: 'PROGRAM is daemon (the default) or hub.',
         examples: [[''], ['hub --no-start'], ['--system', 'as root, for the machine']],
-        options: [system, option('--no-start', 'only write it')],
+        options: [system, option('--no-start', 'only write the service')],
         run: async (options, program?: string) => (await service()).installService(program, options),
       },
       {
         usage: 'print [program]',
-        does: 'print what install would write',
+        does: 'print the file that install would write',
         examples: [['hub']],
         options: [system],
         run: async (options, program?: string) => (await service()).printService(program, options),
@@ -135,7 +149,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
       },
       {
         usage: 'remove [program]',
-        does: 'stop it and remove it; its state stays',
+        does: 'stop and remove the service; its state stays',
         examples: [['']],
         options: [system],
         run: async (options, program?: string) => (await service()).removeService(program, options),
@@ -144,7 +158,8 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'upgrade [release]',
-    does: 'verify a release, a file or an address, and install it; without one, say how to upgrade this cadre',
+    does: 'verify a release of cadre and install it',
+    more: 'RELEASE is a file or an address. Without it, cadre says how this installation is upgraded, and fetches nothing.',
     examples: [
       ['', 'how this cadre is upgraded'],
       ['~/Downloads/cadre-0.2.0-linux-x64', 'with SHA256SUMS and SHA256SUMS.sig beside it'],
@@ -155,26 +170,28 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'enrol',
-    does: 'connect this daemon to a hub: store its address and a realm token, which is read from stdin',
+    does: 'connect this machine to a hub',
+    more: 'Reads a realm token from stdin (`realm-token` makes one), and stores it with the address of the hub.',
     examples: [['--hub https://hub.example.com < realm-token']],
-    options: [option('--hub <url>', 'the hub (CADRE_HUB_URL)')],
+    options: [option('--hub <url>', 'the address of the hub (CADRE_HUB_URL)')],
     run: async options => (await import('./enrol.ts')).enrol(options),
   },
   {
     usage: 'keys',
-    does: 'the keys with which publish signs',
+    does: 'make and list the keys that sign what you publish',
     examples: [['new'], ['list']],
     below: [
       {
         usage: 'new',
-        does: 'make a key, which publish uses from now on, and print its public half',
+        does: 'make a key and print its public half',
+        more: 'From then on, `publish` signs with this key.',
         examples: [['']],
         options: [json],
         run: async options => (await keys()).newKey(options),
       },
       {
         usage: 'list',
-        does: 'list the public halves, the one in use first',
+        does: 'list the public halves of your keys, the one in use first',
         isDefault: true,
         examples: [['--json']],
         options: [json],
@@ -190,8 +207,12 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'completion <shell>',
-    does: 'print the script with which bash, zsh or fish completes this command',
-    examples: [['bash > ~/.local/share/bash-completion/completions/cadre'], ['zsh'], ['fish']],
+    does: 'print the completion script of bash, zsh or fish',
+    examples: [
+      ['bash > ~/.local/share/bash-completion/completions/cadre'],
+      ['zsh'],
+      ['fish > ~/.config/fish/completions/cadre.fish'],
+    ],
     run: async (_, shell: string) => (await import('./completion.ts')).completion(shell),
   },
 ]

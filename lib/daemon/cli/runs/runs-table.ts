@@ -6,8 +6,8 @@ import { collect, count, offset, runName } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
 
 const explain = () => import('./explain.ts')
-const record = option('--json', 'print the run record')
-const limit = option('--limit <number>', 'how many (20)', count)
+const record = option('--json', 'print the run as JSON')
+const limit = option('--limit <number>', 'how many, from 1 to 100 (20)', count)
 
 /** From `run` to `decide`. */
 export const RUN_COMMANDS: readonly Entry[] = [
@@ -22,8 +22,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
     ],
     options: [
       option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
-      option('--inputs <file>', 'inputs as a JSON object'),
-      option('--name <name>', 'name of the run', runName),
+      option('--inputs <file>', 'a file with the inputs as a JSON object'),
+      option('--name <name>', 'a name for the run, which lists show', runName),
       option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)'),
       option('-d, --detach', 'start it in the daemon and do not follow it'),
       record,
@@ -32,7 +32,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'watch <run>',
-    does: 'follow a run that another process executes; Ctrl-C twice cancels it',
+    does: 'follow a run until it ends or waits for a person',
+    more: 'Ctrl-C twice cancels the run.',
     examples: [['last'], ['01a1fd72', 'the beginning of an id'], ['last --hub', 'a run of the hub']],
     options: [ofHub('a run of the hub'), record],
     run: async (options, run: string) => (await import('./watch.ts')).watchRun(run, options),
@@ -44,15 +45,15 @@ export const RUN_COMMANDS: readonly Entry[] = [
       [''],
       ['--state failed --since 2d'],
       ['--team @local/report --limit 100 --offset 100'],
-      ['--hub', 'those of the hub'],
+      ['--hub', 'runs of the hub'],
     ],
     options: [
-      option('--all', 'include sub-runs'),
+      option('--all', 'include the runs that team and map phases started'),
       option('--state <state>', 'only runs in this state').choices(SHOWN_RUN_STATES),
       option('--team <name>', 'only runs of this team: @local/report, or report of any scope'),
       option('--since <when>', 'only runs that began since then: 2h, 3d, 2026-05-02', since),
       limit,
-      option('--offset <number>', 'how many to skip (0)', offset),
+      option('--offset <number>', 'how many of the newest to skip (0)', offset),
       ofHub('list the runs of the hub'),
       json,
     ],
@@ -68,15 +69,15 @@ export const RUN_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'show <run>',
-    does: 'show the record of a run: inputs, outputs, files, and what it wrote to other systems',
+    does: 'show inputs, outputs, files and writes of a run',
     examples: [['last']],
     options: [ofHub('show what the hub knows of it'), json],
     run: async (options, run: string) => (await explain()).showRun(run, options),
   },
   {
     usage: 'tree <run>',
-    does: 'show the whole tree of a run, with its phases',
-    examples: [['last'], ['last --hub', 'what the hub knows of it']],
+    does: 'show a run with all runs and phases below it',
+    examples: [['last'], ['last --hub', 'a run of the hub']],
     options: [ofHub('show what the hub knows of it'), json],
     run: async (options, run: string) => (await import('./tree.ts')).tree(run, options),
   },
@@ -84,7 +85,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
     usage: 'phases <run>',
     does: 'show the phases of a run',
     examples: [['last'], ['last --json']],
-    options: [ofHub('as the hub has them'), json],
+    options: [ofHub('show what the hub knows of them'), json],
     run: async (options, run: string) => (await explain()).phases(run, options),
   },
   {
@@ -103,7 +104,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'why <run>',
-    does: 'say why a run ended as it did, and which commands continue it',
+    does: 'explain why a run failed, and how to go on',
+    more: 'It also says what a run waits for, and which failures were tolerated.',
     examples: [['last'], ['last --hub', 'a run of the hub']],
     options: [
       option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed'),
@@ -114,15 +116,17 @@ export const RUN_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'files <run> [get] [path]',
-    does: 'list the files that a run wrote; `files RUN get PATH` prints one',
+    does: 'list the files that a run wrote, or print one',
+    more: '`files RUN get PATH` prints the file of this path.',
     examples: [['last'], ['last get report/report.md -o report.md']],
-    options: [option('-o, --output <file>', 'write it to this file'), json],
+    options: [option('-o, --output <file>', 'write to this file instead of printing'), json],
     run: async (options, run: string, verb?: string, path?: string) =>
       (await import('./files.ts')).files(run, verb, path, options),
   },
   {
     usage: 'resume <run>',
-    does: 'continue a run that was interrupted or has ended: phases that completed do not run again, and later changes of the team do not count',
+    does: 'continue a run, or repeat what did not complete',
+    more: 'Completed phases do not run again. The run keeps the team as it was when the run started, so later changes of team.yml do not count.',
     examples: [
       ['last', 'repeats what did not complete'],
       ['last --from build', 'repeats a phase, and what depends on it'],
@@ -139,21 +143,23 @@ export const RUN_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'cancel <run>',
-    does: 'cancel a run and all runs below it; a second cancel also stops its cleanup phases',
+    does: 'stop a run and all runs below it',
+    more: 'Phases with `always: true` still run, such as a cleanup. A second cancel stops them too.',
     examples: [['last'], ['last --hub', 'a run of the hub']],
     options: [ofHub('a run of the hub')],
     run: async (options, run: string) => (await import('./change.ts')).cancel(run, options),
   },
   {
     usage: 'reviews',
-    does: 'list the reviews that wait for people',
-    examples: [[''], ['--all'], ['--hub', 'those of the hub']],
-    options: [option('--all', 'include decided reviews'), limit, ofHub('those of the hub'), json],
+    does: 'list the reviews: what waits for a person',
+    examples: [[''], ['--all'], ['--hub', 'reviews of the hub']],
+    options: [option('--all', 'include decided reviews'), limit, ofHub('list the reviews of the hub'), json],
     run: async options => (await import('./reviews.ts')).reviews(options),
   },
   {
     usage: 'decide <review> [decision]',
-    does: 'answer a review: approve or reject a gate; retry, skip, complete or fail an escalation; asks at a terminal for what is missing',
+    does: 'answer a review',
+    more: 'A gate takes approve or reject. A phase that failed and escalated takes retry, skip, complete or fail. At a terminal, cadre asks for what you leave out.',
     examples: [
       ['last', 'asks for the decision and the form'],
       ['last approve --values \'{"space":"DOCS"}\' --comment "looks good"'],
@@ -161,8 +167,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
       ['last complete --values \'{"pages":3}\'', 'the work was done by hand; the phase has these data and no files'],
     ],
     options: [
-      option('--comment <text>', ''),
-      option('--values <json>', 'the values of the form; with complete, the data of the phase'),
+      option('--comment <text>', 'a sentence that the run keeps with the decision'),
+      option('--values <json>', 'the values of the form as a JSON object; with complete, the data that the phase gets'),
       ofHub('a review of the hub'),
     ],
     run: async (options, review: string, decision?: string) =>

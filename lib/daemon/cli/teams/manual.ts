@@ -37,7 +37,10 @@ function settingsOf(reference: string, settings: TSchema): string[] {
   const fields = fieldsOf(settings)
   if (fields.length === 0) return ['SETTINGS', '  none']
   const set = `set with: ${commandLine('settings', 'set', `agents.${reference}.KEY`, '-')}`
-  return [`SETTINGS  ${set}`, ...fields.flatMap(field => line(field, entryNotes(field)))]
+  return [
+    `SETTINGS  ${set}     # - reads the value from stdin`,
+    ...fields.flatMap(field => line(field, entryNotes(field))),
+  ]
 }
 
 function call(reference: string, action: string, direction: string, handler: Handler): string[] {

@@ -9,7 +9,8 @@ const teams = () => import('./teams.ts')
 export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'init [folder]',
-    does: 'write a new team; asks at a terminal for what is not given',
+    does: 'write a new team into a folder',
+    more: 'At a terminal, cadre asks for what you leave out.',
     examples: [
       [''],
       ['report --from http'],
@@ -23,33 +24,34 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'examples [example] [folder]',
-    does: 'list the finished teams that come with cadre, or copy one into a folder',
-    examples: [[''], ['release-checklist'], ['changelog ~/teams/changelog']],
+    does: 'list finished teams, or copy one into a folder',
+    examples: [[''], ['release-checklist', 'into the folder release-checklist'], ['changelog ~/teams/changelog']],
     options: [json],
     run: async (options, example?: string, folder?: string) =>
       (await import('./examples.ts')).examples(example, folder, options),
   },
   {
     usage: 'validate <team>',
-    does: 'check a team and everything that it uses',
+    does: 'check a team with all that it uses; run nothing',
     examples: [['./team'], ['./team --json', 'for programs']],
     options: [json],
     run: async (options, team: string) => (await teams()).validate(team, options),
   },
   {
     usage: 'plan <team>',
-    does: 'print what a run would do, without doing it',
-    examples: [['./team -i env=live', 'what it would write, and with whose credential']],
+    does: 'print what a run would do, and do nothing',
+    more: 'The plan says what each phase would write, where, and with whose credential.',
+    examples: [['./team'], ['./team -i env=live']],
     options: [
       option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
-      option('--inputs <file>', 'inputs as a JSON object'),
+      option('--inputs <file>', 'a file with the inputs as a JSON object'),
       json,
     ],
     run: async (options, team: string) => (await import('./plan.ts')).plan(team, options),
   },
   {
     usage: 'schema',
-    does: 'print the JSON Schema of team.yml',
+    does: 'print the JSON Schema of team.yml, for editors',
     examples: [['> team.schema.json']],
     run: async options => (await teams()).schema(options),
   },
@@ -62,13 +64,13 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'agent',
-    does: 'manage your own agents',
+    does: 'write an agent of your own',
     examples: [['new stock']],
     below: [
       {
         usage: 'new <name>',
         does: 'write an agent and its test into the home',
-        examples: [['stock'], ['fetcher --from http', 'a copy of a built-in agent']],
+        examples: [['stock'], ['fetcher --from http', 'begins with a copy of http']],
         options: [
           option('--from <agent>', 'a built-in agent to copy, such as http'),
           option('--built-in', 'write them into the repository of cadre instead'),
@@ -79,7 +81,8 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'doctor [agent]',
-    does: 'check settings, and ask each system whose the credential is and which permissions are missing',
+    does: 'check the settings and credentials of agents',
+    more: 'Each system is asked whose the credential is and which permissions it lacks.',
     examples: [[''], ['issues@eu', 'one account']],
     options: [json],
     run: async (options, agent?: string) => (await import('./doctor.ts')).doctor(agent, options),

@@ -114,7 +114,10 @@ export function resumable(engine: EngineState, runId: string, { from = null, fai
   }
   const isDone = row.state === 'completed' && from === null
   if (isDone && !failed) {
-    throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat from`)
+    throw new CadreError(
+      'invalid_state',
+      `run ${runId} has completed: name the phase to repeat from (\`--from PHASE\`)`,
+    )
   }
   if (isDone && withFailedItems(engine, row).length === 0) {
     throw new CadreError('invalid_state', `run ${runId} is completed, and no item of its maps failed`)
