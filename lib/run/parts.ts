@@ -8,10 +8,10 @@ import type { Log } from '../log/log.ts'
 import {
   Attempts,
   CopiedWrites,
+  DeliverySender,
   DiskSpace,
-  LaterLooks,
+  LaterLookups,
   Ledger,
-  Messenger,
   type RootSecrets,
   RunFolders,
   RunLogs,
@@ -63,7 +63,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     identityIn({
       read: () => {
         const known = store.identities.get(runId, position, entry)
-        if (known === null) ledger.lacksIdentity(runId, position, entry)
+        if (known === null) ledger.noteLackingIdentity(runId, position, entry)
         return known
       },
       keep: value => write(() => store.identities.keep(runId, position, entry, value)),
@@ -119,10 +119,10 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     ledger: new Ledger({
       ...{ store, write, now, bootClock, settle, changed },
       seal: ({ runId, position, entry, call }) => sealer.close(sealLabel({ run_id: runId, position, entry }), call()),
-      kept: () => looks.kept(),
+      lookupKept: () => lookups.noteKept(),
     }),
   })
-  const looks: LaterLooks = new LaterLooks({
+  const lookups: LaterLookups = new LaterLookups({
     ...{ store, host, context: host.context, identity, write, now, bootClock, settle, changed, stopping, log },
     environment: (row, position) => {
       const from = bundles.get(row.bundle_id)
@@ -141,7 +141,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     write: (root, apply) => journal.write({ root, apply }),
     identity,
   })
-  const messenger = new Messenger({
+  const messenger = new DeliverySender({
     store,
     host,
     environment: ({ run_id, listener }) => {
@@ -154,9 +154,9 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     settled: runId => deliveryChanged(machine, runId),
     timeout: options.deliveryTimeout ?? DELIVERY_MS,
     copies: async runId => {
-      if (!looks.any) return ''
+      if (!lookups.any) return ''
       const run = store.runs.get(runId)!
-      await looks.atEnd(run)
+      await lookups.lookUpEnded(run)
       return copiesText(store, run, row => bundles.get(row.bundle_id).team(row.team_key).phases)
     },
   })
@@ -171,7 +171,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     store,
     logs,
     messenger,
-    looks,
+    looks: lookups,
     secrets,
     isHeld: runId => isHeld(runId),
   })
@@ -198,6 +198,6 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   return {
     ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, dueTimer },
-    ...{ looks, followers, runFolders, disk, smallFileSync, sealer, bundles, bootClock },
+    ...{ looks: lookups, followers, runFolders, disk, smallFileSync, sealer, bundles, bootClock },
   }
 }

@@ -9,7 +9,7 @@ import { continueTree, doubtSent, textOf } from './steps/steps.ts'
 /** Called once, before anything is started. */
 export async function openHome(parts: Parts, options: EngineOptions): Promise<void> {
   const { bootClock, disk, journal, looks, machine, smallFileSync, store } = parts
-  await disk.look()
+  await disk.measure()
   disk.watch()
   await restoreFiles(parts, options)
   const now = { boot: bootClock.boot, at: bootClock.now() }

@@ -210,7 +210,7 @@ export class Engine {
    * could not be asked about.
    */
   askAgain(runId: string): Promise<Unasked[]> {
-    return this.#parts.looks.ask(this.#row(runId))
+    return this.#parts.looks.lookUpTree(this.#row(runId))
   }
 
   /** Resolves when the deliveries of the runs at and below `treeKey` have been sent; null when none is being sent. */

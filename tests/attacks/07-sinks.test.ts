@@ -32,7 +32,7 @@ const REACHED = [
 /** The places that say of a text that it is masked, although no redactor has just made it. */
 const CLAIMS: Readonly<Record<string, readonly [times: number, why: string]>> = {
   'lib/run/attempt/ledger.ts': [1, 'the result of a receipt, which the ledger recorded masked'],
-  'lib/run/attempt/looks.ts': [1, 'the copies of a receipt, which the ledger recorded masked'],
+  'lib/run/attempt/later-lookups.ts': [1, 'the copies of a receipt, which the ledger recorded masked'],
   'lib/run/attempt/notify.ts': [1, 'the name of an event, which is one of a list of ours'],
   'lib/run/steps/kinds/map.ts': [1, 'a result that consists of what sub-runs have recorded'],
   'lib/run/steps/kinds/team.ts': [3, 'the recorded outputs of a sub-run, and the name of its team'],

@@ -3,15 +3,16 @@
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
+import { formatDuration } from '../../duration.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
+import { LONGEST_TIMER_MS } from '../../wait.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import { CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf, startSettling } from '../steps/steps.ts'
 import { execute } from './execute.ts'
-import type { Hold, Ledger } from './ledger.ts'
-import { Limit } from './limit.ts'
+import type { Ledger, SettlingWait } from './ledger.ts'
 import type { RunFolders } from './run-folders.ts'
 
 interface Parts {
@@ -25,7 +26,7 @@ interface Parts {
   seal(runId: RunId, file: SmallFile): SmallFile
   /** Applies a change to a tree; the promise settles once it is on disk. */
   write<T>(root: RunId, apply: () => T): Promise<T>
-  /** What the vendor knows an entry by, kept in the database. */
+  /** The id by which the vendor knows an entry, kept in the database. */
   identity(runId: RunId, position: number, entry: string): Identity
 }
 
@@ -36,15 +37,15 @@ interface Wait {
 }
 
 interface Running {
-  /** Aborts what the attempt does, because it was called off or its time is over. */
+  /** Aborts the agent, because of a cancel, the stop of the daemon, or the clock. */
   controller: AbortController
-  /** Aborts what goes on after the time is over, too. */
+  /** Aborts also what continues after the time of the attempt is over. */
   stop: AbortController
-  limit: Limit
-  /** What it waits for while it waits for another system to settle; null otherwise. */
+  clock: AttemptClock
+  /** Why the attempt waits for another system to settle; null while it does not. */
   settling: Wait | null
-  /** Ends the wait for a slot with which it goes on. */
-  giveUp: () => void
+  /** Ends the wait for the slot with which the attempt continues. */
+  endSlotWait: () => void
 }
 
 export class Attempts {
@@ -63,12 +64,12 @@ export class Attempts {
     const controller = new AbortController()
     const phase = live.phase(position)
     const stop = new AbortController()
-    const limit = new Limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
-    const running: Running = { controller, stop, limit, settling: null, giveUp() {} }
+    const clock = new AttemptClock(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
+    const running: Running = { controller, stop, clock, settling: null, endSlotWait() {} }
     this.#running.set(key, running)
     try {
       const outcome = await this.#perform(live, position, attempt, running)
-      running.limit.stop()
+      running.clock.stop()
       await record(outcome)
     } finally {
       this.#waits.delete(`${live.id}:${position}`)
@@ -97,9 +98,9 @@ export class Attempts {
   limit(runId: string, position: number, attempt: number, ms: number): void {
     const running = this.#running.get(keyOf(runId, position, attempt))
     if (!running) return
-    running.limit.stop()
-    running.limit = new Limit(running.controller, ms)
-    if (running.settling) running.limit.stop()
+    running.clock.stop()
+    running.clock = new AttemptClock(running.controller, ms)
+    if (running.settling) running.clock.stop()
   }
 
   /** Whether an attempt has given its slot back, because it waits for another system to settle. */
@@ -134,7 +135,7 @@ export class Attempts {
     const mask = <T>(value: T): Masked<T> => host.mask(value, secrets)
     const environment = runFolders.of(live, phase.name, attempt)
     const { log, room } = environment
-    const spot = `${live.id}:${position}`
+    const phaseKey = `${live.id}:${position}`
     const isLive = () => this.has(live.id, position, attempt)
     environment.log = line => {
       // Lines of an agent that continues after its attempt are dropped, because the secrets of its run may be forgotten
@@ -150,9 +151,9 @@ export class Attempts {
       },
     }
     /** Each call of the agent begins without a wait. */
-    const waitsOf = () => {
+    const startWaits = () => {
       const waits: Wait[] = []
-      this.#waits.set(spot, waits)
+      this.#waits.set(phaseKey, waits)
       return (reason: MaskedText, until: Date | undefined) => {
         const wait = { reason, until }
         waits.push(wait)
@@ -176,7 +177,7 @@ export class Attempts {
       },
       {
         host,
-        context: (binding, hooks) => host.context(environment, binding, { ...hooks, waits: waitsOf() }),
+        context: (binding, hooks) => host.context(environment, binding, { ...hooks, waits: startWaits() }),
         ledger,
         identity: entry => this.#parts.identity(live.id, position, entry),
         stateDir: environment.stateDir,
@@ -185,23 +186,23 @@ export class Attempts {
         log: text => environment.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),
-        hold: this.#holdOf(live, position, attempt, running, mask),
+        settling: this.#settlingWaitOf(live, position, attempt, running, mask),
       },
     )
   }
 
   /** How an attempt waits for another system to settle: without its slot, and without using up its time. */
-  #holdOf(
+  #settlingWaitOf(
     { id, root }: LiveRun,
     position: number,
     attempt: number,
     running: Running,
     mask: <T>(value: T) => Masked<T>,
-  ): Hold {
+  ): SettlingWait {
     const { machine, write } = this.#parts
     return {
-      begin: () => running.limit.stop(),
-      wait: async (reason, until) => {
+      stopClock: () => running.clock.stop(),
+      show: async (reason, until) => {
         const isFirst = running.settling === null
         const wait = { reason: mask(reason), until }
         if (!isFirst) {
@@ -212,7 +213,7 @@ export class Attempts {
           if (startSettling(machine, id, position, attempt)) running.settling = wait
         })
       },
-      goOn: async () => {
+      end: async () => {
         if (running.settling !== null) {
           const { promise, resolve } = Promise.withResolvers<void>()
           const left = machine.slots.takeBack(() => {
@@ -222,24 +223,66 @@ export class Attempts {
             else machine.slots.release()
             resolve()
           })
-          running.giveUp = () => void (left() && resolve())
-          if (running.stop.signal.aborted) running.giveUp()
+          running.endSlotWait = () => void (left() && resolve())
+          if (running.stop.signal.aborted) running.endSlotWait()
           await promise
           await write(root, () => {
             const live = machine.live(id, position, attempt)
             if (live) endSettling(machine, live)
           })
         }
-        running.limit.goOn()
+        running.clock.continue()
       },
     }
   }
 }
 
-function abort({ controller, stop, giveUp }: Running, reason?: Error): void {
+/**
+ * The clock of one attempt. A timer of the process measures it, not the system clock, and it stops while the attempt
+ * waits for another system to settle.
+ */
+class AttemptClock {
+  readonly #controller: AbortController
+  readonly #ms: number
+  #left: number
+  #since = 0
+  #timer: Timer | undefined
+  #isStopped = false
+
+  /** Aborts `controller` when the attempt takes longer than `ms`; undefined means no limit. */
+  constructor(controller: AbortController, ms: number | undefined) {
+    this.#controller = controller
+    this.#ms = ms ?? Number.POSITIVE_INFINITY
+    this.#left = this.#ms
+    this.#startTimer()
+  }
+
+  stop(): void {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    this.#left -= performance.now() - this.#since
+  }
+
+  continue(): void {
+    if (!this.#isStopped) return
+    this.#isStopped = false
+    this.#startTimer()
+  }
+
+  #startTimer(): void {
+    this.#since = performance.now()
+    if (this.#left === Number.POSITIVE_INFINITY) return
+    const message = `the attempt took longer than ${formatDuration(this.#ms)}`
+    const abort = () => this.#controller.abort(new DOMException(message, 'TimeoutError'))
+    this.#timer = setTimeout(abort, Math.min(Math.max(0, this.#left), LONGEST_TIMER_MS))
+  }
+}
+
+function abort({ controller, stop, endSlotWait }: Running, reason?: Error): void {
   controller.abort(reason)
   stop.abort(reason)
-  giveUp()
+  endSlotWait()
 }
 
 const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

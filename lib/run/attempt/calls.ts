@@ -13,7 +13,7 @@ export interface Call {
   name: string
   kind: 'source' | 'target' | 'phase'
   entry: JsonObject
-  /** The secrets that stand in it, as `secrets.<name>` and `inputs.<name>`. */
+  /** The secrets that the entry contains, as `secrets.<name>` and `inputs.<name>`. */
   secrets: string[]
   handler: Handler
   phaseLevel: boolean
@@ -46,7 +46,7 @@ export function gateCall(phase: GatePhase): AgentCall {
   }
 }
 
-/** What handles the entries of a kind, or a call of a whole phase. */
+/** The handler for entries of a kind, or for the call of a whole phase. */
 export function handlerOf(
   definition: AgentDefinition,
   name: string | undefined,

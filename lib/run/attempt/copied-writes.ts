@@ -1,6 +1,6 @@
-// The ledger of a home that may have been copied. In a tree that had not ended when the copy was made, the home at the
-// other place may have written anything: each entry is in doubt once, before the ledger sees it. Other trees pay one
-// look-up for each outside write.
+// The ledger of a home that may be a copy. In a tree that had not ended when the home was copied, the other home may have
+// written any entry, so each entry is doubted once before the ledger gets it. Entries of other trees cost one look-up in
+// the table of copies.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
@@ -20,8 +20,8 @@ interface Parts {
 
 export class CopiedWrites {
   readonly #parts: Parts
-  /** The look-ups under way, and whether they asked for an identity that is not known here. */
-  readonly #asking = new Map<string, { lacksIdentity: boolean }>()
+  /** The look-ups under way, and whether one asked for an identity that this home does not know. */
+  readonly #lookups = new Map<string, { lacksIdentity: boolean }>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -31,7 +31,7 @@ export class CopiedWrites {
     const { store, ledger } = this.#parts
     const tree = store.copies.of(write.runId)
     if (!tree) return ledger.once(write)
-    if (!(await this.#doubt(write))) return ledger.once(write)
+    if (!(await this.#mayBeWritten(write))) return ledger.once(write)
     try {
       // The other home knows this sub-run by another id, so a search for our key would find nothing and prove nothing.
       const find = tree.isNew ? undefined : write.find && (() => this.#find(write, write.find!))
@@ -43,29 +43,29 @@ export class CopiedWrites {
     }
   }
 
-  /** Called when an agent has asked for the identity of an entry, and there is none. */
-  lacksIdentity(runId: string, position: number, entry: string): void {
-    const asking = this.#asking.get(keyOf({ runId, position, entry }))
-    if (asking) asking.lacksIdentity = true
+  /** To be called when an agent asks for the identity of an entry that has none. */
+  noteLackingIdentity(runId: string, position: number, entry: string): void {
+    const lookup = this.#lookups.get(keyOf({ runId, position, entry }))
+    if (lookup) lookup.lacksIdentity = true
   }
 
   /** A look-up by an identity that the other home may have chosen proves nothing when it finds nothing. */
   async #find(write: Write, find: NonNullable<Write['find']>): Promise<Found | null> {
-    const asking = { lacksIdentity: false }
-    this.#asking.set(keyOf(write), asking)
+    const lookup = { lacksIdentity: false }
+    this.#lookups.set(keyOf(write), lookup)
     try {
       const found = await find()
-      if (found || !asking.lacksIdentity) return found
-      // A search that lags may still show it.
+      if (found || !lookup.lacksIdentity) return found
+      // A search that lags may still show the write.
       const message = 'it was not found, but may be there under an id that only the other home knows'
       throw new AgentError(message, { retryable: true })
     } finally {
-      this.#asking.delete(keyOf(write))
+      this.#lookups.delete(keyOf(write))
     }
   }
 
-  /** Whether it may have been written before. */
-  #doubt(of: Write): Promise<boolean> {
+  /** Doubts an entry at its first attempt in this home. Returns whether it may have been written before. */
+  #mayBeWritten(of: Write): Promise<boolean> {
     const { store, write, now, changed } = this.#parts
     const { runId, position, entry, attempt } = of
     return write(() => {

@@ -8,7 +8,7 @@ import { sizeText } from '../../size.ts'
 const FLOOR_BYTES = 64 * 1_048_576
 /** On a small disk the floor is this fraction of the disk. */
 const FLOOR_PART = 0.05
-const LOOK_MS = 1_000
+const MEASURE_MS = 1_000
 
 /** Measures the free space, and says when there is too little and when there is enough again. */
 export class DiskSpace {
@@ -31,7 +31,7 @@ export class DiskSpace {
   }
 
   watch(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS)
+    this.#timer = setInterval(() => void this.measure(), MEASURE_MS)
     this.#timer.unref()
   }
 
@@ -39,8 +39,8 @@ export class DiskSpace {
     clearInterval(this.#timer)
   }
 
-  async look(): Promise<void> {
-    const low = await this.#measure()
+  async measure(): Promise<void> {
+    const low = await this.#lackOfSpace()
     const was = this.#low
     this.#low = low
     if (low && !was) this.#log.warn('the disk is nearly full: nothing new starts until there is space', { disk: low })
@@ -50,7 +50,7 @@ export class DiskSpace {
     }
   }
 
-  async #measure(): Promise<string | null> {
+  async #lackOfSpace(): Promise<string | null> {
     try {
       const { bavail, blocks, bsize } = await statfs(this.#home)
       const floor = Math.min(FLOOR_BYTES, blocks * bsize * FLOOR_PART)

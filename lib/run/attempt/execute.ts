@@ -1,5 +1,5 @@
-// One attempt of a leaf phase: evaluates templates, checks entries, calls the agent and masks its results. Whatever
-// goes wrong becomes an Outcome; nothing is thrown.
+// Executes one attempt of a leaf phase: evaluates templates, checks entries, calls the agent and masks its results. It
+// never throws: every failure becomes an Outcome.
 
 import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
 import { AgentError, withHint } from '../../agent/core/agent-error.ts'
@@ -16,22 +16,20 @@ import { listed } from '../../text/spelling.ts'
 import { type Binding, bounded, type ContextHooks, type EngineHost, type JsonText } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
+import { endWithSignal, keepFilesOpen, noteRequests } from './agent-call.ts'
 import { type Call, callsOf, gateCall } from './calls.ts'
-import { withGrace } from './grace.ts'
-import { holdFiles } from './held-files.ts'
-import { type Copy, type Found, type Hold, type Ledger, UnknownWrite } from './ledger.ts'
-import { emptyFolder, filesLeft, removeFolder } from './phase-files.ts'
-import { watchTraffic } from './traffic.ts'
+import { type Copy, type Found, type Ledger, type SettlingWait, UnknownWrite } from './ledger.ts'
+import { emptyFolder, recordPhaseFiles, removeFolder } from './phase-files.ts'
 
-/** How long `find` may take, which counts in no time of the phase. */
-export const ASK_MS = 30_000
+/** How long `find` may take. The time of the phase does not include it. */
+export const FIND_MS = 30_000
 
-/** What an attempt needs from its run and from the daemon. */
-export interface Surroundings {
+/** The functions of the run and the daemon that an attempt uses. */
+export interface AttemptServices {
   host: Pick<EngineHost, 'agent' | 'secret'>
   context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Pick<Ledger, 'once'>
-  /** What the vendor knows an entry by. */
+  /** The id by which the vendor knows an entry. */
   identity(entry: string): Identity
   stateDir: string
   /** Which files its paths may name. */
@@ -44,7 +42,7 @@ export interface Surroundings {
   mask<T>(value: T): Masked<T>
   /** Encrypts a small file for the database. */
   seal(file: SmallFile): SmallFile
-  hold: Hold
+  settling: SettlingWait
 }
 
 export interface Attempt {
@@ -56,7 +54,7 @@ export interface Attempt {
   /** What expressions can name now. */
   scope(): Scope
   team: Team
-  /** Whose right to named secrets decides: the package that the team came with. */
+  /** The package of the team, whose right to named secrets decides. */
   reader: { name: string; fromPath: boolean }
   /** Aborted by a cancel, by the stop of the daemon, or, with a `TimeoutError`, by the clock of the attempt. */
   signal: AbortSignal
@@ -65,22 +63,22 @@ export interface Attempt {
 }
 
 /** How long `find` has to stop after its signal has fired. */
-const FIND_GRACE_MS = 500
+const FIND_STOP_MS = 500
 
-export async function execute(attempt: Attempt, around: Surroundings): Promise<Outcome> {
+export async function execute(attempt: Attempt, services: AttemptServices): Promise<Outcome> {
   try {
     const { phase } = attempt
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
     const { agent, action } = agentCall
-    const { definition, settings } = await around.host.agent(agent, attempt.signal, attempt.rootId)
+    const { definition, settings } = await services.host.agent(agent, attempt.signal, attempt.rootId)
     const { team } = attempt
-    const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
-    const calls = await callsOf(agentCall, definition, team, fullScope(attempt, around, agentCall, secrets))
+    const secrets = team.secrets.length > 0 ? await secretsOf(attempt, services) : NO_SECRETS
+    const calls = await callsOf(agentCall, definition, team, fullScope(attempt, services, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
-    if (attempt.attempt > 1) await removeFolder(around.stateDir, phase.name)
+    if (attempt.attempt > 1) await removeFolder(services.stateDir, phase.name)
     if (isPhaseLevel) {
-      around.makeWorkspace()
-      await emptyFolder(around.stateDir, phase.name)
+      services.makeWorkspace()
+      await emptyFolder(services.stateDir, phase.name)
     }
     const written: FileRecord[] = []
     const small: SmallFile[] = []
@@ -89,20 +87,22 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       attempt.signal.throwIfAborted()
       results.push([
         call,
-        await perform(attempt, around, { agent, action, definition, settings }, call, { written, small }).catch(
+        await perform(attempt, services, { agent, action, definition, settings }, call, { written, small }).catch(
           thrown => {
-            throw withCredential(thrown, call)
+            throw withSecretsHint(thrown, call)
           },
         ),
       ])
     }
-    const files = isPhaseLevel ? await filesLeft(phase.name, around, small, attempt.signal) : lastOfEach(written)
+    const files = isPhaseLevel
+      ? await recordPhaseFiles(phase.name, services, small, attempt.signal)
+      : lastOfEach(written)
     const result = combine(results, phase.name, files)
-    const sealed = stillNamed(small, files).map(around.seal)
+    const sealed = stillNamed(small, files).map(services.seal)
     return { kind: 'completed', ...result, files, small: sealed }
   } catch (thrown) {
     try {
-      return await failure(thrown, attempt.signal, around)
+      return await outcomeOf(thrown, attempt.signal, services)
     } catch {
       // The thrown value is so broken that even reading it throws.
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
@@ -119,7 +119,7 @@ function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
 const NO_SECRETS: ReadonlyMap<string, string> = new Map()
 
 /** The values of the named secrets that a team uses. */
-async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundings): Promise<Map<string, string>> {
+async function secretsOf({ team, reader, signal }: Attempt, { host }: AttemptServices): Promise<Map<string, string>> {
   const secrets = new Map<string, string>()
   for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, signal))
   return secrets
@@ -128,7 +128,7 @@ async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundin
 /** The scope of an agent's call: also has named secrets and, for commands, absolute paths of files. */
 function fullScope(
   { phase, scope }: Attempt,
-  { places }: Surroundings,
+  { places }: AttemptServices,
   call: AgentCall,
   secrets: ReadonlyMap<string, string>,
 ): Scope {
@@ -141,7 +141,7 @@ function fullScope(
 
 async function perform(
   attempt: Attempt,
-  around: Surroundings,
+  services: AttemptServices,
   agent: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
   { name, kind, entry, handler }: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
@@ -151,10 +151,10 @@ async function perform(
   const hooks: ContextHooks = {
     wrote: file => void written.push(file),
     small: file => void small.push(file),
-    identity: around.identity(name),
+    identity: services.identity(name),
   }
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
-    around.context(
+    services.context(
       {
         ...agent,
         effect,
@@ -165,65 +165,65 @@ async function perform(
       },
       { ...hooks, ...more },
     )
-  const traffic = watchTraffic()
-  const files = holdFiles()
+  const requests = noteRequests()
+  const files = keepFilesOpen()
   let before: AgentResult | null = null
-  const context = contextUntil(signal, { ...traffic.hooks, ...files.hooks, delivered: () => before })
-  const place = agent.agent
+  const context = contextUntil(signal, { ...requests.hooks, ...files.hooks, delivered: () => before })
+  const agentName = agent.agent
   const send = async () =>
-    recordable(await withGrace(files.during(called(() => handler.run(entry, context))), signal), place)
-  if (effect !== 'once') return around.mask(await send())
+    checkedResult(await endWithSignal(files.closeAfter(called(() => handler.run(entry, context))), signal), agentName)
+  if (effect !== 'once') return services.mask(await send())
   const find = async () => {
-    const files = holdFiles()
-    const over = AbortSignal.timeout(ASK_MS)
+    const files = keepFilesOpen()
+    const over = AbortSignal.timeout(FIND_MS)
     const asking = AbortSignal.any([stopped, over])
     try {
-      const found = await withGrace(
-        files.during(called(() => handler.find!(entry, contextUntil(asking, files.hooks)))),
+      const found = await endWithSignal(
+        files.closeAfter(called(() => handler.find!(entry, contextUntil(asking, files.hooks)))),
         asking,
-        FIND_GRACE_MS,
+        FIND_STOP_MS,
       )
-      return foundBy(found, place)
+      return foundBy(found, agentName)
     } catch (thrown) {
       if (!over.aborted || stopped.aborted) throw thrown
-      const message = `${place} did not answer within ${ASK_MS / 1_000} s`
+      const message = `${agentName} did not answer within ${FIND_MS / 1_000} s`
       throw new AgentError(message, { code: 'timeout', retryable: true, cause: thrown })
     }
   }
-  return around.ledger.once({
+  return services.ledger.once({
     runId,
     position,
     attempt: attempt.attempt,
     entry: name,
     label: name === '' ? `what phase ${attempt.phase.name} writes` : name,
-    agent: place,
+    agent: agentName,
     sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
-    mask: around.mask,
+    mask: services.mask,
     send(delivered) {
       before = delivered
       return send()
     },
-    onlyRead: traffic.onlyRead,
+    onlyRead: requests.onlyRead,
     find: handler.find && find,
     seesAtOnce: handler.sees === 'at once',
     settles: (handler.settles === undefined ? null : parseDuration(handler.settles)) ?? SETTLE_MS,
-    hold: around.hold,
+    settling: services.settling,
     call: () => JSON.stringify({ agent: agent.agent, action: agent.action, kind, entry }),
   })
 }
 
-/** What `find` returned: one result, or a list of all that carry the mark of the entry. */
+/** Reads the reply of `find`: one result, or a list of all results that carry the mark of the entry. */
 export function foundBy(found: AgentResult | readonly AgentResult[] | null | undefined, agent: string): Found | null {
   const [first, ...others] = Array.isArray(found) ? found : [found]
   if (first === null || first === undefined) return null
-  const copies = others.map(each => recordable(each, agent).external ?? {})
-  return { result: recordable(first, agent), copies: copies.map(({ id = null, url = null }): Copy => ({ id, url })) }
+  const copies = others.map(each => checkedResult(each, agent).external ?? {})
+  return { result: checkedResult(first, agent), copies: copies.map(({ id = null, url = null }): Copy => ({ id, url })) }
 }
 
 /**
- * The request of an entry that says its address itself, as those of http do. Without its query, which may have keys that
- * nobody told cadre about.
+ * The request of an entry that has its address in a field, as entries of http do. The query is left out, because it may
+ * contain keys that no setting names.
  */
 function requestText({ entry: schema }: Handler, { url, method, headers }: JsonObject, key: string): string {
   const address = typeof url === 'string' ? URL.parse(url) : null
@@ -244,7 +244,7 @@ async function called<T>(call: () => Promise<T> | T): Promise<T> {
 }
 
 /** Checks and copies what an agent returned. Throws when JSON cannot hold it. */
-function recordable(given: unknown, agent: string): AgentResult {
+function checkedResult(given: unknown, agent: string): AgentResult {
   const wrong = (what: string) => new Error(`[${agent}] the agent must return a result that can be recorded: ${what}`)
   if (!isObject(given) || typeof given.text !== 'string') throw wrong('expected {text, data?, external?}')
   const { text, data, external } = given
@@ -276,8 +276,8 @@ function combine(
   return { text, data: bounded({ ...top, entries }, phase, files) }
 }
 
-/** A refused credential that stands in the entry itself is not one of the agent's settings: the hint names it. */
-function withCredential(thrown: unknown, { name, secrets }: Call): unknown {
+/** Adds a hint that names the secrets of the entry, because a refused credential may be one of them and no setting. */
+function withSecretsHint(thrown: unknown, { name, secrets }: Call): unknown {
   if (!(thrown instanceof AgentError) || thrown.code !== 'unauthorized' || secrets.length === 0) return thrown
   const where = name === '' ? 'the phase' : `the entry ${name}`
   return withHint(thrown, `check ${listed(secrets)}, which ${where} sends`)
@@ -285,7 +285,7 @@ function withCredential(thrown: unknown, { name, secrets }: Call): unknown {
 
 const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'
 
-async function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Promise<Outcome> {
+async function outcomeOf(thrown: unknown, signal: AbortSignal, services: AttemptServices): Promise<Outcome> {
   if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
   if (thrown instanceof UnknownWrite) {
     const error = { code: 'unknown', message: thrown.message, hint: 'look outside, then decide' }
@@ -296,7 +296,7 @@ async function failure(thrown: unknown, signal: AbortSignal, around: Surrounding
     return { kind: 'failed', error, retryable: true }
   }
   const known = thrown instanceof AgentError && thrown.code === 'disk_full'
-  const reason = known ? thrown : ((await diskFull(thrown, around.stateDir)) ?? thrown)
+  const reason = known ? thrown : ((await diskFull(thrown, services.stateDir)) ?? thrown)
   return {
     kind: 'failed',
     error: errorOf(reason),

@@ -1,6 +1,6 @@
-// The ledger of outside writes. An entry of a `once` action has a receipt before its first byte leaves, so that a crash
-// cannot hide that it may have been sent. Where a receipt is in doubt, the other system is asked, for as long as it may
-// not show the write yet; where that cannot tell, a person is asked. Nothing is sent again silently.
+// The ledger of writes to other systems. An entry of a `once` action has a receipt before its first byte is sent, so a
+// crash cannot hide that the entry may have been written. For a receipt in doubt the ledger asks the other system until
+// the settling time is over, and then a person. It never sends an entry again silently.
 
 import type { AgentResult } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
@@ -14,7 +14,7 @@ import type { Store } from '../store/store.ts'
 export class UnknownWrite extends Error {
   override readonly name = 'UnknownWrite'
   readonly entry: string
-  /** What was sent, for the person who looks for it; empty where the entry does not say it. */
+  /** The request, for the person who looks for the write; empty where the entry does not say it. */
   readonly sent: string
 
   constructor({ entry, sent }: Pick<Write, 'entry' | 'sent'>, message: string, cause?: unknown) {
@@ -24,7 +24,7 @@ export class UnknownWrite extends Error {
   }
 }
 
-/** What the other system shows of an entry, and what else there carries its mark. */
+/** The write of an entry that the other system shows, and all other objects there that carry its mark. */
 export interface Found {
   result: AgentResult
   copies: Copy[]
@@ -35,14 +35,14 @@ export interface Copy {
   url: string | null
 }
 
-/** An attempt that waits for the other system to settle. */
-export interface Hold {
-  /** The time of the attempt stands still from now on. */
-  begin(): void
-  /** Gives the slot back, stops the clocks, and shows what is waited for. May be called again. */
-  wait(reason: string, until: Date): Promise<void>
-  /** Goes on, with a slot. Does nothing for an attempt that does not wait. */
-  goOn(): Promise<void>
+/** How an attempt waits for the other system to settle. */
+export interface SettlingWait {
+  /** Stops the clock of the attempt. */
+  stopClock(): void
+  /** Gives the slot back, stops the clocks above, and shows why the attempt waits. May be called again. */
+  show(reason: string, until: Date): Promise<void>
+  /** Takes a slot again, and starts the clock. Does nothing for an attempt that does not wait. */
+  end(): Promise<void>
 }
 
 export interface Write {
@@ -50,7 +50,7 @@ export interface Write {
   position: number
   attempt: number
   entry: string
-  /** What messages call it: the entry, or the phase whose only call it is. */
+  /** The name in messages: the entry, or the phase where that has only one call. */
   label: string
   /** The agent as the team calls it. */
   agent: string
@@ -59,17 +59,17 @@ export interface Write {
   /** Aborted by a cancel or by the stop of the daemon, but not by the clock of the attempt. */
   stopped: AbortSignal
   mask<T>(value: T): Masked<T>
-  /** Sends it, without what an earlier attempt has done of it. */
+  /** Sends the entry, without the part that an earlier attempt has `delivered`. */
   send(delivered: AgentResult | null): Promise<AgentResult>
-  /** Whether everything that was sent so far only read, so that nothing can have been written. */
+  /** Whether the call has sent only reads so far, so that it cannot have written anything. */
   onlyRead(): boolean
   find?: (() => Promise<Found | null>) | undefined
   /** Whether `find` sees every write at once, so that what it does not see was not written. */
   seesAtOnce: boolean
   /** Milliseconds after the end of a request from which on its absence counts. */
   settles: number
-  hold: Hold
-  /** What a later look needs, as JSON that may hold secrets. */
+  settling: SettlingWait
+  /** The call for a later look-up, as JSON that may contain secrets. */
   call(): string
 }
 
@@ -83,10 +83,10 @@ interface Parts {
   settle: () => number | undefined
   /** Called for each receipt that changes, inside the change. */
   changed: (runId: string, position: number, entry: string) => void
-  /** Encrypts the call of an entry for the table of looks. */
+  /** Encrypts the call of an entry for the table `looks`. */
   seal(write: Write): Uint8Array
-  /** Called when something has to be looked for later, inside the change. */
-  kept(): void
+  /** Called inside the change when an entry needs a later look-up. */
+  lookupKept(): void
 }
 
 export class Ledger {
@@ -108,13 +108,13 @@ export class Ledger {
     const receipt = this.#store.receipts.get(write)
     if (receipt?.state === 'done') return parse<Masked<AgentResult>>(receipt.result)!
     if (receipt && receipt.state !== 'partial') {
-      const isOrdered = receipt.state === 'presumed' && receipt.ended === null
-      const found = await (isOrdered ? this.#byOrder(write) : this.#beforeAgain(write, receipt))
+      const isDecided = receipt.state === 'presumed' && receipt.ended === null
+      const found = await (isDecided ? this.#findBeforeDecided(write) : this.#findBeforeResend(write, receipt))
       if (found) return this.#confirm(write, found)
-      await write.hold.goOn()
+      await write.settling.end()
     }
     const opened = await this.#record(write, () =>
-      this.#store.receipts.send(write, attempt, this.#parts.now(), this.#moment()),
+      this.#store.receipts.send(write, attempt, this.#parts.now(), this.#bootTime()),
     )
     if (!opened) {
       throw new AgentError(`attempt ${attempt} has ended: ${write.label} was not sent`, { code: 'aborted', sent: 'no' })
@@ -133,19 +133,22 @@ export class Ledger {
         await this.#record(write, () => this.#store.receipts.refuse(write, attempt))
         throw thrown
       }
-      const ended = await this.#lose(write, attempt, part)
+      const ended = await this.#recordLostReply(write, attempt, part)
       const doubt = `${write.label} may have been written: ${textOf(thrown)}`
       if (write.stopped.aborted) throw new UnknownWrite({ entry, sent: write.sent }, doubt, thrown)
-      const found = await this.#settle(write, ended, doubt, thrown)
+      const found = await this.#findUntilSettled(write, ended, doubt, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
     }
     return this.#confirm(write, { result, copies: [] }, receipt !== null)
   }
 
-  /** A person wants it sent again. What is there by now is not, but where the other system cannot tell, that person can. */
-  async #byOrder(write: Write): Promise<Found | null> {
-    write.hold.begin()
+  /**
+   * A person has decided to send the entry again. It is not sent if the other system shows it by now; if the other
+   * system cannot tell, the decision counts.
+   */
+  async #findBeforeDecided(write: Write): Promise<Found | null> {
+    write.settling.stopClock()
     const found = (await write.find?.().catch(() => null)) ?? null
     if (found) return found
     if (write.stopped.aborted) throw new UnknownWrite(write, `${write.label} was not sent again`)
@@ -153,57 +156,58 @@ export class Ledger {
     return null
   }
 
-  /** What an earlier attempt left is found, or the entry may be sent again. */
-  async #beforeAgain(write: Write, receipt: ReceiptRow): Promise<Found | null> {
+  /** Returns what an earlier attempt has written, or null when the entry may be sent again. */
+  async #findBeforeResend(write: Write, receipt: ReceiptRow): Promise<Found | null> {
     const doubt = `an earlier attempt may have written ${write.label}, and its reply was lost`
     if (receipt.state !== 'presumed') {
-      // A process that was killed while it sent has left nothing to look by.
-      if (receipt.state === 'unknown') await this.#record(write, () => this.#keepLook(write))
-      const found = await this.#settle(write, await this.#endOf(write, receipt), doubt)
+      // A process that was killed while it sent has kept no call for a later look-up.
+      if (receipt.state === 'unknown') await this.#record(write, () => this.#keepLookup(write))
+      const found = await this.#findUntilSettled(write, await this.#requestEndOf(write, receipt), doubt)
       if (found) return found
       const left = this.#store.receipts.get(write)
       if (left === null || left.state === 'partial') return null
     }
-    // Its absence was concluded by time alone, so it is looked for again immediately before it is sent again.
-    return this.#settle(write, Number.NEGATIVE_INFINITY, doubt)
+    // Only the passed time says that the entry is absent, so the other system is asked once more before the resend.
+    return this.#findUntilSettled(write, Number.NEGATIVE_INFINITY, doubt)
   }
 
-  /** When the request behind a receipt in doubt ended. Where that is not known, now at the latest. */
-  async #endOf(write: Write, receipt: ReceiptRow): Promise<number> {
-    if (receipt.state === 'sent') return this.#lose(write, receipt.attempt)
+  /** When the request of a receipt in doubt ended; now where nothing says when, because it cannot have ended later. */
+  async #requestEndOf(write: Write, receipt: ReceiptRow): Promise<number> {
+    if (receipt.state === 'sent') return this.#recordLostReply(write, receipt.attempt)
     if (elapsedSince({ boot: receipt.boot, at: receipt.ended }, this.#parts.bootClock) !== null) return receipt.ended!
-    const moment = this.#moment()
+    const moment = this.#bootTime()
     await this.#record(write, () => this.#store.receipts.settleFrom(write, moment))
     return moment.at
   }
 
-  async #lose(write: Write, sentBy: number, part: Masked<AgentResult> | null = null): Promise<number> {
-    const moment = this.#moment()
+  async #recordLostReply(write: Write, sentBy: number, part: Masked<AgentResult> | null = null): Promise<number> {
+    const moment = this.#bootTime()
     const known = { request: write.mask(write.sent), part }
     await this.#record(write, () => {
       this.#store.receipts.lose(write, sentBy, moment, known)
-      this.#keepLook(write)
+      this.#keepLookup(write)
     })
     return moment.at
   }
 
   /**
-   * Asks the other system about an entry whose request ended at `ended`: at once, then at growing distances, and when
-   * the settling time is over. Null: it does not show the write, which counts now.
+   * Asks the other system for an entry whose request ended at `ended`: at once, at growing distances, and when the
+   * settling time is over. Returns null when the other system does not show the write, which by then proves something.
    */
-  async #settle(write: Write, ended: number, doubt: string, cause?: unknown): Promise<Found | null> {
+  async #findUntilSettled(write: Write, ended: number, doubt: string, cause?: unknown): Promise<Found | null> {
     if (!write.find) throw new UnknownWrite(write, doubt, cause)
-    write.hold.begin()
+    write.settling.stopClock()
     const { bootClock } = this.#parts
     const settled = await settle({
       ...{ find: write.find, seesAtOnce: write.seesAtOnce, ended, stopped: write.stopped },
       settles: this.#parts.settle() ?? write.settles,
       now: () => bootClock.now(),
       pause: (ms, signal) => bootClock.pause(ms, signal),
-      waits: ms => write.hold.wait(`asks ${write.agent} whether ${write.label} was written`, new Date(Date.now() + ms)),
+      waits: ms =>
+        write.settling.show(`asks ${write.agent} whether ${write.label} was written`, new Date(Date.now() + ms)),
     })
     if (settled === 'absent') {
-      await this.#absent(write)
+      await this.#recordAbsence(write)
       return null
     }
     if (settled === 'stopped') throw new UnknownWrite(write, doubt, cause)
@@ -211,23 +215,23 @@ export class Ledger {
     throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(settled.failed)}`, settled.failed)
   }
 
-  #absent(write: Write): Promise<void> {
+  #recordAbsence(write: Write): Promise<void> {
     const { receipts } = this.#store
     return this.#record(write, () => {
       if (write.seesAtOnce) return receipts.disprove(write)
       receipts.presume(write, this.#parts.now())
-      this.#keepLook(write)
+      this.#keepLookup(write)
     })
   }
 
-  /** Keeps what a later look needs. A look-up that sees every write at once needs none. */
-  #keepLook(write: Write): void {
+  /** Keeps the call for a later look-up. None is needed where `find` sees every write at once. */
+  #keepLookup(write: Write): void {
     if (!write.find || write.seesAtOnce) return
     this.#store.looks.put(write, this.#parts.seal(write), write.settles)
-    this.#parts.kept()
+    this.#parts.lookupKept()
   }
 
-  #moment(): { boot: string; at: number } {
+  #bootTime(): { boot: string; at: number } {
     const { bootClock } = this.#parts
     return { boot: bootClock.boot, at: bootClock.now() }
   }
@@ -247,11 +251,11 @@ export class Ledger {
       const { receipts, looks } = this.#store
       receipts.confirm(write, { result: recorded, at: this.#parts.now(), copies: others })
       if (!isDoubtful) return
-      // What was sent once only exists once. Otherwise what was sent before may still arrive.
+      // An entry that was sent once exists once. After a second request the first one may still arrive.
       if (receipts.get(write)?.presumed_at === null) looks.drop(write)
-      else this.#keepLook(write)
+      else this.#keepLookup(write)
     })
-    await write.hold.goOn()
+    await write.settling.end()
     return recorded
   }
 }

@@ -1,5 +1,5 @@
-// Reads the log of a run page by page. A page is bounded in lines and in bytes, and however long the log is, reading it
-// does not hold the event loop.
+// Reads the log of a run page by page. A page is bounded in lines and in bytes, and reading a long log does not block the
+// event loop.
 
 import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
@@ -7,7 +7,7 @@ import { chunksIn } from '../../stream.ts'
 import { endTurn } from '../../turns.ts'
 import type { LogLine } from '../core/core.ts'
 
-/** Of the lines of a page, as they are in the file. One line always fits. */
+/** The bytes that the lines of one page may have in the file. One line always fits. */
 const PAGE_BYTES = 4 * 1_048_576
 const NEW_LINE = 10
 
@@ -23,13 +23,11 @@ export interface LogPage {
   lines: LogLine[]
   /** The `afterSeq` of the next page. */
   next: number
-  /** Whether the log has no more lines by now. */
+  /** Whether the log has no further lines now. */
   isLast: boolean
 }
 
-/**
- * By file: where the last reader stopped, so that a caller who reads page after page need not start from the beginning.
- */
+/** By file: where the last reader stopped, so that the next page is not searched for from the beginning. */
 const stops = new Recent<string, { seq: number; offset: number }>(200)
 
 /** Lines after `afterSeq`, of one phase or all, at most `limit` of them. */

@@ -1,6 +1,6 @@
-// The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. It takes masked lines only. A
-// line that was once read keeps its number. The lines of one turn of the event loop are written together. Beyond the
-// limit of a log its lines are counted, and when it is closed, it says how many are missing and ends with the last ones.
+// The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run, all masked. A line that somebody has read
+// keeps its number. The lines of one turn of the event loop are written together. A log that has reached its limit only
+// counts lines; when it is closed, it says how many are missing and ends with the last ones.
 
 import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,13 +8,13 @@ import type { RunId } from '../../files/run-id.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { sizeText } from '../../size.ts'
 import type { LogLine } from '../core/core.ts'
-import { Missing, Overflow, type SaidLine } from './overflow.ts'
+import { DroppedLines, LineCounts, type UnnumberedLine } from './dropped-lines.ts'
 
-/** Of the log of a run, in bytes, if the daemon does not set another limit. */
+/** The size of a run's log in bytes, unless the daemon sets another limit. */
 export const LOG_LIMIT = 64 * 1_048_576
-/** A longer text is cut, in characters. */
-const TEXT_MOST = 65_536
-/** Marks the line after which lines are only counted. */
+/** Longer texts are cut, in characters. */
+const MOST_TEXT = 65_536
+/** The field of the line after which lines are only counted. */
 const FULL = 'log_full'
 
 interface OpenLog {
@@ -22,10 +22,10 @@ interface OpenLog {
   last: number
   /** Length of all complete lines, on disk and buffered. */
   bytes: number
-  /** Lines beyond the limit. */
-  overflow: Overflow | null
-  /** Lines that the disk refused. */
-  refused: Missing
+  /** The lines beyond the limit; null while the log is not full. */
+  dropped: DroppedLines | null
+  /** The lines that the disk refused. */
+  refused: LineCounts
   /** The line after which lines were being counted when the daemon was killed. */
   uncounted: LogLine | null
   buffer: string[]
@@ -37,7 +37,7 @@ export class RunLogs {
   readonly #dirty = new Set<RunId>()
   readonly #onLines: (runId: RunId, lines: LogLine[]) => void
   readonly #limit: number
-  #fresh = new Map<RunId, LogLine[]>()
+  #unwritten = new Map<RunId, LogLine[]>()
 
   /** `onLines` is called with the lines that have been written to the file. `limit` is the size of a log in bytes. */
   constructor(
@@ -50,36 +50,36 @@ export class RunLogs {
     this.#limit = limit
   }
 
-  append(runId: RunId, said: SaidLine & Masked<Pick<SaidLine, 'text' | 'fields'>>): void {
+  append(runId: RunId, given: UnnumberedLine & Masked<Pick<UnnumberedLine, 'text' | 'fields'>>): void {
     const open = this.#of(runId)
-    const line = cut(said)
-    if (open.overflow === null && this.#write(runId, open, line, this.#limit)) return
-    this.#overflowOf(runId, open, line).add(line)
+    const line = cut(given)
+    if (open.dropped === null && this.#write(runId, open, line, this.#limit)) return
+    this.#droppedOf(runId, open, line).add(line)
   }
 
-  /** Whether the lines of a run are only counted by now. */
+  /** Whether the log is full, so that further lines are only counted. */
   isFull(runId: RunId): boolean {
-    return this.#of(runId).overflow !== null
+    return this.#of(runId).dropped !== null
   }
 
-  /** Counts lines that a phase said and nobody kept. */
+  /** Counts lines of a phase that its reader has only counted. */
   skip(runId: RunId, phase: string | null, lines: number, bytes: number): void {
     const open = this.#of(runId)
-    this.#overflowOf(runId, open, { phase, at: Date.now() }).missing.add(phase, lines, bytes)
+    this.#droppedOf(runId, open, { phase, at: Date.now() }).counts.add(phase, lines, bytes)
   }
 
   /** The log says once for each phase that it is full. */
-  #overflowOf(runId: RunId, open: OpenLog, { phase, at }: Pick<SaidLine, 'phase' | 'at'>): Overflow {
-    open.overflow ??= new Overflow()
-    if (open.overflow.missing.has(phase)) return open.overflow
-    open.overflow.missing.add(phase, 0, 0)
+  #droppedOf(runId: RunId, open: OpenLog, { phase, at }: Pick<UnnumberedLine, 'phase' | 'at'>): DroppedLines {
+    open.dropped ??= new DroppedLines()
+    if (open.dropped.counts.has(phase)) return open.dropped
+    open.dropped.counts.add(phase, 0, 0)
     const text = `the log of this run is full (${sizeText(this.#limit)}): further lines are counted, and the last of them follow when the run ends`
     this.#write(runId, open, { phase, at, stream: 'log', text, fields: { [FULL]: true } })
-    return open.overflow
+    return open.dropped
   }
 
   /** Returns false if the line does not fit into `limit`. */
-  #write(runId: RunId, open: OpenLog, line: SaidLine, limit = Number.POSITIVE_INFINITY): boolean {
+  #write(runId: RunId, open: OpenLog, line: UnnumberedLine, limit = Number.POSITIVE_INFINITY): boolean {
     const numbered: LogLine = { seq: open.last + 1, ...line }
     const written = `${JSON.stringify(numbered)}\n`
     const size = Buffer.byteLength(written)
@@ -87,9 +87,9 @@ export class RunLogs {
     open.bytes += size
     open.last++
     open.buffer.push(written)
-    const fresh = this.#fresh.get(runId)
-    if (fresh) fresh.push(numbered)
-    else this.#fresh.set(runId, [numbered])
+    const unwritten = this.#unwritten.get(runId)
+    if (unwritten) unwritten.push(numbered)
+    else this.#unwritten.set(runId, [numbered])
     if (this.#dirty.size === 0) setImmediate(() => this.flush())
     this.#dirty.add(runId)
     return true
@@ -99,7 +99,7 @@ export class RunLogs {
   flush(): void {
     for (const runId of this.#dirty) {
       const open = this.#open.get(runId)!
-      const lines = this.#fresh.get(runId) ?? []
+      const lines = this.#unwritten.get(runId) ?? []
       try {
         mkdirSync(this.#stateDir(runId), { recursive: true, mode: 0o700 })
         appendFileSync(open.file, open.buffer.join(''), { mode: 0o600 })
@@ -113,7 +113,7 @@ export class RunLogs {
       open.buffer = []
     }
     this.#dirty.clear()
-    this.#fresh = new Map()
+    this.#unwritten = new Map()
   }
 
   /** The number of the last line of a run, 0 when it has none. */
@@ -121,7 +121,7 @@ export class RunLogs {
     return this.#of(runId).last
   }
 
-  /** Closes the log of a run that writes no more lines for now, with what is missing and the last lines. */
+  /** Closes the log of a run that writes no more lines for now, and adds the lines of `endingOf`. */
   close(runId: RunId): void {
     const open = this.#open.get(runId)
     if (!open) return
@@ -149,28 +149,28 @@ export class RunLogs {
     const file = join(this.#stateDir(runId), 'log.jsonl')
     const { line, bytes } = existsSync(file) ? endOf(file) : { line: null, bytes: 0 }
     const uncounted = line?.fields?.[FULL] === true ? line : null
-    const open = { file, last: line?.seq ?? 0, bytes, overflow: null, refused: new Missing(), uncounted, buffer: [] }
+    const open = { file, last: line?.seq ?? 0, bytes, dropped: null, refused: new LineCounts(), uncounted, buffer: [] }
     this.#open.set(runId, open)
     return open
   }
 }
 
-/** What the log says at its end of what is missing, and the last lines. */
-function* endingOf({ overflow, refused, uncounted }: OpenLog): Generator<SaidLine> {
-  const last = overflow?.last ?? []
+/** The lines with which a log ends: how many are missing, and the last ones. */
+function* endingOf({ dropped, refused, uncounted }: OpenLog): Generator<UnnumberedLine> {
+  const last = dropped?.last ?? []
   const at = last[0]?.at ?? Date.now()
   if (uncounted) {
     const text = 'lines missing here, and nobody knows how many: the daemon was stopped while it counted them'
     yield { phase: uncounted.phase, at, stream: 'log', text }
   }
-  yield* refused.told(at, 'because the disk refused them')
-  if (overflow) yield* overflow.missing.told(at, 'because the log is full')
+  yield* refused.report(at, 'because the disk refused them')
+  if (dropped) yield* dropped.counts.report(at, 'because the log is full')
   yield* last
 }
 
-function cut(line: SaidLine): SaidLine {
+function cut(line: UnnumberedLine): UnnumberedLine {
   const { length } = line.text
-  return length > TEXT_MOST ? { ...line, text: `${line.text.slice(0, TEXT_MOST)}… (${length} characters)` } : line
+  return length > MOST_TEXT ? { ...line, text: `${line.text.slice(0, MOST_TEXT)}… (${length} characters)` } : line
 }
 
 /** Removes a partial line that a full disk may have left, so that the next line does not continue it. */

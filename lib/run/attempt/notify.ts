@@ -19,10 +19,8 @@ import {
 } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
+import { endWithSignal, keepFilesOpen, noteRequests } from './agent-call.ts'
 import { idempotencyKey } from './execute.ts'
-import { withGrace } from './grace.ts'
-import { holdFiles } from './held-files.ts'
-import { watchTraffic } from './traffic.ts'
 
 interface Payload {
   agent: string
@@ -72,7 +70,7 @@ function payloadOf(
         machine.world.mask<Payload>(live.root, {
           agent: listener.agent,
           entry,
-          event: notice(machine, live, event, position),
+          event: eventOf(machine, live, event, position),
         }),
       ),
       null,
@@ -82,7 +80,7 @@ function payloadOf(
   }
 }
 
-function notice(machine: Machine, live: LiveRun, event: EventName, position: number | null): NotifyEvent {
+function eventOf(machine: Machine, live: LiveRun, event: EventName, position: number | null): NotifyEvent {
   const row = machine.store.runs.get(live.id)!
   const phaseRow = position === null ? null : machine.store.phases.get(live.id, position)
   const error = parse<RunError>(phaseRow?.error ?? row.error)
@@ -117,17 +115,17 @@ interface Parts {
   settled(runId: string): void
   /** Maximum number of milliseconds for one delivery. */
   timeout: number
-  /** What exists twice of what a run and those below it wrote, in words; empty when nothing is known to. */
+  /** A text that names the writes of a run and its sub-runs that exist twice; empty when none is known. */
   copies(runId: string): Promise<string>
 }
 
-/** The events by which a run has ended. */
+/** The events of the end of a run. */
 const END_EVENTS: ReadonlySet<string> = new Set(['on_complete', 'on_fail', 'on_cancel'])
 
 /**
  * Sends the deliveries of listeners: those of one run in the order of its events, those of different runs concurrently.
  */
-export class Messenger {
+export class DeliverySender {
   readonly #parts: Parts
   readonly #store: Store
   readonly #stop = new AbortController()
@@ -146,18 +144,18 @@ export class Messenger {
     void mine.finally(() => this.#sending.get(runId) === mine && this.#sending.delete(runId))
   }
 
-  /** Interrupts what is being sent, and resolves when that has ended. */
+  /** Aborts the deliveries under way, and resolves when they have ended. */
   async stop(): Promise<void> {
     this.#stop.abort()
     await this.settled()
   }
 
-  /** Resolves when everything that is being sent now has been sent. */
+  /** Resolves when the deliveries under way have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#sending.values())
   }
 
-  /** The runs for which something is being sent. */
+  /** The runs with deliveries under way. */
   get busy(): string[] {
     return [...this.#sending.keys()]
   }
@@ -166,7 +164,7 @@ export class Messenger {
     return this.#sending.has(runId)
   }
 
-  /** Resolves when nothing is being sent for a run. */
+  /** Resolves when a run has no delivery under way. */
   async idle(runId: string): Promise<void> {
     await this.#sending.get(runId)
   }
@@ -180,8 +178,8 @@ export class Messenger {
 
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = await this.#withCopies(row, parse<Payload>(row.payload)!)
-    const traffic = watchTraffic()
-    const files = holdFiles()
+    const requests = noteRequests()
+    const files = keepFilesOpen()
     let mayBeSent = false
     try {
       const environment = this.#parts.environment(row)
@@ -201,27 +199,27 @@ export class Messenger {
       const context = this.#parts.context(
         environment,
         { agent, definition, settings, effect, key, signal },
-        { event, ...traffic.hooks, ...files.hooks },
+        { event, ...requests.hooks, ...files.hooks },
       )
-      await withGrace(files.during((async () => handler.run(entry, context))()), signal, GRACE_MS)
+      await endWithSignal(files.closeAfter((async () => handler.run(entry, context))()), signal, STOP_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
-      // The run may have been deleted in the meantime. Then there is nothing to record.
-      await this.#failed(row, thrown, mayBeSent, traffic.onlyRead()).catch(() => {})
+      // The run may have been deleted in the meantime, and then there is no row to change.
+      await this.#recordFailure(row, thrown, mayBeSent, requests.onlyRead()).catch(() => {})
     }
   }
 
-  /** The message of the end of a run says what exists twice, as far as the other systems show it by now. */
+  /** Adds the writes that exist twice to the message of the end of a run, as far as other systems show them now. */
   async #withCopies(row: DeliveryRow, payload: Payload): Promise<Payload> {
     if (!END_EVENTS.has(row.event)) return payload
-    const said = await this.#parts.copies(row.run_id)
-    if (said === '') return payload
+    const copies = await this.#parts.copies(row.run_id)
+    if (copies === '') return payload
     const { entry, event } = payload
-    const own = typeof entry.message === 'string' ? { message: `${entry.message}\n${said}` } : {}
-    return { ...payload, entry: { ...entry, ...own }, event: { ...event, message: `${event.message}\n${said}` } }
+    const own = typeof entry.message === 'string' ? { message: `${entry.message}\n${copies}` } : {}
+    return { ...payload, entry: { ...entry, ...own }, event: { ...event, message: `${event.message}\n${copies}` } }
   }
 
-  async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean, onlyRead: boolean): Promise<void> {
+  async #recordFailure(row: DeliveryRow, thrown: unknown, mayBeSent: boolean, onlyRead: boolean): Promise<void> {
     const { code, ...error } = agentErrorOf(thrown)
     const sent = onlyRead ? 'no' : error.sent
     if (this.#stop.signal.aborted) {
@@ -256,4 +254,4 @@ function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'
 }
 
 /** How long a listener has to stop after its time-out. */
-const GRACE_MS = 200
+const STOP_MS = 200

@@ -1,4 +1,4 @@
-// The folder of the files of a phase, which commands find empty and whose regular files are what the phase leaves.
+// The folder for the files of a phase: commands find it empty, and its regular files become the files of the phase.
 
 import { lstat, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import type { FileRecord } from '../../agent/agent-context.ts'
 import { makeFolders, type Obstacle } from '../../agent/files/folders.ts'
 import { recordFiles, type SmallFile } from '../../agent/files.ts'
 
-/** Removes what an earlier attempt left, unless a command has put a link to another place where the files should be. */
+/** Removes the files of an earlier attempt, unless a command has put a link in the place of `files`. */
 export async function removeFolder(stateDir: string, phase: string): Promise<void> {
   const files = join(stateDir, 'files')
   const found = await lstat(files).catch(() => null)
@@ -27,11 +27,11 @@ export async function emptyFolder(stateDir: string, phase: string): Promise<void
   }
 }
 
-/** How many names one line of the log has. */
+/** The names that one line of the log has. */
 const NAMES_OF_A_LINE = 20
 
-/** Records what a phase left in its folder, and says in the log what it cannot keep. */
-export async function filesLeft(
+/** Records the files in the folder of a phase, and names in the log those that it cannot keep. */
+export async function recordPhaseFiles(
   phase: string,
   { stateDir, log, mask }: { stateDir: string; log(text: string): void; mask(text: string): string },
   small: SmallFile[],

@@ -1,4 +1,4 @@
-// Where the agents of a run work: the state folder, the workspace and the log of the run.
+// What agents get of their run: the state folder, the workspace, the files that they may read, and the log.
 
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -15,7 +15,7 @@ export class RunFolders {
   readonly #store: Store
   readonly #logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>
 
-  /** `logOf` gives the log for what a phase says. */
+  /** `logOf` returns the log for the lines of a phase. */
   constructor(home: string, store: Store, logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>) {
     this.#home = home
     this.#store = store

@@ -1,5 +1,5 @@
-// Values of `secret` inputs: kept only in `<home>/secrets/<root run>`, encrypted under `<home>/key` (AES-256-GCM), and
-// only until that run has ended. The run database, and everything that is shown, has them masked.
+// The values of `secret` inputs. Only `<home>/secrets/<top run>` has them, encrypted with `<home>/key` (AES-256-GCM), and
+// only until that run has ended. The run database and everything that people see have them masked.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -24,7 +24,7 @@ export class RootSecrets {
   }
 
   /**
-   * Stores the secret ones among `inputs` durably. Writes nothing when there are none. Throws `unavailable` while the
+   * Stores the secret inputs durably. Writes no file when there are none. Throws `unavailable` while the
    * disk is full.
    */
   async keep(rootId: RunId, fields: readonly Field[], inputs: JsonObject): Promise<void> {
@@ -32,7 +32,7 @@ export class RootSecrets {
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
     if (Object.keys(secret).length === 0) {
-      // Spares the look for a file, which every run would take.
+      // So that no read of this run looks for a file.
       this.#known.set(rootId, secret)
       return
     }
@@ -70,8 +70,8 @@ export class RootSecrets {
   }
 
   /**
-   * The texts to mask in everything that this tree records. Empty when they cannot be read, because then nothing in
-   * this process contains them.
+   * The texts to mask in everything that this tree records. Empty when the file cannot be read, because then this
+   * process does not have the values.
    */
   values(rootId: RunId): readonly KnownSecret[] {
     try {

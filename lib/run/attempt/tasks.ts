@@ -1,6 +1,6 @@
-// Tasks: work that a team phase, a map or the end of a run needs done outside a transaction before it can continue.
-// They evaluate items, check, hash and hand over files, and build long results, all in small pieces. A task ends
-// with a change that records its result; one that fails ends with a change that fails its phase by name.
+// Tasks: the work outside a transaction for which a team phase, a map or the end of a run waits. They evaluate items,
+// check and hand over files, and build long results, all in small pieces. A task ends with a change that records its
+// result, or that fails its phase or run.
 
 import { join } from 'node:path'
 import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
@@ -54,7 +54,7 @@ export class Tasks {
     this.#parts = parts
   }
 
-  /** Does a task and records its result. Throws the error with which its phase must fail. */
+  /** Runs a task and records its result. Throws the error with which its phase must fail. */
   async run(task: Task): Promise<void> {
     const live = awaiting(this.#parts.machine, task)
     if (!live) return
@@ -105,7 +105,7 @@ export class Tasks {
 
   async #storeItems(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
-    const items = await evaluate(machine, live, phase)
+    const items = await evaluateItems(machine, live, phase)
     for (let from = 0; from === 0 || from < items.length; from += ITEMS_PAGE) {
       const page = items.slice(from, from + ITEMS_PAGE)
       await this.#record(task, now => storeItems(machine, now, phase, from, page))
@@ -135,7 +135,7 @@ export class Tasks {
     if (live.parent && awaiting(machine, task)) {
       try {
         const phase = live.parent.phase(live.row.parent_position!)
-        handed = await this.#give(live.parent, phase as TeamPhase | MapPhase, live.row, outputs, small)
+        handed = await this.#handOver(live.parent, phase as TeamPhase | MapPhase, live.row, outputs, small)
       } catch (error) {
         fault = { of: 'phase', error }
       }
@@ -152,7 +152,7 @@ export class Tasks {
     const { machine } = this.#parts
     const child = machine.store.runs.get(task.child!)!
     const small: SmallFile[] = []
-    const handed = await this.#give(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
+    const handed = await this.#handOver(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
     await this.#recordEnd(task, now => {
       machine.store.runs.setHanded(child.id, handed)
       putSmallFiles(machine.store.db, now.id, small, machine.world.now())
@@ -161,7 +161,7 @@ export class Tasks {
   }
 
   /** The JSON that the run above receives: the outputs with paths in its own folder, and the records of the files. */
-  async #give(
+  async #handOver(
     live: LiveRun,
     phase: TeamPhase | MapPhase,
     child: RunRow,
@@ -179,8 +179,8 @@ export class Tasks {
       phase: phase.name,
       small: (file: SmallFile) => void small.push(this.#parts.seal(live.id, file)),
     }
-    const given = await handOver(this.#originOf(child, live.bundle), files, into)
-    return JSON.stringify({ outputs: { ...outputs, ...given.paths }, files: given.files })
+    const handed = await handOver(this.#originOf(child, live.bundle), files, into)
+    return JSON.stringify({ outputs: { ...outputs, ...handed.paths }, files: handed.files })
   }
 
   #originOf(row: RunRow, bundle: Bundle): Origin {
@@ -250,7 +250,7 @@ function* linesOf(texts: readonly string[]): Generator<string> {
 }
 
 /** Evaluates the items of a map and their keys, one after the other, and yields the event loop in between. */
-async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<StoredItem[]> {
+async function evaluateItems(machine: Machine, live: LiveRun, phase: MapPhase): Promise<StoredItem[]> {
   const list = machine.world.mask(live.root, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
     throw new CadreError(

@@ -2,7 +2,7 @@
 // were noted, and the notices for followers. An effect that throws is logged and does not prevent the others.
 
 import type { Log } from '../../log/log.ts'
-import type { Attempts, Messenger } from '../attempt/attempt.ts'
+import type { Attempts, DeliverySender } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers } from '../views/views.ts'
 import type { AfterRun } from './after-run.ts'
@@ -16,7 +16,7 @@ interface Parts {
   launcher: Launcher
   attempts: Attempts
   folders: PhaseFolders
-  messenger: Messenger
+  messenger: DeliverySender
   afterRun: AfterRun
   keyTurns: KeyTurns
   followers: Followers

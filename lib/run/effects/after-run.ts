@@ -4,7 +4,7 @@
 
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import type { LaterLooks, Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
+import type { DeliverySender, LaterLookups, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'
 import type { Followers } from '../views/views.ts'
@@ -14,8 +14,8 @@ interface Parts {
   store: Store
   journal: Journal
   logs: RunLogs
-  messenger: Messenger
-  looks: LaterLooks
+  messenger: DeliverySender
+  looks: LaterLookups
   secrets: RootSecrets
   followers: Followers
   outbox: Outbox | undefined

@@ -1,7 +1,7 @@
-// Later looks. Where the absence of a write was concluded by time alone and the entry was, or could be, sent again, both
-// may exist in the end. So the other system is asked once more when the run has ended, and one settling time later, which
-// confirms it; and for the sake of searches that lag more than anybody said, three times after that. It holds no run: what
-// is due is in the table `looks`, and the next process goes on with it.
+// Later look-ups of writes. When only the passed time said that a write is absent and its entry may have been sent again,
+// both writes may exist. So the engine asks the other system when the run has ended, and again one settling time later,
+// which confirms the write. Searches may lag more than their action says, so three further look-ups follow. No run waits
+// for them: the table `looks` has what is due, and the next process continues with it.
 
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Identity } from '../../agent/identity.ts'
@@ -20,20 +20,19 @@ import {
 } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { EntryId, LookRow, Store, Unasked } from '../store/store.ts'
+import { endWithSignal, keepFilesOpen } from './agent-call.ts'
 import { type Call, handlerOf } from './calls.ts'
-import { ASK_MS, foundBy, idempotencyKey } from './execute.ts'
-import { withGrace } from './grace.ts'
-import { holdFiles } from './held-files.ts'
+import { FIND_MS, foundBy, idempotencyKey } from './execute.ts'
 import type { Copy, Found } from './ledger.ts'
 
-/** What is kept of a call, so that its `find` can be called after its run has ended. */
-export type LookCall = Pick<Call, 'kind' | 'entry'> & { agent: string; action?: string | undefined }
+/** The part of a call that calling its `find` needs after the run has ended. */
+type KeptCall = Pick<Call, 'kind' | 'entry'> & { agent: string; action?: string | undefined }
 
 interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
   context: EngineHost['context']
-  /** By what the vendor knows an entry. */
+  /** The id by which the vendor knows an entry. */
   identity(runId: RunId, position: number, entry: string): Identity
   environment(run: RunRow, position: number): RunEnvironment
   open(label: string, sealed: Uint8Array): Uint8Array
@@ -48,53 +47,53 @@ interface Parts {
   log: Log
 }
 
-/** A look that failed for now is repeated after a minute, two, four …, and so often at most. */
+/** A look-up that failed for now is repeated after one minute, two, four …, at most MOST_FAILURES times. */
 const RETRY_MS = 60_000
 const MOST_FAILURES = 8
-/** The looks by themselves: at the end of the run, and after one, two, four and eight settling times more. */
-const LOOKS = 5
+/** The look-ups without a person: at the end of the run, and after one, two, four and eight further settling times. */
+const LOOKUPS = 5
 
-export class LaterLooks {
+export class LaterLookups {
   readonly #parts: Parts
   #any = false
   #pause: { end: () => void } | undefined
   #round: Promise<void> = Promise.resolve()
-  #working = false
-  /** Something may have become due since the round began. */
+  #isWorking = false
+  /** Whether a look-up may have become due since the round began. */
   #again = false
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Goes on with what an earlier process left. */
+  /** Continues with the look-ups that an earlier process left. */
   start(): void {
     this.#any = this.#parts.store.looks.any
     if (this.#any) this.wake()
   }
 
-  /** Something is to be looked for when its run has ended. */
-  kept(): void {
+  /** To be called when an entry needs a look-up at the end of its run. */
+  noteKept(): void {
     this.#any = true
   }
 
-  /** Whether anything may have to be looked for. False where no reply was ever lost, and then nothing is read. */
+  /** Whether any look-up may be due. False in a home that never lost a reply, which then reads no table. */
   get any(): boolean {
     return this.#any
   }
 
-  /** A run has ended. */
+  /** To be called when a run has ended: looks for what is due. */
   wake(): void {
     if (!this.#any || this.#parts.stopping.aborted) return
     this.#again = true
     this.#pause?.end()
-    if (this.#working) return
-    this.#working = true
-    this.#round = this.#rounds().catch(error => {
+    if (this.#isWorking) return
+    this.#isWorking = true
+    this.#round = this.#lookUpDue().catch(error => {
       if (!this.#parts.stopping.aborted) this.#parts.log.error('a later look failed', { error: textOf(error) })
     })
     void this.#round.finally(() => {
-      this.#working = false
+      this.#isWorking = false
     })
   }
 
@@ -102,24 +101,24 @@ export class LaterLooks {
     this.#pause?.end()
   }
 
-  /** Resolves when the look at the end of a run, and of those below it, is over. */
-  async atEnd(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
+  /** Resolves when the look-ups at the end of a run and of its sub-runs are over. */
+  async lookUpEnded(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<void> {
     if (!this.#any) return
     const due = this.#parts.store.looks.below(run.root_id, run.tree_key).map(row => entryKey(row))
     for (const row of this.#parts.store.looks.open()) {
-      if (row.looked === 0 && due.includes(entryKey(row))) await this.#look(row)
+      if (row.looked === 0 && due.includes(entryKey(row))) await this.#lookUp(row)
     }
     this.wake()
   }
 
   /**
-   * Asks at once about everything of a tree that is not certain, because a person wants to know. Returns what could not
-   * be asked, each with the reason.
+   * Looks up every uncertain write of a tree at once, because a person asks. Returns the entries whose look-up failed,
+   * each with the reason.
    */
-  async ask(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<Unasked[]> {
+  async lookUpTree(run: Pick<RunRow, 'root_id' | 'tree_key'>): Promise<Unasked[]> {
     const unasked: Unasked[] = []
     for (const row of this.#parts.store.looks.below(run.root_id, run.tree_key)) {
-      const failed = await this.#look(row)
+      const failed = await this.#lookUp(row)
       if (failed !== null) unasked.push({ ...entryIdOf(row), reason: failed })
     }
     this.#any = true
@@ -127,16 +126,16 @@ export class LaterLooks {
     return unasked
   }
 
-  async #rounds(): Promise<void> {
+  async #lookUpDue(): Promise<void> {
     const { store, bootClock, stopping } = this.#parts
     while (!stopping.aborted) {
       this.#again = false
       let least = Number.POSITIVE_INFINITY
       for (const row of store.looks.open()) {
-        const left = this.#leftOf(row)
+        const left = this.#msUntilDue(row)
         if (left > 0) least = Math.min(least, left)
         else {
-          await this.#look(row)
+          await this.#lookUp(row)
           this.#again = true
         }
         if (stopping.aborted) return
@@ -150,24 +149,24 @@ export class LaterLooks {
     }
   }
 
-  /** Milliseconds until a look is due. */
-  #leftOf({ looked, failures, boot, since, settles }: LookRow): number {
+  /** Milliseconds until a look-up is due. */
+  #msUntilDue({ looked, failures, boot, since, settles }: LookRow): number {
     if (since === null) return 0
     const { bootClock, settle } = this.#parts
     const settling = looked === 0 ? 0 : (settle() ?? settles) * 2 ** (looked - 1)
     const wait = failures > 0 ? RETRY_MS * 2 ** (failures - 1) : settling
-    // Since a moment of an earlier boot at least the time of this one has passed.
+    // A time of an earlier boot is at least as long ago as this boot.
     return wait - (elapsedSince({ boot, at: since }, bootClock) ?? bootClock.now())
   }
 
-  /** Returns why the other system could not be asked, or null. */
-  async #look(row: LookRow): Promise<MaskedText | null> {
+  /** Returns the reason why the look-up failed, or null. */
+  async #lookUp(row: LookRow): Promise<MaskedText | null> {
     const { store, bootClock, stopping, mask } = this.#parts
     const id = entryIdOf(row)
     const asked = bootClock.now()
     const at = { boot: bootClock.boot, since: asked }
-    // A look that a person asks for is none of those that come by themselves, unless one is due.
-    const isDue = row.looked < LOOKS && this.#leftOf(row) <= 0
+    // A look-up for a person counts among the LOOKUPS only if one of those is due.
+    const isDue = row.looked < LOOKUPS && this.#msUntilDue(row) <= 0
     let found: Found | null
     try {
       found = await this.#find(row)
@@ -176,8 +175,8 @@ export class LaterLooks {
       if (stopping.aborted || !isDue) return reason
       const failures = row.failures + 1
       const mayPass = thrown instanceof AgentError && thrown.retryable && failures < MOST_FAILURES
-      // A look at the end of a run that fails is followed by the next one in any case.
-      const looked = row.looked === 0 ? 1 : mayPass ? row.looked : LOOKS
+      // When the look-up at the end of a run fails, the next one follows in any case.
+      const looked = row.looked === 0 ? 1 : mayPass ? row.looked : LOOKUPS
       const next = { looked, failures: row.looked === 0 ? 0 : failures, confirmed: row.confirmed }
       await this.#record(id, () => store.looks.set(id, { ...next, ...at }))
       return reason
@@ -186,23 +185,23 @@ export class LaterLooks {
       const receipt = store.receipts.get(id)
       if (!receipt) return
       const run = store.runs.get(row.run_id)!
-      if (found) this.#note(id, receipt, mask(run.root_id, found))
-      else this.#absent(id, receipt, row, asked)
-      // Looks of an open run are those of a person who asks; its own begin when it ends.
+      if (found) this.#recordFound(id, receipt, mask(run.root_id, found))
+      else this.#recordAbsence(id, receipt, row, asked)
+      // While a run is open, only a person asks; the scheduled look-ups begin when the run ends.
       if (run.completed_at === null || receipt.presumed_at === null) return
       const looked = isDue ? row.looked + 1 : row.looked
-      // Whether one settling time has passed since the end: then the second look was due, now or before.
+      // Whether one settling time has passed since the end of the run: then the second look-up is or was due.
       const isSettled = row.looked > 1 || row.failures > 0 || (isDue && row.looked === 1)
       const confirmed = found && isSettled ? 1 : row.confirmed
-      if (looked === LOOKS && confirmed === 1) store.looks.drop(id)
+      if (looked === LOOKUPS && confirmed === 1) store.looks.drop(id)
       else if (isDue) store.looks.set(id, { looked, failures: 0, confirmed, ...at })
       else if (confirmed !== row.confirmed) store.looks.setConfirmed(id)
     })
     return null
   }
 
-  /** What the other system shows: the write itself, and whatever else carries its mark. */
-  #note(entryId: EntryId, receipt: ReceiptRow, { result, copies }: Masked<Found>): void {
+  /** Records what the other system shows: the write itself, and all other objects that carry its mark. */
+  #recordFound(entryId: EntryId, receipt: ReceiptRow, { result, copies }: Masked<Found>): void {
     const { store, now } = this.#parts
     const { id = null, url = null } = result.external ?? {}
     const shown: Masked<Copy>[] = [{ id, url }, ...copies]
@@ -216,8 +215,8 @@ export class LaterLooks {
     store.receipts.confirm(entryId, { result, at: now(), copies: copies.length > 0 ? maskedJson(copies) : null })
   }
 
-  /** It does not show what is in doubt, which counts after the settling time. */
-  #absent(id: EntryId, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
+  /** Records that the other system does not show a write in doubt, once the settling time is over. */
+  #recordAbsence(id: EntryId, receipt: ReceiptRow, { settles }: LookRow, asked: number): void {
     const { store, bootClock, settle, now } = this.#parts
     if (receipt.state !== 'unknown') return
     const passed = elapsedSince({ boot: receipt.boot, at: receipt.ended }, bootClock)
@@ -229,8 +228,8 @@ export class LaterLooks {
     const { store, host, stopping, open } = this.#parts
     const run = store.runs.get(row.run_id)!
     const text = Buffer.from(open(sealLabel(row), row.call)).toString()
-    const { agent, action, kind, entry } = JSON.parse(text) as LookCall & { entry: JsonObject }
-    const over = AbortSignal.timeout(ASK_MS)
+    const { agent, action, kind, entry } = JSON.parse(text) as KeptCall & { entry: JsonObject }
+    const over = AbortSignal.timeout(FIND_MS)
     const signal = AbortSignal.any([stopping, over])
     const { definition, settings } = await host.agent(agent, signal, run.root_id)
     const handler = handlerOf(definition, action, kind)
@@ -238,11 +237,11 @@ export class LaterLooks {
     const effect = 'once'
     const key = idempotencyKey(row.run_id, row.position, row.entry)
     const environment = { ...this.#parts.environment(run, row.position), log() {} }
-    const files = holdFiles()
+    const files = keepFilesOpen()
     const identity = this.#parts.identity(run.id, row.position, row.entry)
     const binding = { agent, action, definition, settings, effect, key, signal } as const
     const context = this.#parts.context(environment, binding, { ...files.hooks, identity })
-    const asking = withGrace(files.during((async () => handler.find!(entry, context))()), signal, 0)
+    const asking = endWithSignal(files.closeAfter((async () => handler.find!(entry, context))()), signal, 0)
     try {
       return foundBy(await unlessAborted(asking, stopping), agent)
     } catch (thrown) {
@@ -258,13 +257,13 @@ export class LaterLooks {
     })
   }
 
-  /** Resolves when no look is going on, but for those that wait for their time. */
+  /** Resolves when no look-up is under way. Those that wait for their time do not count. */
   async idle(): Promise<void> {
-    while (this.#working && !this.#pause) await startPause(5).over
+    while (this.#isWorking && !this.#pause) await startPause(5).over
   }
 }
 
-/** What a call is sealed for. */
+/** The label with which a kept call is encrypted. */
 export const sealLabel = ({ run_id, position, entry }: Pick<LookRow, 'run_id' | 'position' | 'entry'>): string =>
   `${run_id}/looks/${position}/${entry}`
 
@@ -272,6 +271,6 @@ const entryIdOf = ({ run_id, position, entry }: LookRow): EntryId => ({ runId: r
 
 const entryKey = ({ run_id, position, entry }: LookRow): string => `${run_id} ${position} ${entry}`
 
-/** Vendors name what they have by an id, or at least by an address. What has neither cannot be told from the other. */
+/** Compares two objects of a vendor by id, or else by address. Two objects that share neither count as the same. */
 const sameAs = (a: Copy, b: Copy): boolean =>
   a.id !== null && b.id !== null ? a.id === b.id : a.url !== null && b.url !== null ? a.url === b.url : true

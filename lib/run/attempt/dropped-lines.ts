@@ -1,11 +1,11 @@
-// What a log does not store: how much of it there was, by phase, and the last lines.
+// The lines that a log does not store: how many there were, by phase, and the last of them.
 
 import { sizeText } from '../../size.ts'
 import type { LogLine } from '../core/core.ts'
 
-export type SaidLine = Omit<LogLine, 'seq'>
+export type UnnumberedLine = Omit<LogLine, 'seq'>
 
-/** Of the last lines, in bytes of their texts and in lines. */
+/** At most so many bytes of text and lines are kept as the last ones. */
 const KEPT_BYTES = 256 * 1024
 const KEPT_LINES = 4_096
 
@@ -14,8 +14,8 @@ interface Count {
   bytes: number
 }
 
-/** Lines that are not stored, by phase. */
-export class Missing {
+/** Counts lines that are not stored, by phase. */
+export class LineCounts {
   readonly #counts = new Map<string | null, Count>()
 
   has(phase: string | null): boolean {
@@ -27,8 +27,8 @@ export class Missing {
     this.#counts.set(phase, { lines: count.lines + lines, bytes: count.bytes + bytes })
   }
 
-  /** A line for each phase that lacks some. `why` ends the sentence. */
-  *told(at: number, why: string): Generator<SaidLine> {
+  /** One line for each phase of which lines are missing. `why` ends its sentence. */
+  *report(at: number, why: string): Generator<UnnumberedLine> {
     for (const [phase, { lines, bytes }] of this.#counts) {
       if (lines === 0 && bytes === 0) continue
       const text = `${lines} ${lines === 1 ? 'line' : 'lines'} (${sizeText(bytes)}) missing here, ${why}`
@@ -37,21 +37,21 @@ export class Missing {
   }
 }
 
-/** The lines of a log that is full. */
-export class Overflow {
-  readonly missing = new Missing()
-  #last: SaidLine[] = []
-  /** Where the lines begin in `#last` that are kept, and their size. */
+/** The lines that come after a log is full. */
+export class DroppedLines {
+  readonly counts = new LineCounts()
+  #last: UnnumberedLine[] = []
+  /** The index in `#last` of the first line that is kept, and the size of all lines from there. */
   #from = 0
   #bytes = 0
 
-  add(line: SaidLine): void {
+  add(line: UnnumberedLine): void {
     this.#last.push(line)
     this.#bytes += sizeOf(line)
     while (this.#bytes > KEPT_BYTES || this.#last.length - this.#from > KEPT_LINES) {
       const first = this.#last[this.#from]!
       this.#bytes -= sizeOf(first)
-      this.missing.add(first.phase, 1, sizeOf(first))
+      this.counts.add(first.phase, 1, sizeOf(first))
       this.#from++
     }
     if (this.#from < KEPT_LINES) return
@@ -60,9 +60,9 @@ export class Overflow {
   }
 
   /** The last lines. */
-  get last(): readonly SaidLine[] {
+  get last(): readonly UnnumberedLine[] {
     return this.#last.slice(this.#from)
   }
 }
 
-const sizeOf = ({ text }: SaidLine): number => Buffer.byteLength(text) + 1
+const sizeOf = ({ text }: UnnumberedLine): number => Buffer.byteLength(text) + 1

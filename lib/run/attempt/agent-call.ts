@@ -1,0 +1,65 @@
+// What surrounds each call of an agent's function: it must stop within the time after its signal, the files that it reads
+// stay open until it has settled, and what it sends is noted.
+
+import type { FileHandle } from 'node:fs/promises'
+import { AgentError } from '../../agent/core/agent-error.ts'
+import type { ContextHooks } from '../core/core.ts'
+
+/** How long an agent has to stop after its signal has fired: a cancel promises to reach everything within five seconds. */
+export const STOP_MS = 4_000
+
+/** The result of `work`. Throws an AgentError when `work` has not settled `stopMs` after `signal` fired. */
+export function endWithSignal<T>(work: Promise<T>, signal: AbortSignal, stopMs = STOP_MS): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let timer: Timer | undefined
+    const startTimer = () => {
+      timer = setTimeout(() => {
+        const message = `the agent did not stop within ${stopMs / 1_000} s after it was asked to`
+        reject(new AgentError(message, { code: 'aborted', cause: signal.reason }))
+      }, stopMs)
+    }
+    if (signal.aborted) startTimer()
+    else signal.addEventListener('abort', startTimer, { once: true })
+    const stopTimer = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', startTimer)
+    }
+    // A result that comes after the rejection is dropped.
+    work.then(resolve, reject).finally(stopTimer)
+  })
+}
+
+interface OpenFiles {
+  hooks: Pick<ContextHooks, 'holds'>
+  /** Returns `work`, and closes the files when `work` has settled. */
+  closeAfter<T>(work: Promise<T>): Promise<T>
+}
+
+/**
+ * Keeps the files open that one call reads, so that no command can put other files in their place. A call that ignores
+ * its signal may still read them, so they are not closed when the engine stops to wait for the call.
+ */
+export function keepFilesOpen(): OpenFiles {
+  const handles: FileHandle[] = []
+  return {
+    hooks: { holds: handle => void handles.push(handle) },
+    closeAfter: work => work.finally(() => Promise.all(handles.splice(0).map(handle => handle.close()))),
+  }
+}
+
+interface SentRequests {
+  hooks: Pick<ContextHooks, 'sends'>
+  /** Whether the call has sent only reads, and so has written nothing. False before it has sent anything. */
+  onlyRead(): boolean
+}
+
+/** Notes what a call sends. An agent may use a client of its own without saying so, hence the false above. */
+export function noteRequests(): SentRequests {
+  let reads = false
+  let writes = false
+  const sends = (mayWrite: boolean) => {
+    if (mayWrite) writes = true
+    else reads = true
+  }
+  return { hooks: { sends }, onlyRead: () => reads && !writes }
+}
