@@ -22,6 +22,7 @@ const program = new Command(calledAs())
   .version(version, '-V, --version', 'print the version')
   .option('--home <folder>', 'the folder with runs, settings and keys (CADRE_HOME, default ~/.cadre)')
   .helpOption('-h, --help', 'print this help')
+  .helpCommand('help [command]', 'print the help of a command')
   .exitOverride()
   .configureOutput(commanderOutput)
   // Every command takes options, so `[options]` in a list would only take space.

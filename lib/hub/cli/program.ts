@@ -40,6 +40,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
   const program = new Command(hubCalledAs())
     .description('The hub: signs people in, stores published teams, gives runs to daemons, and shows the runs of all.')
     .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
     .configureOutput(commanderOutput)
 
