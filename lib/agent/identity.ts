@@ -1,5 +1,5 @@
-// What an entry is called at its vendor before it is there: an id that the vendor gave out beforehand, for example. It is
-// kept over all attempts, so that a repetition is recognised by the vendor itself.
+// The id by which the vendor knows an entry, chosen before the entry is sent: one that the vendor gave out beforehand, for
+// example. All attempts use the same id, so that the vendor itself recognizes a repetition.
 
 import { AgentError } from './core/agent-error.ts'
 

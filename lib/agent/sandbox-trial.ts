@@ -1,5 +1,5 @@
-// Finds out whether this machine can make sandboxes, by making one. It is asked once, and not for each phase: what works
-// goes on working, and what fails is tried again after a minute at the earliest.
+// Finds out whether this machine can make sandboxes, by making one. It tries once, not for each phase: a
+// success counts for the life of the process, and a failure is tried again after a minute at the earliest.
 
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,5 +1,5 @@
-// How the other system is asked about a write whose reply was lost: at once, at growing distances, and when the settling
-// time is over. The engine and the suite for agents ask in the same way.
+// Asks the other system about a write whose reply was lost: at once, at growing distances, and when the settling time is
+// over. The engine and the suite for agents both ask with it.
 
 import { AgentError } from './core/agent-error.ts'
 
@@ -7,7 +7,7 @@ import { AgentError } from './core/agent-error.ts'
 export const SETTLE_MS = 60_000
 /** The first look after the one at once. */
 const FIRST_LOOK_MS = 1_000
-/** How often a look-up that fails for now is tried at least. */
+/** A look-up that fails for now is tried at least so often. */
 const LEAST_LOOKS = 3
 
 export interface Question<T> {

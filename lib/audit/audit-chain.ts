@@ -23,7 +23,7 @@ export function sealOf(previous: string, entry: Readonly<Record<string, unknown>
   return new Bun.CryptoHasher('sha256').update(previous + canonicalJson(given)).digest('hex')
 }
 
-/** What is known of a chain: how far it goes, and where it begins since retention has removed what was before. */
+/** A chain: its last entry, and the entry after which it begins since retention has removed those before. */
 export interface Chain extends Link {
   chain: string
   anchor: Link & { at: number | null }
@@ -39,11 +39,11 @@ export interface Mark extends Link {
   unsealed?: number
 }
 
-/** What a chain was found to be. */
+/** The result of the check of a chain. */
 export interface Checked {
   chain: string
   begin: Link & { removed_until?: number }
-  /** The last place up to which it is whole. */
+  /** The last entry up to which the chain is whole. */
   head: Link
   unsealed: number
   /** The first fault, and the line of the export that has it. */

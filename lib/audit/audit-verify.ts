@@ -1,4 +1,4 @@
-// Reads an audit export and says in words whether its chains are whole: what `audit verify` prints, of home and hub.
+// Reads an audit export of a home or hub, and says in words whether its chains are whole. `audit verify` prints this.
 
 import { CadreError } from '../error.ts'
 import { ChainCheck, type Checked, type Expected } from './audit-chain.ts'
@@ -15,7 +15,7 @@ export async function* jsonLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerat
     rest = lines.pop()!
     for (const line of lines) if (line !== '') yield parsed(line)
     if (rest.length > LONGEST_LINE) throw notAnExport()
-    // A pipe that always has more would keep everything else waiting.
+    // A pipe that always has more would block the event loop.
     await new Promise(setImmediate)
   }
   if (rest !== '') yield parsed(rest)

@@ -38,7 +38,7 @@ export function createLog(options: LogOptions = {}): Log {
 }
 
 /**
- * From now on what Bun and libraries say on the console is a warning of the log, instead of text between its lines.
+ * From now on the texts that Bun and libraries write to the console are warnings of the log, not text between its lines.
  * Returns a function that undoes this.
  */
 export function logConsole(log: Log): () => void {
@@ -49,7 +49,7 @@ export function logConsole(log: Log): () => void {
 
 const scopes = new AsyncLocalStorage<{ fields: Fields }>()
 
-/** The fields of the work that is being done, see `logged`. */
+/** The fields of the work under way, see `logged`. */
 export const scopeFields = (): Fields => scopes.getStore()?.fields ?? {}
 
 /**

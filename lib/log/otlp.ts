@@ -1,5 +1,5 @@
-// Exports spans with OTLP/HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/). What cannot be sent is sent later, and
-// beyond a limit it is dropped: no run waits for it. The official packages were tried: 16 packages with 28 MB, and as
+// Exports spans with OTLP/HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/). It sends spans again that it could not
+// send, and drops those beyond a limit: no run waits for it. The official packages were tried: 16 packages with 28 MB, and as
 // they are published together they do not load in Bun.
 
 import { messageOf } from '../error.ts'

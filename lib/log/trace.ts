@@ -17,10 +17,10 @@ export interface Span {
   failed: boolean
 }
 
-/** Takes spans and exports them later. It never throws, never blocks, and drops what is too much. */
+/** Takes spans and exports them later. It never throws or blocks, and drops spans beyond its limit. */
 export interface Tracer {
   add(span: Span): void
-  /** Exports what is left, for a moment at most. */
+  /** Exports the spans that are left, for 1.5 s at most. */
   close(): Promise<void>
 }
 

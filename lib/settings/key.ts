@@ -95,35 +95,35 @@ function secretKeyProblem([, name = '', field, ...more]: readonly string[]): str
 /** Every part of the file that nothing reads, each with the nearest known name. */
 export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
   const found: Detail[] = []
-  const tell = (path: readonly string[], problem: string | null) => {
+  const add = (path: readonly string[], problem: string | null) => {
     const key = path.join('.')
     if (problem !== null) found.push({ path: key, message: `${key} in settings.yml: ${problem}` })
   }
   const below = (section: string) => Object.entries((settings[section] ?? {}) as JsonObject)
   for (const section of Object.keys(settings)) {
     if (!SECTIONS.includes(section)) {
-      tell([section], `there is no such section; known are ${SECTIONS.join(', ')}${didYouMean(section, SECTIONS)}`)
+      add([section], `there is no such section; known are ${SECTIONS.join(', ')}${didYouMean(section, SECTIONS)}`)
     } else if ((section === 'agents' || section === 'secrets') && !isObject(settings[section] ?? {})) {
-      tell([section], 'must be a mapping')
+      add([section], 'must be a mapping')
     } else if (section === 'agents') {
       for (const [reference, own] of below(section)) {
         const path = [section, reference]
-        if (!agents.get(reference)) tell(path, noAgent(reference, agents))
-        else if (!isObject(own)) tell(path, own === null ? null : 'must be a mapping of settings')
-        else for (const leaf of leavesOf(own as JsonObject, path)) tell(leaf.path, keyProblem(leaf.path, agents))
+        if (!agents.get(reference)) add(path, noAgent(reference, agents))
+        else if (!isObject(own)) add(path, own === null ? null : 'must be a mapping of settings')
+        else for (const leaf of leavesOf(own as JsonObject, path)) add(leaf.path, keyProblem(leaf.path, agents))
       }
     } else if (section === 'secrets') {
       for (const [name, entry] of below(section)) {
-        tell([section, name], secretKeyProblem([section, name]) ?? entryProblem(entry))
+        add([section, name], secretKeyProblem([section, name]) ?? entryProblem(entry))
       }
     } else {
       const leaves = leavesOf({ [section]: settings[section]! }).filter(
         leaf => leaf.path.length > 1 || leaf.value !== null,
       )
       for (const { path, value } of leaves) {
-        tell(path, keyProblem(path) ?? globalProblem(path.join('.'), value))
+        add(path, keyProblem(path) ?? globalProblem(path.join('.'), value))
       }
-      if (section === 'labels' && settings.labels !== null) tell([section], labelsProblem(settings.labels!))
+      if (section === 'labels' && settings.labels !== null) add([section], labelsProblem(settings.labels!))
     }
   }
   return found

@@ -5,7 +5,7 @@ import type { Json } from '../json.ts'
 import { matches } from '../schema/schema.ts'
 import { labelsOf, OWN_LABELS, WrittenLabels } from '../wire/needs.ts'
 
-/** What is wrong with a value of `labels`; null: nothing. */
+/** The problem with a value of `labels`; null if there is none. */
 export function labelsProblem(value: Json): string | null {
   if (!matches(WrittenLabels, value)) {
     return 'must be a mapping of names to values, such as `{gpu: "yes"}`, or a list such as [gpu, region=eu]'

@@ -1,5 +1,5 @@
-// Where commands run, as the owner of the machine has chosen in settings.yml: `exec.sandbox`, `exec.image`,
-// `exec.sandbox_network` and `packages.sandbox`. What cannot be read never counts as a choice of no sandbox. Pure.
+// The owner's choice in settings.yml where commands run: `exec.sandbox`, `exec.image`, `exec.sandbox_network` and
+// `packages.sandbox`. A choice that cannot be read never counts as a choice of no sandbox. Pure.
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { listed } from '../text/spelling.ts'
@@ -8,7 +8,7 @@ import { fits, teamsProblem } from './named.ts'
 const KINDS = ['none', 'bubblewrap', 'container'] as const
 export type SandboxKind = (typeof KINDS)[number]
 
-/** What is chosen; null where nothing is. */
+/** The choice of the owner; null where there is none. */
 interface Choice {
   kind: SandboxKind | null
   /** Why the choice cannot be read. No command that it concerns may run then. */
@@ -28,7 +28,7 @@ export interface SandboxChoices {
 /** An image begins with a letter or digit, so that podman does not take it for an option. */
 const IMAGE = /^[A-Za-z0-9][\w.:/@-]*$/
 
-/** What is wrong with the value of a setting of sandboxes; null: nothing, or it is no such setting. */
+/** The problem with the value of a setting of sandboxes; null for a valid value and for any other setting. */
 export function sandboxProblem(key: string, value: Json): string | null {
   switch (key) {
     case 'exec.sandbox':

@@ -20,9 +20,9 @@ import { Recent } from '../recent.ts'
 import type { KnownSecret } from '../secrets/redact.ts'
 import { credentialsIn, withoutCredentials } from '../secrets/secret-forms.ts'
 import { unlessAborted } from '../wait.ts'
+import { agentProblems } from './agent-problems.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject } from './file.ts'
-import { verdicts } from './judge.ts'
 import { checkKey, checkValue, faults, formOf, keyProblem, pathOf, unknownKeys } from './key.ts'
 import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
@@ -133,11 +133,11 @@ export interface SettingsOptions extends Partial<Pick<Sources, 'env' | 'keychain
 
 const MASK = '***'
 const COMMAND_MS = 10_000
-/** The maximum number of agents and accounts for which what was found of their settings is kept. */
-const MOST_JUDGED = 200
+/** The maximum number of agents and accounts whose checked settings are kept. */
+const MOST_CHECKED = 200
 
-/** What was found of the settings of an agent, which holds until a value changes. */
-interface Judged {
+/** The checked settings of an agent, which are valid until a value changes. */
+interface CheckedSettings {
   definition: AgentDefinition
   details: Detail[]
   /** The settings as JSON, because each call of an agent gets a copy of its own. */
@@ -161,12 +161,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   let inFiles: KnownSecret[] = []
   let writing: Promise<void> = Promise.resolve()
   let listener = () => {}
-  /** By reference: settings that need no command, of agents that judge nothing themselves. */
-  const judged = new Recent<string, Judged>(MOST_JUDGED)
+  /** By reference: settings that need no command, of agents without a `check` of their own. */
+  const checked = new Recent<string, CheckedSettings>(MOST_CHECKED)
 
   const resolve = () => {
     resolved = lookups.resolve(raw, '', 'omit')
-    judged.clear()
+    checked.clear()
     listener()
   }
   const readFiles = async () => {
@@ -192,20 +192,20 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   const own = (settings: Json | undefined, definition: AgentDefinition) =>
     typed(settings ?? {}, definition.settings) as JsonObject
 
-  const knownOf = (reference: string, definition: AgentDefinition): Judged | null => {
-    const known = judged.get(reference)
+  const knownOf = (reference: string, definition: AgentDefinition): CheckedSettings | null => {
+    const known = checked.get(reference)
     return known?.definition === definition ? known : null
   }
 
-  const judge = (reference: string, definition: AgentDefinition): Judged => {
+  const checkAgent = (reference: string, definition: AgentDefinition): CheckedSettings => {
     const known = knownOf(reference, definition)
     if (known) return known
     const details = problems(reference, definition)
     const text = JSON.stringify(own(valueAt(resolved.value, ['agents', reference]), definition))
     const found = { definition, details, text }
-    // An agent's own `check` is asked each time, because it may look at files, and commands give a new value each hour.
+    // An agent's own `check` runs each time, because it may look at files, and commands give a new value each hour.
     const mayChange = definition.check || definition.missing || commandsBelow([`agents.${reference}`]).length > 0
-    if (!mayChange) judged.set(reference, found)
+    if (!mayChange) checked.set(reference, found)
     return found
   }
 
@@ -227,7 +227,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       if (!found.has(key)) found.set(key, `${key} ${what}`)
     }
     const places = wrong.map(({ path }) => path)
-    for (const { path, message } of verdicts(definition, settings, places)) {
+    for (const { path, message } of agentProblems(definition, settings, places)) {
       const key = `${prefix}.${path}`
       if (!found.has(key)) found.set(key, `${key} ${message}`)
     }
@@ -262,7 +262,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   }
 
   /** Throws when the agent finds fault with the value at `path`, given its other settings. */
-  const refuseMisjudged = (path: readonly string[], value: Json, agents: Known | undefined) => {
+  const refuseProblems = (path: readonly string[], value: Json, agents: Known | undefined) => {
     const [section, reference = '', ...rest] = path
     const definition = section === 'agents' ? agents?.get(reference) : undefined
     if (!definition || value === null) return
@@ -270,7 +270,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     const wrong = faults(definition.settings, settings).map(({ path }) => path)
     const key = rest.join('.')
     const concerns = (place: string) => place === key || place.startsWith(`${key}.`) || key.startsWith(`${place}.`)
-    const details = verdicts(definition, settings, wrong)
+    const details = agentProblems(definition, settings, wrong)
       .filter(({ path }) => concerns(path))
       .map(({ path, message }) => ({ path: `agents.${reference}.${path}`, message }))
     if (details.length === 0) return
@@ -284,11 +284,11 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       signal?.throwIfAborted()
       const known = knownOf(reference, definition)
       if (!known) await unlessAborted(prepare([`agents.${reference}`]), signal)
-      const { details, text } = known ?? judge(reference, definition)
+      const { details, text } = known ?? checkAgent(reference, definition)
       if (details.length === 0) return JSON.parse(text) as JsonObject
       throw refusalOf(details)
     },
-    problems: (reference, definition) => judge(reference, definition).details,
+    problems: (reference, definition) => checkAgent(reference, definition).details,
     async secret(name, team, signal) {
       const refusal = whyNoSecret(raw, name, team)
       if (refusal === null) await unlessAborted(prepare([`secrets.${name}`]), signal)
@@ -353,7 +353,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     set(key, value, agents, before) {
       const path = value === null ? pathOf(key) : checkKey(key, agents)
       const stored = value === null ? null : checkValue(path, value, agents)
-      refuseMisjudged(path, stored, agents)
+      refuseProblems(path, stored, agents)
       const work = async () => {
         const place = placeInEntry(toObject(await readDocument(file, log), file), path, stored)
         const document = await readDocument(file, log)

@@ -1,6 +1,6 @@
 // Whose packages a daemon runs, by the setting `packages.trust`: a list of scopes (`@acme`) and public keys
 // (`ed25519:…`). A package passes when its scope is listed, or when a listed key signed its name, version and files.
-// Without the setting every package passes that the hub gives; one that cannot be read lets nothing pass. Pure.
+// Without the setting every package of the hub passes; with a setting that cannot be read none does. Pure.
 
 import type { Json } from '../json.ts'
 import { commandLine } from '../program/called-as.ts'
@@ -13,7 +13,7 @@ const SCOPE = /^@[a-z0-9][a-z0-9-]{0,62}$/
 /** Entries that a message names. */
 const MOST_NAMED = 5
 
-/** What is wrong with a value of `packages.trust`; null: nothing. */
+/** The problem with a value of `packages.trust`; null if there is none. */
 export function trustProblem(value: Json): string | null {
   const isEntry = (entry: Json) => typeof entry === 'string' && (SCOPE.test(entry) || isPublicKey(entry))
   if (!Array.isArray(value)) return 'must be a list of scopes ("@acme") and public keys ("ed25519:…")'

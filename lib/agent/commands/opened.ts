@@ -1,5 +1,4 @@
-// What a sandbox mounts is opened before and mounted as it was opened, so that nothing that changes meanwhile is shown in
-// its place.
+// Opens the paths that a sandbox mounts, before it mounts them, so that no link that appears meanwhile takes their place.
 
 import { closeSync, constants, openSync, readlinkSync } from 'node:fs'
 import { AgentError } from '../core/agent-error.ts'

@@ -1,4 +1,4 @@
-// Sandboxes for commands: turns a command into one that runs it in a room (see room.ts), with bubblewrap or in a
+// Sandboxes for commands: turns a command into one that runs it in a room (see sandbox-view.ts), with bubblewrap or in a
 // container. Both give it the room and a read-only system, processes, network and /tmp of its own, no capabilities, no
 // way to new privileges, and an end with the command. Pure, except for `systemFolders`.
 //

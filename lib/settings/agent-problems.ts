@@ -1,5 +1,5 @@
-// What is wrong with an agent's settings although each has the form of its schema: what the agent itself finds, and
-// credentials that would travel unencrypted. Pure, except that an agent's `check` may look at local files.
+// The problems of an agent's settings that its schema cannot find: those that the agent's own `check` names, and
+// credentials that would be sent unencrypted. Pure, except that a `check` may look at local files.
 
 import type { AgentDefinition } from '../agent/define.ts'
 import { isLoopback } from '../agent/net/address.ts'
@@ -13,23 +13,25 @@ import { leavesOf, secretKind } from './tree.ts'
 
 /**
  * The problems by dotted key below the agent, in words that continue the key. `faulty` are JSON pointers of values that
- * do not fit the schema; these and unresolved references are not judged.
+ * do not fit the schema. Neither these nor unresolved references are checked.
  */
-export function verdicts(
+export function agentProblems(
   definition: AgentDefinition,
   settings: JsonObject,
   faulty: readonly string[],
 ): (Detail & { message: MaskedText })[] {
-  const given = sound(settings, new Set(faulty))
+  const given = withoutFaulty(settings, new Set(faulty))
   const secrets = leavesOf(given).filter(({ path }) => isSecretAt(definition, path))
   const redactor = createRedactor(secrets.map(({ value }) => `${value}`))
-  return [...inTheClear(given, secrets[0]?.path), ...own(definition, given)].map(({ path, message }) => ({
-    path,
-    message: redactor.text(message),
-  }))
+  return [...unencryptedAddresses(given, secrets[0]?.path), ...problemsByCheck(definition, given)].map(
+    ({ path, message }) => ({
+      path,
+      message: redactor.text(message),
+    }),
+  )
 }
 
-function own(definition: AgentDefinition, given: JsonObject): Detail[] {
+function problemsByCheck(definition: AgentDefinition, given: JsonObject): Detail[] {
   try {
     return Object.entries(definition.check?.(given) ?? {}).flatMap(([path, message]) =>
       message ? [{ path, message }] : [],
@@ -41,7 +43,7 @@ function own(definition: AgentDefinition, given: JsonObject): Detail[] {
 }
 
 /** Addresses with `http://` outside this machine, although the settings contain a credential. */
-function inTheClear(given: JsonObject, secret: string[] | undefined): Detail[] {
+function unencryptedAddresses(given: JsonObject, secret: string[] | undefined): Detail[] {
   if (!secret) return []
   return leavesOf(given).flatMap(({ path, value }) => {
     if (typeof value !== 'string' || !/^http:/i.test(value) || !URL.canParse(value)) return []
@@ -59,11 +61,11 @@ function isSecretAt(definition: AgentDefinition, path: string[]): boolean {
 }
 
 /** The settings without faulty values and references. */
-function sound(settings: JsonObject, faulty: ReadonlySet<string>, at = ''): JsonObject {
+function withoutFaulty(settings: JsonObject, faulty: ReadonlySet<string>, at = ''): JsonObject {
   const entries = Object.entries(settings).flatMap(([key, value]) => {
     const path = `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
     if (faulty.has(path) || (typeof value === 'string' && isReference(value))) return []
-    return [[key, isObject(value) ? sound(value as JsonObject, faulty, path) : value] as const]
+    return [[key, isObject(value) ? withoutFaulty(value as JsonObject, faulty, path) : value] as const]
   })
   return Object.fromEntries(entries)
 }
