@@ -7,11 +7,6 @@ import { DECLARED, methodOf } from './support/declared-calls.ts'
 
 const root = join(import.meta.dir, '..')
 
-/** What a hub and a daemon have both, and declare in two forms. */
-const TWICE = [
-  ...['/v1/artifacts/get', '/v1/audit/export', '/v1/audit/list', '/v1/reviews/decide', '/v1/reviews/list'],
-  '/v1/runs/list',
-]
 /** Where each path stands as a text: files, one for each time. */
 const places = new Map<string, string[]>()
 for (const file of new Glob('lib/**/*.{ts,tsx}').scanSync(root)) {
@@ -26,7 +21,7 @@ for (const file of new Glob('lib/**/*.{ts,tsx}').scanSync(root)) {
 test('each path of the API stands once in lib, where its call is declared', () => {
   const wrong = [...places].flatMap(([path, files]) => {
     const elsewhere = files.filter(file => !file.startsWith('lib/wire/calls/'))
-    return elsewhere.length > 0 || files.length > (TWICE.includes(path) ? 2 : 1) ? [`${path}: ${files.join(', ')}`] : []
+    return elsewhere.length > 0 || files.length > 1 ? [`${path}: ${files.join(', ')}`] : []
   })
   expect(wrong).toEqual([])
   expect(places.size).toBeGreaterThan(90)

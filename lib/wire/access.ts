@@ -65,3 +65,6 @@ export const OWNER = { local: 'token', remote: null } as const satisfies DaemonA
 export const READER = { local: 'open', remote: 'access' } as const satisfies DaemonAccess
 /** Whoever may read the run that the call is about. */
 export const READER_OF_RUN = { ...READER, ofRun: true } as const satisfies DaemonAccess
+
+/** Whoever may read the runs of a realm at a hub, and what belongs to them. */
+export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const

@@ -54,6 +54,16 @@ export interface Transfer<Query extends TSchema = TSchema> extends Declared {
   readonly data?: TSchema
 }
 
+/** A call of daemons in the form in which a hub takes it, whose objects say more: their realm, and their daemon. */
+export function atHub<const C extends { readonly path: string }, const D extends { readonly hub: HubAccess }>(
+  call: C,
+  declared: D,
+): Omit<C, keyof D | 'daemon'> & D {
+  const { daemon: _, ...same }: C & { daemon?: DaemonAccess } = call
+  // The compiler does not see that the spread leaves out the same names.
+  return { ...same, ...declared } as Omit<C, keyof D | 'daemon'> & D
+}
+
 export function call<
   const Path extends string,
   const D extends Omit<Call, 'path'> | Omit<Export, 'path'> | Omit<Transfer, 'path'>,

@@ -46,11 +46,11 @@ export const TeamRef = Type.String({
   'x-expected': 'a name such as @scope/name or @scope/name@^1.2',
 })
 /** The id of a run or a review, or the beginning of one, as people write it. */
-export const WrittenId = Type.String({ minLength: 1, maxLength: 100 })
+export const WrittenId = Text(100, 1)
 /** The name of a thing on a daemon. */
-export const Name = Type.String({ minLength: 1, maxLength: 200 })
+export const Name = Text(200, 1)
 /** The path of a file or a folder on the machine of a daemon. */
-export const Path = Type.String({ minLength: 1, maxLength: 4_096 })
+export const Path = Text(4_096, 1)
 
 /** Epoch milliseconds, in a body. */
 export const Moment = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })

@@ -2,7 +2,7 @@
 // sends the lines of a run in order, and says how many there are. Pure.
 
 import type { SyncChange } from '../../wire/records/changes.ts'
-import type { LineRange } from '../../wire/records/hub-records.ts'
+import type { LineRange } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import type { ReportedRun } from './runs.ts'
 

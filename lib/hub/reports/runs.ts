@@ -99,8 +99,8 @@ export async function shownRun(
 
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
 export async function readableRun(hub: Hub, caller: UserCaller, runId: string, db = hub.store.db) {
-  // What is no id may be text that the database does not take.
-  const found = matches(Uuid, runId) ? await shownRun(hub, eq(hub.store.runs.run_id, runId), db) : null
+  if (!matches(Uuid, runId)) throw new CadreError('invalid_request', `run_id: expected a UUID, got ${runId}`)
+  const found = await shownRun(hub, eq(hub.store.runs.run_id, runId), db)
   const missing = new CadreError('not_found', `no run ${runId} that you may see`)
   if (!found) throw missing
   try {

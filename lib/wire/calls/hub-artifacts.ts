@@ -2,10 +2,11 @@
 
 import { closed, nullable, standard } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { call } from '../call.ts'
-import { AnyText, Text, Uuid } from '../parts.ts'
+import { READ } from '../access.ts'
+import { atHub, call } from '../call.ts'
+import { AnyText, Uuid } from '../parts.ts'
 import { ProtocolVersion } from '../protocol.ts'
-import { READ } from './hub-runs.ts'
+import { GetArtifact } from './artifacts.ts'
 
 /** A file that a run of the daemon has recorded. */
 const OFFERED = {
@@ -47,9 +48,8 @@ export const PutFile = call('/v1/artifacts/put', {
   }),
   data: Type.Object({ sha256: Type.String() }),
 })
-export const GetHubFile = call('/v1/artifacts/get', {
+export const GetHubFile = atHub(GetArtifact, {
   summary: 'Get one file of a run as a download, or a redirect to it',
   hub: { user: READ },
-  query: closed({ run_id: Uuid, path: Text(2_000, 1) }),
   media: 'application/octet-stream',
 })

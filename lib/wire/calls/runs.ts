@@ -3,14 +3,14 @@
 import type { RunId } from '../../files/run-id.ts'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { HERE, READER, READER_OF_RUN } from '../access.ts'
+import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
 import { listBody, listOf, rowsOf } from '../page.ts'
 import { AnyObject, AnyText, Name, Path, WrittenId } from '../parts.ts'
-import { LOG_STATE } from '../records/hub-records.ts'
 import { AnyTeam } from '../records/plans.ts'
 import {
   History,
+  LOG_STATE,
   LogLine,
   RunRecord,
   ToldDetail,
@@ -21,7 +21,6 @@ import {
   Written,
 } from '../records/run-records.ts'
 import { RUN_STATES, TOLD_RUN_STATES } from '../states.ts'
-import { READ } from './hub-runs.ts'
 import { WHICH } from './teams.ts'
 
 const UUID = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'

@@ -159,26 +159,6 @@ export const Run = named('run', {
   created_at: Time,
 })
 
-/** Lines of a log by their numbers, both ends included. */
-export const LineRange = named('line_range', { from: Type.Integer(), to: Type.Integer() })
-export type LineRange = Static<typeof LineRange>
-
-/** How much of the log of a run the hub has. */
-export const LOG_STATE = {
-  /** Whether the hub has every line and none will be added; null: the daemon is too old to say so. */
-  complete: nullable(Type.Boolean()),
-  /** Lines that do not come any more. */
-  missing: Type.Array(LineRange),
-  /** Lines that are still to come; `to` is null while it is not known how many. */
-  to_come: nullable(Type.Object({ from: Type.Integer(), to: nullable(Type.Integer()) })),
-  /** Whether the hub left lines out, because the realm has used up its quota of log bytes. Older hubs have none. */
-  cut: Type.Optional(
-    Type.Boolean({ description: 'Whether lines are missing because the quota of log bytes is used up.' }),
-  ),
-  /** Whether the daemon keeps the log, because its setting `sync` is `status`. */
-  kept: Type.Boolean(),
-}
-
 export const Artifact = named('artifact', {
   phase: Text,
   name: Text,

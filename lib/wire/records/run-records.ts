@@ -1,7 +1,7 @@
 // Runs, phases and reviews as the daemon's API returns them, and the events of its streams.
 
 import type { Static, TProperties } from 'typebox'
-import { nullable } from '../../schema/schema.ts'
+import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { REVIEW_KINDS } from '../choices.ts'
 import { rowsOf } from '../page.ts'
@@ -312,3 +312,23 @@ export const EVENTS = {
 export type RunEvent = {
   [K in keyof typeof EVENTS]: { event: K; data: Static<(typeof EVENTS)[K]> }
 }[keyof typeof EVENTS]
+
+/** Lines of a log by their numbers, both ends included. */
+export const LineRange = named('line_range', { from: Type.Integer(), to: Type.Integer() })
+export type LineRange = Static<typeof LineRange>
+
+/** How much of the log of a run the hub has. */
+export const LOG_STATE = {
+  /** Whether the hub has every line and none will be added; null: the daemon is too old to say so. */
+  complete: nullable(Type.Boolean()),
+  /** Lines that do not come any more. */
+  missing: Type.Array(LineRange),
+  /** Lines that are still to come; `to` is null while it is not known how many. */
+  to_come: nullable(Type.Object({ from: Type.Integer(), to: nullable(Type.Integer()) })),
+  /** Whether the hub left lines out, because the realm has used up its quota of log bytes. Older hubs have none. */
+  cut: Type.Optional(
+    Type.Boolean({ description: 'Whether lines are missing because the quota of log bytes is used up.' }),
+  ),
+  /** Whether the daemon keeps the log, because its setting `sync` is `status`. */
+  kept: Type.Boolean(),
+}

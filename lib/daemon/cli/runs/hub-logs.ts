@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { GetLogs } from '../../../wire/calls/runs.ts'
-import type { LineRange } from '../../../wire/records/hub-records.ts'
+import type { LineRange } from '../../../wire/records/run-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 
 /** Runs with incomplete logs that are named. */
