@@ -6,7 +6,7 @@ import { Elysia } from 'elysia'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
-import { createAccess } from '../../lib/daemon/access/access.ts'
+import { createAccess, strictFrom } from '../../lib/daemon/access/access.ts'
 import { daemonKit } from '../../lib/daemon/access/kit.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/access/remote-credentials.ts'
 import { UsedTokens } from '../../lib/daemon/access/used-tokens.ts'
@@ -403,4 +403,9 @@ describe('what the calls of a daemon declare', () => {
     )
     expect(new Map(declared)).toEqual(new Map(Object.entries({ ...DECIDED, ...BEYOND })))
   })
+})
+
+test('CADRE_LOCAL_AUTH is strict, open or empty, and nothing else', () => {
+  expect([undefined, '', 'open', 'strict'].map(strictFrom)).toEqual([false, false, false, true])
+  expect(() => strictFrom('stirct')).toThrow('expected strict or nothing, got stirct')
 })

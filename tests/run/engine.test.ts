@@ -250,6 +250,24 @@ phases:
     expect(most).toBe(3)
   })
 
+  test('concurrency bounds phases with sub-runs, too', async () => {
+    most = 0
+    const phases = ['type: team', 'type: map, items: [1], concurrency: 1', 'type: team'].map(
+      (type, n) => `  - { name: p${n}, ${type}, team: ./below }\n`,
+    )
+    const run = await t.run({
+      'team.yml': `name: "@local/one"\nversion: 1.0.0\nconcurrency: 1\nphases:\n${phases.join('')}`,
+      'below/team.yml': `
+name: "@local/below"
+version: 1.0.0
+phases:
+  - { name: a, agent: echo, sources: [{ name: x }] }
+`,
+    })
+    expect(run.state).toBe('completed')
+    expect(most).toBe(1)
+  })
+
   test('slots bound the leaf phases of all runs, and nesting cannot starve', async () => {
     const small = await testEngine({ agents: { echo }, slots: 2 })
     most = 0

@@ -110,6 +110,10 @@ describe('one mistake, marked by »', () => {
       '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)',
     ],
     [
+      [`name: a, agent: exec, env: { A: »'${'{{ 1 }}'.repeat(401)}' }, commands: [{ name: c, run: x }]`],
+      'a text may contain at most 200 templates',
+    ],
+    [
       ["name: a, agent: exec, commands: [{ name: c, run: 'echo »{{ inputs.x }}' }]"],
       'templates are not read in `run`: put the value in `env` and use "$NAME" here',
     ],

@@ -67,6 +67,7 @@ describe('of values whose type is known at run time only', () => {
     ['inputs.v.first()', [], null],
     ['math.round(inputs.v)', 2.5, 3],
     ['math.round(inputs.v)', 3, 3],
+    ['inputs.v.map(x, math.sign(x))', [-2, 0, 3, -1.5], [-1, 0, 1, -1]],
     ['math.greatest(inputs.v)', [1, 2.5], 2.5],
     ["inputs.v.replace('$', '$&')", 'a$', 'a$&'],
     ["inputs.v.replace('a', 'b', 2)", 'aaa', 'bba'],

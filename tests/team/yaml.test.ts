@@ -33,6 +33,7 @@ describe('refused, with a position', () => {
     ['empty', '', '1:1 the file is empty'],
     ['only a comment', '# x\n', '1:1 the file is empty'],
     ['too large', `a: ${'x'.repeat(1_048_576)}`, '1:1 the file is larger than 1 MiB: move parts of it into sub-teams'],
+    ['too long', '\n'.repeat(50_000), '1:1 the file has more than 50000 lines: move parts of it into sub-teams'],
     ['too deep', `a: ${'['.repeat(200)}`, '1:131 the file must not be nested deeper than 64 levels'],
     ['a list', '- a', '1:1 expected a mapping, not a list'],
   ]
