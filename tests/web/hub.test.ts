@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
   /** What a person does to what cannot be undone. */
   async function sure(place: ReturnType<Page['locator']>, name: string) {
     await place.getByRole('button', { name, exact: true }).click()
-    await place.locator('fieldset.sure').getByRole('button', { name, exact: true }).click()
+    await place.locator('fieldset.confirm').getByRole('button', { name, exact: true }).click()
   }
 
   test('signing in leads to what the address says, and signing out ends the session', async () => {

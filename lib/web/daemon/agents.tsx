@@ -1,13 +1,15 @@
 // The agents that are installed, each with its manual: settings, actions, and the fields of their entries; and whether
 // their systems take their credentials.
 
+import { useSignal } from '@preact/signals'
 import { isObject, type JsonObject } from '../../json.ts'
-import type { AgentEntry } from '../../wire/calls/agents.ts'
-import { ListAgents } from '../../wire/calls/agents.ts'
-import { call } from '../kit/api.ts'
-import { Failure, useLoaded } from '../kit/parts.tsx'
+import type { AgentEntry, Finding } from '../../wire/calls/agents.ts'
+import { ExamineAgents, ListAgents } from '../../wire/calls/agents.ts'
+import { ActionButton } from '../kit/actions.tsx'
+import { call, token } from '../kit/api.ts'
+import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
-import { Doctor } from './doctor.tsx'
+import { State } from '../kit/state.tsx'
 
 export function Agents() {
   const name = route.value.parts[1]
@@ -121,5 +123,45 @@ function Schema({ of, prefix = '' }: { of: JsonObject; prefix?: string }) {
         )
       })}
     </dl>
+  )
+}
+
+const STATES: Record<Finding['state'], { state: string; word: string }> = {
+  fine: { state: 'completed', word: 'fine' },
+  wrong: { state: 'failed', word: 'wrong' },
+  unset: { state: 'pending', word: 'not set up' },
+  settings: { state: 'skipped', word: 'not asked' },
+}
+
+/** Without `agent`, all of them are asked. */
+export function Doctor({ agent }: { agent?: string }) {
+  const found = useSignal<readonly Finding[] | null>(null)
+  const asked = useSignal(false)
+  const examine = async () => {
+    asked.value = true
+    if (token.value === null) return
+    found.value = (await call(ExamineAgents, agent === undefined ? {} : { agent })).findings
+  }
+  return (
+    <section aria-label="Doctor">
+      <ActionButton plain action={examine}>
+        {agent === undefined ? 'Check all credentials' : 'Check the credential'}
+      </ActionButton>
+      {asked.value && <TokenForm />}
+      {found.value && (
+        <ul class="chain" role="status">
+          {found.value.map(({ agent: name, state, who, missing, text }, index) => (
+            <li key={index}>
+              <State of={STATES[state].state} bare />
+              <div>
+                <strong>{name}</strong> <span class="quiet small">{who ?? STATES[state].word}</span>
+                {missing.length > 0 && <p>lacks {missing.join(', ')}</p>}
+                <p class="quiet wrap">{text}</p>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
   )
 }

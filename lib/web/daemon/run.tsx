@@ -1,8 +1,8 @@
 // One run of this daemon, with its graph and what listeners were asked to tell.
 
 import { CancelRun } from '../../wire/calls/runs.ts'
+import { ActionButton } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
-import { Act } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Graph } from '../run/drawing.tsx'
@@ -45,15 +45,9 @@ function Head({ live, run }: Shown) {
     <RunHead run={run} place={place}>
       <div class="row actions">
         {run.completed_at === null && state !== 'interrupted' && (
-          <Act
-            plain
-            work={async () => {
-              await call(CancelRun, { run_id })
-              await live.again()
-            }}
-          >
+          <ActionButton plain action={() => call(CancelRun, { run_id })} done={() => live.again()}>
             Cancel
-          </Act>
+          </ActionButton>
         )}
         {top && (state === 'interrupted' || state === 'failed' || state === 'cancelled') && (
           <Resume live={live}>Continue</Resume>

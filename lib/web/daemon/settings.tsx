@@ -5,11 +5,12 @@ import { isObject, type Json } from '../../json.ts'
 import type { AgentEntry } from '../../wire/calls/agents.ts'
 import { ListAgents } from '../../wire/calls/agents.ts'
 import { ListSettings, SetSetting } from '../../wire/calls/settings.ts'
-import { call, token } from '../kit/api.ts'
-import { command } from '../kit/command.ts'
-import { bound, Field } from '../kit/fields.tsx'
+import { ActionButton, useAction } from '../kit/actions.tsx'
+import { call, command, token } from '../kit/api.ts'
+import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { textOf } from '../kit/forms.tsx'
-import { Act, Empty, Failure, handle, TokenForm, useLoaded, useWork, Wide } from '../kit/parts.tsx'
+import { Rows, useList } from '../kit/lists.tsx'
+import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
 
 /** Settings of agents that are neither text nor secret are written as JSON, as on the command line. */
 function jsonOf(key: string, text: string): Json {
@@ -37,21 +38,21 @@ const keysOf = ({ name, settings }: AgentEntry): string[] =>
   isObject(settings?.properties) ? Object.keys(settings.properties).map(key => `agents.${name}.${key}`) : []
 
 function Values() {
-  const { data, error, again } = useLoaded('settings', () => call(ListSettings, {}))
+  const found = useList('settings', () => call(ListSettings, {}), 0)
   const agents = useLoaded('agents', () => call(ListAgents, {}))
   const key = useSignal('')
   const text = useSignal('')
-  const writing = useWork()
+  const writing = useAction()
   const write = async () => {
     const name = key.value.trim()
     await call(SetSetting, { key: name, value: jsonOf(name, text.value) })
     key.value = ''
     text.value = ''
-    again()
+    found.again()
   }
   return (
     <>
-      <form class="row" autocomplete="off" onSubmit={handle(() => writing.run(write))}>
+      <form class="row" autocomplete="off" onSubmit={handleSubmit(() => writing.run(write))}>
         <Field label="Key" required placeholder="agents.wiki.api_token" list="keys-of-settings" {...bound(key)}>
           <datalist id="keys-of-settings">
             {(agents.data?.agents ?? []).flatMap(keysOf).map(each => (
@@ -62,38 +63,31 @@ function Values() {
         <Field label="Value" type="password" required {...bound(text)} />
         <button type="submit">Set</button>
       </form>
-      <Failure of={writing.error ?? error} />
-      {data?.settings.length === 0 && (
-        <Empty>
-          <p>Nothing is set.</p>
-          <p>
-            The manual of an agent says what it needs, and <code>{command} doctor</code> checks it.
-          </p>
-        </Empty>
-      )}
-      {data && data.settings.length > 0 && (
-        <Wide head={['Key', 'Value', <span class="unseen">Actions</span>]}>
-          {data.settings.map(each => (
-            <tr key={each.key}>
-              <td class="wrap">
-                <code>{each.key}</code>
-              </td>
-              <td class="wrap">{textOf(each.value)}</td>
-              <td>
-                <Act
-                  plain
-                  work={async () => {
-                    await call(SetSetting, { key: each.key, value: null })
-                    again()
-                  }}
-                >
-                  Remove
-                </Act>
-              </td>
-            </tr>
-          ))}
-        </Wide>
-      )}
+      <Failure of={writing.error} />
+      <Rows
+        of={found}
+        none={
+          <>
+            <p>Nothing is set.</p>
+            <p>
+              The manual of an agent says what it needs, and <code>{command} doctor</code> checks it.
+            </p>
+          </>
+        }
+        name={each => each.key}
+        columns={[
+          { title: 'Key', class: 'wrap', cell: each => <code>{each.key}</code> },
+          { title: 'Value', class: 'wrap', cell: each => textOf(each.value) },
+          {
+            title: '',
+            cell: each => (
+              <ActionButton plain action={() => call(SetSetting, { key: each.key, value: null })} done={found.again}>
+                Remove
+              </ActionButton>
+            ),
+          },
+        ]}
+      />
     </>
   )
 }

@@ -7,12 +7,14 @@ import type { Which } from '../../wire/calls/teams.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import type { Field as Asked } from '../../wire/records/forms.ts'
 import type { Plan } from '../../wire/records/plans.ts'
+import { ActionButton, useAction } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
-import { bound, Field } from '../kit/fields.tsx'
+import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
-import { Act, Failure, handle, knownTeams, useLoaded } from '../kit/parts.tsx'
+import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { Planned, planAddress, whichOf } from '../run/plan.tsx'
+import { knownTeams } from '../run/runs.tsx'
 
 /** Where the teams lie that were started from this page, by name. A run does not record it. */
 const KEY = 'cadre-team-paths'
@@ -38,34 +40,26 @@ export function Start() {
   const typed = useSignal<Typed>({})
   const name = useSignal('')
   const plan = useSignal<Plan | null>(null)
-  const error = useSignal<unknown>(null)
+  const { busy, error, run } = useAction()
   const teams = useLoaded('teams', knownTeams)
-  const places = [...Object.values(pathsByTeam()), ...(teams.data ?? []).filter(team => !team.startsWith('@local/'))]
+  const known = [...Object.values(pathsByTeam()), ...(teams.data ?? []).filter(team => !team.startsWith('@local/'))]
 
   async function open(values = {}): Promise<void> {
-    error.value = null
     plan.value = null
+    read.value = null
     const given = text.value.trim()
     const which = whichOf(given)
-    try {
-      const { inputs, ...found } = await call(ValidateTeam, which)
-      read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
-      typed.value = typedOf(inputs, values)
-    } catch (thrown) {
-      read.value = null
-      error.value = thrown
-    }
+    const { inputs, ...found } = await call(ValidateTeam, which)
+    read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
+    typed.value = typedOf(inputs, values)
   }
   useEffect(() => {
-    const before = async () => {
+    void run(async () => {
       if (like === null) return text.value === '' ? undefined : open()
       const run = await call(GetRun, { run_id: like })
       name.value = run.run_name ?? ''
       text.value = run.team.startsWith('@local/') ? (pathsByTeam()[run.team] ?? run.workspace ?? '') : run.team
       if (text.value !== '') await open(run.inputs)
-    }
-    before().catch(thrown => {
-      error.value = thrown
     })
   }, [like])
 
@@ -83,7 +77,7 @@ export function Start() {
       <header class="top">
         <h1>Start a run</h1>
       </header>
-      <form class="row" onSubmit={handle(() => open())}>
+      <form class="row" onSubmit={handleSubmit(() => run(() => open()))}>
         <Field
           label="Team"
           required
@@ -96,7 +90,7 @@ export function Start() {
           }}
         >
           <datalist id="teams">
-            {[...new Set(places)].map(each => (
+            {[...new Set(known)].map(each => (
               <option key={each} value={each} />
             ))}
           </datalist>
@@ -105,17 +99,9 @@ export function Start() {
           Open
         </button>
       </form>
-      <Failure of={error.value} />
+      <Failure of={error} />
       {read.value && (
-        <form
-          class="card"
-          onSubmit={handle(() => {
-            error.value = null
-            return start().catch(thrown => {
-              error.value = thrown
-            })
-          })}
-        >
+        <form class="card" onSubmit={handleSubmit(() => run(start))}>
           <h2>{read.value.name}</h2>
           {read.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
           <div class="grid">
@@ -123,16 +109,18 @@ export function Start() {
             <Field label="Name of the run" maxLength={200} {...bound(name)} />
           </div>
           <div class="row">
-            <button type="submit">Start</button>
-            <Act
+            <button type="submit" disabled={busy}>
+              Start
+            </button>
+            <ActionButton
               plain
-              work={async () => {
+              action={async () => {
                 const { which, fields } = read.value!
                 plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
               }}
             >
               What would it write?
-            </Act>
+            </ActionButton>
           </div>
         </form>
       )}

@@ -6,8 +6,7 @@ import { Rows, useList } from '../kit/lists.tsx'
 import { filters, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { useLedOrgs } from './kit/orgs.ts'
-import { realmName } from './kit/realm-choice.tsx'
+import { realmName, useManagedOrgs } from './kit/realm-choice.tsx'
 
 const DAY_MS = 86_400_000
 /** What people look for most. Any other action can be typed. */
@@ -36,7 +35,7 @@ const dayOf = (date: string): number | undefined => {
 export function Audit() {
   const { chosen, filter } = filters('org', 'action', 'since', 'until')
   const { org, action, since, until } = chosen
-  const led = useLedOrgs()
+  const led = useManagedOrgs()
   const found = useList(`${org} ${action} ${since} ${until}`, page => {
     const [from, to] = [dayOf(since), dayOf(until)]
     return hub(ListAudit, {

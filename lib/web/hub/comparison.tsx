@@ -27,7 +27,7 @@ export function Comparison({ name, older, newer }: { name: string; older: string
     const reach = before.reach && after.reach && reachOf(before.reach, after.reach)
     return { reach, files: filesOf(before.files, after.files) }
   })
-  if (!data) return error ? <Failure of={error} /> : <div class="waits" aria-busy="true" />
+  if (!data) return error ? <Failure of={error} /> : <div class="loading" aria-busy="true" />
   const { reach, files } = data
   return (
     <>

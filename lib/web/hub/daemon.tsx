@@ -2,18 +2,17 @@
 
 import { ApproveDaemon, GetDaemon, RemoveDaemon, UpdateDaemon } from '../../wire/calls/daemons.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'
-import { Sure } from '../kit/actions.tsx'
-import { LOOK_MS, Table } from '../kit/lists.tsx'
-import { Failure, useLoaded, useWork } from '../kit/parts.tsx'
+import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
+import { REFRESH_MS, Table } from '../kit/lists.tsx'
+import { Failure, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
-import { MEANINGS, Ready } from './kit/agent-state.tsx'
 import { hub } from './kit/api.ts'
-import { Labels, Status } from './kit/daemon-state.tsx'
+import { Labels, MEANINGS, Ready, Status } from './kit/daemon-state.tsx'
 import { may, realmName, realms } from './kit/realm-choice.tsx'
 
 export function OneDaemon({ id }: { id: string }) {
-  const { data: daemon, error, again } = useLoaded(id, () => hub(GetDaemon, { daemon_id: id }), LOOK_MS)
+  const { data: daemon, error, again } = useLoaded(id, () => hub(GetDaemon, { daemon_id: id }), REFRESH_MS)
   if (!daemon) {
     return (
       <main>
@@ -125,43 +124,29 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
 }
 
 function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' | 'admin'): boolean; again(): void }) {
-  const { busy, error, run } = useWork()
   const { id: daemon_id } = daemon
-  const act = (work: () => Promise<unknown>) => () =>
-    run(async () => {
-      await work()
-      again()
-    })
   if (daemon.status === 'removed') return null
   return (
     <div class="row actions">
       {may('operator') && !daemon.approved && (
-        <button type="button" disabled={busy} onClick={act(() => hub(ApproveDaemon, { daemon_id }))}>
+        <ActionButton action={() => hub(ApproveDaemon, { daemon_id })} done={again}>
           Approve
-        </button>
+        </ActionButton>
       )}
       {may('operator') && (
-        <button
-          type="button"
-          class="plain"
-          disabled={busy}
-          onClick={act(() => hub(UpdateDaemon, { daemon_id, paused: !daemon.paused }))}
-        >
+        <ActionButton plain action={() => hub(UpdateDaemon, { daemon_id, paused: !daemon.paused })} done={again}>
           {daemon.paused ? 'Take runs again' : 'Pause'}
-        </button>
+        </ActionButton>
       )}
       {may('admin') && (
-        <Sure
+        <ConfirmButton
           question={`Remove ${daemon.name}? Its runs are shown as crashed.`}
-          work={async () => {
-            await hub(RemoveDaemon, { daemon_id })
-            again()
-          }}
+          action={() => hub(RemoveDaemon, { daemon_id })}
+          done={again}
         >
           Remove
-        </Sure>
+        </ConfirmButton>
       )}
-      <Failure of={error} />
     </div>
   )
 }

@@ -2,13 +2,12 @@
 
 import { ListDaemons } from '../../wire/calls/daemons.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'
-import { command } from '../kit/command.ts'
+import { command } from '../kit/api.ts'
 import { Cards, List, useList } from '../kit/lists.tsx'
 import { route, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
-import { Grid } from './kit/agent-state.tsx'
 import { hub } from './kit/api.ts'
-import { Labels, Status } from './kit/daemon-state.tsx'
+import { Grid, Labels, Status } from './kit/daemon-state.tsx'
 import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
 

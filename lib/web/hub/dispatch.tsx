@@ -8,10 +8,11 @@ import { DispatchRun } from '../../wire/calls/dispatch.ts'
 import { GetPackage, ListVersions } from '../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import { GetRun } from '../../wire/calls/runs.ts'
-import { command } from '../kit/command.ts'
-import { bound, boundTo, choicesOf, Field, Select } from '../kit/fields.tsx'
+import { useAction } from '../kit/actions.tsx'
+import { command } from '../kit/api.ts'
+import { bound, boundTo, choicesOf, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
-import { Empty, Failure, handle, useLoaded, useWork } from '../kit/parts.tsx'
+import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
 import { may, NoRealm, RealmSelect, realms, useRealm } from './kit/realm-choice.tsx'
@@ -28,7 +29,7 @@ export function Dispatch() {
   const before = useSignal<JsonObject>({})
   const typed = useSignal<Typed>({})
   const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', timeout: '' })
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   const listed = useLoaded(`teams ${chosen?.id}`, async () =>
     chosen ? (await hub(ListRealmTeams, { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
   )
@@ -127,7 +128,7 @@ export function Dispatch() {
         </Empty>
       )}
       {opened && (
-        <form class="card" aria-label="Dispatch" onSubmit={handle(() => run(start))}>
+        <form class="card" aria-label="Dispatch" onSubmit={handleSubmit(() => run(start))}>
           <h2>
             {opened.name} <span class="quiet">{opened.version}</span>
           </h2>

@@ -3,9 +3,9 @@
 import { useSignal } from '@preact/signals'
 import { AddTeam, ListRealmTeams, RemoveTeam } from '../../wire/calls/realms.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
-import { Ask } from '../kit/actions.tsx'
+import { ConfirmButton, FormCard } from '../kit/actions.tsx'
 import { bound, Field } from '../kit/fields.tsx'
-import { Ending, Rows, useList } from '../kit/lists.tsx'
+import { Rows, useList } from '../kit/lists.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
@@ -36,34 +36,37 @@ export function ListedTeams({ realm }: { realm: Realm }) {
             title: '',
             class: 'end',
             cell: each => (
-              <Ending
-                list={found}
-                question={`Remove ${each.team}? Its runs are not synced any more.`}
-                work={() => hub(RemoveTeam, { realm_id, team: each.team })}
-              >
+              <>
                 <a
                   class="button plain"
                   href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
                 >
                   Dispatch
                 </a>
-              </Ending>
+                <ConfirmButton
+                  question={`Remove ${each.team}? Its runs are not synced any more.`}
+                  action={() => hub(RemoveTeam, { realm_id, team: each.team })}
+                  done={found.again}
+                >
+                  Remove
+                </ConfirmButton>
+              </>
             ),
           },
         ]}
       />
       {operates && (
-        <Ask
+        <FormCard
           label="Put a team on the list"
           submit="Add"
-          work={async () => {
+          action={async () => {
             await hub(AddTeam, { realm_id, team: team.value.trim() })
             team.value = ''
             found.again()
           }}
         >
           <Field label="Team" required placeholder="@scope/name" {...bound(team)} />
-        </Ask>
+        </FormCard>
       )}
     </>
   )

@@ -6,8 +6,9 @@ import './hub.css'
 import '../kit/texts.ts'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { useAction } from '../kit/actions.tsx'
 import { Help, listen } from '../kit/keys.tsx'
-import { Failure, useWork } from '../kit/parts.tsx'
+import { Failure } from '../kit/parts.tsx'
 import { follow, route, to } from '../kit/route.ts'
 import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
 import { Reviews } from '../run/reviews.tsx'
@@ -59,7 +60,7 @@ const KEYS = keysOf(PAGES)
 const AGAIN_MS = 2_000
 
 function Signed() {
-  const { error, run } = useWork()
+  const { error, run } = useAction()
   useEffect(() => {
     realms.value = null
     void run(loadRealms)
@@ -84,7 +85,7 @@ function Signed() {
 }
 
 function Frame() {
-  const { error, run } = useWork()
+  const { error, run } = useAction()
   useEffect(() => {
     void run(findSession)
     const timer = setInterval(() => me.value === undefined && void run(findSession), AGAIN_MS)

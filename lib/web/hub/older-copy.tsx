@@ -3,13 +3,13 @@
 import { ReconcileDaemons } from '../../wire/calls/daemons.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
 import type { Reconciliation } from '../../wire/records/older-copies.ts'
-import { Sure } from '../kit/actions.tsx'
+import { ConfirmButton } from '../kit/actions.tsx'
 import { useLoaded } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may } from './kit/realm-choice.tsx'
 
-const LOOK_MS = 5_000
+const REFRESH_MS = 5_000
 
 interface Noticed {
   notice: string
@@ -29,7 +29,7 @@ async function noticed(realm: Realm | null | undefined): Promise<Noticed | null>
 }
 
 export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
-  const { data, again } = useLoaded(`older copy ${realm?.id}`, () => noticed(realm), LOOK_MS)
+  const { data, again } = useLoaded(`older copy ${realm?.id}`, () => noticed(realm), REFRESH_MS)
   if (data === null) return null
   const { notice, found } = data
   return (
@@ -45,15 +45,13 @@ export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
             {found.awaited.map(({ daemon_id, name, why }) => (
               <li key={daemon_id}>
                 {name}: {why}{' '}
-                <Sure
+                <ConfirmButton
                   question={`What ${name} has executed since will be executed again.`}
-                  work={async () => {
-                    await hub(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })
-                    again()
-                  }}
+                  action={() => hub(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })}
+                  done={again}
                 >
                   Go on without it
-                </Sure>
+                </ConfirmButton>
               </li>
             ))}
             {[...found.lost, ...found.came_back].map(each => (

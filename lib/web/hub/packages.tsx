@@ -1,13 +1,14 @@
 // Published teams, the versions of one, and what changed between two versions.
 
-import { useSignal } from '@preact/signals'
+import { sizeText } from '../../size.ts'
 import { ListPackages, ListVersions, YankPackage } from '../../wire/calls/packages.ts'
 import { AddTeam, ListRealmTeams } from '../../wire/calls/realms.ts'
 import { ListScopes } from '../../wire/calls/scopes.ts'
-import { command } from '../kit/command.ts'
+import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
+import { command } from '../kit/api.ts'
 import { Field, Select } from '../kit/fields.tsx'
-import { Cards, Ending, List, Rows, useList } from '../kit/lists.tsx'
-import { Failure, useLoaded } from '../kit/parts.tsx'
+import { Cards, List, Rows, useList } from '../kit/lists.tsx'
+import { useLoaded } from '../kit/parts.tsx'
 import { filters, route, setQuery, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { Comparison } from './comparison.tsx'
@@ -81,7 +82,7 @@ export function OnePackage({ name }: { name: string }) {
           <h1 class="wrap">{name}</h1>
           <p class="quiet wrap">{found.items?.[0]?.description}</p>
         </div>
-        <OnList name={name} />
+        <RealmListing name={name} />
       </header>
       <Rows
         of={found}
@@ -90,7 +91,7 @@ export function OnePackage({ name }: { name: string }) {
         columns={[
           { title: 'Version', class: 'number', cell: each => each.version },
           { title: 'Published', cell: each => <When at={each.published_at} /> },
-          { title: 'Size', class: 'number', cell: each => sizeOf(each.bytes) },
+          { title: 'Size', class: 'number', cell: each => sizeText(each.bytes) },
           {
             title: 'Signed by',
             cell: ({ signature }) =>
@@ -105,12 +106,13 @@ export function OnePackage({ name }: { name: string }) {
             class: 'end',
             cell: each =>
               (role === 'member' || role === 'owned') && (
-                <Ending
-                  list={found}
-                  word="Yank"
+                <ConfirmButton
                   question={`Hide ${each.version}? What is pinned to it still works.`}
-                  work={() => hub(YankPackage, { team: `${each.name}@${each.version}` })}
-                />
+                  action={() => hub(YankPackage, { team: `${each.name}@${each.version}` })}
+                  done={found.again}
+                >
+                  Yank
+                </ConfirmButton>
               ),
           },
         ]}
@@ -141,12 +143,9 @@ export function OnePackage({ name }: { name: string }) {
   )
 }
 
-const sizeOf = (bytes: number): string => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
-
-/** Whether the realm may run the package, and the way to that. */
-function OnList({ name }: { name: string }) {
+/** Lets the realm run the package, or leads to the form that dispatches it. */
+function RealmListing({ name }: { name: string }) {
   const realm = useRealm()
-  const error = useSignal<unknown>(null)
   const { data, again } = useLoaded(`list ${realm?.id} ${name}`, async () =>
     realm ? (await hub(ListRealmTeams, { realm_id: realm.id, limit: 100 })).teams : [],
   )
@@ -160,22 +159,10 @@ function OnList({ name }: { name: string }) {
           Dispatch in {realm.name}
         </a>
       ) : (
-        <button
-          type="button"
-          onClick={async () => {
-            error.value = null
-            try {
-              await hub(AddTeam, { realm_id: realm.id, team: name })
-              again()
-            } catch (thrown) {
-              error.value = thrown
-            }
-          }}
-        >
+        <ActionButton action={() => hub(AddTeam, { realm_id: realm.id, team: name })} done={again}>
           Put on the list of {realm.name}
-        </button>
+        </ActionButton>
       )}
-      <Failure of={error.value} />
     </div>
   )
 }

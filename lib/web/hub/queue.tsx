@@ -3,17 +3,17 @@
 import type { Static } from 'typebox'
 import { CancelDispatched, ListQueue } from '../../wire/calls/dispatch.ts'
 import type { QueuedJob } from '../../wire/records/hub-records.ts'
-import { command } from '../kit/command.ts'
-import { Ending, Rows, useList } from '../kit/lists.tsx'
+import { ConfirmButton } from '../kit/actions.tsx'
+import { command } from '../kit/api.ts'
+import { Rows, useList } from '../kit/lists.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { When } from '../kit/time.tsx'
+import { Until, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
-import { Until } from './kit/until.tsx'
 import { OlderCopy } from './older-copy.tsx'
 
-const LOOK_MS = 2_000
+const REFRESH_MS = 2_000
 // A newer hub may have others, which are shown as they are.
 const SHOWN: Record<string, string> = {
   blocked: 'interrupted',
@@ -34,7 +34,7 @@ export function Queue() {
   const found = useList(
     `queue ${realm?.id}`,
     page => (realm ? hub(ListQueue, { realm_id: realm.id, ...page }) : Promise.resolve({ jobs: [], total: 0 })),
-    LOOK_MS,
+    REFRESH_MS,
   )
   return (
     <main>
@@ -78,12 +78,13 @@ export function Queue() {
               cell: job =>
                 may(realm, 'operator') &&
                 job.kind === 'run' && (
-                  <Ending
-                    list={found}
-                    word="Cancel"
+                  <ConfirmButton
                     question="The run will not start."
-                    work={() => hub(CancelDispatched, { run_id: job.run_id })}
-                  />
+                    action={() => hub(CancelDispatched, { run_id: job.run_id })}
+                    done={found.again}
+                  >
+                    Cancel
+                  </ConfirmButton>
                 ),
             },
           ]}

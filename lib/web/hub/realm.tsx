@@ -3,7 +3,7 @@
 import { sizeText } from '../../size.ts'
 import { GetRealm } from '../../wire/calls/realms.ts'
 import type { RealmRole } from '../../wire/records/hub-records.ts'
-import { LOOK_MS } from '../kit/lists.tsx'
+import { REFRESH_MS } from '../kit/lists.tsx'
 import { useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
@@ -29,7 +29,7 @@ const TITLES: Record<string, string> = {
 
 /** What the realm uses of its quotas, where it has any. */
 function Quotas({ realm_id }: { realm_id: string }) {
-  const { data } = useLoaded(`quotas ${realm_id}`, () => hub(GetRealm, { realm_id }), LOOK_MS)
+  const { data } = useLoaded(`quotas ${realm_id}`, () => hub(GetRealm, { realm_id }), REFRESH_MS)
   const { quotas, use } = data ?? {}
   if (!quotas || !use) return null
   const text = (name: string, value: number) => (BYTES.includes(name) ? sizeText(value) : value.toLocaleString('en'))

@@ -2,14 +2,13 @@
 
 import { useSignal } from '@preact/signals'
 import { CreateRealm } from '../../wire/calls/realms.ts'
-import { Ask } from '../kit/actions.tsx'
+import { FormCard } from '../kit/actions.tsx'
 import { bound, Field, Select } from '../kit/fields.tsx'
 import { Cards } from '../kit/lists.tsx'
 import { go, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { useLedOrgs } from './kit/orgs.ts'
-import { loadRealms, realms } from './kit/realm-choice.tsx'
+import { loadRealms, realms, useManagedOrgs } from './kit/realm-choice.tsx'
 
 export function Realms() {
   const all = realms.value ?? []
@@ -43,17 +42,17 @@ export function Realms() {
 }
 
 function NewRealm() {
-  const led = useLedOrgs()
+  const led = useManagedOrgs()
   const name = useSignal('')
   const slug = useSignal('')
   const org = useSignal('')
   const chosen = Number(org.value || led[0]?.id)
   if (led.length === 0) return null
   return (
-    <Ask
+    <FormCard
       label="New realm"
       submit="Create"
-      work={async () => {
+      action={async () => {
         const { id } = await hub(CreateRealm, { org_id: chosen, slug: slug.value, name: name.value.trim() })
         await loadRealms()
         go(to('realms', id))
@@ -91,6 +90,6 @@ function NewRealm() {
         maxLength={63}
         {...bound(slug)}
       />
-    </Ask>
+    </FormCard>
   )
 }

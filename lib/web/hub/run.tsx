@@ -1,12 +1,12 @@
 // One run: the parts of the daemon's own page, with the daemon and the realm that it runs in.
 
 import { GetDaemon } from '../../wire/calls/daemons.ts'
-import { CancelDispatched, ResumeDispatched } from '../../wire/calls/dispatch.ts'
-import { GetLogs, GetRun } from '../../wire/calls/runs.ts'
-import { Sure } from '../kit/actions.tsx'
-import { Act, useLoaded } from '../kit/parts.tsx'
+import { CancelRun, GetLogs } from '../../wire/calls/runs.ts'
+import { ConfirmButton } from '../kit/actions.tsx'
+import { call } from '../kit/api.ts'
+import { useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
-import type { Detail } from '../run/live.ts'
+import { Resume } from '../run/resume.tsx'
 import { PARTS, RunHead, RunPage, type Shown } from '../run/run-page.tsx'
 import { hub } from './kit/api.ts'
 import { may, realmName, realms } from './kit/realm-choice.tsx'
@@ -28,27 +28,24 @@ export function OneRun({ id }: { id: string }) {
   return <RunPage id={id} server="hub" parts={TABS} head={shown => <Head {...shown} />} />
 }
 
-/** What the hub knows of a run besides what its daemon shows, too. */
-function usePlace(run: Detail) {
-  const { data } = useLoaded(`place ${run.run_id} ${run.state}`, async () => {
-    const { realm_id = '', daemon_id = null } = await hub(GetRun, { run_id: run.run_id })
-    const daemon = daemon_id === null ? null : await hub(GetDaemon, { daemon_id }).catch(() => null)
-    return { realm_id, daemon_id, daemon }
-  })
-  return data
+/** The daemon that executes the run, where the user may see it. */
+function useDaemon(daemon_id: string | null) {
+  return useLoaded(`daemon ${daemon_id}`, async () =>
+    daemon_id === null ? null : hub(GetDaemon, { daemon_id }).catch(() => null),
+  ).data
 }
 
 function Head({ live, run }: Shown) {
-  const known = usePlace(run)
-  const realm = realms.value?.find(({ id }) => id === known?.realm_id)
-  const { run_id, state } = run
+  const { run_id, state, realm_id = '', daemon_id = null } = run
+  const daemon = useDaemon(daemon_id)
+  const realm = realms.value?.find(({ id }) => id === realm_id)
   const place = (
     <>
-      {known && <a href={to('realms', known.realm_id)}>{realmName(known.realm_id)}</a>}
-      {known?.daemon_id && (
+      <a href={to('realms', realm_id)}>{realmName(realm_id)}</a>
+      {daemon_id !== null && (
         <span>
-          on <a href={to('daemons', known.daemon_id)}>{known.daemon?.name ?? known.daemon_id}</a>
-          {known.daemon && known.daemon.status !== 'online' && ` (${known.daemon.status})`}
+          on <a href={to('daemons', daemon_id)}>{daemon?.name ?? daemon_id}</a>
+          {daemon && daemon.status !== 'online' && ` (${daemon.status})`}
         </span>
       )}
       <code>{run_id}</code>
@@ -59,26 +56,15 @@ function Head({ live, run }: Shown) {
       {may(realm, 'operator') && run.root_run_id === run_id && (
         <div class="row actions">
           {run.completed_at === null && (
-            <Sure
+            <ConfirmButton
               question="What runs is stopped."
-              work={async () => {
-                await hub(CancelDispatched, { run_id })
-                await live.again()
-              }}
+              action={() => call(CancelRun, { run_id })}
+              done={() => live.again()}
             >
               Cancel
-            </Sure>
+            </ConfirmButton>
           )}
-          {(state === 'failed' || state === 'cancelled') && (
-            <Act
-              work={async () => {
-                await hub(ResumeDispatched, { run_id })
-                await live.again()
-              }}
-            >
-              Continue
-            </Act>
-          )}
+          {(state === 'failed' || state === 'cancelled') && <Resume live={live}>Continue</Resume>}
           <a class="button plain" href={`${to('dispatch')}?like=${run_id}`}>
             Dispatch again
           </a>

@@ -1,7 +1,7 @@
 // The runs of all daemons, with filters.
 
 import { HUB_RUN_STATES } from '../../wire/states.ts'
-import { command } from '../kit/command.ts'
+import { command } from '../kit/api.ts'
 import { filters, to } from '../kit/route.ts'
 import { RunFilters, RunList } from '../run/runs.tsx'
 import { RealmSelect, realms } from './kit/realm-choice.tsx'

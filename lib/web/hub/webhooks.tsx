@@ -5,14 +5,13 @@ import { AddWebhook, ListDeliveries, ListWebhooks, RemoveWebhook, TakeOverWebhoo
 import { HOOK_EVENTS } from '../../wire/records/hook-events.ts'
 import type { WebhookDelivery } from '../../wire/records/hooks.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
-import { Ask, Once, Sure } from '../kit/actions.tsx'
+import { ConfirmButton, CopyableSecret, FormCard } from '../kit/actions.tsx'
 import { bound, Check, Field } from '../kit/fields.tsx'
-import { Ending, Rows, useList } from '../kit/lists.tsx'
+import { Rows, useList } from '../kit/lists.tsx'
 import { State } from '../kit/state.tsx'
-import { When } from '../kit/time.tsx'
+import { Until, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may } from './kit/realm-choice.tsx'
-import { Until } from './kit/until.tsx'
 
 const SHOWN: Record<WebhookDelivery['state'], string> = {
   waiting: 'queued',
@@ -32,9 +31,9 @@ export function Webhooks({ realm }: { realm: Realm }) {
   return (
     <>
       {secret.value !== '' && (
-        <Once title="The secret of the webhook." text={secret.value}>
+        <CopyableSecret title="The secret of the webhook." text={secret.value}>
           <p class="small quiet">The receiver verifies with it that a message comes from this hub.</p>
-        </Once>
+        </CopyableSecret>
       )}
       <Rows
         of={found}
@@ -59,32 +58,33 @@ export function Webhooks({ realm }: { realm: Realm }) {
             title: '',
             class: 'end',
             cell: each => (
-              <Ending
-                list={found}
-                question="Its log of deliveries is removed with it."
-                work={() => hub(RemoveWebhook, { realm_id, id: each.id })}
-              >
+              <>
                 {each.state === 'stopped' && (
-                  <Sure
+                  <ConfirmButton
                     question="It will act for you."
-                    work={async () => {
-                      await hub(TakeOverWebhook, { realm_id, id: each.id })
-                      found.again()
-                    }}
+                    action={() => hub(TakeOverWebhook, { realm_id, id: each.id })}
+                    done={found.again}
                   >
                     Take over
-                  </Sure>
+                  </ConfirmButton>
                 )}
-              </Ending>
+                <ConfirmButton
+                  question="Its log of deliveries is removed with it."
+                  action={() => hub(RemoveWebhook, { realm_id, id: each.id })}
+                  done={found.again}
+                >
+                  Remove
+                </ConfirmButton>
+              </>
             ),
           },
         ]}
       />
       {leads && (
-        <Ask
+        <FormCard
           label="Add a webhook"
           submit="Add"
-          work={async () => {
+          action={async () => {
             const made = await hub(AddWebhook, { realm_id, url: url.value.trim(), events: events.value })
             secret.value = made.secret
             url.value = ''
@@ -92,7 +92,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
           }}
         >
           <Field label="Address" type="url" required placeholder="https://example.com/hook" {...bound(url)} />
-          <fieldset class="choices whole">
+          <fieldset class="choices full-width">
             <legend class="small quiet">Events</legend>
             {HOOK_EVENTS.map(event => (
               <Check
@@ -106,7 +106,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
               </Check>
             ))}
           </fieldset>
-        </Ask>
+        </FormCard>
       )}
       <h2>Deliveries</h2>
       <Rows

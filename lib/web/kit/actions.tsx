@@ -1,41 +1,67 @@
-// Forms, questions before what cannot be undone, and secrets that are shown once.
+// Buttons and forms that change something: they cannot be used twice at once, and show why an action failed. What cannot
+// be undone is asked once more, and a secret is shown once.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Failure, handle, useWork } from './parts.tsx'
+import { handleSubmit } from './fields.tsx'
+import { Failure } from './parts.tsx'
 
-/** A form with one button. */
-export function Ask({
-  label,
-  submit,
-  work,
+/** Runs one action at a time, and keeps the error of the last one. */
+export function useAction() {
+  const busy = useSignal(false)
+  const error = useSignal<unknown>(null)
+  const run = async (action: () => Promise<unknown>): Promise<void> => {
+    if (busy.peek()) return
+    busy.value = true
+    error.value = null
+    try {
+      await action()
+    } catch (thrown) {
+      error.value = thrown
+    }
+    busy.value = false
+  }
+  return { busy: busy.value, error: error.value, run }
+}
+
+interface Action {
+  action(): Promise<unknown>
+  /** Is called after the action has succeeded. */
+  done?(): unknown
+}
+
+export function ActionButton({
+  action,
+  done,
   children,
-}: {
-  label: string
-  submit: string
-  work(): Promise<unknown>
-  children: ComponentChildren
-}) {
-  const { busy, error, run } = useWork()
+  plain = false,
+}: Action & { children: ComponentChildren; plain?: boolean }) {
+  const { busy, error, run } = useAction()
   return (
-    <form class="card" aria-label={label} onSubmit={handle(() => run(work))}>
-      <h2>{label}</h2>
-      <div class="row fields-row">
+    <>
+      <button
+        type="button"
+        class={plain ? 'plain' : ''}
+        disabled={busy}
+        onClick={() =>
+          run(async () => {
+            await action()
+            await done?.()
+          })
+        }
+      >
         {children}
-        <button type="submit" disabled={busy}>
-          {submit}
-        </button>
-      </div>
+      </button>
       <Failure of={error} />
-    </form>
+    </>
   )
 }
 
-/** A button for what cannot be undone: it asks once more in its place. */
-export function Sure({ children, question, work }: { children: string; question: string; work(): Promise<unknown> }) {
+/** A button for what cannot be undone: a question takes its place, and a second button starts the action. */
+export function ConfirmButton({ action, done, question, children }: Action & { question: string; children: string }) {
   const asked = useSignal(false)
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   const confirm = useRef<HTMLButtonElement>(null)
   // The button that had the focus is gone.
   useLayoutEffect(() => confirm.current?.focus(), [asked.value])
@@ -53,7 +79,7 @@ export function Sure({ children, question, work }: { children: string; question:
     )
   }
   return (
-    <fieldset class="sure">
+    <fieldset class="confirm">
       <legend class="small">{question}</legend>
       <button
         type="button"
@@ -62,7 +88,8 @@ export function Sure({ children, question, work }: { children: string; question:
         disabled={busy}
         onClick={() =>
           run(async () => {
-            await work()
+            await action()
+            await done?.()
             asked.value = false
           })
         }
@@ -83,8 +110,43 @@ export function Sure({ children, question, work }: { children: string; question:
   )
 }
 
+/** A card with a title, fields and one button. */
+export function FormCard({
+  label,
+  submit,
+  action,
+  children,
+}: {
+  label: string
+  submit: string
+  action(): Promise<unknown>
+  children: ComponentChildren
+}) {
+  const { busy, error, run } = useAction()
+  return (
+    <form class="card" aria-label={label} onSubmit={handleSubmit(() => run(action))}>
+      <h2>{label}</h2>
+      <div class="row fields-row">
+        {children}
+        <button type="submit" disabled={busy}>
+          {submit}
+        </button>
+      </div>
+      <Failure of={error} />
+    </form>
+  )
+}
+
 /** A secret or a link that can be copied. It is not shown again. */
-export function Once({ title, text, children }: { title: string; text: string; children?: ComponentChildren }) {
+export function CopyableSecret({
+  title,
+  text,
+  children,
+}: {
+  title: string
+  text: string
+  children?: ComponentChildren
+}) {
   const copied = useSignal(false)
   const field = useRef<HTMLInputElement>(null)
   const copy = async () => {
@@ -94,7 +156,7 @@ export function Once({ title, text, children }: { title: string; text: string; c
     copied.value = true
   }
   return (
-    <div class="notice once" role="status">
+    <div class="notice shown-once" role="status">
       <p>
         <strong>{title}</strong> It is shown only now.
       </p>

@@ -8,9 +8,13 @@ import type { Call } from '../../wire/call.ts'
 import { GetArtifact } from '../../wire/calls/artifacts.ts'
 import { ReadLog, StreamRun } from '../../wire/calls/runs.ts'
 import type { RunEvent, TreeLines } from '../../wire/records/run-records.ts'
-import { command } from './command.ts'
 
 const KEY = 'cadre-local-token'
+
+declare const CADRE_COMMAND: string
+
+/** How hints name cadre: `bun daemon.ts` or `cadre`. The bundler (web.ts) inserts it. */
+export const command = CADRE_COMMAND
 
 /** Where the parts of the page get what they show. */
 interface Source {

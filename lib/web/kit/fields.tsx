@@ -1,4 +1,4 @@
-// The fields that forms and filters consist of. Each has a value, and a function that sets another one.
+// The fields of forms and filters. Each has a value, and a function that sets another one.
 
 import type { Signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -106,4 +106,10 @@ export function Check({
       <input type="checkbox" checked={value} onChange={event => set(event.currentTarget.checked)} /> {children}
     </label>
   )
+}
+
+/** What happens when a form is sent. A browser would load the page again. */
+export const handleSubmit = (send: () => unknown) => (event: Event) => {
+  event.preventDefault()
+  void send()
 }

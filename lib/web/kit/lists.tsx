@@ -3,12 +3,11 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Sure } from './actions.tsx'
 import { useKeys } from './keys.tsx'
 import { Empty, Failure, useLoaded } from './parts.tsx'
 
 const PAGE = 100
-export const LOOK_MS = 5_000
+export const REFRESH_MS = 5_000
 
 interface Listed<T> {
   items: readonly T[] | null
@@ -18,14 +17,14 @@ interface Listed<T> {
   more(): void
 }
 
-/** The first items of a list, and with `more()` the next. `ask` reads one page. */
+/** The first items of a list, and with `more()` the next. `ask` reads one page; a reply without a total has all items. */
 export function useList<T>(
   key: string,
   ask: (page: {
     limit: number
     offset: number
-  }) => Promise<{ total: number } & { [K in string]?: T[] | number | boolean }>,
-  every = LOOK_MS,
+  }) => Promise<{ total?: number } & { [K in string]?: T[] | number | boolean }>,
+  every = REFRESH_MS,
 ): Listed<T> {
   const pages = useSignal(1)
   const found = useLoaded(
@@ -38,7 +37,7 @@ export function useList<T>(
         const offset = items.length
         const reply = await ask({ limit: Math.min(PAGE, pages.value * PAGE - offset), offset })
         for (const value of Object.values(reply)) if (Array.isArray(value)) items.push(...value)
-        total = reply.total
+        total = reply.total ?? items.length
         if (items.length >= total || items.length === offset) break
       }
       return { items, total }
@@ -68,7 +67,7 @@ export function List<T>({
   none: ComponentChildren
   children: (items: readonly T[]) => ComponentChildren
 }) {
-  if (!of.items) return of.error ? <Failure of={of.error} /> : <div class="waits" aria-busy="true" />
+  if (!of.items) return of.error ? <Failure of={of.error} /> : <div class="loading" aria-busy="true" />
   return (
     <>
       <Failure of={of.error} />
@@ -185,34 +184,5 @@ export function Rows<T>({
         </Table>
       )}
     </List>
-  )
-}
-
-/** A button that ends what a row is about, after which the list is read again. */
-export function Ending({
-  list,
-  word = 'Remove',
-  question,
-  work,
-  children,
-}: {
-  list: { again(): void }
-  word?: string
-  question: string
-  work(): Promise<unknown>
-  /** What can be done besides. */
-  children?: ComponentChildren
-}) {
-  const end = async () => {
-    await work()
-    list.again()
-  }
-  return (
-    <>
-      {children}
-      <Sure question={question} work={end}>
-        {word}
-      </Sure>
-    </>
   )
 }

@@ -1,13 +1,11 @@
-// What several pages show: errors with what to do, empty places with the next command, JSON, and the question for the
-// local token.
+// What several pages show: errors with what to do, what to do where nothing is listed, JSON, tables of documents, and the
+// question for the local token. `useLoaded` reads what a page shows.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { ListRuns } from '../../wire/calls/runs.ts'
-import { call, keepToken, Refusal, token } from './api.ts'
-import { command } from './command.ts'
-import { bound, Field } from './fields.tsx'
+import { command, keepToken, Refusal, token } from './api.ts'
+import { bound, Field, handleSubmit } from './fields.tsx'
 
 export function Failure({ of }: { of: unknown }) {
   if (of === null || of === undefined) return null
@@ -34,7 +32,7 @@ export function TokenForm() {
   const text = useSignal('')
   if (token.value !== null) return null
   return (
-    <form class="row" onSubmit={handle(() => text.value.trim() !== '' && keepToken(text.value.trim()))}>
+    <form class="row" onSubmit={handleSubmit(() => text.value.trim() !== '' && keepToken(text.value.trim()))}>
       <p>
         Settings and decisions need the local token. Open the page with <code>{command} dashboard</code>, or paste the
         content of <code>token</code> in the home of the daemon.
@@ -111,51 +109,6 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
   return { data: data.value, error: error.value, again: () => void count.value++ }
 }
 
-/** Work that a form or a button begins: it cannot be begun twice at once, and may fail. */
-export function useWork() {
-  const busy = useSignal(false)
-  const error = useSignal<unknown>(null)
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
-    if (busy.peek()) return
-    busy.value = true
-    error.value = null
-    try {
-      await work()
-    } catch (thrown) {
-      error.value = thrown
-    }
-    busy.value = false
-  }
-  return { busy: busy.value, error: error.value, run }
-}
-
-/** What happens when a form is sent, in place of what a browser would do. */
-export const handle = (work: () => unknown) => (event: Event) => {
-  event.preventDefault()
-  void work()
-}
-
-/** A button whose work may fail. */
-export function Act({
-  work,
-  children,
-  plain = false,
-}: {
-  work(): Promise<void>
-  children: ComponentChildren
-  plain?: boolean
-}) {
-  const { busy, error, run } = useWork()
-  return (
-    <>
-      <button type="button" class={plain ? 'plain' : ''} disabled={busy} onClick={() => run(work)}>
-        {children}
-      </button>
-      <Failure of={error} />
-    </>
-  )
-}
-
 /** An address of another system, as a link if a browser may open it. */
 export function Outside({ url, children }: { url: string | null; children: ComponentChildren }) {
   const safe = url !== null && /^https?:$/.test(URL.parse(url)?.protocol ?? '')
@@ -165,10 +118,4 @@ export function Outside({ url, children }: { url: string | null; children: Compo
       {children}
     </a>
   )
-}
-
-/** Names of teams that ran here, for fields that ask for one. */
-export async function knownTeams(): Promise<string[]> {
-  const { runs } = await call(ListRuns, { limit: 100, root_only: true })
-  return [...new Set(runs.map(({ team }) => team))].sort()
 }

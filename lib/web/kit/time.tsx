@@ -28,6 +28,18 @@ export function When({ at }: { at: number | null }) {
   )
 }
 
+/** A time that may be in the future. */
+export function Until({ at }: { at: number | null }) {
+  if (at === null || at <= now.value) return <When at={at} />
+  const date = new Date(at)
+  const hours = Math.ceil((at - now.value) / 3_600_000)
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+      {hours < 48 ? `in ${hours} h` : `in ${Math.round(hours / 24)} days`}
+    </time>
+  )
+}
+
 function agoOf(ms: number): string {
   for (const [unit, size] of UNITS) if (ms >= size) return relative.format(-Math.floor(ms / size), unit)
   return ms < 5_000 ? 'just now' : `${Math.floor(ms / 1_000)} seconds ago`

@@ -3,18 +3,19 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
+import { sizeText } from '../../size.ts'
 import type { Artifact } from '../../wire/calls/artifacts.ts'
 import { ListArtifacts } from '../../wire/calls/artifacts.ts'
+import { ActionButton } from '../kit/actions.tsx'
 import { call, fileOf } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
-import { Act, Empty, Failure, Json, useLoaded, Wide } from '../kit/parts.tsx'
+import { Empty, Failure, Json, useLoaded, Wide } from '../kit/parts.tsx'
 import { route, setQuery } from '../kit/route.ts'
 import type { Detail } from './live.ts'
 import { save } from './logs.tsx'
 
-const MIB = 1_048_576
 /** Larger files are downloads only. */
-const MOST_BYTES = 4 * MIB
+const MOST_BYTES = 4 * 1_048_576
 const MOST_TEXT = 200_000
 const MOST_ROWS = 500
 
@@ -52,18 +53,13 @@ export function Files({ run }: { run: Detail }) {
             onClick={() => setQuery({ path: file.path === open ? '' : file.path })}
           >
             <span class="name">{file.path.replace(/^files\//, '')}</span>
-            <span class="quiet small number">{sizeOf(file.bytes)}</span>
+            <span class="quiet small number">{sizeText(file.bytes)}</span>
           </button>
           {file.path === open && <Preview run={run} file={file} />}
         </li>
       ))}
     </ul>
   )
-}
-
-function sizeOf(bytes: number): string {
-  if (bytes < 1_024) return `${bytes} B`
-  return bytes < MIB ? `${(bytes / 1_024).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`
 }
 
 function Preview({ run: { run_id }, file }: { run: Detail; file: Artifact }) {
@@ -84,9 +80,9 @@ function Preview({ run: { run_id }, file }: { run: Detail; file: Artifact }) {
       {seen.data?.kind === 'binary' && <p class="quiet">There is no preview of this kind of file.</p>}
       {seen.data?.kind === 'large' && <p class="quiet">The file is too large for a preview.</p>}
       <div class="row">
-        <Act plain work={async () => save(await fileOf(run_id, file.path), file.name)}>
+        <ActionButton plain action={async () => save(await fileOf(run_id, file.path), file.name)}>
           Download
-        </Act>
+        </ActionButton>
         <code class="quiet small wrap" title="SHA-256">
           {file.sha256}
         </code>

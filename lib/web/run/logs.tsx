@@ -72,7 +72,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${places ? 'whole' : ''}`,
+            class: `log ${places ? 'with-below' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,

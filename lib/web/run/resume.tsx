@@ -4,9 +4,10 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { ResumeRun } from '../../wire/calls/runs.ts'
+import { ActionButton, useAction } from '../kit/actions.tsx'
 import { call, Refusal } from '../kit/api.ts'
-import { boundTo, Field } from '../kit/fields.tsx'
-import { Act, Failure, handle, useWork } from '../kit/parts.tsx'
+import { boundTo, Field, handleSubmit } from '../kit/fields.tsx'
+import { Failure } from '../kit/parts.tsx'
 import type { Live } from './live.ts'
 
 interface Props {
@@ -20,7 +21,7 @@ interface Props {
 export function Resume({ live, what = {}, plain = false, children }: Props) {
   const asked = useSignal<readonly string[]>([])
   const typed = useSignal<Record<string, string>>({})
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
 
   async function resume(): Promise<void> {
     const given = asked.value.length > 0 ? { inputs: typed.value } : {}
@@ -38,13 +39,13 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
   }
   if (asked.value.length === 0) {
     return (
-      <Act plain={plain} work={resume}>
+      <ActionButton plain={plain} action={resume}>
         {children}
-      </Act>
+      </ActionButton>
     )
   }
   return (
-    <form class="card" autocomplete="off" onSubmit={handle(() => run(resume))}>
+    <form class="card" autocomplete="off" onSubmit={handleSubmit(() => run(resume))}>
       <p>Secret inputs are kept only until a run ends. Give them again.</p>
       <div class="grid">
         {asked.value.map(name => (

@@ -4,15 +4,16 @@ import { useSignal } from '@preact/signals'
 import { DecideReview, ListReviews } from '../../wire/calls/reviews.ts'
 import { type Choice, choicesOf } from '../../wire/choices.ts'
 import type { AskedReview } from '../../wire/records/run-records.ts'
+import { useAction } from '../kit/actions.tsx'
 import { call, token } from '../kit/api.ts'
-import { bound, Field } from '../kit/fields.tsx'
+import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, type Typed, valuesOf } from '../kit/forms.tsx'
-import { Empty, Failure, handle, TokenForm, useLoaded, useWork } from '../kit/parts.tsx'
+import { Empty, Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 
-const LOOK_MS = 2_000
+const REFRESH_MS = 2_000
 
 const MEANS: Record<Choice, string> = {
   approve: 'Approve',
@@ -24,7 +25,8 @@ const MEANS: Record<Choice, string> = {
 }
 
 /** Reviews that wait. The number beside the link in the navigation and the inbox read it. */
-export const useWaiting = () => useLoaded('waiting', () => call(ListReviews, { state: 'pending', limit: 100 }), LOOK_MS)
+export const useWaiting = () =>
+  useLoaded('waiting', () => call(ListReviews, { state: 'pending', limit: 100 }), REFRESH_MS)
 
 export function Reviews() {
   const decided = route.value.query.get('state') === 'decided'
@@ -112,7 +114,7 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
   const review = useWhole(listed)
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   const { id, run_id, run_name, phase, kind, prompt, reason, form = [], created_at } = review
 
   const decide = (decision: Choice) =>
@@ -138,7 +140,7 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
       </header>
       {prompt !== '' && <p class="prompt wrap">{prompt}</p>}
       {kind === 'escalation' && reason !== '' && <p class="quiet wrap">{reason}</p>}
-      <form onSubmit={handle(() => first !== undefined && decide(first))}>
+      <form onSubmit={handleSubmit(() => first !== undefined && decide(first))}>
         <div class="grid">
           <Fields of={form} typed={typed} prefix={id} />
           <Field label="Comment" maxLength={10_000} {...bound(comment)} />

@@ -1,4 +1,4 @@
-// All top runs, newest first, with filters. The list is read in pages, as far as it is seen.
+// The list of all top runs, newest first, and its filters. The list reads the pages that the user scrolls to.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -6,14 +6,11 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
 import { ListRuns } from '../../wire/calls/runs.ts'
 import type { ToldRun } from '../../wire/records/run-records.ts'
-import { RUN_STATES } from '../../wire/states.ts'
 import { call } from '../kit/api.ts'
-import { command } from '../kit/command.ts'
-import { Copied } from '../kit/copied.tsx'
 import { choicesOf, Field, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
-import { Empty, Failure, knownTeams, useLoaded } from '../kit/parts.tsx'
-import { filters, go, to } from '../kit/route.ts'
+import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
+import { go, to } from '../kit/route.ts'
 import { State, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
@@ -22,30 +19,7 @@ type Run = Static<typeof ToldRun>
 
 const PAGE = 100
 const HEIGHT = 56
-const LOOK_MS = 2_000
-
-export function Runs() {
-  const { chosen, filter } = filters('state', 'team', 'search')
-  const { state, team, search } = chosen
-  return (
-    <main>
-      <header class="top">
-        <h1>Runs</h1>
-        <a class="button" href={to('start')}>
-          Start a run
-        </a>
-      </header>
-      <Copied />
-      <RunFilters states={RUN_STATES} filter={filter} />
-      <RunList filter={{ state, team, search: search.trim() }}>
-        <p>Nothing has run here yet.</p>
-        <p>
-          Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
-        </p>
-      </RunList>
-    </main>
-  )
-}
+const REFRESH_MS = 2_000
 
 /** The filters that both servers have. `children` are those before them. */
 export function RunFilters({
@@ -71,6 +45,12 @@ export function RunFilters({
       <Field label="Search" type="search" maxLength={200} placeholder="name, team or id" {...filter('search')} />
     </search>
   )
+}
+
+/** The names of teams that ran here, for fields that ask for one. */
+export async function knownTeams(): Promise<string[]> {
+  const { runs } = await call(ListRuns, { limit: 100, root_only: true })
+  return [...new Set(runs.map(({ team }) => team))].sort()
 }
 
 interface Listed {
@@ -117,7 +97,7 @@ function List({ filter: given, children }: Listed) {
   useEffect(() => {
     // Typing would ask for each letter.
     const first = setTimeout(look, given.search ? 150 : 0)
-    const timer = setInterval(() => !document.hidden && void look(), LOOK_MS)
+    const timer = setInterval(() => !document.hidden && void look(), REFRESH_MS)
     return () => {
       clearTimeout(first)
       clearInterval(timer)

@@ -1,6 +1,10 @@
-// Whether a daemon answers and takes runs, and its labels.
+// What lists and the page of a daemon say of it: whether it answers and takes runs, its labels, and whether its agents are
+// ready.
 
 import type { Daemon } from '../../../wire/records/hub-records.ts'
+import { command } from '../../kit/api.ts'
+import { Table } from '../../kit/lists.tsx'
+import { Empty } from '../../kit/parts.tsx'
 import { State } from '../../kit/state.tsx'
 
 /** The state of a daemon, in the shapes of runs. */
@@ -28,5 +32,64 @@ export function Labels({ of: { labels } }: { of: Daemon }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+type Readiness = NonNullable<Daemon['agents'][number]['doctor']>
+const READY: Record<string, { shape: string; word: string }> = {
+  fine: { shape: 'completed', word: 'ready' },
+  settings: { shape: 'pending', word: 'set' },
+  wrong: { shape: 'failed', word: 'refused' },
+  unset: { shape: 'skipped', word: 'not set' },
+}
+export const MEANINGS: Record<string, string> = {
+  fine: 'The other system accepts its credential.',
+  settings: 'Its settings are complete. The other system was not asked.',
+  wrong: 'The other system refuses its credential, or a permission is missing.',
+  unset: 'Settings are missing.',
+}
+
+export function Ready({ of, version }: { of: Readiness | undefined; version: string }) {
+  if (of === undefined) return <span class="quiet small">{version}</span>
+  // A newer daemon may have others, which are shown as they are.
+  const { shape, word } = READY[of] ?? { shape: 'pending', word: of }
+  return (
+    <span title={`${version}: ${MEANINGS[of] ?? of}`}>
+      <State of={shape} word={word} />
+    </span>
+  )
+}
+
+/** Daemon by agent: where a team can run, and what is missing elsewhere. */
+export function Grid({ daemons }: { daemons: readonly Daemon[] }) {
+  const agents = [...new Set(daemons.flatMap(({ agents }) => agents.map(({ name }) => name)))].sort()
+  if (agents.length === 0) {
+    return (
+      <Empty>
+        <p>No daemon has told which agents it has.</p>
+      </Empty>
+    )
+  }
+  return (
+    <>
+      <Table matrix head={['Agent', ...daemons.map(({ name }) => name)]}>
+        {agents.map(agent => (
+          <tr key={agent}>
+            <th scope="row">{agent}</th>
+            {daemons.map(daemon => {
+              const offered = daemon.agents.find(({ name }) => name === agent)
+              return (
+                <td key={daemon.id}>
+                  {offered ? <Ready of={offered.doctor} version={offered.version} /> : <span class="quiet">–</span>}
+                </td>
+              )
+            })}
+          </tr>
+        ))}
+      </Table>
+      <p class="small quiet">
+        What <code>{command} doctor</code> found on each machine.
+      </p>
+    </>
   )
 }

@@ -1,11 +1,13 @@
-// The realms of the user, and which of them a page is about: the one of the address, or the one that was looked at last.
+// The realms and orgs of the user, and the realm that a page is about: the one in the address, or the last one that the
+// user looked at.
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { ListOrgs } from '../../../wire/calls/orgs.ts'
 import { ListRealms } from '../../../wire/calls/realms.ts'
 import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
 import { Select } from '../../kit/fields.tsx'
-import { Empty } from '../../kit/parts.tsx'
+import { Empty, useLoaded } from '../../kit/parts.tsx'
 import { route, setQuery, to } from '../../kit/route.ts'
 import { hub } from './api.ts'
 
@@ -73,3 +75,9 @@ export const NoRealm = () => (
     </p>
   </Empty>
 )
+
+/** The orgs of which the user is an owner or admin. Only they create realms and read the audit log. */
+export function useManagedOrgs() {
+  const { data } = useLoaded('orgs', () => hub(ListOrgs, { limit: 100 }))
+  return (data?.orgs ?? []).filter(({ my_role }) => my_role !== 'member')
+}

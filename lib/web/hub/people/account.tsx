@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { ChangePassword } from '../../../wire/calls/users.ts'
-import { Ask } from '../../kit/actions.tsx'
+import { FormCard } from '../../kit/actions.tsx'
 import { bound, Check, Field } from '../../kit/fields.tsx'
 import { to } from '../../kit/route.ts'
 import { hub, me } from '../kit/api.ts'
@@ -25,10 +25,10 @@ export function Account() {
           <p>{done.value}</p>
         </div>
       )}
-      <Ask
+      <FormCard
         label="Change the password"
         submit="Change"
-        work={async () => {
+        action={async () => {
           done.value = ''
           await hub(ChangePassword, {
             password: password.value,
@@ -49,10 +49,10 @@ export function Account() {
           autocomplete="new-password"
           {...bound(fresh)}
         />
-        <Check class="whole" {...bound(revoke)}>
+        <Check class="full-width" {...bound(revoke)}>
           Revoke my tokens, too
         </Check>
-      </Ask>
+      </FormCard>
       <p>
         Programs that act for you have <a href={to('tokens')}>tokens</a>.
       </p>

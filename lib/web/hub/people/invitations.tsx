@@ -3,13 +3,12 @@
 import { useSignal } from '@preact/signals'
 import { Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/realm-members.ts'
 import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
-import { Ask, Once } from '../../kit/actions.tsx'
-import { Ending, Rows, useList } from '../../kit/lists.tsx'
+import { ConfirmButton, CopyableSecret, FormCard } from '../../kit/actions.tsx'
+import { Rows, useList } from '../../kit/lists.tsx'
 import { to } from '../../kit/route.ts'
-import { When } from '../../kit/time.tsx'
+import { Until, When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
-import { RoleFor } from '../kit/role.tsx'
-import { Until } from '../kit/until.tsx'
+import { RoleFor } from './members.tsx'
 
 const linkOf = (token: string): string => `${location.origin}/${to('join', token)}`
 
@@ -21,9 +20,9 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
   return (
     <>
       {link.value !== '' && (
-        <Once title="The link of the invitation." text={link.value}>
+        <CopyableSecret title="The link of the invitation." text={link.value}>
           <p class="small quiet">Send it to the person you invite. It admits one account, within 14 days.</p>
-        </Once>
+        </CopyableSecret>
       )}
       <Rows
         of={found}
@@ -39,20 +38,21 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
             title: '',
             class: 'end',
             cell: each => (
-              <Ending
-                list={found}
-                word="Revoke"
+              <ConfirmButton
                 question="Nobody can use the link any more."
-                work={() => hub(RevokeInvitation, { id: each.id })}
-              />
+                action={() => hub(RevokeInvitation, { id: each.id })}
+                done={found.again}
+              >
+                Revoke
+              </ConfirmButton>
             ),
           },
         ]}
       />
-      <Ask
+      <FormCard
         label={`Invite to ${name}`}
         submit="Create a link"
-        work={async () => {
+        action={async () => {
           const name = username.value.trim()
           const { token } = await hub(Invite, {
             realm_id,
@@ -65,7 +65,7 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
         }}
       >
         <RoleFor username={username} role={role} anyone="only this one may use it" />
-      </Ask>
+      </FormCard>
     </>
   )
 }

@@ -1,14 +1,20 @@
 // The members of a realm, with their roles.
 
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../wire/calls/realm-members.ts'
 import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
-import { Ask } from '../../kit/actions.tsx'
-import { Ending, Rows, useList } from '../../kit/lists.tsx'
+import { ConfirmButton, FormCard } from '../../kit/actions.tsx'
+import { bound, Field, Select } from '../../kit/fields.tsx'
+import { Rows, useList } from '../../kit/lists.tsx'
 import { to } from '../../kit/route.ts'
 import { hub } from '../kit/api.ts'
 import { may } from '../kit/realm-choice.tsx'
-import { ROLES, RoleFor } from '../kit/role.tsx'
+
+const ROLES: readonly (readonly [RealmRole, string])[] = [
+  ['member', 'member: reads'],
+  ['operator', 'operator: starts and decides'],
+  ['admin', 'admin: manages'],
+]
 
 export function Members({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
@@ -36,29 +42,31 @@ export function Members({ realm }: { realm: Realm }) {
             title: '',
             class: 'end',
             cell: member => (
-              <Ending
-                list={found}
+              <ConfirmButton
                 question={`Remove ${member.username} from ${realm.name}?`}
-                work={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
-              />
+                action={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
+                done={found.again}
+              >
+                Remove
+              </ConfirmButton>
             ),
           },
         ]}
       />
       {leads && (
-        <Ask
+        <FormCard
           label="Add a member"
           submit="Add"
-          work={async () => {
+          action={async () => {
             await set(username.value.trim(), role.value)
             username.value = ''
           }}
         >
           <RoleFor username={username} role={role} />
-          <p class="small quiet whole">
+          <p class="small quiet full-width">
             Somebody without an account needs an <a href={to('realms', realm_id, 'invitations')}>invitation</a>.
           </p>
-        </Ask>
+        </FormCard>
       )}
     </>
   )
@@ -99,6 +107,30 @@ function MemberRole({
           {error.value.message}
         </p>
       )}
+    </>
+  )
+}
+
+/** The user name and the role of a new member. With `anyone` the name is optional, and `anyone` says what it is for. */
+export function RoleFor({
+  username,
+  role,
+  anyone,
+}: {
+  username: Signal<string>
+  role: Signal<RealmRole>
+  anyone?: string
+}) {
+  const optional = anyone !== undefined
+  return (
+    <>
+      <Field
+        label={optional ? `User name (${anyone})` : 'User name'}
+        required={!optional}
+        placeholder={optional ? 'anyone' : ''}
+        {...bound(username)}
+      />
+      <Select label="Role" {...bound(role)} of={ROLES} />
     </>
   )
 }

@@ -2,8 +2,9 @@
 
 import { useSignal } from '@preact/signals'
 import { GenerateToken } from '../../../wire/calls/auth.ts'
-import { bound, Field, Select } from '../../kit/fields.tsx'
-import { Failure, handle, useWork } from '../../kit/parts.tsx'
+import { useAction } from '../../kit/actions.tsx'
+import { bound, Field, handleSubmit, Select } from '../../kit/fields.tsx'
+import { Failure } from '../../kit/parts.tsx'
 import { hub } from '../kit/api.ts'
 import { RealmSelect, useRealm } from '../kit/realm-choice.tsx'
 import { fullMatrix, grantOf, type Matrix, MatrixForm } from './grant.tsx'
@@ -23,7 +24,7 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
   const everywhere = useSignal(true)
   const realm = useRealm()
   const chosen = useSignal('')
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   const realmId = chosen.value || realm?.id
   const mint = async () => {
     const asked = type.value === 'realm' || !everywhere.value
@@ -40,7 +41,7 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
   }
   const realmChoice = <RealmSelect value={realmId ?? ''} set={bound(chosen).set} />
   return (
-    <form class="card" aria-label="New token" onSubmit={handle(() => run(mint))}>
+    <form class="card" aria-label="New token" onSubmit={handleSubmit(() => run(mint))}>
       <h2>New token</h2>
       <div class="row fields-row">
         <Select

@@ -2,8 +2,9 @@
 
 import { type Signal, useSignal } from '@preact/signals'
 import { AcceptInvitation } from '../../../wire/calls/realm-members.ts'
-import { bound, Field } from '../../kit/fields.tsx'
-import { Failure, handle, useWork } from '../../kit/parts.tsx'
+import { useAction } from '../../kit/actions.tsx'
+import { bound, Field, handleSubmit } from '../../kit/fields.tsx'
+import { Failure } from '../../kit/parts.tsx'
 import { go, to } from '../../kit/route.ts'
 import { hub, me, signIn, signOut } from '../kit/api.ts'
 import { loadRealms } from '../kit/realm-choice.tsx'
@@ -11,13 +12,13 @@ import { loadRealms } from '../kit/realm-choice.tsx'
 export function SignIn() {
   const username = useSignal('')
   const password = useSignal('')
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   return (
-    <main class="door">
+    <main class="sign-in">
       <form
         class="card"
         aria-labelledby="sign-in"
-        onSubmit={handle(() => run(() => signIn(username.value.trim(), password.value)))}
+        onSubmit={handleSubmit(() => run(() => signIn(username.value.trim(), password.value)))}
       >
         <h1 id="sign-in">Sign in</h1>
         <Names username={username} password={password} again />
@@ -59,7 +60,7 @@ export function Join({ token }: { token: string }) {
   const username = useSignal('')
   const password = useSignal('')
   const known = useSignal(false)
-  const { busy, error, run } = useWork()
+  const { busy, error, run } = useAction()
   const join = async (account: { username?: string; password?: string }) => {
     const { realm_id } = await hub(AcceptInvitation, { token, ...account })
     if (account.username && account.password) await signIn(account.username, account.password)
@@ -68,11 +69,11 @@ export function Join({ token }: { token: string }) {
   }
   if (known.value && !me.value) return <SignIn />
   return (
-    <main class="door">
+    <main class="sign-in">
       <form
         class="card"
         aria-labelledby="join"
-        onSubmit={handle(() =>
+        onSubmit={handleSubmit(() =>
           run(() => join(me.value ? {} : { username: username.value.trim(), password: password.value })),
         )}
       >

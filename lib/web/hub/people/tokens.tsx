@@ -3,15 +3,14 @@
 import { useSignal } from '@preact/signals'
 import { ListTokens, RevokeToken, RotateToken } from '../../../wire/calls/auth.ts'
 import type { Token } from '../../../wire/records/hub-records.ts'
-import { Once, Sure } from '../../kit/actions.tsx'
-import { command } from '../../kit/command.ts'
+import { ConfirmButton, CopyableSecret } from '../../kit/actions.tsx'
+import { command } from '../../kit/api.ts'
 import { bound, Check } from '../../kit/fields.tsx'
 import { List, useList } from '../../kit/lists.tsx'
 import { State } from '../../kit/state.tsx'
-import { now, When } from '../../kit/time.tsx'
+import { now, Until, When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
 import { realmName } from '../kit/realm-choice.tsx'
-import { timeOf, Until } from '../kit/until.tsx'
 import { GrantMatrix } from './grant.tsx'
 import { NewToken } from './new-token.tsx'
 
@@ -25,7 +24,7 @@ export function Tokens() {
         <h1>Tokens</h1>
       </header>
       {secret.value && (
-        <Once title="The secret of the token." text={secret.value.text}>
+        <CopyableSecret title="The secret of the token." text={secret.value.text}>
           {secret.value.type === 'realm' && (
             <p class="small quiet">
               Enrol a daemon with it, on its machine:{' '}
@@ -34,7 +33,7 @@ export function Tokens() {
               </code>
             </p>
           )}
-        </Once>
+        </CopyableSecret>
       )}
       <NewToken
         made={made => {
@@ -123,29 +122,29 @@ function One({
         {!ended && (
           <div class="row actions">
             {token.kind === 'durable' && (
-              <Sure
+              <ConfirmButton
                 question="The old secret stops working at once."
-                work={async () => {
+                action={async () => {
                   const made = await hub(RotateToken, { id: token.id })
                   shown({ text: made.token, type: token.type })
                   again()
                 }}
               >
                 New secret
-              </Sure>
+              </ConfirmButton>
             )}
-            <Sure
+            <ConfirmButton
               question={`Whoever uses ${token.name} is refused from now on.`}
-              work={async () => {
-                await hub(RevokeToken, { id: token.id })
-                again()
-              }}
+              action={() => hub(RevokeToken, { id: token.id })}
+              done={again}
             >
               Revoke
-            </Sure>
+            </ConfirmButton>
           </div>
         )}
       </div>
     </details>
   )
 }
+
+const timeOf = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso))
