@@ -1,5 +1,6 @@
 // The pages of both servers: `GET /` and its assets. Bun bundles them in memory at the first request; a compiled program
-// carries them. The files hold nothing secret and need no credential; every call that the page makes is one of the API and needs what the API asks.
+// carries them. The files hold no secret and need no credential. Every call that a page makes is a call of the API, and needs
+// the credential that the API asks for.
 
 import { basename, join } from 'node:path'
 import type { BunPlugin } from 'bun'
@@ -14,8 +15,8 @@ import { ROOT } from '../program/install-root.ts'
 const WEB = join(ROOT, 'lib/web')
 
 /**
- * Nothing but our own files runs or loads, no page frames this one, and text never becomes markup: without a trusted
- * type, `innerHTML` and its like throw.
+ * The browser runs and loads only our own files, no other page can frame this one, and text never becomes markup: without
+ * a trusted type, `innerHTML` and its like throw.
  */
 const POLICY = [
   "default-src 'none'",
@@ -71,8 +72,8 @@ export function web(of: Server = 'daemon') {
 }
 
 /**
- * How hints of the page name cadre. Anybody who reaches the server can read the page, so it has no path that begins at the
- * root, which would tell where cadre is installed and whose home that is.
+ * How hints of the page name cadre. Anybody who reaches the server can read the page. So it has no absolute path: that
+ * would reveal where cadre is installed, and in whose home.
  */
 function commandOfPage(): string {
   const called = calledAs()
@@ -81,15 +82,15 @@ function commandOfPage(): string {
 }
 
 /**
- * Bundles the page. `jsx` says what its tsconfig.json says, because Bun reads none in a node_modules and could read that of
- * the current folder. `command` is how hints name cadre. Tests measure what it returns.
+ * Bundles the page of a server. `jsx` repeats tsconfig.json, because Bun reads none below a node_modules, and could read the
+ * one of the current folder. `command` is how hints name cadre. Tests measure the result.
  */
 export async function build(command = calledAs(), of: Server = 'daemon'): Promise<Dashboard> {
   const { outputs } = await Bun.build({
     entrypoints: [join(WEB, of, 'main.tsx')],
     target: 'browser',
     minify: true,
-    // What only some visits need is loaded when it is needed.
+    // A visitor who opens no Markdown file does not load the reader of Markdown.
     splitting: true,
     tsconfig: join(WEB, 'tsconfig.json'),
     plugins: [callsOfPage],

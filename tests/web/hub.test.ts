@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     }
   }
   /** What a person does to what cannot be undone. */
-  async function sure(place: ReturnType<Page['locator']>, name: string) {
+  async function confirm(place: ReturnType<Page['locator']>, name: string) {
     await place.getByRole('button', { name, exact: true }).click()
     await place.locator('fieldset.confirm').getByRole('button', { name, exact: true }).click()
   }
@@ -288,7 +288,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     const page = await open('queue')
     const row = page.getByRole('row').filter({ hasText: '@admin/train' })
     await row.getByText('gpu').waitFor()
-    await sure(row, 'Cancel')
+    await confirm(row, 'Cancel')
     await page.getByText('Nothing waits in').waitFor()
     await world.reached(run, 'cancelled')
   })
@@ -308,7 +308,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     expect((await hub.ok(hub.admin, 'daemons/get', { daemon_id })).approved).toBe(true)
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.locator('.facts').getByText('paused').waitFor()
-    await sure(page.locator('main'), 'Remove')
+    await confirm(page.locator('main'), 'Remove')
     await page.locator('.facts').getByText('removed').waitFor()
 
     await page.goto(`${hub.url}/#/daemons?show=agents`)
@@ -376,13 +376,13 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
         ({ username }: { username: string }) => username === 'night',
       )?.role
     await until(async () => (await roleOf()) === 'member', 'the role is set', PATIENCE_MS)
-    await sure(page.getByRole('row').filter({ hasText: 'night' }), 'Remove')
+    await confirm(page.getByRole('row').filter({ hasText: 'night' }), 'Remove')
     await page.getByLabel('Role of night').waitFor({ state: 'detached' })
     expect(await roleOf()).toBeUndefined()
 
     await page.getByRole('link', { name: 'Invitations' }).click()
     await page.getByRole('button', { name: 'Create a link' }).click()
-    await sure(page.getByRole('row').filter({ hasText: 'whoever has the link' }), 'Revoke')
+    await confirm(page.getByRole('row').filter({ hasText: 'whoever has the link' }), 'Revoke')
     await page.getByText('No invitation is open.').waitFor()
     await guest.page.goto(await page.getByLabel('The link of the invitation.').inputValue())
     await guest.page.getByRole('button', { name: 'Join', exact: true }).click()
@@ -462,7 +462,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.locator('summary', { hasText: 'reads runs' }).click()
     const one = page.locator('.token', { hasText: 'reads runs' })
     await one.getByRole('row', { name: /^runs/ }).getByText('✓').waitFor()
-    await sure(one, 'Revoke')
+    await confirm(one, 'Revoke')
     await one.waitFor({ state: 'detached' })
     expect((await hub.call(secret, 'auth/whoami')).status).toBe(401)
     await page.reload()
@@ -477,8 +477,8 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByRole('button', { name: 'Add' }).click()
     expect(await page.getByLabel('The secret of the webhook.').inputValue()).toStartWith('whsec_')
     await page.getByRole('cell', { name: 'https://hooks.example.com/cadre' }).waitFor()
-    await sure(page.getByRole('row').filter({ hasText: 'hooks.example.com' }), 'Remove')
-    await page.getByText('Nobody is told what happens here.').waitFor()
+    await confirm(page.getByRole('row').filter({ hasText: 'hooks.example.com' }), 'Remove')
+    await page.getByText('No webhook is set up.').waitFor()
 
     await page.goto(`${hub.url}/#/audit`)
     await page.getByLabel('Action').fill('realms/add_webhook')

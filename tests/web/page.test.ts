@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Glob } from 'bun'
 import { tokensOf } from '../../lib/web/kit/markdown-tokens.ts'
 import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
@@ -25,6 +26,23 @@ test('the first page is below 60 KB compressed', async () => {
   expect(sizes.reduce((sum, size) => sum + size, Bun.gzipSync(html).length)).toBeLessThan(60_000)
   // The reader of Markdown is loaded when a file needs it.
   expect(Object.keys(files).length).toBeGreaterThan(first.length)
+})
+
+test('each class of the style sheets is used by a page', async () => {
+  const pages = join(import.meta.dir, '../../lib/web')
+  const sources = [...new Glob('**/*.{ts,tsx}').scanSync(pages)].map(path => readFileSync(join(pages, path), 'utf8'))
+  const text = sources.join('\n')
+  // Classes such as `ansi-red` are made of a prefix and a value; `stderr` is a stream of a log.
+  const isUsed = (name: string) =>
+    new RegExp(`(?<![\\w-])${name}(?![\\w-])`).test(text) ||
+    text.includes(name.replace(/[^-]*$/, '${')) ||
+    name === 'stderr'
+  for (const sheet of ['kit/style.css', 'hub/hub.css']) {
+    const selectors = readFileSync(join(pages, sheet), 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|\{[^{}]*\}/g, '')
+    const classes = Array.from(selectors.matchAll(/\.([a-z][\w-]*)/g), ([, name]) => name!)
+    expect(classes.length).toBeGreaterThan(20)
+    expect([sheet, classes.filter(name => !isUsed(name))]).toEqual([sheet, []])
+  }
 })
 
 test('the page needs no credential where every call does, and allows nothing but its own files', async () => {

@@ -5,18 +5,18 @@ import '../kit/texts.ts'
 import { render } from 'preact'
 import { Help, listen } from '../kit/keys.tsx'
 import { follow } from '../kit/route.ts'
-import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
+import { CurrentPage, keysOf, PageBar, type Pages } from '../run/frame.tsx'
 import { PlanPage } from '../run/plan.tsx'
 import { Reviews } from '../run/reviews.tsx'
 import { Agents } from './agents.tsx'
-import { Run } from './run.tsx'
+import { RunPage } from './run.tsx'
 import { Runs } from './runs.tsx'
 import { Settings } from './settings.tsx'
 import { Start } from './start.tsx'
 import { Workspaces } from './workspaces.tsx'
 
 const PAGES: Pages = {
-  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <Run key={id} id={id} />) },
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },
   reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
   start: { title: 'Start', key: 'n', show: (_, query) => <Start key={query.get('like')} /> },
   plan: { title: 'Plan', show: (_, query) => <PlanPage key={query.toString()} /> },
@@ -29,8 +29,8 @@ const KEYS = keysOf(PAGES)
 function Frame() {
   return (
     <>
-      <Bar pages={PAGES} />
-      <Shown pages={PAGES} />
+      <PageBar pages={PAGES} />
+      <CurrentPage pages={PAGES} />
       <Help pages={KEYS} />
     </>
   )

@@ -1,4 +1,4 @@
-// One run of this daemon, with its graph and what listeners were asked to tell.
+// The page of one run of this daemon. It also has the graph of the team, and the notifications that listeners sent.
 
 import { CancelRun } from '../../wire/calls/runs.ts'
 import { ActionButton } from '../kit/actions.tsx'
@@ -7,43 +7,43 @@ import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Graph } from '../run/drawing.tsx'
 import type { Detail } from '../run/live.ts'
-import { workerOf } from '../run/phases.tsx'
+import { workerName } from '../run/phases.tsx'
 import { Resume } from '../run/resume.tsx'
-import { PARTS, RunHead, RunPage, type Shown } from '../run/run-page.tsx'
+import { RunHeader, type RunProps, RunTabs, TABS } from '../run/run-page.tsx'
 
-const TABS = {
+const OWN_TABS = {
   phases: {
-    ...PARTS.phases,
-    show: (shown: Shown) => (
+    ...TABS.phases,
+    show: (props: RunProps) => (
       <>
-        {PARTS.phases.show(shown)}
-        <Deliveries of={shown.run.deliveries} />
+        {TABS.phases.show(props)}
+        <Deliveries of={props.run.deliveries} />
       </>
     ),
   },
-  graph: { title: 'Graph', show: (shown: Shown) => <Team {...shown} /> },
-  tree: PARTS.tree,
-  logs: PARTS.logs,
-  files: PARTS.files,
-  why: PARTS.why,
+  graph: { title: 'Graph', show: (props: RunProps) => <RunGraph {...props} /> },
+  tree: TABS.tree,
+  logs: TABS.logs,
+  files: TABS.files,
+  why: TABS.why,
 }
 
-export function Run({ id }: { id: string }) {
-  return <RunPage id={id} server="daemon" parts={TABS} head={shown => <Head {...shown} />} />
+export function RunPage({ id }: { id: string }) {
+  return <RunTabs id={id} server="daemon" tabs={OWN_TABS} head={props => <Header {...props} />} />
 }
 
-function Head({ live, run }: Shown) {
+function Header({ live, run }: RunProps) {
   const { run_id, state, workspace } = run
   const top = run.parent_run_id === null
-  const place = (
+  const origin = (
     <>
       <code>{run_id}</code>
       {workspace !== null && <span class="wrap">in {workspace}</span>}
     </>
   )
   return (
-    <RunHead run={run} place={place}>
-      <div class="row actions">
+    <RunHeader run={run} origin={origin}>
+      <div class="row">
         {run.completed_at === null && state !== 'interrupted' && (
           <ActionButton plain action={() => call(CancelRun, { run_id })} done={() => live.again()}>
             Cancel
@@ -63,18 +63,18 @@ function Head({ live, run }: Shown) {
           </a>
         )}
       </div>
-    </RunHead>
+    </RunHeader>
   )
 }
 
 /** The graph of its phases as they are now. */
-function Team({ live, run: { run_id } }: Shown) {
+function RunGraph({ live, run: { run_id } }: RunProps) {
   return (
     <Graph
       of={live.phases.value.map(phase => ({
         name: phase.name,
         after: phase.depends_on,
-        about: workerOf(phase),
+        about: workerName(phase),
         state: phase.state,
         href: `${to('runs', run_id)}?phase=${encodeURIComponent(phase.name)}`,
       }))}
@@ -82,7 +82,7 @@ function Team({ live, run: { run_id } }: Shown) {
   )
 }
 
-const SENT: Record<Detail['deliveries'][number]['state'], string> = {
+const STATES: Record<Detail['deliveries'][number]['state'], string> = {
   pending: 'pending',
   sent: 'running',
   delivered: 'completed',
@@ -90,7 +90,7 @@ const SENT: Record<Detail['deliveries'][number]['state'], string> = {
   unknown: 'awaiting_input',
 }
 
-/** What listeners were asked to tell others. */
+/** The notifications that listeners sent. */
 function Deliveries({ of }: { of: Detail['deliveries'] }) {
   if (of.length === 0) return null
   return (
@@ -99,7 +99,7 @@ function Deliveries({ of }: { of: Detail['deliveries'] }) {
       <ul class="chain">
         {of.map(({ phase, event, state, error }, index) => (
           <li key={index}>
-            <State of={SENT[state] ?? 'pending'} bare />
+            <State of={STATES[state] ?? 'pending'} bare />
             <div>
               {phase}, {event} <span class="quiet small">{state}</span>
               {error !== null && <p class="quiet wrap">{error}</p>}

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks'
 import { GetRun, StartRun } from '../../wire/calls/runs.ts'
 import type { Which } from '../../wire/calls/teams.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
-import type { Field as Asked } from '../../wire/records/forms.ts'
+import type { Field as InputField } from '../../wire/records/forms.ts'
 import type { Plan } from '../../wire/records/plans.ts'
 import { ActionButton, useAction } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
@@ -13,7 +13,7 @@ import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
-import { Planned, planAddress, whichOf } from '../run/plan.tsx'
+import { PlanSummary, planAddress, teamRef } from '../run/plan.tsx'
 import { knownTeams } from '../run/runs.tsx'
 
 /** Where the teams lie that were started from this page, by name. A run does not record it. */
@@ -27,30 +27,33 @@ function pathsByTeam(): Record<string, string> {
   }
 }
 
-interface Read {
+interface OpenedTeam {
   which: Which
   name: string
-  fields: readonly Asked[]
+  fields: readonly InputField[]
 }
 
 export function Start() {
   const like = route.value.query.get('like')
   const text = useSignal(route.value.query.get('team') ?? '')
-  const read = useSignal<Read | null>(null)
+  const opened = useSignal<OpenedTeam | null>(null)
   const typed = useSignal<Typed>({})
   const name = useSignal('')
   const plan = useSignal<Plan | null>(null)
   const { busy, error, run } = useAction()
   const teams = useLoaded('teams', knownTeams)
-  const known = [...Object.values(pathsByTeam()), ...(teams.data ?? []).filter(team => !team.startsWith('@local/'))]
+  const suggestions = [
+    ...Object.values(pathsByTeam()),
+    ...(teams.data ?? []).filter(team => !team.startsWith('@local/')),
+  ]
 
   async function open(values = {}): Promise<void> {
     plan.value = null
-    read.value = null
+    opened.value = null
     const given = text.value.trim()
-    const which = whichOf(given)
+    const which = teamRef(given)
     const { inputs, ...found } = await call(ValidateTeam, which)
-    read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
+    opened.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
     typed.value = typedOf(inputs, values)
   }
   useEffect(() => {
@@ -64,10 +67,10 @@ export function Start() {
   }, [like])
 
   async function start(): Promise<void> {
-    const { which, name: team, fields } = read.value!
+    const { which, name: team, fields } = opened.value!
     const inputs = valuesOf(fields, typed.value)
-    const called = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
-    const { run_id } = await call(StartRun, { ...which, inputs, ...called })
+    const named = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
+    const { run_id } = await call(StartRun, { ...which, inputs, ...named })
     if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
     go(to('runs', run_id))
   }
@@ -86,26 +89,26 @@ export function Start() {
           value={text.value}
           set={typed => {
             text.value = typed
-            read.value = null
+            opened.value = null
           }}
         >
           <datalist id="teams">
-            {[...new Set(known)].map(each => (
+            {[...new Set(suggestions)].map(each => (
               <option key={each} value={each} />
             ))}
           </datalist>
         </Field>
-        <button type="submit" class={read.value ? 'plain' : ''}>
+        <button type="submit" class={opened.value ? 'plain' : ''}>
           Open
         </button>
       </form>
       <Failure of={error} />
-      {read.value && (
+      {opened.value && (
         <form class="card" onSubmit={handleSubmit(() => run(start))}>
-          <h2>{read.value.name}</h2>
-          {read.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
+          <h2>{opened.value.name}</h2>
+          {opened.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
           <div class="grid">
-            <Fields of={read.value.fields} typed={typed} prefix="input" />
+            <Fields of={opened.value.fields} typed={typed} prefix="input" />
             <Field label="Name of the run" maxLength={200} {...bound(name)} />
           </div>
           <div class="row">
@@ -115,7 +118,7 @@ export function Start() {
             <ActionButton
               plain
               action={async () => {
-                const { which, fields } = read.value!
+                const { which, fields } = opened.value!
                 plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
               }}
             >
@@ -124,10 +127,10 @@ export function Start() {
           </div>
         </form>
       )}
-      {plan.value && read.value && (
-        <Planned
+      {plan.value && opened.value && (
+        <PlanSummary
           plan={plan.value}
-          address={planAddress(text.value.trim(), openValues(read.value.fields, typed.value))}
+          address={planAddress(text.value.trim(), publicValues(opened.value.fields, typed.value))}
         />
       )}
     </main>
@@ -135,7 +138,7 @@ export function Start() {
 }
 
 /** What may stand in an address: everything but the values of secrets, and nothing that the form would refuse. */
-function openValues(fields: readonly Asked[], typed: Typed) {
+function publicValues(fields: readonly InputField[], typed: Typed) {
   try {
     return valuesOf(
       fields.filter(({ secret }) => !secret),

@@ -9,7 +9,7 @@ import { hub } from './kit/api.ts'
 import { realmName, useManagedOrgs } from './kit/realm-choice.tsx'
 
 const DAY_MS = 86_400_000
-/** What people look for most. Any other action can be typed. */
+/** The actions that people look for most. Any other action can be typed. */
 const ACTIONS = [
   'session/create',
   'session/create_failed',
@@ -35,7 +35,7 @@ const dayOf = (date: string): number | undefined => {
 export function Audit() {
   const { chosen, filter } = filters('org', 'action', 'since', 'until')
   const { org, action, since, until } = chosen
-  const led = useManagedOrgs()
+  const orgs = useManagedOrgs()
   const found = useList(`${org} ${action} ${since} ${until}`, page => {
     const [from, to] = [dayOf(since), dayOf(until)]
     return hub(ListAudit, {
@@ -52,11 +52,11 @@ export function Audit() {
         <h1>Audit</h1>
       </header>
       <search class="row filters">
-        {led.length > 1 && (
+        {orgs.length > 1 && (
           <Select
             label="Org"
             {...filter('org')}
-            of={[['', 'all'], ...led.map(({ id, display_name }) => [String(id), display_name] as const)]}
+            of={[['', 'all'], ...orgs.map(({ id, display_name }) => [String(id), display_name] as const)]}
           />
         )}
         <Field label="Action" type="search" list="actions" placeholder="all" {...filter('action')}>

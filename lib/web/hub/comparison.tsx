@@ -45,10 +45,10 @@ export function Comparison({ name, older, newer }: { name: string; older: string
               <tr key={title}>
                 <th scope="row">{title}</th>
                 <td>
-                  <Named of={added} kind="new" />
+                  <ChangedNames of={added} kind="new" />
                 </td>
                 <td>
-                  <Named of={gone} kind="old" />
+                  <ChangedNames of={gone} kind="old" />
                 </td>
               </tr>
             ))}
@@ -63,7 +63,7 @@ export function Comparison({ name, older, newer }: { name: string; older: string
   )
 }
 
-function Named({ of, kind }: { of: readonly string[]; kind: 'new' | 'old' }) {
+function ChangedNames({ of, kind }: { of: readonly string[]; kind: 'new' | 'old' }) {
   if (of.length === 0) return <span class="quiet">–</span>
   return (
     <ul class="plain">
@@ -132,7 +132,7 @@ function textOf(base64: string | null): string | null {
 
 function FileChange({ file: { path, before, after } }: { file: Changed }) {
   const [old, fresh] = [textOf(before), textOf(after)]
-  const said = before === null ? 'added' : after === null ? 'removed' : 'changed'
+  const change = before === null ? 'added' : after === null ? 'removed' : 'changed'
   let content: ComponentChildren = <p class="quiet">The file is not text, or it is too long to compare.</p>
   if (old !== null && fresh !== null && old.length + fresh.length < MOST_TEXT) {
     content = (
@@ -156,7 +156,7 @@ function FileChange({ file: { path, before, after } }: { file: Changed }) {
   return (
     <details class="part" open>
       <summary>
-        <code>{path}</code> <span class="quiet small">{said}</span>
+        <code>{path}</code> <span class="quiet small">{change}</span>
       </summary>
       {content}
     </details>

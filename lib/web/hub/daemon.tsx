@@ -1,4 +1,4 @@
-// One daemon: what it tells of itself, and what operators do with it.
+// The page of one daemon: what it reports of itself, and the buttons of operators.
 
 import { ApproveDaemon, GetDaemon, RemoveDaemon, UpdateDaemon } from '../../wire/calls/daemons.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'
@@ -8,10 +8,10 @@ import { Failure, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { Labels, MEANINGS, Ready, Status } from './kit/daemon-state.tsx'
+import { AGENT_MEANINGS, AgentState, Labels, Status } from './kit/daemon-state.tsx'
 import { may, realmName, realms } from './kit/realm-choice.tsx'
 
-export function OneDaemon({ id }: { id: string }) {
+export function DaemonPage({ id }: { id: string }) {
   const { data: daemon, error, again } = useLoaded(id, () => hub(GetDaemon, { daemon_id: id }), REFRESH_MS)
   if (!daemon) {
     return (
@@ -50,22 +50,22 @@ export function OneDaemon({ id }: { id: string }) {
       )}
       {daemon.stuck && (
         <div class="notice failed">
-          <p>The daemon calls, but does not get on with its work. Look at its log, or start it again.</p>
+          <p>The daemon calls the hub, but its work makes no progress. Look at its log, or start it again.</p>
         </div>
       )}
       {Math.abs(daemon.clock_offset ?? 0) > MOST_OFFSET_MS && (
         <div class="notice awaiting_input">
           <p>
             The clock of this machine is {offsetOf(daemon.clock_offset)}. Set it by NTP: times of runs are shown as the
-            daemon tells them.
+            daemon reports them.
           </p>
         </div>
       )}
       <dl class="facts-list">
-        <Fact name="Host">{daemon.hostname ?? 'not told'}</Fact>
-        <Fact name="cadre">{daemon.version ?? 'not told'}</Fact>
-        <Fact name="Slots">{daemon.capacity ?? 'not told'}</Fact>
-        <Fact name="Sandbox">{daemon.sandbox ?? 'not told'}</Fact>
+        <Fact name="Host">{daemon.hostname ?? 'not reported'}</Fact>
+        <Fact name="cadre">{daemon.version ?? 'not reported'}</Fact>
+        <Fact name="Slots">{daemon.capacity ?? 'not reported'}</Fact>
+        <Fact name="Sandbox">{daemon.sandbox ?? 'not reported'}</Fact>
         <Fact name="Clock">{offsetOf(daemon.clock_offset)}</Fact>
         <Fact name="Enrolled">
           <When at={daemon.registered_at} />
@@ -80,7 +80,7 @@ export function OneDaemon({ id }: { id: string }) {
       </dl>
       <h2>Agents</h2>
       {daemon.agents.length === 0 ? (
-        <p class="quiet">The daemon has not told which agents it has.</p>
+        <p class="quiet">The daemon has not reported its agents.</p>
       ) : (
         <Table head={['Agent', 'Version', 'State']}>
           {daemon.agents.map(agent => (
@@ -90,8 +90,8 @@ export function OneDaemon({ id }: { id: string }) {
               <td>
                 {agent.doctor ? (
                   <>
-                    <Ready of={agent.doctor} version={agent.version} />{' '}
-                    <span class="small quiet">{MEANINGS[agent.doctor]}</span>
+                    <AgentState of={agent.doctor} version={agent.version} />{' '}
+                    <span class="small quiet">{AGENT_MEANINGS[agent.doctor]}</span>
                   </>
                 ) : (
                   <span class="quiet">not asked</span>
@@ -105,7 +105,7 @@ export function OneDaemon({ id }: { id: string }) {
   )
 }
 
-/** A clock that is further off makes times of runs hard to compare. */
+/** A larger offset makes times of runs hard to compare. */
 const MOST_OFFSET_MS = 2_000
 
 function offsetOf(ms: number | null = null): string {
@@ -127,7 +127,7 @@ function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' 
   const { id: daemon_id } = daemon
   if (daemon.status === 'removed') return null
   return (
-    <div class="row actions">
+    <div class="row">
       {may('operator') && !daemon.approved && (
         <ActionButton action={() => hub(ApproveDaemon, { daemon_id })} done={again}>
           Approve

@@ -7,7 +7,7 @@ import { Cards, List, useList } from '../kit/lists.tsx'
 import { route, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { Grid, Labels, Status } from './kit/daemon-state.tsx'
+import { AgentTable, Labels, Status } from './kit/daemon-state.tsx'
 import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
 
@@ -50,7 +50,7 @@ export function Daemons() {
                 Agents
               </a>
             </nav>
-            {grid ? <Grid daemons={daemons} /> : <Overview daemons={daemons} />}
+            {grid ? <AgentTable daemons={daemons} /> : <Overview daemons={daemons} />}
           </>
         )}
       </List>

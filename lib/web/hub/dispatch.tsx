@@ -10,7 +10,7 @@ import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import { GetRun } from '../../wire/calls/runs.ts'
 import { useAction } from '../kit/actions.tsx'
 import { command } from '../kit/api.ts'
-import { bound, boundTo, choicesOf, Field, handleSubmit, Select } from '../kit/fields.tsx'
+import { bound, boundTo, Field, handleSubmit, nameChoices, Select } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
@@ -43,7 +43,7 @@ export function Dispatch() {
   const reference = version.value ? `${team.value.trim()}@${version.value}` : team.value.trim()
   const found = useLoaded(`team ${reference}`, async () => reference && hub(GetPackage, { team: reference }))
   const opened = found.data || null
-  // Before the form is shown: what is typed into it at once must not be overwritten.
+  // An effect after the form is drawn would overwrite what the user types at once.
   useLayoutEffect(() => {
     if (opened) typed.value = typedOf(opened.inputs, before.value)
   }, [opened])
@@ -106,11 +106,16 @@ export function Dispatch() {
       )}
       <div class="row filters">
         {(realms.value?.length ?? 0) > 1 && <RealmSelect value={chosen?.id ?? ''} set={bound(realmId).set} />}
-        <Select label="Team" value={team.value} set={choose} of={choicesOf('choose', listed.data ?? [], team.value)} />
+        <Select
+          label="Team"
+          value={team.value}
+          set={choose}
+          of={nameChoices('choose', listed.data ?? [], team.value)}
+        />
         <Select
           label="Version"
           {...bound(version)}
-          of={choicesOf(
+          of={nameChoices(
             'newest',
             (versions.data ?? []).map(each => each.version),
             version.value,

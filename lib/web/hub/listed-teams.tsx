@@ -15,7 +15,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
   const found = useList(`teams ${realm_id}`, page => hub(ListRealmTeams, { realm_id, ...page }))
   const team = useSignal('')
-  const operates = may(realm, 'operator')
+  const isOperator = may(realm, 'operator')
   return (
     <>
       <Rows
@@ -32,7 +32,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
         columns={[
           { title: 'Team', cell: each => <a href={to('packages', each.team)}>{each.team}</a> },
           { title: 'On the list since', cell: each => <When at={each.added_at} /> },
-          operates && {
+          isOperator && {
             title: '',
             class: 'end',
             cell: each => (
@@ -55,7 +55,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
           },
         ]}
       />
-      {operates && (
+      {isOperator && (
         <FormCard
           label="Put a team on the list"
           submit="Add"

@@ -10,27 +10,27 @@ import { useAction } from '../kit/actions.tsx'
 import { Help, listen } from '../kit/keys.tsx'
 import { Failure } from '../kit/parts.tsx'
 import { follow, route, to } from '../kit/route.ts'
-import { Bar, keysOf, type Pages, Shown } from '../run/frame.tsx'
+import { CurrentPage, keysOf, PageBar, type Pages } from '../run/frame.tsx'
 import { Reviews } from '../run/reviews.tsx'
 import { askHub } from './as-daemon.ts'
 import { Audit } from './audit.tsx'
-import { OneDaemon } from './daemon.tsx'
+import { DaemonPage } from './daemon.tsx'
 import { Daemons } from './daemons.tsx'
 import { Dispatch } from './dispatch.tsx'
 import { findSession, me, signOut } from './kit/api.ts'
 import { loadRealms, realms } from './kit/realm-choice.tsx'
-import { OnePackage, Packages } from './packages.tsx'
+import { PackagePage, Packages } from './packages.tsx'
 import { Account } from './people/account.tsx'
 import { Join, SignIn } from './people/session.tsx'
 import { Tokens } from './people/tokens.tsx'
 import { Queue } from './queue.tsx'
-import { OneRealm } from './realm.tsx'
+import { RealmPage } from './realm.tsx'
 import { Realms } from './realms.tsx'
-import { OneRun } from './run.tsx'
+import { RunPage } from './run.tsx'
 import { Runs } from './runs.tsx'
 
 const PAGES: Pages = {
-  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <OneRun key={id} id={id} />) },
+  runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },
   reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
   dispatch: {
     title: 'Dispatch',
@@ -41,14 +41,14 @@ const PAGES: Pages = {
   daemons: {
     title: 'Daemons',
     key: 'd',
-    show: id => (id === undefined ? <Daemons /> : <OneDaemon key={id} id={id} />),
+    show: id => (id === undefined ? <Daemons /> : <DaemonPage key={id} id={id} />),
   },
   packages: {
     title: 'Packages',
     key: 'p',
-    show: name => (name === undefined ? <Packages /> : <OnePackage key={name} name={name} />),
+    show: name => (name === undefined ? <Packages /> : <PackagePage key={name} name={name} />),
   },
-  realms: { title: 'Realms', key: 'm', show: id => (id === undefined ? <Realms /> : <OneRealm key={id} id={id} />) },
+  realms: { title: 'Realms', key: 'm', show: id => (id === undefined ? <Realms /> : <RealmPage key={id} id={id} />) },
   tokens: { title: 'Tokens', key: 't', show: () => <Tokens /> },
   audit: { title: 'Audit', key: 'a', show: () => <Audit /> },
   account: { title: 'Account', show: () => <Account /> },
@@ -56,7 +56,7 @@ const PAGES: Pages = {
 }
 const KEYS = keysOf(PAGES)
 
-/** A hub that does not answer is asked again. */
+/** When a hub does not answer, the page asks again after this time. */
 const AGAIN_MS = 2_000
 
 function Signed() {
@@ -67,7 +67,7 @@ function Signed() {
   }, [me.value?.id])
   return (
     <>
-      <Bar pages={PAGES}>
+      <PageBar pages={PAGES}>
         <span class="account row">
           <a class="small" href={to('account')}>
             {me.value?.username}
@@ -76,9 +76,9 @@ function Signed() {
             Sign out
           </button>
         </span>
-      </Bar>
+      </PageBar>
       <Failure of={error} />
-      {realms.value === null ? <main aria-busy="true" /> : <Shown pages={PAGES} />}
+      {realms.value === null ? <main aria-busy="true" /> : <CurrentPage pages={PAGES} />}
       <Help pages={KEYS} />
     </>
   )

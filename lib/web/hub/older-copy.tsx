@@ -1,4 +1,4 @@
-// That the hub is on an older copy of its database, what it waits for, and the decision to go on without a daemon.
+// A notice that the hub runs on an older copy of its database: which daemons it waits for, and a button to go on without one.
 
 import { ReconcileDaemons } from '../../wire/calls/daemons.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
@@ -11,13 +11,13 @@ import { may } from './kit/realm-choice.tsx'
 
 const REFRESH_MS = 5_000
 
-interface Noticed {
+interface OlderCopyState {
   notice: string
-  /** What only an admin of the realm may see. */
+  /** Only an admin of the realm may see this. */
   found: Reconciliation | null
 }
 
-async function noticed(realm: Realm | null | undefined): Promise<Noticed | null> {
+async function readOlderCopy(realm: Realm | null | undefined): Promise<OlderCopyState | null> {
   const reply = await fetch('/ready')
   const { data } = (await reply.json()) as { data?: { older_copy?: string } }
   if (data?.older_copy === undefined) return null
@@ -29,7 +29,7 @@ async function noticed(realm: Realm | null | undefined): Promise<Noticed | null>
 }
 
 export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
-  const { data, again } = useLoaded(`older copy ${realm?.id}`, () => noticed(realm), REFRESH_MS)
+  const { data, again } = useLoaded(`older copy ${realm?.id}`, () => readOlderCopy(realm), REFRESH_MS)
   if (data === null) return null
   const { notice, found } = data
   return (

@@ -64,7 +64,7 @@ export function Packages() {
   )
 }
 
-export function OnePackage({ name }: { name: string }) {
+export function PackagePage({ name }: { name: string }) {
   const { query } = route.value
   const found = useList(`versions ${name}`, page => hub(ListVersions, { team: name, ...page }))
   const scopes = useLoaded('scopes', () => hub(ListScopes, { limit: 100 }))
@@ -143,7 +143,7 @@ export function OnePackage({ name }: { name: string }) {
   )
 }
 
-/** Lets the realm run the package, or leads to the form that dispatches it. */
+/** Lets the realm run the package, or links to the form that dispatches it. */
 function RealmListing({ name }: { name: string }) {
   const realm = useRealm()
   const { data, again } = useLoaded(`list ${realm?.id} ${name}`, async () =>
@@ -153,7 +153,7 @@ function RealmListing({ name }: { name: string }) {
   const listed = data.some(({ team }) => team === name)
   if (!may(realm, 'operator')) return null
   return (
-    <div class="row actions">
+    <div class="row">
       {listed ? (
         <a class="button" href={`${to('dispatch')}?realm=${realm.id}&team=${encodeURIComponent(name)}`}>
           Dispatch in {realm.name}

@@ -8,13 +8,13 @@ import { command } from '../kit/api.ts'
 import { Rows, useList } from '../kit/lists.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { Until, When } from '../kit/time.tsx'
+import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
 
 const REFRESH_MS = 2_000
-// A newer hub may have others, which are shown as they are.
+// A newer hub may have more states. The page shows them by their names.
 const SHOWN: Record<string, string> = {
   blocked: 'interrupted',
   held: 'interrupted',
@@ -71,7 +71,7 @@ export function Queue() {
             },
             { title: 'Waits for', class: 'wrap', cell: job => job.waiting_for ?? '–' },
             { title: 'Since', cell: job => <When at={job.created_at} /> },
-            { title: 'Ends', cell: job => <Until at={job.expires_at} /> },
+            { title: 'Ends', cell: job => <UpcomingTime at={job.expires_at} /> },
             {
               title: '',
               class: 'end',

@@ -15,7 +15,7 @@ import { Webhooks } from './webhooks.tsx'
 
 const TABS = { members: 'Members', invitations: 'Invitations', teams: 'Teams', webhooks: 'Webhooks' } as const
 type Tab = keyof typeof TABS
-/** What each tab needs; the hub refuses the others. */
+/** The role that each tab needs. The hub refuses users with a lower role. */
 const NEEDS: Record<Tab, RealmRole> = { members: 'member', invitations: 'admin', teams: 'member', webhooks: 'operator' }
 
 const BYTES: readonly string[] = ['stored_bytes', 'log_bytes']
@@ -46,7 +46,7 @@ function Quotas({ realm_id }: { realm_id: string }) {
   )
 }
 
-export function OneRealm({ id }: { id: string }) {
+export function RealmPage({ id }: { id: string }) {
   const realm = realms.value?.find(each => each.id === id)
   const asked = route.value.parts[2]
   const tab: Tab = asked !== undefined && asked in TABS ? (asked as Tab) : 'members'

@@ -42,12 +42,12 @@ export function Realms() {
 }
 
 function NewRealm() {
-  const led = useManagedOrgs()
+  const orgs = useManagedOrgs()
   const name = useSignal('')
   const slug = useSignal('')
   const org = useSignal('')
-  const chosen = Number(org.value || led[0]?.id)
-  if (led.length === 0) return null
+  const chosen = Number(org.value || orgs[0]?.id)
+  if (orgs.length === 0) return null
   return (
     <FormCard
       label="New realm"
@@ -58,14 +58,14 @@ function NewRealm() {
         go(to('realms', id))
       }}
     >
-      {led.length > 1 && (
+      {orgs.length > 1 && (
         <Select
           label="Org"
           value={String(chosen)}
           set={value => {
             org.value = value
           }}
-          of={led.map(({ id, display_name }) => [String(id), display_name] as const)}
+          of={orgs.map(({ id, display_name }) => [String(id), display_name] as const)}
         />
       )}
       <Field

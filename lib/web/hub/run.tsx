@@ -7,25 +7,25 @@ import { call } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { Resume } from '../run/resume.tsx'
-import { PARTS, RunHead, RunPage, type Shown } from '../run/run-page.tsx'
+import { RunHeader, type RunProps, RunTabs, TABS } from '../run/run-page.tsx'
 import { hub } from './kit/api.ts'
 import { may, realmName, realms } from './kit/realm-choice.tsx'
 
-const TABS = {
-  ...PARTS,
+const OWN_TABS = {
+  ...TABS,
   logs: {
-    ...PARTS.logs,
-    show: (shown: Shown) => (
+    ...TABS.logs,
+    show: (props: RunProps) => (
       <>
-        <LogState id={shown.run.run_id} ended={shown.run.completed_at !== null} />
-        {PARTS.logs.show(shown)}
+        <LogState id={props.run.run_id} ended={props.run.completed_at !== null} />
+        {TABS.logs.show(props)}
       </>
     ),
   },
 }
 
-export function OneRun({ id }: { id: string }) {
-  return <RunPage id={id} server="hub" parts={TABS} head={shown => <Head {...shown} />} />
+export function RunPage({ id }: { id: string }) {
+  return <RunTabs id={id} server="hub" tabs={OWN_TABS} head={props => <Header {...props} />} />
 }
 
 /** The daemon that executes the run, where the user may see it. */
@@ -35,11 +35,11 @@ function useDaemon(daemon_id: string | null) {
   ).data
 }
 
-function Head({ live, run }: Shown) {
+function Header({ live, run }: RunProps) {
   const { run_id, state, realm_id = '', daemon_id = null } = run
   const daemon = useDaemon(daemon_id)
   const realm = realms.value?.find(({ id }) => id === realm_id)
-  const place = (
+  const origin = (
     <>
       <a href={to('realms', realm_id)}>{realmName(realm_id)}</a>
       {daemon_id !== null && (
@@ -52,12 +52,12 @@ function Head({ live, run }: Shown) {
     </>
   )
   return (
-    <RunHead run={run} place={place}>
+    <RunHeader run={run} origin={origin}>
       {may(realm, 'operator') && run.root_run_id === run_id && (
-        <div class="row actions">
+        <div class="row">
           {run.completed_at === null && (
             <ConfirmButton
-              question="What runs is stopped."
+              question="Running phases are stopped."
               action={() => call(CancelRun, { run_id })}
               done={() => live.again()}
             >
@@ -70,7 +70,7 @@ function Head({ live, run }: Shown) {
           </a>
         </div>
       )}
-    </RunHead>
+    </RunHeader>
   )
 }
 

@@ -9,7 +9,7 @@ import { ConfirmButton, CopyableSecret, FormCard } from '../kit/actions.tsx'
 import { bound, Check, Field } from '../kit/fields.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
 import { State } from '../kit/state.tsx'
-import { Until, When } from '../kit/time.tsx'
+import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may } from './kit/realm-choice.tsx'
 
@@ -27,7 +27,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
   const url = useSignal('')
   const events = useSignal<WebhookDelivery['event'][]>(['run.failed'])
   const secret = useSignal('')
-  const leads = may(realm, 'admin')
+  const isAdmin = may(realm, 'admin')
   return (
     <>
       {secret.value !== '' && (
@@ -37,7 +37,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
       )}
       <Rows
         of={found}
-        none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}
+        none={<p>No webhook is set up. Add one to notify another system.</p>}
         name={each => each.id}
         columns={[
           { title: 'Address', class: 'wrap', cell: each => each.url },
@@ -54,7 +54,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
             ),
           },
           { title: 'Since', cell: each => <When at={each.created_at} /> },
-          leads && {
+          isAdmin && {
             title: '',
             class: 'end',
             cell: each => (
@@ -80,7 +80,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
           },
         ]}
       />
-      {leads && (
+      {isAdmin && (
         <FormCard
           label="Add a webhook"
           submit="Add"
@@ -127,7 +127,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
           { title: 'State', cell: each => <State of={SHOWN[each.state]} word={each.state} /> },
           { title: 'Attempts', class: 'number', cell: each => each.attempts },
           { title: 'Reply', class: 'wrap', cell: each => each.error ?? each.status ?? '–' },
-          { title: 'Next', cell: each => <Until at={each.next_at} /> },
+          { title: 'Next', cell: each => <UpcomingTime at={each.next_at} /> },
           { title: 'When', cell: each => <When at={each.created_at} /> },
         ]}
       />

@@ -1,5 +1,5 @@
-// Buttons and forms that change something: they cannot be used twice at once, and show why an action failed. What cannot
-// be undone is asked once more, and a secret is shown once.
+// Buttons and forms that change something. They start an action once at a time and show why it failed. An action that
+// cannot be undone needs a second click, and a new secret is shown once.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -58,7 +58,7 @@ export function ActionButton({
   )
 }
 
-/** A button for what cannot be undone: a question takes its place, and a second button starts the action. */
+/** A button for an action that cannot be undone: it becomes a question with a second button, which starts the action. */
 export function ConfirmButton({ action, done, question, children }: Action & { question: string; children: string }) {
   const asked = useSignal(false)
   const { busy, error, run } = useAction()

@@ -1,4 +1,4 @@
-// Colours of terminals: text with SGR sequences as pieces with class names. All other sequences are left out.
+// Colours of terminals: splits a text with SGR sequences into pieces with class names, and leaves out all other sequences.
 
 interface Piece {
   text: string

@@ -16,7 +16,7 @@ declare const CADRE_COMMAND: string
 /** How hints name cadre: `bun daemon.ts` or `cadre`. The bundler (web.ts) inserts it. */
 export const command = CADRE_COMMAND
 
-/** Where the parts of the page get what they show. */
+/** The server that the parts of the page ask. */
 interface Source {
   ask(path: string, init?: RequestInit): Promise<Response>
   call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
@@ -24,7 +24,7 @@ interface Source {
 
 let source: Source = { ask: askDaemon, call: callDaemon }
 
-/** Puts another server in place of the daemon. The pages of the hub do, and share the parts that show runs. */
+/** Puts another server in place of the daemon. The page of the hub does this, because it shares the parts that show runs. */
 export function askInstead(other: Source): void {
   source = other
 }
@@ -70,8 +70,8 @@ async function askDaemon(path: string, init: RequestInit = {}): Promise<Response
 /** The error in a reply. */
 export async function failureOf(reply: Response): Promise<Refusal> {
   const body = await reply.json().catch(() => null)
-  const told = body?.error ?? body?.payload
-  return new Refusal(told?.code ? told : { code: 'internal', message: `The server answered ${reply.status}.` })
+  const error = body?.error ?? body?.payload
+  return new Refusal(error?.code ? error : { code: 'internal', message: `The server answered ${reply.status}.` })
 }
 
 /** The data of a call. Throws a `Refusal`. */
@@ -92,7 +92,7 @@ async function callDaemon<Body extends TSchema, Data extends TSchema>(
   return type ? answer.payload.data : answer.data
 }
 
-/** What the daemon says of itself without a credential. `copied`: how many runs wait because the home was copied. */
+/** The health of the daemon, which needs no credential. `copied`: how many runs wait because the home was copied. */
 export async function health(): Promise<{ copied: { runs: number } | null }> {
   const reply = await source.ask('/health')
   if (!reply.ok) throw await failureOf(reply)
@@ -107,7 +107,7 @@ export async function fileOf(runId: string, path: string): Promise<Blob> {
   return reply.blob()
 }
 
-/** What a run, and with `below` all runs below it, have logged so far: pieces of one run each. */
+/** The lines that a run has logged so far, and with `below` those of all runs below it. Each piece is of one run. */
 export async function* logPieces(runId: string, below: boolean, signal: AbortSignal): AsyncGenerator<TreeLines> {
   const query = new URLSearchParams({ run_id: runId, below: below ? 'yes' : 'no' })
   const reply = await source.ask(`${ReadLog.path}?${query}`, { signal })
@@ -115,10 +115,10 @@ export async function* logPieces(runId: string, below: boolean, signal: AbortSig
   for await (const line of blocksOf(reply.body, '\n')) if (line !== '') yield JSON.parse(line)
 }
 
-/** How long what has arrived may keep the browser from drawing. */
+/** How long reading may keep the browser from drawing. */
 const SLICE_MS = 8
 
-/** The parts of a text between separators, as they come, with pauses in which the browser can draw. */
+/** The parts of a text between separators, as they arrive, with pauses in which the browser can draw. */
 async function* blocksOf(body: NonNullable<Response['body']>, separator: string): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let since = performance.now()
@@ -137,8 +137,8 @@ async function* blocksOf(body: NonNullable<Response['body']>, separator: string)
 }
 
 /**
- * As `eventStream` of the server writes one. Lines end at a line feed alone: in a text of JSON, U+2028 and U+2029 stand as
- * they are.
+ * An event as `eventStream` of the server writes it. Only a line feed ends a line: a text of JSON may contain U+2028 and
+ * U+2029.
  */
 const EVENT = /^(?:id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)$/m
 

@@ -56,7 +56,7 @@ export function Field({
   )
 }
 
-/** What may be chosen, and how it is called. */
+/** The values of a select, each with its title. */
 type Choices<T extends string> = readonly (readonly [value: T, title: string])[]
 
 export function Select<T extends string>({
@@ -84,8 +84,8 @@ export function Select<T extends string>({
   )
 }
 
-/** Names to choose from, below a title for none of them. The one that is chosen is there even if it is not known. */
-export const choicesOf = (none: string, names: readonly string[], chosen: string): Choices<string> => [
+/** Names to choose from, below the title `none`. The chosen name is among them even if it is unknown. */
+export const nameChoices = (none: string, names: readonly string[], chosen: string): Choices<string> => [
   ['', none],
   ...[...new Set(chosen === '' ? names : [...names, chosen])].map(name => [name, name] as const),
 ]

@@ -4,12 +4,12 @@ import type { Signal } from '@preact/signals'
 import type { Json, JsonObject } from '../../json.ts'
 import type { Field } from '../../wire/records/forms.ts'
 
-/** What was typed, by the name of the field. A field that nobody has touched is not in it. */
+/** The texts that the user typed, by the name of the field. A field that nobody has touched is missing. */
 export type Typed = Readonly<Record<string, string>>
 
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** What the fields hold at first: given values, which secrets never have. */
+/** The texts with which a form begins: the given values, without those of secrets. */
 export function typedOf(fields: readonly Field[], values: JsonObject): Typed {
   const known = fields.filter(({ name, secret }) => !secret && values[name] !== undefined && values[name] !== null)
   return Object.fromEntries(known.map(({ name }) => [name, textOf(values[name])]))

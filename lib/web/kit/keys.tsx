@@ -1,4 +1,4 @@
-// Keys for the whole page. They do nothing while somebody types.
+// The keys of the page. They do nothing while the user types into a field.
 
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -6,7 +6,7 @@ import { go, to } from './route.ts'
 
 const helped = signal(false)
 type Keys = Record<string, () => void>
-/** The keys of everything that is shown. */
+/** The keys of all elements that are shown. */
 const shown = new Set<Keys>()
 
 /** The keys work as soon as what they act on is drawn: an effect after the paint would lose keys on a busy machine. */
@@ -28,7 +28,7 @@ export function listen(pages: Record<string, string>): void {
       return
     }
     if (target instanceof HTMLElement && target.matches('input, textarea, select')) return
-    // What has the focus is opened, and not the row that was chosen.
+    // Enter opens the element with the focus, not the chosen row.
     if (key === 'Enter' && target instanceof HTMLElement && target.closest('a, button, summary')) return
     const work =
       prefix === 'g' && pages[key] ? () => go(to(pages[key]!)) : [...shown, common].find(keys => key in keys)?.[key]

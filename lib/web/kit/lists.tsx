@@ -1,4 +1,4 @@
-// Lists that are read in pages, tables and cards, and the keys that go through their rows.
+// Lists as tables and cards. They read the server page by page, and the keys `j` and `k` go through their rows.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -32,7 +32,7 @@ export function useList<T>(
     async () => {
       const items: T[] = []
       let total = 0
-      // A reply has fewer items than were asked for when they are large.
+      // When items are large, a reply has fewer of them than the limit.
       while (items.length < pages.value * PAGE) {
         const offset = items.length
         const reply = await ask({ limit: Math.min(PAGE, pages.value * PAGE - offset), offset })
@@ -57,7 +57,7 @@ export function useList<T>(
   }
 }
 
-/** A list with what is said where it is empty, and the way to its next page. */
+/** A list, or `none` where it is empty, with a button for the next page. */
 export function List<T>({
   of,
   none,
@@ -148,13 +148,13 @@ export function Table({
 }
 
 export interface Column<T> {
-  /** What stands above the cells; nothing above buttons. */
+  /** The heading of the column; '' for a column of buttons. */
   title: string
   class?: string
   cell(item: T): ComponentChildren
 }
 
-/** A list as a table: an item a row. Columns that are `false` are left out. */
+/** A list as a table with one row for each item. A column that is `false` is left out. */
 export function Rows<T>({
   of,
   none,
@@ -163,7 +163,7 @@ export function Rows<T>({
 }: {
   of: Listed<T>
   none: ComponentChildren
-  /** What no other item of the list has. */
+  /** A value that no other item of the list has. */
   name(item: T): string | number
   columns: readonly (Column<T> | false)[]
 }) {

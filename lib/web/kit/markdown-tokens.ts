@@ -1,6 +1,6 @@
-// Reads Markdown that anybody may have written. The library takes time that grows with the square of some texts, and calls
-// itself for each level of a quote or list. Here a text that takes too long, or a line or table that is too large, is
-// refused, and what is nested too deeply is read as text.
+// Reads Markdown that anybody may have written. The library needs time that grows with the square of some texts, and calls
+// itself for each level of a quote or list. So this reader refuses a text that takes too long and a line or table that is
+// too large, and reads deeply nested parts as text.
 
 import { Lexer, type Token, Tokenizer, type Tokens } from 'marked'
 

@@ -1,11 +1,11 @@
-// Markdown as elements of the page. Nothing of the text is ever read as HTML: what looks like it is shown as it stands.
-// Links lead only to other sites' pages, and images, which would be fetched from elsewhere, are links.
+// Markdown as elements of the page. No part of the text is read as HTML: tags are shown as text. Links lead only to pages of
+// other sites. Images are links, because the page loads nothing from other sites.
 
 import type { Token, Tokens } from 'marked'
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { tokensOf } from './markdown-tokens.ts'
-import { Outside, Wide } from './parts.tsx'
+import { ExternalLink, ScrollTable } from './parts.tsx'
 
 /** Deeper lists and quotes are shown as text. */
 const DEEPEST = 20
@@ -72,7 +72,7 @@ function List({ of: { ordered, start, items }, depth }: { of: Tokens.List; depth
 
 function Table({ of: { header, rows }, depth }: { of: Tokens.Table; depth: number }) {
   return (
-    <Wide head={header.map(cell => inline(cell.tokens, depth + 1))}>
+    <ScrollTable head={header.map(cell => inline(cell.tokens, depth + 1))}>
       {rows.map((row, index) => (
         <tr key={index}>
           {row.map((cell, column) => (
@@ -80,7 +80,7 @@ function Table({ of: { header, rows }, depth }: { of: Tokens.Table; depth: numbe
           ))}
         </tr>
       ))}
-    </Wide>
+    </ScrollTable>
   )
 }
 
@@ -100,9 +100,9 @@ function Inline({ of, depth }: { of: Token; depth: number }): ComponentChildren 
     case 'br':
       return <br />
     case 'link':
-      return <Outside url={token.href}>{inside()}</Outside>
+      return <ExternalLink url={token.href}>{inside()}</ExternalLink>
     case 'image':
-      return <Outside url={token.href}>{token.text || token.href}</Outside>
+      return <ExternalLink url={token.href}>{token.text || token.href}</ExternalLink>
     case 'escape':
       return <>{token.text}</>
     case 'text':

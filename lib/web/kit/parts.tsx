@@ -1,5 +1,5 @@
-// What several pages show: errors with what to do, what to do where nothing is listed, JSON, tables of documents, and the
-// question for the local token. `useLoaded` reads what a page shows.
+// Elements of several pages: errors, hints for empty lists, JSON, tables of documents, links to other systems, and the form
+// for the local token. `useLoaded` reads the data of a page.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -27,7 +27,7 @@ export function Failure({ of }: { of: unknown }) {
   )
 }
 
-/** How this tab gets the local token, where a call needs it. */
+/** A form for the local token, shown where a call needs it and this tab has none. */
 export function TokenForm() {
   const text = useSignal('')
   if (token.value !== null) return null
@@ -47,8 +47,8 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <div class="empty">{children}</div>
 }
 
-/** A table that scrolls by itself where the window is narrower. */
-export function Wide({ head, children }: { head: readonly ComponentChildren[]; children: ComponentChildren }) {
+/** A table of a document. It scrolls by itself where the window is narrower. */
+export function ScrollTable({ head, children }: { head: readonly ComponentChildren[]; children: ComponentChildren }) {
   return (
     <div class="wide">
       <table>
@@ -77,7 +77,7 @@ interface Loaded<T> {
   again(): void
 }
 
-/** The reply of `ask`, asked again when `key` changes and every `every` milliseconds while the page is seen. */
+/** The reply of `ask`, read again when `key` changes, and every `every` milliseconds while the page is visible. */
 export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loaded<T> {
   const data = useSignal<T | null>(null)
   const error = useSignal<unknown>(null)
@@ -92,7 +92,7 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
       try {
         const found = await ask()
         if (!live) return
-        // What has not changed is not drawn again.
+        // An equal reply must not draw the page again.
         if (JSON.stringify(found) !== JSON.stringify(data.peek())) data.value = found
         error.value = null
       } catch (thrown) {
@@ -109,8 +109,8 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
   return { data: data.value, error: error.value, again: () => void count.value++ }
 }
 
-/** An address of another system, as a link if a browser may open it. */
-export function Outside({ url, children }: { url: string | null; children: ComponentChildren }) {
+/** A link to another system. An address that is not of the web stays text. */
+export function ExternalLink({ url, children }: { url: string | null; children: ComponentChildren }) {
   const safe = url !== null && /^https?:$/.test(URL.parse(url)?.protocol ?? '')
   if (!safe) return <>{children}</>
   return (

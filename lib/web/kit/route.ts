@@ -1,4 +1,4 @@
-// The address of what is shown: `#/runs/<id>/logs?phase=build`. Everything that can be looked at has one.
+// The address of the page: `#/runs/<id>/logs?phase=build`. Every page, tab and filter has one.
 
 import { computed, signal } from '@preact/signals'
 import { keepToken } from './api.ts'
@@ -33,7 +33,7 @@ export function setQuery(values: Record<string, string>): void {
   hash.value = location.hash
 }
 
-/** Takes the token out of an address that has one, so that it is neither shown nor kept in the history. */
+/** Removes a token from the address, so that the browser neither shows it nor keeps it in the history. */
 function read(): void {
   const found = /^#token=([\w-]+)(?:&(.*))?$/.exec(location.hash)
   if (found) {
@@ -43,7 +43,7 @@ function read(): void {
   hash.value = location.hash
 }
 
-/** What the query of this address says of these filters, '' for nothing, and what a field for one of them is given. */
+/** `chosen`: the values of filters in the address, '' for none. `filter(name)`: the properties of the field for one. */
 export function filters<Name extends string>(...names: Name[]) {
   const { query } = route.value
   const chosen = Object.fromEntries(names.map(name => [name, query.get(name) ?? ''])) as Record<Name, string>

@@ -1,5 +1,4 @@
-// The state of a run, a phase or a write: a colour, a shape and a word, so that no one of them is needed to tell states
-// apart.
+// The state of a run, a phase or a write: a colour, a shape and a word. Each of them is enough to tell states apart.
 
 const RING = <circle cx="8" cy="8" r="6" fill="none" />
 const DISC = <circle cx="8" cy="8" r="7" class="solid" />
@@ -45,9 +44,9 @@ SHAPES.crashed = SHAPES.interrupted!
 
 export const wordOf = (state: string): string => (state === 'awaiting_input' ? 'waits for a person' : state)
 
-/** `bare` leaves the word to screen readers. `word` stands for the state of something other than a run. */
+/** `bare` shows the word only to screen readers. `word` names the state of something other than a run. */
 export function State({ of, bare = false, word = wordOf(of) }: { of: string; bare?: boolean; word?: string }) {
-  // A state that only a newer program has is shown as its word. It names no class and no property of ours.
+  // A state that only a newer program knows has no shape here, and its name must not become a class.
   const shape = Object.hasOwn(SHAPES, of) ? SHAPES[of] : undefined
   return (
     <span class={shape ? `state ${of}` : 'state pending'} title={bare ? word : undefined}>

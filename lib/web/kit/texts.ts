@@ -1,5 +1,5 @@
-// Every text of the pages passes here before it is shown. What nobody sees in it (marks of direction, characters without a
-// shape) is shown by its name, so that no name can look like another one or turn the text beside it around.
+// Every text of the pages passes through this file before it is shown. Invisible characters (marks of direction, characters
+// without a shape) become their names, so that no name can look like another one, or reverse the text beside it.
 
 import { options, type VNode } from 'preact'
 import { named } from '../../text/unseen.ts'

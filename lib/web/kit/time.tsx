@@ -1,8 +1,8 @@
-// Times as people read them: relative, with the exact one on hover.
+// Times as people read them: relative to now, with the exact time on hover.
 
 import { signal } from '@preact/signals'
 
-/** The present, once a second. What shows it is drawn again, and nothing else. */
+/** The present time, updated once a second. Only the elements that show it are drawn again. */
 export const now = signal(Date.now())
 setInterval(() => {
   if (!document.hidden) now.value = Date.now()
@@ -29,7 +29,7 @@ export function When({ at }: { at: number | null }) {
 }
 
 /** A time that may be in the future. */
-export function Until({ at }: { at: number | null }) {
+export function UpcomingTime({ at }: { at: number | null }) {
   if (at === null || at <= now.value) return <When at={at} />
   const date = new Date(at)
   const hours = Math.ceil((at - now.value) / 3_600_000)
@@ -46,7 +46,7 @@ function agoOf(ms: number): string {
 }
 
 /** How long something took, or takes. */
-export function Took({ from, until }: { from: number | null; until: number | null }) {
+export function Duration({ from, until }: { from: number | null; until: number | null }) {
   if (from === null) return <span class="quiet">–</span>
   return <span class="number">{durationOf((until ?? now.value) - from)}</span>
 }

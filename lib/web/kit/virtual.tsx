@@ -1,4 +1,4 @@
-// A list that draws only the rows that can be seen, all of one height.
+// A list that draws only its visible rows, which all have one height.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
 /** Browsers make no element higher than about 17 million pixels. A longer list scrolls faster than the hand. */
 const HIGHEST = 10_000_000
-/** Rows that are drawn above and below those that can be seen. */
+/** Rows that are drawn above and below the visible ones. */
 const SPARE = 12
 
 interface Box {

@@ -1,45 +1,51 @@
-// What happened to a phase over time: its attempts, its waits between them, and what it wrote to other systems.
+// The history of a phase: its attempts, its waits between them, and its writes to other systems.
 
 import type { History, Written } from '../../wire/records/run-records.ts'
 import { fateOf, waitText } from '../../wire/records/words.ts'
-import { Outside } from '../kit/parts.tsx'
+import { ExternalLink } from '../kit/parts.tsx'
 import { State } from '../kit/state.tsx'
-import { durationOf, Took, When } from '../kit/time.tsx'
+import { Duration, durationOf, When } from '../kit/time.tsx'
 import type { Phase } from './live.ts'
 import type { Part, Scale } from './timeline.tsx'
 
 /** The earlier attempts of a phase. */
-type Earlier = History['attempts']
+type PastAttempts = History['attempts']
 
-/** Times at which a person was asked about the phase. */
-type Asked = readonly { created_at: number; decided_at: number | null }[]
+/** When a person was asked about the phase, and when the person answered. */
+type ReviewTimes = readonly { created_at: number; decided_at: number | null }[]
 
 /** A wait that is shorter than this part of the scale is not drawn. */
 const LEAST = 200
 
-/** The bar of a phase. `ready` is when all that it waits for had ended; null when that has not happened. */
-export function partsOf(phase: Phase, attempts: Earlier, ready: number | null, asked: Asked, scale: Scale): Part[] {
+/** The bar of a phase. `ready`: when the last phase ended on which it depends; null while one of them goes on. */
+export function partsOf(
+  phase: Phase,
+  attempts: PastAttempts,
+  ready: number | null,
+  reviews: ReviewTimes,
+  scale: Scale,
+): Part[] {
   const { attempt, started_at, completed_at, state, waiting = null } = phase
-  // A phase that ends while it waits for its next attempt has none after those.
-  const isOver = state === 'pending' || attempts.at(-1)?.attempt === attempt
+  // A phase that ends while it waits for its next attempt has no more attempts than those that are recorded.
+  const hasEnded = state === 'pending' || attempts.at(-1)?.attempt === attempt
   const earlier = attempts.filter(({ ended_at }) => ended_at === null || ended_at > scale.from)
-  const works = [
+  const spans = [
     ...earlier.map(each => ({ from: each.started_at, until: each.ended_at ?? each.started_at, kind: each.state })),
-    ...(started_at === null || isOver ? [] : [{ from: started_at, until: completed_at, kind: state }]),
+    ...(started_at === null || hasEnded ? [] : [{ from: started_at, until: completed_at, kind: state }]),
   ]
   const parts: Part[] = []
   const least = (scale.until - scale.from) / LEAST
-  let free = ready
-  for (const [index, work] of works.entries()) {
-    if (free !== null && work.from - free > least)
-      parts.push({ from: free, until: work.from, ...waitOf(index, work.from - free) })
-    parts.push({ ...work, ...(works.length > 1 && { title: `attempt ${index + 1}: ${work.kind}` }) })
-    free = work.until
+  let idleSince = ready
+  for (const [index, span] of spans.entries()) {
+    if (idleSince !== null && span.from - idleSince > least)
+      parts.push({ from: idleSince, until: span.from, ...waitOf(index, span.from - idleSince) })
+    parts.push({ ...span, ...(spans.length > 1 && { title: `attempt ${index + 1}: ${span.kind}` }) })
+    idleSince = span.until
   }
-  if (state === 'pending' && free !== null && waiting !== null) {
-    parts.push({ from: free, until: null, kind: 'wait', title: `waits for ${waitText(waiting)}` })
+  if (state === 'pending' && idleSince !== null && waiting !== null) {
+    parts.push({ from: idleSince, until: null, kind: 'wait', title: `waits for ${waitText(waiting)}` })
   }
-  const persons = asked.map(({ created_at, decided_at }) => ({
+  const persons = reviews.map(({ created_at, decided_at }) => ({
     from: created_at,
     until: decided_at,
     kind: 'person',
@@ -53,7 +59,7 @@ const waitOf = (index: number, ms: number) => ({
   title: `${index === 0 ? 'waited' : 'waited for the next attempt'} ${durationOf(ms)}`,
 })
 
-/** When a phase could have begun: when the last of those that it depends on had ended. */
+/** When a phase could have begun: when the last phase ended on which it depends. */
 export function readyAt(
   { depends_on }: Phase,
   phases: ReadonlyMap<string, Phase>,
@@ -63,7 +69,7 @@ export function readyAt(
   return ends.includes(null) || begun === null ? null : Math.max(begun, ...(ends as number[]))
 }
 
-export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: Earlier }) {
+export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: PastAttempts }) {
   const { attempt, state, started_at, completed_at } = phase
   if (attempts.length === 0) return null
   const last = { attempt, state, error: null, started_at, ended_at: completed_at }
@@ -82,7 +88,7 @@ export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: 
                 {each.ended_at !== null && (
                   <>
                     {', took '}
-                    <Took from={each.started_at} until={each.ended_at} />
+                    <Duration from={each.started_at} until={each.ended_at} />
                   </>
                 )}
                 {each.state === 'interrupted' && ', its process ended'}
@@ -104,22 +110,22 @@ const STATES: Record<Written['state'], string> = {
   presumed: 'failed',
 }
 
-/** What a write looks like: one that exists twice needs a person. */
+/** The state whose shape a write has. A write that exists twice needs a person. */
 const stateOf = (write: Written): string => ((write.copies ?? []).length > 0 ? 'awaiting_input' : STATES[write.state])
 
-/** Writes to other systems, each with a link to what it made there. `placed` names their phases. */
-export function Receipts({ of, placed = false }: { of: readonly Written[]; placed?: boolean }) {
+/** Writes to other systems, each with a link to its result. `withPath` adds the names of their phases. */
+export function Writes({ of, withPath = false }: { of: readonly Written[]; withPath?: boolean }) {
   return (
     <ul class="chain">
       {of.map(write => (
         <li key={`${write.run_id} ${write.phase} ${write.entry}`}>
           <State of={stateOf(write)} bare />
           <div>
-            {placed && `${[...write.place, write.phase].join(' › ')} › `}
-            {write.entry} <Outside url={write.url}>{write.id ?? (write.url === null ? '' : 'open')}</Outside>{' '}
+            {withPath && `${[...write.place, write.phase].join(' › ')} › `}
+            {write.entry} <ExternalLink url={write.url}>{write.id ?? (write.url === null ? '' : 'open')}</ExternalLink>{' '}
             {(write.copies ?? []).map(({ id, url }) => (
               <>
-                <Outside url={url}>{id ?? 'open'}</Outside>{' '}
+                <ExternalLink url={url}>{id ?? 'open'}</ExternalLink>{' '}
               </>
             ))}
             <span class="quiet small">{fateOf(write)}</span>

@@ -8,7 +8,7 @@ import { type Drawn, layout, type Node, WIDTH } from './graph.ts'
 /** More lines than this are not drawn, because nobody could follow them. */
 const MOST_LINES = 3_000
 
-/** It scrolls, so that keys must reach it. */
+/** The box scrolls, so it must be reachable with the keyboard. */
 const BOX = { role: 'region', tabIndex: 0, 'aria-label': 'Graph of the phases' } as const
 
 export interface Drawable extends Node {
@@ -22,7 +22,7 @@ export function Graph({ of }: { of: readonly Drawable[] }) {
   const shape = JSON.stringify(of.map(({ name, after }) => [name, after]))
   const drawn = useMemo(() => (linesOf(of) > MOST_LINES ? null : layout(of)), [shape])
   const box = useRef<HTMLDivElement>(null)
-  // Most graphs are narrow at their top and their end, so that the middle shows most.
+  // Most graphs are narrow at the top and at the end, so the middle shows most of them.
   useLayoutEffect(() => {
     if (box.current) box.current.scrollLeft = (box.current.scrollWidth - box.current.clientWidth) / 2
   }, [drawn])
@@ -34,7 +34,7 @@ export function Graph({ of }: { of: readonly Drawable[] }) {
       </Empty>
     )
   }
-  const places = new Map(drawn.boxes.map(box => [box.name, box]))
+  const boxes = new Map(drawn.boxes.map(box => [box.name, box]))
   return (
     <div class="graph" ref={box} {...BOX}>
       <div class="drawing" style={{ width: `${drawn.width}px`, height: `${drawn.height}px` }}>
@@ -44,7 +44,7 @@ export function Graph({ of }: { of: readonly Drawable[] }) {
           ))}
         </svg>
         {of.map(({ name, about, state, href }) => {
-          const { x, y } = places.get(name)!
+          const { x, y } = boxes.get(name)!
           const style = { left: `${x}px`, top: `${y}px`, width: `${WIDTH}px` }
           const inside = (
             <>

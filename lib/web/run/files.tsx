@@ -9,7 +9,7 @@ import { ListArtifacts } from '../../wire/calls/artifacts.ts'
 import { ActionButton } from '../kit/actions.tsx'
 import { call, fileOf } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
-import { Empty, Failure, Json, useLoaded, Wide } from '../kit/parts.tsx'
+import { Empty, Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery } from '../kit/route.ts'
 import type { Detail } from './live.ts'
 import { save } from './logs.tsx'
@@ -103,7 +103,7 @@ function Image({ bytes, name }: { bytes: Blob; name: string }) {
 
 const MARKDOWN = new Set(['markdown', 'md'])
 
-/** A text that cannot be drawn must not take the page with it. */
+/** A text that cannot be drawn must not end the page. */
 function Shown(of: { text: string; extension: string }) {
   const [error] = useErrorBoundary()
   return error ? <p class="quiet">This file cannot be shown. The download has everything.</p> : <Text {...of} />
@@ -115,7 +115,7 @@ function Text({ text, extension }: { text: string; extension: string }) {
     try {
       return <Json of={JSON.parse(text)} />
     } catch {
-      // It is shown as the text that it is.
+      // Text that is no JSON is shown below as it is.
     }
   }
   if (extension === 'csv') return <Table rows={rowsOf(text.slice(0, MOST_TEXT))} />
@@ -128,7 +128,7 @@ function Text({ text, extension }: { text: string; extension: string }) {
   )
 }
 
-/** Markdown as it is meant, or as it is written. */
+/** Markdown, laid out or as its source. */
 function Prose({ text }: { text: string }) {
   const source = useSignal(false)
   const { data, error } = useLoaded('markdown', () => import('../kit/markdown.tsx'))
@@ -144,7 +144,7 @@ function Prose({ text }: { text: string }) {
 function Table({ rows: [head = [], ...rows] }: { rows: string[][] }) {
   return (
     <>
-      <Wide head={head}>
+      <ScrollTable head={head}>
         {rows.slice(0, MOST_ROWS).map((row, index) => (
           <tr key={index}>
             {row.map((cell, column) => (
@@ -152,7 +152,7 @@ function Table({ rows: [head = [], ...rows] }: { rows: string[][] }) {
             ))}
           </tr>
         ))}
-      </Wide>
+      </ScrollTable>
       {rows.length > MOST_ROWS && <p class="quiet">{rows.length - MOST_ROWS} more rows are in the download.</p>}
     </>
   )

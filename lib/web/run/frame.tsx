@@ -1,10 +1,10 @@
-// What is around each page: the bar with the links to all of them, and what their table says of each.
+// The frame of each page: the bar with links to all pages, and the table of pages from which it is made.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Empty } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
-import { useWaiting } from './reviews.tsx'
+import { usePendingReviews } from './reviews.tsx'
 
 /** One entry of the table of pages. Its name is the first part of its address. */
 export interface Page {
@@ -21,12 +21,12 @@ export type Pages = Readonly<Record<string, Page>>
 export const keysOf = (pages: Pages): Record<string, string> =>
   Object.fromEntries(Object.entries(pages).flatMap(([name, { key }]) => (key ? [[key, name]] : [])))
 
-export function Bar({ pages, children }: { pages: Pages; children?: ComponentChildren }) {
+export function PageBar({ pages, children }: { pages: Pages; children?: ComponentChildren }) {
   const [here = ''] = route.value.parts
-  const waiting = useWaiting().data?.total ?? 0
+  const waiting = usePendingReviews().data?.total ?? 0
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${pages[here]?.title ?? 'cadre'} · cadre`
-    // On a narrow screen there is not room for all links, and they scroll.
+    // A narrow screen has no room for all links, so they scroll.
     document.querySelector('.frame [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [here, waiting])
   return (
@@ -48,7 +48,7 @@ export function Bar({ pages, children }: { pages: Pages; children?: ComponentChi
 }
 
 /** The page of this address. */
-export function Shown({ pages }: { pages: Pages }) {
+export function CurrentPage({ pages }: { pages: Pages }) {
   const { parts, query } = route.value
   const [name = '', id] = parts
   return <>{Object.hasOwn(pages, name) ? pages[name]!.show(id, query) : <NoPage name={name} />}</>

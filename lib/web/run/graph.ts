@@ -1,5 +1,5 @@
-// Where the phases of a graph stand: in rows, each phase below all that it waits for. Phases keep the order of their
-// file where it crosses few lines. A line over several rows gets a place in each of them, so that it runs past phases.
+// The layout of a graph in rows: each phase is below all phases for which it waits. Phases keep the order of their file
+// where that crosses few lines. A line over several rows has a position in each row, so that it runs past phases.
 
 export interface Node {
   name: string
@@ -62,18 +62,18 @@ export function layout(nodes: readonly Node[]): Drawn {
   const left = Math.min(0, ...rows.map(row => row[0]!.x - sizeOf(row[0]!) / 2))
   const right = Math.max(0, ...rows.map(row => row.at(-1)!.x + sizeOf(row.at(-1)!) / 2))
   const across = (spot: Spot) => Math.round(spot.x - left)
-  const place = (spot: Spot, edge: number) => ({ x: across(spot), y: spot.row * ROW + edge })
+  const point = (spot: Spot, edge: number) => ({ x: across(spot), y: spot.row * ROW + edge })
   return {
     width: Math.ceil(right - left),
     height: Math.max(0, rows.length * ROW - (ROW - HEIGHT)),
     boxes: [...spots].map(([name, spot]) => ({ name, x: across(spot) - WIDTH / 2, y: spot.row * ROW })),
     lines: lines.map(line =>
-      line.map((spot, index) => place(spot, index === 0 ? HEIGHT : index === line.length - 1 ? 0 : HEIGHT / 2)),
+      line.map((spot, index) => point(spot, index === 0 ? HEIGHT : index === line.length - 1 ? 0 : HEIGHT / 2)),
     ),
   }
 }
 
-/** The phases, each after those that it waits for. A circle, which no team has, would be cut somewhere. */
+/** The phases, each after the phases for which it waits. No team has a circle; one would be cut somewhere. */
 function inOrder(nodes: readonly Node[]): Node[] {
   const byName = new Map(nodes.map(node => [node.name, node]))
   const ordered = new Set<Node>()
@@ -100,7 +100,7 @@ function spread(row: Spot[]): void {
   for (const spot of row) spot.x -= middle
 }
 
-/** Moves the spots of a row to the middle of those that they hang on, as far as there is room. */
+/** Moves the spots of a row to the middle of their neighbours in `others`, as far as there is room. */
 function settle(row: Spot[], others: (spot: Spot) => Spot[], sort: boolean): void {
   const wanted = new Map(row.map(spot => [spot, meanOf(others(spot)) ?? spot.x]))
   if (sort) row.sort((a, b) => wanted.get(a)! - wanted.get(b)!)

@@ -1,34 +1,34 @@
-// The lines of a log, of one run or of a whole tree, each once and in the order in which they came. They are held in
-// columns, because a million objects would take several times the memory.
+// The lines of a log, of one run or of a whole tree, each once and in the order of arrival. They are stored in columns,
+// because a million objects would take several times the memory.
 
 import { signal } from '@preact/signals'
 import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
 
-export type Said = Omit<LogLine, 'seq'> & { run_id: string }
+export type LoggedLine = Omit<LogLine, 'seq'> & { run_id: string }
 
 /** The list is drawn at most this often. */
-const SOON_MS = 32
+const PUBLISH_MS = 32
 /** Lines of a block. */
 const SIZE = 1_024
 
-/** Who says lines, and how. */
-type Voice = Pick<Said, 'run_id' | 'phase' | 'stream'>
+/** The run, phase and stream of a line. */
+type Origin = Pick<LoggedLine, 'run_id' | 'phase' | 'stream'>
 
-/** Consecutive lines. The texts of a full block are one, so that the browser has few objects to look after. */
+/** Consecutive lines. A full block joins its texts into one, so that the browser has few objects. */
 class Block {
   #open: string[] | null = []
   #text = ''
   readonly #ends = new Uint32Array(SIZE)
   readonly at = new Float64Array(SIZE)
-  readonly voice = new Uint32Array(SIZE)
+  readonly origin = new Uint32Array(SIZE)
   count = 0
 
-  add(text: string, at: number, voice: number): void {
+  add(text: string, at: number, origin: number): void {
     const index = this.count++
     this.#open!.push(text)
     this.#ends[index] = (index === 0 ? 0 : this.#ends[index - 1]!) + text.length
     this.at[index] = at
-    this.voice[index] = voice
+    this.origin[index] = origin
     if (this.count < SIZE) return
     this.#text = this.#open!.join('')
     this.#open = null
@@ -42,13 +42,13 @@ class Block {
 }
 
 export class Lines {
-  /** How many there are. It changes soon after lines were added, and not with each of them. */
+  /** How many lines there are. The count changes soon after lines were added, not with each of them. */
   readonly count = signal(0)
-  #telling: ReturnType<typeof setTimeout> | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
   readonly #blocks: Block[] = []
   #length = 0
-  readonly #voices: Voice[] = []
-  readonly #voiceOf = new Map<string, number>()
+  readonly #origins: Origin[] = []
+  readonly #originIndex = new Map<string, number>()
   readonly #fields = new Map<number, NonNullable<LogLine['fields']>>()
   /** The number of the last line, by run. */
   readonly #last = new Map<string, number>()
@@ -57,7 +57,7 @@ export class Lines {
     return this.#last.get(runId) ?? 0
   }
 
-  /** Adds the lines that are not here yet. They are of one run and in order. */
+  /** Adds new lines of one run, which are in order. Lines that are here already are ignored. */
   add({ run_id, lines }: TreeLines): void {
     let last = this.last(run_id)
     for (const { seq, text, at, phase, stream, fields } of lines) {
@@ -65,50 +65,50 @@ export class Lines {
       last = seq
       if (fields) this.#fields.set(this.#length, fields)
       if (this.#length % SIZE === 0) this.#blocks.push(new Block())
-      this.#blocks.at(-1)!.add(text, at, this.#voice({ run_id, phase, stream }))
+      this.#blocks.at(-1)!.add(text, at, this.#indexOfOrigin({ run_id, phase, stream }))
       this.#length++
     }
     this.#last.set(run_id, last)
-    this.#telling ??= setTimeout(() => this.tell(), SOON_MS)
+    this.#timer ??= setTimeout(() => this.publishCount(), PUBLISH_MS)
   }
 
-  tell(): void {
-    clearTimeout(this.#telling)
-    this.#telling = undefined
+  publishCount(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     this.count.value = this.#length
   }
 
-  #voice(voice: Voice): number {
-    const key = `${voice.run_id} ${voice.stream} ${voice.phase}`
-    const known = this.#voiceOf.get(key) ?? this.#voices.push(voice) - 1
-    this.#voiceOf.set(key, known)
+  #indexOfOrigin(origin: Origin): number {
+    const key = `${origin.run_id} ${origin.stream} ${origin.phase}`
+    const known = this.#originIndex.get(key) ?? this.#origins.push(origin) - 1
+    this.#originIndex.set(key, known)
     return known
   }
 
-  at(index: number): Said | undefined {
+  at(index: number): LoggedLine | undefined {
     if (index >= this.#length) return undefined
     const block = this.#blocks[Math.floor(index / SIZE)]!
-    const place = index % SIZE
+    const position = index % SIZE
     const fields = this.#fields.get(index)
-    const voice = this.#voices[block.voice[place]!]!
-    return { ...voice, text: block.text(place), at: block.at[place]!, ...(fields && { fields }) }
+    const origin = this.#origins[block.origin[position]!]!
+    return { ...origin, text: block.text(position), at: block.at[position]!, ...(fields && { fields }) }
   }
 
-  /** Whether a line is of this phase and has a text that fits; null asks for no phase or text. */
+  /** Whether a line is of this phase and has a text that fits. Null means any phase or any text. */
   fits(index: number, phase: string | null, text: RegExp | null): boolean {
     const block = this.#blocks[Math.floor(index / SIZE)]!
-    const place = index % SIZE
-    const isOf = phase === null || this.#voices[block.voice[place]!]!.phase === phase
-    return isOf && (text === null || text.test(block.text(place)))
+    const position = index % SIZE
+    const isOf = phase === null || this.#origins[block.origin[position]!]!.phase === phase
+    return isOf && (text === null || text.test(block.text(position)))
   }
 }
 
-/** How long a search may keep others waiting. */
+/** How long a search may block the page. */
 const SLICE_MS = 8
 /** Lines between two looks at the clock. */
 const STRIDE = 2_000
 
-/** The lines that fit a search, found a slice at a time, and those that come later, too. */
+/** Finds the lines that fit a search, in slices of time, and goes on with lines that come later. */
 export class Search {
   readonly found: number[] = []
   readonly count = signal(0)
@@ -123,7 +123,7 @@ export class Search {
     this.#lines = lines
     this.#phase = phase || null
     this.#text = text === '' ? null : new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'i')
-    // The first slice is looked through at once, so that no list without lines is drawn before it.
+    // The first slice is searched at once, so that the page does not show an empty list before it.
     this.#look()
     this.#unfollow = lines.count.subscribe(() => {
       this.#timer ??= setTimeout(() => this.#look())

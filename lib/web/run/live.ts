@@ -1,5 +1,5 @@
-// A run as it happens: its record, its phases, its tree, and new log lines. What the event stream tells is put into
-// place; results and new sub-runs, which it does not carry, are read again, a moment later and together.
+// A run as it happens: its record, its phases, its tree, and new log lines. The event stream changes the states of runs in
+// the tree. It has no results and no new sub-runs, so an event about those reads them again, many events at once.
 
 import { batch, signal } from '@preact/signals'
 import type { Static } from 'typebox'
@@ -20,23 +20,23 @@ export type Detail = Static<typeof ToldDetail>
 export type Phase = Static<typeof ToldPhases>['phases'][number]
 export type Branch = Static<typeof ToldTree>['runs'][number]
 
-const SOON_MS = 150
+const PAUSE_MS = 150
 const AGAIN_MS = 1_000
-/** A large tree takes a while to be read. The page has other work, too. */
+/** Reading a large tree takes long. The pause before the next time is this many times as long. */
 const REST = 4
 
-/** Work that is asked for often and done once, at least `SOON_MS` apart; a slow one waits several times as long as it took. */
-function together(work: () => Promise<void>) {
+/** Runs `action` once for many calls, with a pause of at least `PAUSE_MS`, and a longer one when it is slow. */
+function throttled(action: () => Promise<void>) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let busy = false
   let wanted = false
-  let pause = SOON_MS
+  let pause = PAUSE_MS
   const run = async () => {
     timer = undefined
     busy = true
     const started = performance.now()
-    await work()
-    pause = Math.max(SOON_MS, REST * (performance.now() - started))
+    await action()
+    pause = Math.max(PAUSE_MS, REST * (performance.now() - started))
     busy = false
     if (wanted) ask()
   }
@@ -51,43 +51,43 @@ export class Live {
   readonly id: string
   readonly run = signal<Detail | null>(null)
   readonly phases = signal<readonly Phase[]>([])
-  /** Earlier attempts and outside writes of its phases. */
+  /** The earlier attempts of its phases, and their writes to other systems. */
   readonly history = signal<History>({ attempts: [], written: [] })
   readonly tree = signal<readonly Branch[]>([])
   readonly reviews = signal<readonly AskedReview[]>([])
   readonly error = signal<unknown>(null)
-  /** Whether the events of a run that goes on are being received. */
+  /** Whether the connection for the events of the run is open. */
   readonly connected = signal(true)
   /** Called with new log lines of any run of the tree. */
   readonly listeners = new Set<(runId: string, lines: readonly LogLine[]) => void>()
-  readonly #gone = new AbortController()
-  readonly #places = new Map<string, number>()
-  readonly #details = together(() => this.#read(() => this.#readDetails()))
-  readonly #branches = together(() => this.#read(() => this.#readTree()))
-  /** What events have told of runs in the tree, until it is put into place. */
+  readonly #closed = new AbortController()
+  readonly #treeIndex = new Map<string, number>()
+  readonly #refreshDetails = throttled(() => this.#read(() => this.#readDetails()))
+  readonly #refreshTree = throttled(() => this.#read(() => this.#readTree()))
+  /** The changes of runs in the tree that events brought and that are not shown yet. */
   readonly #changes = new Map<string, Pick<Branch, 'state' | 'started_at' | 'completed_at'>>()
-  readonly #change = together(async () => this.#putChanges())
+  readonly #applyChanges = throttled(async () => this.#writeChanges())
 
   constructor(id: string) {
     this.id = id
-    void this.#begin()
+    void this.#start()
   }
 
   close(): void {
-    this.#gone.abort()
-    this.#details.stop()
-    this.#branches.stop()
-    this.#change.stop()
+    this.#closed.abort()
+    this.#refreshDetails.stop()
+    this.#refreshTree.stop()
+    this.#applyChanges.stop()
   }
 
   /** Reads everything again, and follows the run when it goes on. */
   async again(): Promise<void> {
-    await this.#begin()
+    await this.#start()
   }
 
   #following = false
 
-  async #begin(): Promise<void> {
+  async #start(): Promise<void> {
     await this.#read(async () => {
       await this.#readDetails()
       await this.#readTree()
@@ -98,12 +98,12 @@ export class Live {
     this.#following = false
   }
 
-  async #read(work: () => Promise<void>): Promise<void> {
+  async #read(action: () => Promise<void>): Promise<void> {
     try {
-      await work()
+      await action()
       this.error.value = null
     } catch (thrown) {
-      if (!this.#gone.signal.aborted) this.error.value = thrown
+      if (!this.#closed.signal.aborted) this.error.value = thrown
     }
   }
 
@@ -129,19 +129,19 @@ export class Live {
     const depth = runs[from]?.call_depth ?? 0
     const end = runs.findIndex((each, index) => index > from && each.call_depth <= depth)
     const own = runs.slice(Math.max(0, from), end < 0 ? undefined : end)
-    this.#places.clear()
-    for (const [index, { run_id }] of own.entries()) this.#places.set(run_id, index)
+    this.#treeIndex.clear()
+    for (const [index, { run_id }] of own.entries()) this.#treeIndex.set(run_id, index)
     this.tree.value = own
   }
 
   async #follow(): Promise<void> {
-    const { signal } = this.#gone
+    const { signal } = this.#closed
     for (let last: string | null = null; !signal.aborted; ) {
       try {
         for await (const { id, event } of events(this.id, last, signal)) {
           this.connected.value = true
           last = id ?? last
-          this.#take(event)
+          this.#apply(event)
           if (event.event === 'end') return
         }
       } catch (thrown) {
@@ -156,31 +156,31 @@ export class Live {
     }
   }
 
-  #take({ event, data }: RunEvent): void {
+  #apply({ event, data }: RunEvent): void {
     if (event === 'log') {
       for (const listener of this.listeners) listener(data.run_id, data.lines)
       return
     }
     if (event === 'phase') {
-      if (data.run_id === this.id) this.#details()
+      if (data.run_id === this.id) this.#refreshDetails()
       return
     }
-    if (data.run_id === this.id) this.#details()
-    const place = this.#places.get(data.run_id)
-    if (place === undefined) return this.#branches()
+    if (data.run_id === this.id) this.#refreshDetails()
+    const index = this.#treeIndex.get(data.run_id)
+    if (index === undefined) return this.#refreshTree()
     const { state, started_at, completed_at } = data
     this.#changes.set(data.run_id, { state, started_at, completed_at })
-    this.#change()
+    this.#applyChanges()
   }
 
-  #putChanges(): void {
+  #writeChanges(): void {
     const tree = [...this.tree.value]
     let changed = false
     for (const [id, now] of this.#changes) {
-      const place = this.#places.get(id)
-      const before = place === undefined ? undefined : tree[place]
+      const index = this.#treeIndex.get(id)
+      const before = index === undefined ? undefined : tree[index]
       if (!before || (before.state === now.state && before.completed_at === now.completed_at)) continue
-      tree[place!] = { ...before, ...now }
+      tree[index!] = { ...before, ...now }
       changed = true
     }
     this.#changes.clear()

@@ -1,15 +1,15 @@
-// The log of a run, or of the run and all runs below it: one scroll of any length, followed while the run goes on, with
-// search and the colours of terminals.
+// The log of a run, or of the run and all runs below it: one list of any length, with search and the colours of terminals.
+// It follows the run while the run goes on.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { pieces } from '../kit/ansi.ts'
-import { bound, Check, choicesOf, Field, Select } from '../kit/fields.tsx'
+import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
 import { Empty, Failure } from '../kit/parts.tsx'
 import { filters } from '../kit/route.ts'
 import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
-import { type Lines, type Said, Search } from './lines.ts'
+import { type Lines, type LoggedLine, Search } from './lines.ts'
 import type { Branch, Detail, Live, Phase } from './live.ts'
 import { LogFeed } from './log-feed.ts'
 
@@ -28,17 +28,17 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   const { phase, search, below } = chosen
   const tree = live.tree.value
   const isTree = tree.length > 1
-  // The tree is known later than the run, and may grow from one run to many: the lines must not be read anew then.
-  const whole = below !== 'no'
-  const feed = useMemo(() => new LogFeed(live, run_id, whole), [live, run_id, whole])
+  // The tree arrives later than the run, and may grow. The lines must not be read again because of that.
+  const withBelow = below !== 'no'
+  const feed = useMemo(() => new LogFeed(live, run_id, withBelow), [live, run_id, withBelow])
   useEffect(() => () => feed.close(), [feed])
   const { lines } = feed
   const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
   useEffect(() => () => found?.stop(), [found])
   const follow = useSignal(live.run.peek()?.completed_at === null)
-  const own = live.phases.value
-  const places = useMemo(() => (isTree && whole ? placesOf(tree) : null), [whole, tree])
-  const phases = useMemo(() => namesOf(own, whole ? tree : []), [own, whole, tree])
+  const phasesOfRun = live.phases.value
+  const paths = useMemo(() => (isTree && withBelow ? pathsOf(tree) : null), [withBelow, tree])
+  const phases = useMemo(() => namesOf(phasesOfRun, withBelow ? tree : []), [phasesOfRun, withBelow, tree])
 
   const count = (found ?? lines).count.value
   const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
@@ -46,14 +46,14 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
     <section aria-label="Log">
       <search class="row filters">
         {isTree && <Select label="Runs" {...filter('below')} of={RUNS} />}
-        <Select label="Phase" {...filter('phase')} of={choicesOf('all', phases, phase)} />
+        <Select label="Phase" {...filter('phase')} of={nameChoices('all', phases, phase)} />
         <Field label="Search" type="search" {...filter('search')} />
         <Check {...bound(follow)}>Follow</Check>
         <button
           type="button"
           class="plain"
           disabled={count === 0}
-          onClick={() => download(run_id, count, lineAt, places)}
+          onClick={() => download(run_id, count, lineAt, paths)}
         >
           Download
         </button>
@@ -72,23 +72,23 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${places ? 'with-below' : ''}`,
+            class: `log ${paths ? 'with-below' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
           }}
-          row={index => <Line key={index} lines={lines} at={found ? found.found[index]! : index} places={places} />}
+          row={index => <Line key={index} lines={lines} at={found ? found.found[index]! : index} paths={paths} />}
         />
       )}
     </section>
   )
 }
 
-/** Where a line was said, by the id of the run: the phases and names that lead to it. */
-type Places = ReadonlyMap<string, string>
+/** The phases and names that lead to a run, by the id of the run. */
+type Paths = ReadonlyMap<string, string>
 
-/** `runs` is in depth-first order, the top of what is shown first. */
-function placesOf(runs: readonly Branch[]): Places {
+/** `runs` is in depth-first order and begins with the top run of the page. */
+function pathsOf(runs: readonly Branch[]): Paths {
   const top = runs[0]?.call_depth ?? 0
   const above: string[] = ['']
   return new Map(
@@ -101,31 +101,31 @@ function placesOf(runs: readonly Branch[]): Places {
   )
 }
 
-/** The names of phases by which the log can be filtered: those of the run, and those that began the runs below it. */
-function namesOf(own: readonly Phase[], runs: readonly Branch[]): string[] {
+/** The names of phases that filter the log: the phases of the run, and the phases that started the runs below it. */
+function namesOf(phasesOfRun: readonly Phase[], runs: readonly Branch[]): string[] {
   const names = runs.flatMap(({ parent_phase: name }) => (name === null ? [] : [name]))
-  return [...new Set([...own.map(({ name }) => name), ...names])]
+  return [...new Set([...phasesOfRun.map(({ name }) => name), ...names])]
 }
 
-const placeOf = ({ run_id, phase }: Said, places: Places | null): string =>
-  [places?.get(run_id), phase].filter(Boolean).join('/')
+const pathOf = ({ run_id, phase }: LoggedLine, paths: Paths | null): string =>
+  [paths?.get(run_id), phase].filter(Boolean).join('/')
 
-/** A line does not change, so that it is drawn once while it can be seen. */
-function Line({ lines, at, places }: { lines: Lines; at: number; places: Places | null }) {
-  return useMemo(() => drawn(lines.at(at), places), [lines, at, places])
+/** A line never changes, so it is drawn once while it is visible. */
+function Line({ lines, at, paths }: { lines: Lines; at: number; paths: Paths | null }) {
+  return useMemo(() => lineElement(lines.at(at), paths), [lines, at, paths])
 }
 
-function drawn(line: Said | undefined, places: Places | null) {
+function lineElement(line: LoggedLine | undefined, paths: Paths | null) {
   if (!line) return <div class="line" />
   const at = new Date(line.at)
-  const place = placeOf(line, places)
+  const path = pathOf(line, paths)
   return (
     <div class={`line ${line.stream}`}>
       <time class="quiet" dateTime={at.toISOString()} title={exactly(at)}>
         {CLOCK.format(at)}
       </time>
-      <span class="quiet phase-name" title={place}>
-        {place}
+      <span class="quiet phase-name" title={path}>
+        {path}
       </span>
       <span class="text" title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
         {pieces(line.text).map((piece, index) => (
@@ -147,19 +147,19 @@ function isoOf(at: number): string {
   return lastTime.iso
 }
 
-/** Writes the lines that are shown into a file, a piece at a time, so that a large one does not stop the page. */
+/** Saves the shown lines as a file, in pieces, so that a large log does not block the page. */
 async function download(
   runId: string,
   count: number,
-  lineAt: (index: number) => Said | undefined,
-  places: Places | null,
+  lineAt: (index: number) => LoggedLine | undefined,
+  paths: Paths | null,
 ) {
   const parts: Blob[] = []
   for (let from = 0; from < count; from += PIECE) {
     const texts: string[] = []
     for (let index = from; index < Math.min(count, from + PIECE); index++) {
       const line = lineAt(index)
-      if (line) texts.push(`${isoOf(line.at)} ${placeOf(line, places) || '-'} ${line.text}\n`)
+      if (line) texts.push(`${isoOf(line.at)} ${pathOf(line, paths) || '-'} ${line.text}\n`)
     }
     // The browser keeps what is in a blob outside of the memory of the page.
     parts.push(new Blob(texts))

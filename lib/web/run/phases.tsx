@@ -1,4 +1,4 @@
-// The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
+// The phases of a run, each with its bar on the timeline. An opened phase shows everything that is recorded of it.
 
 import { sizeText } from '../../size.ts'
 import { GetPhases, GetTeam } from '../../wire/calls/runs.ts'
@@ -7,14 +7,14 @@ import { call } from '../kit/api.ts'
 import { Empty, Json, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery, to } from '../kit/route.ts'
 import { State, wordOf } from '../kit/state.tsx'
-import { Took, When } from '../kit/time.tsx'
-import { Attempts, partsOf, Receipts, readyAt } from './attempts.tsx'
+import { Duration, When } from '../kit/time.tsx'
+import { Attempts, partsOf, readyAt, Writes } from './attempts.tsx'
 import type { Detail, Live, Phase } from './live.ts'
-import { Given } from './plan.tsx'
+import { PhaseInputs } from './plan.tsx'
 import { Resume } from './resume.tsx'
 import { Axis, Bar, Legend, scaleOf } from './timeline.tsx'
 
-/** Sub-runs that a phase shows; the tree has all of them. */
+/** A phase shows at most this many sub-runs. The tree has all of them. */
 const MOST_SUB_RUNS = 50
 
 export function Phases({ live, run }: { live: Live; run: Detail }) {
@@ -30,9 +30,9 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
   const scale = scaleOf({ from: run.started_at ?? Date.now(), until: run.completed_at })
   const byName = new Map(phases.map(phase => [phase.name, phase]))
   const bars = phases.map(phase => {
-    const asked = live.reviews.value.filter(({ phase: name }) => name === phase.name)
+    const reviews = live.reviews.value.filter(({ phase: name }) => name === phase.name)
     const earlier = live.history.value.attempts.filter(each => each.phase === phase.name)
-    return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), asked, scale)
+    return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), reviews, scale)
   })
   return (
     <>
@@ -59,10 +59,10 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                   <span class="quiet small about">{aboutOf(phase)}</span>
                   <Bar parts={bars[index]!} scale={scale} />
                   <span class="small took">
-                    <Took from={phase.started_at} until={phase.completed_at} />
+                    <Duration from={phase.started_at} until={phase.completed_at} />
                   </span>
                 </summary>
-                {phase.name === open && <Opened phase={phase} run={run} live={live} />}
+                {phase.name === open && <PhaseDetails phase={phase} run={run} live={live} />}
               </details>
             </li>
           )
@@ -72,8 +72,8 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
   )
 }
 
-/** What does the work of a phase. */
-export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' | 'action'>): string {
+/** The agent of a phase with its action, or the type of the phase. */
+export function workerName({ type, agent, action }: Pick<Phase, 'type' | 'agent' | 'action'>): string {
   if (!agent) return type
   return action ? `${agent}.${action}` : agent
 }
@@ -81,12 +81,12 @@ export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' |
 function aboutOf(phase: Phase): string {
   const { state, attempt, waiting = null, reason } = phase
   const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
-  const parts = [workerOf(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
+  const parts = [workerName(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
   return parts.filter(Boolean).join(' · ')
 }
 
-/** The phase with its text and data, which a reply for all phases has no room for if they are large. */
-function useWhole(phase: Phase, { run_id }: Detail): Phase {
+/** The phase with its text and data. A reply for all phases leaves them out when they are large. */
+function useFullPhase(phase: Phase, { run_id }: Detail): Phase {
   const isCut = phase.text_bytes !== undefined || phase.data_bytes !== undefined
   const key = `phase ${run_id} ${phase.name} ${phase.attempt} ${phase.state}`
   const found = useLoaded(isCut ? key : 'no phase', async () =>
@@ -95,12 +95,12 @@ function useWhole(phase: Phase, { run_id }: Detail): Phase {
   return (isCut && found.data?.phases[0]) || phase
 }
 
-function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: Live }) {
-  const phase = useWhole(told, run)
+function PhaseDetails({ phase: listed, run, live }: { phase: Phase; run: Detail; live: Live }) {
+  const phase = useFullPhase(listed, run)
   const { name, depends_on, started_at, error, text, data, files, sub_runs, sub_runs_more } = phase
   const { attempts, written } = live.history.value
   const earlier = attempts.filter(each => each.phase === name)
-  const wrote = written.filter(each => each.phase === name)
+  const writes = written.filter(each => each.phase === name)
   return (
     <div class="opened">
       <p class="facts small quiet">
@@ -121,10 +121,10 @@ function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: L
       {phase.text_bytes !== undefined && <p class="quiet">The text has {sizeText(phase.text_bytes)}.</p>}
       {phase.data_bytes !== undefined && <p class="quiet">The data has {sizeText(phase.data_bytes)}.</p>}
       {text !== null && text !== '' && <p class="wrap">{text}</p>}
-      {wrote.length > 0 && (
+      {writes.length > 0 && (
         <>
           <h3>Written outside</h3>
-          <Receipts of={wrote} />
+          <Writes of={writes} />
         </>
       )}
       <Attempts phase={phase} earlier={earlier} />
@@ -165,7 +165,7 @@ function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: L
           <Json of={data} />
         </>
       )}
-      <AsWritten run={run} phase={name} />
+      <InputsInTeam run={run} phase={name} />
       {run.completed_at !== null && run.parent_run_id === null && started_at !== null && (
         <Resume live={live} what={{ from_phase: name }} plain>
           Run again from here
@@ -175,15 +175,15 @@ function Opened({ phase: told, run, live }: { phase: Phase; run: Detail; live: L
   )
 }
 
-/** What the phase was given, as its team says it. */
-function AsWritten({ run: { run_id }, phase }: { run: Detail; phase: string }) {
+/** The inputs of the phase, as the file of the team has them. */
+function InputsInTeam({ run: { run_id }, phase }: { run: Detail; phase: string }) {
   const { data } = useLoaded(`team ${run_id}`, () => call(GetTeam, { run_id }))
   const found = data?.phases.find(({ name }) => name === phase)
   if (!found || found.type === 'gate') return null
   return (
     <>
       <h3>Inputs, as the team has them</h3>
-      <Given of={found} />
+      <PhaseInputs of={found} />
     </>
   )
 }

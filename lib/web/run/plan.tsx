@@ -1,16 +1,16 @@
-// What a run would do: what is missing, what it would write where and with whose credential, and its phases at every
-// depth.
+// The plan of a run: what is missing before it can start, what it would write where and with whose credential, and its phases
+// at every depth.
 
 import { useSignal } from '@preact/signals'
 import { isObject, type JsonObject } from '../../json.ts'
 import { PlanTeam } from '../../wire/calls/teams.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/records/plans.ts'
 import { call } from '../kit/api.ts'
-import { Failure, Json, useLoaded, Wide } from '../kit/parts.tsx'
+import { Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { Graph } from './drawing.tsx'
 
-export const whichOf = (typed: string) => (typed.startsWith('@') ? { team: typed } : { path: typed })
+export const teamRef = (typed: string) => (typed.startsWith('@') ? { team: typed } : { path: typed })
 
 /** The address of the plan for these inputs. */
 export const planAddress = (team: string, inputs: JsonObject): string =>
@@ -21,7 +21,7 @@ export function PlanPage() {
   const { query } = route.value
   const team = query.get('team') ?? ''
   const { data, error } = useLoaded(query.toString(), () =>
-    call(PlanTeam, { ...whichOf(team), inputs: inputsOf(query.get('inputs')) }),
+    call(PlanTeam, { ...teamRef(team), inputs: inputsOf(query.get('inputs')) }),
   )
   return (
     <main>
@@ -46,9 +46,9 @@ export function PlanPage() {
           <Missing of={data} />
           <h2>What it would write</h2>
           <Writes of={data} />
-          <Needs of={data} />
+          <Requirements of={data} />
           <h2>Phases</h2>
-          <Below team={data.team} />
+          <TeamPhases team={data.team} />
         </>
       )}
     </main>
@@ -61,7 +61,7 @@ function inputsOf(text: string | null): JsonObject {
 }
 
 /** The plan in short, below the form that starts a run. */
-export function Planned({ plan, address }: { plan: Plan; address: string }) {
+export function PlanSummary({ plan, address }: { plan: Plan; address: string }) {
   return (
     <section class="card" aria-label="Plan">
       <h2>What it would write</h2>
@@ -82,12 +82,12 @@ function Missing({ of: { missing, warnings } }: { of: Plan }) {
           {text}
         </p>
       ))}
-      {missing.length > 0 && <MissingParts missing={missing} />}
+      {missing.length > 0 && <MissingList missing={missing} />}
     </>
   )
 }
 
-function MissingParts({ missing }: Pick<Plan, 'missing'>) {
+function MissingList({ missing }: Pick<Plan, 'missing'>) {
   return (
     <div class="notice failed">
       <p>It cannot start yet:</p>
@@ -113,7 +113,7 @@ function Writes({ of: { writes } }: { of: Plan }) {
     return <p class="quiet">It writes nothing to other systems, except what its commands do.</p>
   }
   return (
-    <Wide head={['Phase', 'Agent', 'Where to', 'Credential', 'Written']}>
+    <ScrollTable head={['Phase', 'Agent', 'Where to', 'Credential', 'Written']}>
       {writes.map((write, index) => (
         <tr key={index}>
           <td>{write.phase.join(' › ')}</td>
@@ -123,12 +123,12 @@ function Writes({ of: { writes } }: { of: Plan }) {
           <td>{EFFECTS[write.effect] ?? write.effect}</td>
         </tr>
       ))}
-    </Wide>
+    </ScrollTable>
   )
 }
 
-/** Secrets, the key that it holds, and what it asks of a daemon. */
-function Needs({ of: { secrets, concurrency, requires, inputs } }: { of: Plan }) {
+/** The secrets and the concurrency key of the run, and its requirements of a daemon. */
+function Requirements({ of: { secrets, concurrency, requires, inputs } }: { of: Plan }) {
   const asked = Object.entries({ ...requires.labels, ...requires.agents }).map(([name, value]) => `${name} ${value}`)
   const key = concurrency && `${concurrency.key ?? 'known when it starts'}, held by at most ${concurrency.limit}`
   const facts = [
@@ -163,8 +163,8 @@ export function aboutOf({ type, agent, action, below }: PlannedPhase): string {
   return below ? `${type} of ${below.name}` : type
 }
 
-/** The phases of a team as a graph and as a list, whose entries open to what is written, and to the team below. */
-function Below({ team: { phases, recursive, unheld, listeners = [] } }: { team: PlannedTeam }) {
+/** The phases of a team, as a graph and as a list. An entry of the list opens to its inputs and to the team below. */
+function TeamPhases({ team: { phases, recursive, unheld, listeners = [] } }: { team: PlannedTeam }) {
   if (recursive) return <p class="quiet">The team calls itself here.</p>
   return (
     <>
@@ -177,7 +177,7 @@ function Below({ team: { phases, recursive, unheld, listeners = [] } }: { team: 
       </ul>
       {listeners.map(({ name, agent, events }) => (
         <p key={name} class="quiet">
-          {name} ({agent}) tells {events.join(', ')}
+          {name} ({agent}) sends notifications about {events.join(', ')}
         </p>
       ))}
     </>
@@ -202,16 +202,16 @@ function Phase({ of }: { of: PlannedPhase }) {
       </button>
       {open.value && (
         <div class="opened">
-          <Given of={of} />
-          {below && <Below team={below} />}
+          <PhaseInputs of={of} />
+          {below && <TeamPhases team={below} />}
         </div>
       )}
     </li>
   )
 }
 
-/** What a phase is given, as it is written in the file of the team. */
-export function Given({ of: { when, items, inputs, entries } }: { of: Partial<PlannedPhase> }) {
+/** The inputs of a phase, as the file of the team has them. */
+export function PhaseInputs({ of: { when, items, inputs, entries } }: { of: Partial<PlannedPhase> }) {
   const given = {
     ...(when !== undefined && { when }),
     ...(items !== undefined && { items }),

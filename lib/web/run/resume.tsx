@@ -1,5 +1,5 @@
-// Runs an ended run again, from where it failed, from a phase, or only its failed items. Values of secret inputs are not
-// kept after the end of a run, so that the page asks for them when the daemon does.
+// Continues an ended run: from where it failed, from a phase, or with its failed items only. A daemon deletes the values of
+// secret inputs when a run ends, so this form asks for them when the daemon does.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -12,7 +12,7 @@ import type { Live } from './live.ts'
 
 interface Props {
   live: Live
-  /** What to repeat; nothing is what did not complete. */
+  /** The part to repeat. The default is all that did not complete. */
   what?: { from_phase?: string; failed?: boolean }
   plain?: boolean
   children: ComponentChildren
@@ -63,7 +63,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
             asked.value = []
           }}
         >
-          Leave it
+          Close
         </button>
       </div>
       <Failure of={error} />
@@ -71,7 +71,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
   )
 }
 
-/** The inputs that the daemon asks to be given again. */
+/** The secret inputs that the daemon asks for again. */
 function secretsOf(thrown: unknown): string[] {
   if (!(thrown instanceof Refusal)) return []
   return thrown.details.flatMap(({ path }) => /^\/inputs\/([^/]+)$/.exec(path)?.[1] ?? [])

@@ -15,7 +15,7 @@ import { When } from '../kit/time.tsx'
 
 const REFRESH_MS = 2_000
 
-const MEANS: Record<Choice, string> = {
+const LABELS: Record<Choice, string> = {
   approve: 'Approve',
   reject: 'Reject',
   retry: 'Retry: try the phase again',
@@ -24,8 +24,8 @@ const MEANS: Record<Choice, string> = {
   fail: 'Fail: end the run',
 }
 
-/** Reviews that wait. The number beside the link in the navigation and the inbox read it. */
-export const useWaiting = () =>
+/** The pending reviews, for the inbox and for the number beside its link. */
+export const usePendingReviews = () =>
   useLoaded('waiting', () => call(ListReviews, { state: 'pending', limit: 100 }), REFRESH_MS)
 
 export function Reviews() {
@@ -43,13 +43,13 @@ export function Reviews() {
           Decided
         </a>
       </nav>
-      {decided ? <Decided /> : <Waiting />}
+      {decided ? <DecidedReviews /> : <PendingReviews />}
     </main>
   )
 }
 
-function Waiting() {
-  const { data, error, again } = useWaiting()
+function PendingReviews() {
+  const { data, error, again } = usePendingReviews()
   if (!data) return <Failure of={error} />
   return (
     <>
@@ -63,14 +63,14 @@ function Waiting() {
         </Empty>
       )}
       {data.reviews.map(review => (
-        <Review key={review.id} review={review} done={again} />
+        <ReviewCard key={review.id} review={review} done={again} />
       ))}
       {data.total > data.reviews.length && <p class="quiet">{data.total - data.reviews.length} more wait.</p>}
     </>
   )
 }
 
-function Decided() {
+function DecidedReviews() {
   const { data, error } = useLoaded('decided', () => call(ListReviews, { state: 'decided', limit: 100 }))
   if (!data) return <Failure of={error} />
   if (data.reviews.length === 0) {
@@ -99,8 +99,8 @@ function Decided() {
   )
 }
 
-/** The review with what a list leaves out because it is large. */
-function useWhole(review: AskedReview): AskedReview {
+/** The review with the large fields that a list leaves out. */
+function useFullReview(review: AskedReview): AskedReview {
   const { id, prompt_bytes, entries_bytes, inputs_bytes } = review
   const isCut = (prompt_bytes ?? entries_bytes ?? inputs_bytes) !== undefined
   const found = useLoaded(isCut ? `review ${id}` : 'no review', async () =>
@@ -109,9 +109,9 @@ function useWhole(review: AskedReview): AskedReview {
   return (isCut && found.data?.reviews[0]) || review
 }
 
-/** One review that waits. `done` is called when it has been answered. */
-export function Review({ review: listed, done }: { review: AskedReview; done(): unknown }) {
-  const review = useWhole(listed)
+/** One pending review. `done` is called after the answer. */
+export function ReviewCard({ review: listed, done }: { review: AskedReview; done(): unknown }) {
+  const review = useFullReview(listed)
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
   const { busy, error, run } = useAction()
@@ -120,8 +120,8 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
   const decide = (decision: Choice) =>
     run(async () => {
       const values = decision === 'approve' && form.length > 0 ? { values: valuesOf(form, typed.value) } : {}
-      const said = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
-      await call(DecideReview, { review_id: id, decision, ...said, ...values })
+      const given = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
+      await call(DecideReview, { review_id: id, decision, ...given, ...values })
       await done()
     })
   const [first, ...others] = choicesOf(kind)
@@ -148,11 +148,11 @@ export function Review({ review: listed, done }: { review: AskedReview; done(): 
         {token.value !== null && first !== undefined && (
           <div class="row">
             <button type="submit" disabled={busy}>
-              {MEANS[first]}
+              {LABELS[first]}
             </button>
             {others.map(each => (
               <button key={each} type="button" class="plain" disabled={busy} onClick={() => decide(each)}>
-                {MEANS[each]}
+                {LABELS[each]}
               </button>
             ))}
           </div>

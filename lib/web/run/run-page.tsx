@@ -1,5 +1,5 @@
-// The page of one run, as daemon and hub have it in common: what it is, what it waits for, and its parts as tabs that have
-// addresses of their own.
+// The page of one run, as far as daemon and hub have it in common: its header, the question that it waits for, and its tabs,
+// which have addresses of their own.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -7,66 +7,65 @@ import { useKeys } from '../kit/keys.tsx'
 import { Failure, Json } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { Took, When } from '../kit/time.tsx'
+import { Duration, When } from '../kit/time.tsx'
 import { Files } from './files.tsx'
 import { type Detail, Live } from './live.ts'
 import { Logs } from './logs.tsx'
 import { Phases } from './phases.tsx'
-import { Review } from './reviews.tsx'
+import { ReviewCard } from './reviews.tsx'
 import { Tree } from './tree.tsx'
-import { Reasons } from './why.tsx'
+import { Why } from './why.tsx'
 
-export interface Shown {
+export interface RunProps {
   live: Live
   run: Detail
 }
 
-/** A tab. */
-interface Part {
+interface Tab {
   title: string
-  show(shown: Shown): ComponentChildren
+  show(props: RunProps): ComponentChildren
 }
 
 /** The tabs that daemon and hub have. */
-export const PARTS = {
+export const TABS = {
   phases: {
     title: 'Phases',
     show: ({ live, run }) => (
       <>
         {askedIn(live).map(review => (
-          <Review key={review.id} review={review} done={() => live.again()} />
+          <ReviewCard key={review.id} review={review} done={() => live.again()} />
         ))}
         <Phases live={live} run={run} />
-        <Values title="Inputs" of={run.inputs} />
-        <Values title="Outputs" of={run.outputs} />
+        <JsonPart title="Inputs" of={run.inputs} />
+        <JsonPart title="Outputs" of={run.outputs} />
       </>
     ),
   },
   tree: { title: 'Tree', show: ({ live }) => <Tree live={live} /> },
   logs: { title: 'Log', show: ({ live, run }) => <Logs live={live} run={run} /> },
   files: { title: 'Files', show: ({ run }) => <Files run={run} /> },
-  why: { title: 'Why', show: ({ run }) => <Reasons run={run} /> },
-} satisfies Record<string, Part>
+  why: { title: 'Why', show: ({ run }) => <Why run={run} /> },
+} satisfies Record<string, Tab>
 
 const askedIn = (live: Live) => live.reviews.value.filter(({ state }) => state === 'pending')
 
-export function RunPage({
+export function RunTabs({
   id,
   server,
-  parts,
+  tabs,
   head,
 }: {
   id: string
   server: 'daemon' | 'hub'
-  /** The tabs in their order; `phases` is shown where the address names none. */
-  parts: Record<string, Part> & Record<'phases', Part>
-  head(shown: Shown): ComponentChildren
+  /** The tabs in their order. An address without a tab shows `phases`. */
+  tabs: Record<string, Tab> & Record<'phases', Tab>
+  head(props: RunProps): ComponentChildren
 }) {
   const live = useMemo(() => new Live(id), [id])
   useEffect(() => () => live.close(), [live])
   const chosen = route.value.parts[2]
-  const tab = chosen !== undefined && Object.hasOwn(parts, chosen) ? chosen : 'phases'
-  const names = Object.keys(parts)
+  const tab = chosen !== undefined && Object.hasOwn(tabs, chosen) ? chosen : 'phases'
+  const names = Object.keys(tabs)
   useKeys(Object.fromEntries(names.map((name, index) => [String(index + 1), () => go(to('runs', id, name))])))
 
   const run = live.run.value
@@ -99,7 +98,7 @@ export function RunPage({
       <nav class="tabs" aria-label="Parts of the run">
         {names.map(name => (
           <a key={name} href={to('runs', id, name)} aria-current={name === tab ? 'page' : undefined}>
-            {parts[name]!.title}
+            {tabs[name]!.title}
             {name === 'tree' && live.tree.value.length > 1 && (
               <span class="count">{live.tree.value.length.toLocaleString('en')}</span>
             )}
@@ -113,7 +112,7 @@ export function RunPage({
           </p>
         </div>
       )}
-      {parts[tab]!.show({ live, run })}
+      {tabs[tab]!.show({ live, run })}
       <p class="unseen" role="status">
         {run.completed_at === null ? '' : `The run is ${run.state}.`}
       </p>
@@ -121,14 +120,14 @@ export function RunPage({
   )
 }
 
-/** `place` says where the run is, and `children` are the buttons. */
-export function RunHead({
+/** `origin` says where the run is executed, and `children` are the buttons. */
+export function RunHeader({
   run,
-  place,
+  origin,
   children,
 }: {
   run: Detail
-  place: ComponentChildren
+  origin: ComponentChildren
   children: ComponentChildren
 }) {
   return (
@@ -162,10 +161,10 @@ export function RunHead({
               started <When at={run.started_at} />
             </span>
             <span>
-              {run.completed_at === null ? 'for' : 'took'} <Took from={run.started_at} until={run.completed_at} />
+              {run.completed_at === null ? 'for' : 'took'} <Duration from={run.started_at} until={run.completed_at} />
             </span>
           </p>
-          <p class="facts quiet small">{place}</p>
+          <p class="facts quiet small">{origin}</p>
         </div>
         {children}
       </header>
@@ -173,7 +172,7 @@ export function RunHead({
   )
 }
 
-function Values({ title, of }: { title: string; of: object | null }) {
+function JsonPart({ title, of }: { title: string; of: object | null }) {
   if (of === null || Object.keys(of).length === 0) return null
   return (
     <details class="part">

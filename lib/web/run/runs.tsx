@@ -7,12 +7,12 @@ import type { Static } from 'typebox'
 import { ListRuns } from '../../wire/calls/runs.ts'
 import type { ToldRun } from '../../wire/records/run-records.ts'
 import { call } from '../kit/api.ts'
-import { choicesOf, Field, Select } from '../kit/fields.tsx'
+import { Field, nameChoices, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
 import { State, wordOf } from '../kit/state.tsx'
-import { Took, When } from '../kit/time.tsx'
+import { Duration, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 
 type Run = Static<typeof ToldRun>
@@ -21,7 +21,7 @@ const PAGE = 100
 const HEIGHT = 56
 const REFRESH_MS = 2_000
 
-/** The filters that both servers have. `children` are those before them. */
+/** The filters of both servers. `children` come before them. */
 export function RunFilters({
   states,
   filter,
@@ -41,7 +41,7 @@ export function RunFilters({
         {...filter('state')}
         of={[['', 'all'], ...states.map(each => [each, wordOf(each)] as const)]}
       />
-      <Select label="Team" {...team} of={choicesOf('all', teams.data ?? [], team.value)} />
+      <Select label="Team" {...team} of={nameChoices('all', teams.data ?? [], team.value)} />
       <Field label="Search" type="search" maxLength={200} placeholder="name, team or id" {...filter('search')} />
     </search>
   )
@@ -55,11 +55,11 @@ export async function knownTeams(): Promise<string[]> {
 
 interface Listed {
   filter: { state: string; team: string; search: string; realm_id?: string }
-  /** What is said where nothing has run. */
+  /** The text where no run is. */
   children: ComponentChildren
 }
 
-/** The runs that fit the filters, as far as they are seen. */
+/** The runs that fit the filters. */
 export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filter)} {...listed} />
 
 function List({ filter: given, children }: Listed) {
@@ -74,7 +74,7 @@ function List({ filter: given, children }: Listed) {
     const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
     try {
       const runs: Run[] = []
-      // A reply has fewer runs than were asked for when they are large.
+      // When runs are large, a reply has fewer of them than the limit.
       for (let more = true; more; ) {
         const rest = { limit: PAGE - runs.length, offset: body.offset + runs.length }
         const found = await call(ListRuns, { ...body, ...rest, ...filter })
@@ -95,7 +95,7 @@ function List({ filter: given, children }: Listed) {
       await load(page)
   }
   useEffect(() => {
-    // Typing would ask for each letter.
+    // Without this pause, each typed letter would be a request.
     const first = setTimeout(look, given.search ? 150 : 0)
     const timer = setInterval(() => !document.hidden && void look(), REFRESH_MS)
     return () => {
@@ -145,10 +145,10 @@ function List({ filter: given, children }: Listed) {
 }
 
 function Row({ run, index, count, chosen }: { run: Run | undefined; index: number; count: number; chosen: boolean }) {
-  const place = { 'aria-posinset': index + 1, 'aria-setsize': count }
-  if (!run) return <div class="item" role="listitem" {...place} />
+  const position = { 'aria-posinset': index + 1, 'aria-setsize': count }
+  if (!run) return <div class="item" role="listitem" {...position} />
   return (
-    <div class={`item ${chosen ? 'chosen' : ''}`} role="listitem" {...place}>
+    <div class={`item ${chosen ? 'chosen' : ''}`} role="listitem" {...position}>
       <State of={run.state} bare />
       <a class="name" href={to('runs', run.run_id)}>
         {run.run_name ?? run.team}
@@ -160,7 +160,7 @@ function Row({ run, index, count, chosen }: { run: Run | undefined; index: numbe
       </span>
       <span class="small times">
         <When at={run.started_at} />
-        <Took from={run.started_at} until={run.completed_at} />
+        <Duration from={run.started_at} until={run.completed_at} />
       </span>
     </div>
   )

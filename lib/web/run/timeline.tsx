@@ -1,5 +1,5 @@
-// A bar of a timeline: when something was at work, on the scale of a whole run, when it waited, and when it waited for a
-// person.
+// The bars of a timeline. On the scale of the whole run, a bar shows when a phase or run worked, when it waited, and when it
+// waited for a person.
 
 import { durationOf, now } from '../kit/time.tsx'
 
@@ -8,7 +8,7 @@ export interface Span {
   until: number | null
 }
 
-/** The scale on which all bars of a list stand. */
+/** The scale of all bars of a list. */
 export interface Scale {
   from: number
   until: number
@@ -23,7 +23,7 @@ export interface Part extends Span {
 export const scaleOf = ({ from, until }: Span): Scale => ({ from, until: Math.max(from + 1, until ?? now.value) })
 
 export function Bar({ parts, scale }: { parts: readonly Part[]; scale: Scale }) {
-  const place = (span: Span) => {
+  const position = (span: Span) => {
     const length = scale.until - scale.from
     const start = Math.min(1, Math.max(0, (span.from - scale.from) / length))
     const end = Math.min(1, Math.max(start, ((span.until ?? now.value) - scale.from) / length))
@@ -32,18 +32,18 @@ export function Bar({ parts, scale }: { parts: readonly Part[]; scale: Scale }) 
   return (
     <span class="bar" aria-hidden="true">
       {parts.map((part, index) => (
-        <span key={index} class={part.kind} style={place(part)} title={part.title} />
+        <span key={index} class={part.kind} style={position(part)} title={part.title} />
       ))}
     </span>
   )
 }
 
-/** What the parts of the bars mean that do not have the colour of a state. */
+/** The meaning of those parts of bars that do not have the colour of a state. */
 export function Legend({ of }: { of: readonly (readonly Part[])[] }) {
   const kinds = new Set(of.flat().map(({ kind }) => kind))
   return (
     <span class="legend quiet" aria-hidden="true">
-      {Object.entries(MEANS).map(
+      {Object.entries(LABELS).map(
         ([kind, meaning]) =>
           kinds.has(kind) && (
             <span key={kind}>
@@ -58,10 +58,10 @@ export function Legend({ of }: { of: readonly (readonly Part[])[] }) {
   )
 }
 
-const MEANS: Record<string, string> = { wait: 'waits', person: 'a person is asked' }
+const LABELS: Record<string, string> = { wait: 'waits', person: 'a person is asked' }
 
-/** The one part of something that is not looked at more closely. */
-export const whole = (from: number | null, until: number | null, state: string): Part[] =>
+/** A bar with one part: of a run whose attempts are not shown. */
+export const singlePart = (from: number | null, until: number | null, state: string): Part[] =>
   from === null ? [] : [{ from, until, kind: state }]
 
 /** In seconds. */

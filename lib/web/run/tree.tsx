@@ -1,19 +1,18 @@
-// The tree of a run with all runs below it, as a treegrid in which every row has its place in time. Only the rows that
-// can be seen are drawn.
+// The tree of a run with all runs below it, as a treegrid. Every row has a bar on the timeline. Only visible rows are drawn.
 
 import { useComputed, useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { useKeys } from '../kit/keys.tsx'
 import { go, to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { Took } from '../kit/time.tsx'
+import { Duration } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 import type { Branch, Live } from './live.ts'
-import { Axis, Bar, type Scale, scaleOf, whole } from './timeline.tsx'
+import { Axis, Bar, type Scale, scaleOf, singlePart } from './timeline.tsx'
 
 const HEIGHT = 40
 const STEP = 16
-/** Deeper levels are not indented further, so that names stay in sight. */
+/** Deeper levels are not indented further, so that names stay visible. */
 const MOST_STEPS = 12
 
 export function Tree({ live }: { live: Live }) {
@@ -28,7 +27,7 @@ export function Tree({ live }: { live: Live }) {
     else next.delete(id)
     closed.value = next
   }
-  // The keys read the signals: what was drawn last may be older than the key before.
+  // The keys read the signals, because the last drawing may be older than the last key.
   const move = (by: number) => {
     chosen.value = Math.max(0, Math.min(rows.value.length - 1, chosen.value + by))
   }
@@ -104,7 +103,7 @@ interface RowProps {
   fold(): void
 }
 
-/** A row is drawn again only when something of it has changed, because scrolling asks for many rows at once. */
+/** A row is drawn again only when it has changed, because scrolling needs many rows at once. */
 function Row(props: RowProps) {
   const { run, index, level, parent, folded, chosen, scale } = props
   return useMemo(() => drawn(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
@@ -137,11 +136,11 @@ function drawn({ run, index, level, parent, folded, chosen, scale, fold }: RowPr
         </a>
         {index > 0 && run.parent_phase !== null && <span class="quiet small">{run.parent_phase}</span>}
       </span>
-      <span role="gridcell" class="time">
-        <Bar parts={whole(run.started_at, run.completed_at, run.state)} scale={scale} />
+      <span role="gridcell">
+        <Bar parts={singlePart(run.started_at, run.completed_at, run.state)} scale={scale} />
       </span>
       <span role="gridcell" class="small took">
-        <Took from={run.started_at} until={run.completed_at} />
+        <Duration from={run.started_at} until={run.completed_at} />
       </span>
     </div>
   )

@@ -1,14 +1,14 @@
-// Why a run ended as it did: the path through the tree to the first failure, and what was written outside.
+// Why a run ended as it did: the path through the tree to its cause, and the writes to other systems.
 
 import { GetWhy } from '../../wire/calls/runs.ts'
 import { call } from '../kit/api.ts'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { Receipts } from './attempts.tsx'
+import { Writes } from './attempts.tsx'
 import type { Detail } from './live.ts'
 
-export function Reasons({ run }: { run: Detail }) {
+export function Why({ run }: { run: Detail }) {
   const found = useLoaded(`${run.run_id} ${run.state}`, () => call(GetWhy, { run_id: run.run_id }))
   if (found.error) return <Failure of={found.error} />
   if (!found.data) return <div aria-busy="true" />
@@ -18,7 +18,7 @@ export function Reasons({ run }: { run: Detail }) {
       <pre class="prose">{text}</pre>
       {chain.length > 0 && (
         <>
-          <h2>The way to it</h2>
+          <h2>The path to the cause</h2>
           <ol class="chain">
             {chain.map(cause => (
               <li key={cause.run_id + cause.phase}>
@@ -40,7 +40,7 @@ export function Reasons({ run }: { run: Detail }) {
       {written.length > 0 && (
         <>
           <h2>Written outside</h2>
-          <Receipts of={written} placed />
+          <Writes of={written} withPath />
         </>
       )}
     </>

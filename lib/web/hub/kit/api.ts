@@ -14,7 +14,7 @@ interface User {
 /** Who is signed in: null for nobody, undefined while that is not known. */
 export const me = signal<User | null | undefined>(undefined)
 
-function become(user: User | null): void {
+function setUser(user: User | null): void {
   token.value = user?.username ?? null
   me.value = user
 }
@@ -40,7 +40,7 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
       message: 'The file is in a bucket and cannot be shown here: it is downloaded.',
     })
   }
-  if (reply.status === 401 && path.startsWith('/v1/')) become(null)
+  if (reply.status === 401 && path.startsWith('/v1/')) setUser(null)
   return reply
 }
 
@@ -63,14 +63,14 @@ export function hub<Body extends TSchema, Data extends TSchema>(
 
 /** Finds out who is signed in. */
 export async function findSession(): Promise<void> {
-  become((await data('/session', 'GET')).user)
+  setUser((await data('/session', 'GET')).user)
 }
 
 export async function signIn(username: string, password: string): Promise<void> {
-  become((await data('/session', 'POST', { username, password })).user)
+  setUser((await data('/session', 'POST', { username, password })).user)
 }
 
 export async function signOut(): Promise<void> {
   await data('/session', 'DELETE')
-  become(null)
+  setUser(null)
 }

@@ -42,31 +42,31 @@ const READY: Record<string, { shape: string; word: string }> = {
   wrong: { shape: 'failed', word: 'refused' },
   unset: { shape: 'skipped', word: 'not set' },
 }
-export const MEANINGS: Record<string, string> = {
+export const AGENT_MEANINGS: Record<string, string> = {
   fine: 'The other system accepts its credential.',
   settings: 'Its settings are complete. The other system was not asked.',
   wrong: 'The other system refuses its credential, or a permission is missing.',
   unset: 'Settings are missing.',
 }
 
-export function Ready({ of, version }: { of: Readiness | undefined; version: string }) {
+export function AgentState({ of, version }: { of: Readiness | undefined; version: string }) {
   if (of === undefined) return <span class="quiet small">{version}</span>
   // A newer daemon may have others, which are shown as they are.
   const { shape, word } = READY[of] ?? { shape: 'pending', word: of }
   return (
-    <span title={`${version}: ${MEANINGS[of] ?? of}`}>
+    <span title={`${version}: ${AGENT_MEANINGS[of] ?? of}`}>
       <State of={shape} word={word} />
     </span>
   )
 }
 
 /** Daemon by agent: where a team can run, and what is missing elsewhere. */
-export function Grid({ daemons }: { daemons: readonly Daemon[] }) {
+export function AgentTable({ daemons }: { daemons: readonly Daemon[] }) {
   const agents = [...new Set(daemons.flatMap(({ agents }) => agents.map(({ name }) => name)))].sort()
   if (agents.length === 0) {
     return (
       <Empty>
-        <p>No daemon has told which agents it has.</p>
+        <p>No daemon has reported its agents.</p>
       </Empty>
     )
   }
@@ -80,7 +80,11 @@ export function Grid({ daemons }: { daemons: readonly Daemon[] }) {
               const offered = daemon.agents.find(({ name }) => name === agent)
               return (
                 <td key={daemon.id}>
-                  {offered ? <Ready of={offered.doctor} version={offered.version} /> : <span class="quiet">–</span>}
+                  {offered ? (
+                    <AgentState of={offered.doctor} version={offered.version} />
+                  ) : (
+                    <span class="quiet">–</span>
+                  )}
                 </td>
               )
             })}

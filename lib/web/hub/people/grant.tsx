@@ -6,7 +6,7 @@ import type { Grant } from '../../../wire/grants.ts'
 import { Table } from '../../kit/lists.tsx'
 import { realmName } from '../kit/realm-choice.tsx'
 
-/** The level of each entity; an entity that is not in it is denied. */
+/** The level of each entity. An entity without a level is denied. */
 export type Matrix = Partial<Record<Entity, Level>>
 
 /** What each entity is about, for people who choose. */
@@ -35,13 +35,13 @@ function levelOf(grant: Grant, entity: Entity): number {
 
 export function GrantMatrix({ of }: { of: Grant }) {
   const { orgs = [], realms = [] } = of.domains
-  const places = [
+  const domains = [
     orgs === '*' ? 'all orgs' : orgs.length > 0 && `orgs ${orgs.join(', ')}`,
     realms === '*' ? 'all realms' : realms.length > 0 && realms.map(realmName).join(', '),
   ].filter(Boolean)
   return (
     <>
-      <p class="small">Reaches {places.join(' and ') || 'no org and no realm'}.</p>
+      <p class="small">Reaches {domains.join(' and ') || 'no org and no realm'}.</p>
       <Table matrix head={['Entity', ...LEVELS]}>
         {ENTITIES.map(entity => (
           <tr key={entity} class={levelOf(of, entity) < 0 ? 'quiet' : ''}>

@@ -6,7 +6,7 @@ import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
 import { ConfirmButton, CopyableSecret, FormCard } from '../../kit/actions.tsx'
 import { Rows, useList } from '../../kit/lists.tsx'
 import { to } from '../../kit/route.ts'
-import { Until, When } from '../../kit/time.tsx'
+import { UpcomingTime, When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
 import { RoleFor } from './members.tsx'
 
@@ -33,7 +33,7 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
           { title: 'Role', cell: each => each.role },
           { title: 'By', cell: each => each.created_by },
           { title: 'Created', cell: each => <When at={each.created_at} /> },
-          { title: 'Ends', cell: each => <Until at={each.expires_at} /> },
+          { title: 'Ends', cell: each => <UpcomingTime at={each.expires_at} /> },
           {
             title: '',
             class: 'end',

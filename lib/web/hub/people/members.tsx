@@ -21,7 +21,7 @@ export function Members({ realm }: { realm: Realm }) {
   const found = useList(`members ${realm_id}`, page => hub(ListRealmMembers, { realm_id, ...page }))
   const username = useSignal('')
   const role = useSignal<RealmRole>('member')
-  const leads = may(realm, 'admin')
+  const isAdmin = may(realm, 'admin')
   const set = async (name: string, to: RealmRole) => {
     await hub(AddRealmMember, { realm_id, username: name, role: to })
     found.again()
@@ -36,9 +36,10 @@ export function Members({ realm }: { realm: Realm }) {
           { title: 'User', cell: member => member.username },
           {
             title: 'Role',
-            cell: member => (leads ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role),
+            cell: member =>
+              isAdmin ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role,
           },
-          leads && {
+          isAdmin && {
             title: '',
             class: 'end',
             cell: member => (
@@ -53,7 +54,7 @@ export function Members({ realm }: { realm: Realm }) {
           },
         ]}
       />
-      {leads && (
+      {isAdmin && (
         <FormCard
           label="Add a member"
           submit="Add"

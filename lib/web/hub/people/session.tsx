@@ -21,7 +21,7 @@ export function SignIn() {
         onSubmit={handleSubmit(() => run(() => signIn(username.value.trim(), password.value)))}
       >
         <h1 id="sign-in">Sign in</h1>
-        <Names username={username} password={password} again />
+        <CredentialFields username={username} password={password} returning />
         <button type="submit" disabled={busy}>
           Sign in
         </button>
@@ -32,14 +32,14 @@ export function SignIn() {
   )
 }
 
-function Names({
+function CredentialFields({
   username,
   password,
-  again = false,
+  returning = false,
 }: {
   username: Signal<string>
   password: Signal<string>
-  again?: boolean
+  returning?: boolean
 }) {
   return (
     <>
@@ -48,14 +48,14 @@ function Names({
         label="Password"
         type="password"
         required
-        autocomplete={again ? 'current-password' : 'new-password'}
+        autocomplete={returning ? 'current-password' : 'new-password'}
         {...bound(password)}
       />
     </>
   )
 }
 
-/** `#/join/<token>`: the part behind `#` is sent to no server, and is in no log. */
+/** `#/join/<token>`: a browser sends the part behind `#` to no server, so it is in no log. */
 export function Join({ token }: { token: string }) {
   const username = useSignal('')
   const password = useSignal('')
@@ -95,7 +95,7 @@ export function Join({ token }: { token: string }) {
         ) : (
           <>
             <p>You were invited to a realm. Choose a user name and a password for your new account.</p>
-            <Names username={username} password={password} />
+            <CredentialFields username={username} password={password} />
             <button type="submit" disabled={busy}>
               Join
             </button>

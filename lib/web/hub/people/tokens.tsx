@@ -8,7 +8,7 @@ import { command } from '../../kit/api.ts'
 import { bound, Check } from '../../kit/fields.tsx'
 import { List, useList } from '../../kit/lists.tsx'
 import { State } from '../../kit/state.tsx'
-import { now, Until, When } from '../../kit/time.tsx'
+import { now, UpcomingTime, When } from '../../kit/time.tsx'
 import { hub } from '../kit/api.ts'
 import { realmName } from '../kit/realm-choice.tsx'
 import { GrantMatrix } from './grant.tsx'
@@ -54,7 +54,7 @@ export function Tokens() {
             <ol class="phases">
               {shown.map(each => (
                 <li key={each.id}>
-                  <One
+                  <TokenItem
                     token={each}
                     again={found.again}
                     shown={made => {
@@ -74,7 +74,7 @@ export function Tokens() {
 const hasEnded = ({ revoked_at, expires_at }: Token): boolean =>
   revoked_at !== null || (timeOf(expires_at) ?? Number.POSITIVE_INFINITY) <= now.value
 
-function One({
+function TokenItem({
   token,
   again,
   shown,
@@ -113,14 +113,14 @@ function One({
           </span>
           {token.expires_at && (
             <span>
-              ends <Until at={timeOf(token.expires_at)} />
+              ends <UpcomingTime at={timeOf(token.expires_at)} />
             </span>
           )}
           <span>id {token.id}</span>
         </p>
         <GrantMatrix of={token.grant} />
         {!ended && (
-          <div class="row actions">
+          <div class="row">
             {token.kind === 'durable' && (
               <ConfirmButton
                 question="The old secret stops working at once."
