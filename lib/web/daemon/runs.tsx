@@ -1,7 +1,7 @@
 // The page with the runs of this daemon.
 
 import { RUN_STATES } from '../../wire/states.ts'
-import { command, health } from '../kit/api.ts'
+import { ask, command, failureOf } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { filters, to } from '../kit/route.ts'
 import { RunFilters, RunList } from '../run/runs.tsx'
@@ -44,4 +44,11 @@ function CopiedHome() {
       </p>
     </div>
   )
+}
+
+/** The health of the daemon, which needs no credential. `copied`: how many runs wait because the home was copied. */
+async function health(): Promise<{ copied: { runs: number } | null }> {
+  const reply = await ask('/health')
+  if (!reply.ok) throw await failureOf(reply)
+  return (await reply.json()).data
 }

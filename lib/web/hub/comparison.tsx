@@ -6,8 +6,8 @@ import { DownloadTeam, GetReach } from '../../wire/calls/packages.ts'
 import type { Reach } from '../../wire/records/packages.ts'
 import { Table } from '../kit/lists.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
+import { diffLines, excerpt } from './diff.ts'
 import { hub } from './kit/api.ts'
-import { diffLines, excerpt } from './kit/diff.ts'
 
 /** Larger texts are not compared line by line. */
 const MOST_TEXT = 400_000

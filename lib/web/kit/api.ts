@@ -5,9 +5,6 @@ import { signal } from '@preact/signals'
 import type { Static, TSchema } from 'typebox'
 import type { ErrorBody } from '../../error.ts'
 import type { Call } from '../../wire/call.ts'
-import { GetArtifact } from '../../wire/calls/artifacts.ts'
-import { ReadLog, StreamRun } from '../../wire/calls/runs.ts'
-import type { RunEvent, TreeLines } from '../../wire/records/run-records.ts'
 
 const KEY = 'cadre-local-token'
 
@@ -25,7 +22,7 @@ interface Source {
 let source: Source = { ask: askDaemon, call: callDaemon }
 
 /** Puts another server in place of the daemon. The page of the hub does this, because it shares the parts that show runs. */
-export function askInstead(other: Source): void {
+export function setSource(other: Source): void {
   source = other
 }
 
@@ -74,6 +71,9 @@ export async function failureOf(reply: Response): Promise<Refusal> {
   return new Refusal(error?.code ? error : { code: 'internal', message: `The server answered ${reply.status}.` })
 }
 
+/** The reply to a request that is no call. */
+export const ask: Source['ask'] = (path, init) => source.ask(path, init)
+
 /** The data of a call. Throws a `Refusal`. */
 export const call: Source['call'] = (call, body) => source.call(call, body)
 
@@ -90,65 +90,4 @@ async function callDaemon<Body extends TSchema, Data extends TSchema>(
   if (!reply.ok) throw await failureOf(reply)
   const answer = await reply.json()
   return type ? answer.payload.data : answer.data
-}
-
-/** The health of the daemon, which needs no credential. `copied`: how many runs wait because the home was copied. */
-export async function health(): Promise<{ copied: { runs: number } | null }> {
-  const reply = await source.ask('/health')
-  if (!reply.ok) throw await failureOf(reply)
-  return (await reply.json()).data
-}
-
-/** The bytes of a file that a run wrote. */
-export async function fileOf(runId: string, path: string): Promise<Blob> {
-  const query = new URLSearchParams({ run_id: runId, path })
-  const reply = await source.ask(`${GetArtifact.path}?${query}`)
-  if (!reply.ok) throw await failureOf(reply)
-  return reply.blob()
-}
-
-/** The lines that a run has logged so far, and with `below` those of all runs below it. Each piece is of one run. */
-export async function* logPieces(runId: string, below: boolean, signal: AbortSignal): AsyncGenerator<TreeLines> {
-  const query = new URLSearchParams({ run_id: runId, below: below ? 'yes' : 'no' })
-  const reply = await source.ask(`${ReadLog.path}?${query}`, { signal })
-  if (!reply.ok || !reply.body) throw await failureOf(reply)
-  for await (const line of blocksOf(reply.body, '\n')) if (line !== '') yield JSON.parse(line)
-}
-
-/** How long reading may keep the browser from drawing. */
-const SLICE_MS = 8
-
-/** The parts of a text between separators, as they arrive, with pauses in which the browser can draw. */
-async function* blocksOf(body: NonNullable<Response['body']>, separator: string): AsyncGenerator<string> {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let since = performance.now()
-  for (let rest = ''; ; ) {
-    const { done, value } = await reader.read()
-    if (done) return
-    const blocks = (rest + value).split(separator)
-    rest = blocks.pop()!
-    for (const block of blocks) {
-      yield block
-      if (performance.now() - since < SLICE_MS) continue
-      await new Promise(resolve => setTimeout(resolve))
-      since = performance.now()
-    }
-  }
-}
-
-/**
- * An event as `eventStream` of the server writes it. Only a line feed ends a line: a text of JSON may contain U+2028 and
- * U+2029.
- */
-const EVENT = /^(?:id: ([^\n]*)\n)?event: ([^\n]*)\ndata: ([^\n]*)$/m
-
-/** The events of a run until it ends. Throws when the connection is lost. */
-export async function* events(runId: string, last: string | null, signal: AbortSignal) {
-  const headers: Record<string, string> = last === null ? {} : { 'last-event-id': last }
-  const reply = await source.ask(`${StreamRun.path}?${new URLSearchParams({ run_id: runId })}`, { headers, signal })
-  if (!reply.ok || !reply.body) throw await failureOf(reply)
-  for await (const block of blocksOf(reply.body, '\n\n')) {
-    const [, id = null, event, data] = EVENT.exec(block) ?? []
-    if (event) yield { id, event: { event, data: JSON.parse(data!) } as RunEvent }
-  }
 }

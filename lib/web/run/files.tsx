@@ -7,12 +7,13 @@ import { sizeText } from '../../size.ts'
 import type { Artifact } from '../../wire/calls/artifacts.ts'
 import { ListArtifacts } from '../../wire/calls/artifacts.ts'
 import { ActionButton } from '../kit/actions.tsx'
-import { call, fileOf } from '../kit/api.ts'
+import { call } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
 import { Empty, Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery } from '../kit/route.ts'
 import type { Detail } from './live.ts'
 import { save } from './logs.tsx'
+import { fileOf } from './streams.ts'
 
 /** Larger files are downloads only. */
 const MOST_BYTES = 4 * 1_048_576

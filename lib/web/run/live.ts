@@ -14,7 +14,8 @@ import type {
   ToldPhases,
   ToldTree,
 } from '../../wire/records/run-records.ts'
-import { call, events, Refusal } from '../kit/api.ts'
+import { call, Refusal } from '../kit/api.ts'
+import { events } from './streams.ts'
 
 export type Detail = Static<typeof ToldDetail>
 export type Phase = Static<typeof ToldPhases>['phases'][number]
