@@ -136,9 +136,9 @@ const STATES: Record<Finding['state'], { state: string; word: string }> = {
 /** Without `agent`, all of them are asked. */
 export function Doctor({ agent }: { agent?: string }) {
   const found = useSignal<readonly Finding[] | null>(null)
-  const asked = useSignal(false)
+  const started = useSignal(false)
   const examine = async () => {
-    asked.value = true
+    started.value = true
     if (token.value === null) return
     found.value = (await call(ExamineAgents, agent === undefined ? {} : { agent })).findings
   }
@@ -147,7 +147,7 @@ export function Doctor({ agent }: { agent?: string }) {
       <ActionButton plain action={examine}>
         {agent === undefined ? 'Check all credentials' : 'Check the credential'}
       </ActionButton>
-      {asked.value && <TokenForm />}
+      {started.value && <TokenForm />}
       {found.value && (
         <ul class="chain" role="status">
           {found.value.map(({ agent: name, state, who, missing, text }, index) => (

@@ -3,7 +3,7 @@
 import { CancelRun } from '../../wire/calls/runs.ts'
 import { ActionButton } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
-import { to } from '../kit/route.ts'
+import { to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Graph } from '../run/drawing.tsx'
 import type { Detail } from '../run/live.ts'
@@ -58,7 +58,7 @@ function Header({ live, run }: RunProps) {
           </Resume>
         )}
         {top && (
-          <a class="button plain" href={`${to('start')}?like=${run_id}`}>
+          <a class="button plain" href={withQuery(to('start'), { like: run_id })}>
             Start again
           </a>
         )}
@@ -76,7 +76,7 @@ function RunGraph({ live, run: { run_id } }: RunProps) {
         after: phase.depends_on,
         about: workerName(phase),
         state: phase.state,
-        href: `${to('runs', run_id)}?phase=${encodeURIComponent(phase.name)}`,
+        href: withQuery(to('runs', run_id), { phase: phase.name }),
       }))}
     />
   )

@@ -37,18 +37,18 @@ export function Comparison({ name, older, newer }: { name: string; older: string
         </h3>
         {reach === null ? (
           <p class="quiet">This hub cannot read one of them, because an agent that it names is missing here.</p>
-        ) : reach.every(({ added, gone }) => added.length + gone.length === 0) ? (
+        ) : reach.every(({ added, removed }) => added.length + removed.length === 0) ? (
           <p class="quiet">It writes to the same places, reaches the same hosts, and uses the same credentials.</p>
         ) : (
           <Table head={['', 'New', 'No longer']}>
-            {reach.map(({ title, added, gone }) => (
+            {reach.map(({ title, added, removed }) => (
               <tr key={title}>
                 <th scope="row">{title}</th>
                 <td>
                   <ChangedNames of={added} kind="new" />
                 </td>
                 <td>
-                  <ChangedNames of={gone} kind="old" />
+                  <ChangedNames of={removed} kind="old" />
                 </td>
               </tr>
             ))}
@@ -91,7 +91,7 @@ function reachOf(before: Reach, after: Reach) {
   const compared = (title: string, old: readonly string[], fresh: readonly string[]) => ({
     title,
     added: fresh.filter(each => !old.includes(each)),
-    gone: old.filter(each => !fresh.includes(each)),
+    removed: old.filter(each => !fresh.includes(each)),
   })
   return [
     compared('Writes', before.writes.map(write), after.writes.map(write)),

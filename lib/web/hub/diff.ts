@@ -5,7 +5,7 @@ export interface Change {
   text: string
 }
 
-/** Products of lengths above this are shown as removed and added as a whole, because comparing them would take too long. */
+/** Texts whose lengths multiply to more are shown as removed and added as a whole, because comparing them takes too long. */
 const MOST_CELLS = 4_000_000
 
 export function diffLines(before: string, after: string): Change[] {
@@ -60,10 +60,10 @@ export function excerpt(changes: readonly Change[], around = 3): (Change | null)
   const near = changes.map((_, index) =>
     changes.slice(Math.max(0, index - around), index + around + 1).some(({ kind }) => kind !== 'same'),
   )
-  const shown: (Change | null)[] = []
+  const kept: (Change | null)[] = []
   for (const [index, change] of changes.entries()) {
-    if (near[index]) shown.push(change)
-    else if (shown.at(-1) !== null) shown.push(null)
+    if (near[index]) kept.push(change)
+    else if (kept.at(-1) !== null) kept.push(null)
   }
-  return shown
+  return kept
 }

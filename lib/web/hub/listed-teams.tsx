@@ -6,7 +6,7 @@ import type { Realm } from '../../wire/records/hub-records.ts'
 import { ConfirmButton, FormCard } from '../kit/actions.tsx'
 import { bound, Field } from '../kit/fields.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
-import { to } from '../kit/route.ts'
+import { to, withQuery } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may } from './kit/realm-choice.tsx'
@@ -37,10 +37,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
             class: 'end',
             cell: each => (
               <>
-                <a
-                  class="button plain"
-                  href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
-                >
+                <a class="button plain" href={withQuery(to('dispatch'), { realm: realm_id, team: each.team })}>
                   Dispatch
                 </a>
                 <ConfirmButton

@@ -9,7 +9,7 @@ import { command } from '../kit/api.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { Cards, List, Rows, useList } from '../kit/lists.tsx'
 import { useLoaded } from '../kit/parts.tsx'
-import { filters, route, setQuery, to } from '../kit/route.ts'
+import { filters, route, setQuery, to, withQuery } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { Comparison } from './comparison.tsx'
 import { hub } from './kit/api.ts'
@@ -155,7 +155,7 @@ function RealmListing({ name }: { name: string }) {
   return (
     <div class="row">
       {listed ? (
-        <a class="button" href={`${to('dispatch')}?realm=${realm.id}&team=${encodeURIComponent(name)}`}>
+        <a class="button" href={withQuery(to('dispatch'), { realm: realm.id, team: name })}>
           Dispatch in {realm.name}
         </a>
       ) : (

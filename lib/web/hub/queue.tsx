@@ -15,7 +15,7 @@ import { OlderCopy } from './older-copy.tsx'
 
 const REFRESH_MS = 2_000
 // A newer hub may have more states. The page shows them by their names.
-const SHOWN: Record<string, string> = {
+const STATES: Record<string, string> = {
   blocked: 'interrupted',
   held: 'interrupted',
   waiting: 'queued',
@@ -67,7 +67,7 @@ export function Queue() {
             { title: 'Job', cell: job => <Job of={job} /> },
             {
               title: 'State',
-              cell: job => <State of={SHOWN[job.state] ?? 'queued'} word={WORDS[job.state] ?? job.state} />,
+              cell: job => <State of={STATES[job.state] ?? 'queued'} word={WORDS[job.state] ?? job.state} />,
             },
             { title: 'Waits for', class: 'wrap', cell: job => job.waiting_for ?? '–' },
             { title: 'Since', cell: job => <When at={job.created_at} /> },

@@ -48,8 +48,8 @@ function Quotas({ realm_id }: { realm_id: string }) {
 
 export function RealmPage({ id }: { id: string }) {
   const realm = realms.value?.find(each => each.id === id)
-  const asked = route.value.parts[2]
-  const tab: Tab = asked !== undefined && asked in TABS ? (asked as Tab) : 'members'
+  const name = route.value.parts[2]
+  const tab: Tab = name !== undefined && name in TABS ? (name as Tab) : 'members'
   const names = (Object.keys(TABS) as Tab[]).filter(name => may(realm, NEEDS[name]))
   return (
     <main>

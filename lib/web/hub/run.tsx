@@ -5,7 +5,7 @@ import { CancelRun, GetLogs } from '../../wire/calls/runs.ts'
 import { ConfirmButton } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
-import { to } from '../kit/route.ts'
+import { to, withQuery } from '../kit/route.ts'
 import { Resume } from '../run/resume.tsx'
 import { RunHeader, type RunProps, RunTabs, TABS } from '../run/run-page.tsx'
 import { hub } from './kit/api.ts'
@@ -65,7 +65,7 @@ function Header({ live, run }: RunProps) {
             </ConfirmButton>
           )}
           {(state === 'failed' || state === 'cancelled') && <Resume live={live}>Continue</Resume>}
-          <a class="button plain" href={`${to('dispatch')}?like=${run_id}`}>
+          <a class="button plain" href={withQuery(to('dispatch'), { like: run_id })}>
             Dispatch again
           </a>
         </div>

@@ -13,7 +13,7 @@ import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
 import { may } from './kit/realm-choice.tsx'
 
-const SHOWN: Record<WebhookDelivery['state'], string> = {
+const STATES: Record<WebhookDelivery['state'], string> = {
   waiting: 'queued',
   delivered: 'completed',
   failed: 'failed',
@@ -124,7 +124,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
               </>
             ),
           },
-          { title: 'State', cell: each => <State of={SHOWN[each.state]} word={each.state} /> },
+          { title: 'State', cell: each => <State of={STATES[each.state]} word={each.state} /> },
           { title: 'Attempts', class: 'number', cell: each => each.attempts },
           { title: 'Reply', class: 'wrap', cell: each => each.error ?? each.status ?? '–' },
           { title: 'Next', cell: each => <UpcomingTime at={each.next_at} /> },

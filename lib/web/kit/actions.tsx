@@ -60,18 +60,18 @@ export function ActionButton({
 
 /** A button for an action that cannot be undone: it becomes a question with a second button, which starts the action. */
 export function ConfirmButton({ action, done, question, children }: Action & { question: string; children: string }) {
-  const asked = useSignal(false)
+  const asking = useSignal(false)
   const { busy, error, run } = useAction()
   const confirm = useRef<HTMLButtonElement>(null)
   // The button that had the focus is gone.
-  useLayoutEffect(() => confirm.current?.focus(), [asked.value])
-  if (!asked.value) {
+  useLayoutEffect(() => confirm.current?.focus(), [asking.value])
+  if (!asking.value) {
     return (
       <button
         type="button"
         class="plain"
         onClick={() => {
-          asked.value = true
+          asking.value = true
         }}
       >
         {children}
@@ -90,7 +90,7 @@ export function ConfirmButton({ action, done, question, children }: Action & { q
           run(async () => {
             await action()
             await done?.()
-            asked.value = false
+            asking.value = false
           })
         }
       >
@@ -100,7 +100,7 @@ export function ConfirmButton({ action, done, question, children }: Action & { q
         type="button"
         class="plain"
         onClick={() => {
-          asked.value = false
+          asking.value = false
         }}
       >
         No

@@ -7,13 +7,13 @@ import { go, to } from './route.ts'
 const helped = signal(false)
 type Keys = Record<string, () => void>
 /** The keys of all elements that are shown. */
-const shown = new Set<Keys>()
+const active = new Set<Keys>()
 
 /** The keys work as soon as what they act on is drawn: an effect after the paint would lose keys on a busy machine. */
 export function useKeys(keys: Keys): void {
   useLayoutEffect(() => {
-    shown.add(keys)
-    return () => void shown.delete(keys)
+    active.add(keys)
+    return () => void active.delete(keys)
   })
 }
 
@@ -31,7 +31,7 @@ export function listen(pages: Record<string, string>): void {
     // Enter opens the element with the focus, not the chosen row.
     if (key === 'Enter' && target instanceof HTMLElement && target.closest('a, button, summary')) return
     const work =
-      prefix === 'g' && pages[key] ? () => go(to(pages[key]!)) : [...shown, common].find(keys => key in keys)?.[key]
+      prefix === 'g' && pages[key] ? () => go(to(pages[key]!)) : [...active, common].find(keys => key in keys)?.[key]
     prefix = key
     if (!work) return
     event.preventDefault()

@@ -167,14 +167,14 @@ export function Rows<T>({
   name(item: T): string | number
   columns: readonly (Column<T> | false)[]
 }) {
-  const shown = columns.filter(column => column !== false)
+  const visible = columns.filter(column => column !== false)
   return (
     <List of={of} none={none}>
       {items => (
-        <Table head={shown.map(({ title }) => title)}>
+        <Table head={visible.map(({ title }) => title)}>
           {items.map(item => (
             <tr key={name(item)}>
-              {shown.map(column => (
+              {visible.map(column => (
                 <td key={column.title} class={column.class}>
                   {column.cell(item)}
                 </td>

@@ -22,14 +22,19 @@ function decoded(part: string): string {
 
 export const to = (...parts: string[]): string => `#/${parts.map(encodeURIComponent).join('/')}`
 
+/** An address with a query. Empty values are left out. */
+export function withQuery(address: string, values: Record<string, string>): string {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''))
+  return query.size > 0 ? `${address}?${query}` : address
+}
+
 export function go(address: string): void {
   location.hash = address
 }
 
 /** Changes the query of this address without a new entry in the history. */
 export function setQuery(values: Record<string, string>): void {
-  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''))
-  history.replaceState(null, '', `${to(...route.value.parts)}${query.size > 0 ? `?${query}` : ''}`)
+  history.replaceState(null, '', withQuery(to(...route.value.parts), values))
   hash.value = location.hash
 }
 

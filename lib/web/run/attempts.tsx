@@ -63,10 +63,10 @@ const waitOf = (index: number, ms: number) => ({
 export function readyAt(
   { depends_on }: Phase,
   phases: ReadonlyMap<string, Phase>,
-  begun: number | null,
+  runStarted: number | null,
 ): number | null {
   const ends = depends_on.map(name => phases.get(name)?.completed_at ?? null)
-  return ends.includes(null) || begun === null ? null : Math.max(begun, ...(ends as number[]))
+  return ends.includes(null) || runStarted === null ? null : Math.max(runStarted, ...(ends as number[]))
 }
 
 export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: PastAttempts }) {

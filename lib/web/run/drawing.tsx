@@ -20,26 +20,26 @@ export interface Drawable extends Node {
 
 export function Graph({ of }: { of: readonly Drawable[] }) {
   const shape = JSON.stringify(of.map(({ name, after }) => [name, after]))
-  const drawn = useMemo(() => (linesOf(of) > MOST_LINES ? null : layout(of)), [shape])
+  const graph = useMemo(() => (linesOf(of) > MOST_LINES ? null : layout(of)), [shape])
   const box = useRef<HTMLDivElement>(null)
   // Most graphs are narrow at the top and at the end, so the middle shows most of them.
   useLayoutEffect(() => {
     if (box.current) box.current.scrollLeft = (box.current.scrollWidth - box.current.clientWidth) / 2
-  }, [drawn])
+  }, [graph])
   if (of.length === 0) return null
-  if (!drawn) {
+  if (!graph) {
     return (
       <Empty>
         <p>The team has too many dependencies to draw.</p>
       </Empty>
     )
   }
-  const boxes = new Map(drawn.boxes.map(box => [box.name, box]))
+  const boxes = new Map(graph.boxes.map(box => [box.name, box]))
   return (
     <div class="graph" ref={box} {...BOX}>
-      <div class="drawing" style={{ width: `${drawn.width}px`, height: `${drawn.height}px` }}>
-        <svg width={drawn.width} height={drawn.height} aria-hidden="true">
-          {drawn.lines.map((line, index) => (
+      <div class="drawing" style={{ width: `${graph.width}px`, height: `${graph.height}px` }}>
+        <svg width={graph.width} height={graph.height} aria-hidden="true">
+          {graph.lines.map((line, index) => (
             <path key={index} d={pathOf(line)} />
           ))}
         </svg>

@@ -77,12 +77,12 @@ export function layout(nodes: readonly Node[]): Drawn {
 function inOrder(nodes: readonly Node[]): Node[] {
   const byName = new Map(nodes.map(node => [node.name, node]))
   const ordered = new Set<Node>()
-  const begun = new Set<Node>()
+  const visited = new Set<Node>()
   const stack = nodes.toReversed()
   for (let node = stack.at(-1); node; node = stack.at(-1)) {
-    const waits = begun.has(node) ? [] : node.after.map(name => byName.get(name)).filter(each => each !== undefined)
-    begun.add(node)
-    const next = waits.filter(each => !begun.has(each))
+    const waits = visited.has(node) ? [] : node.after.map(name => byName.get(name)).filter(each => each !== undefined)
+    visited.add(node)
+    const next = waits.filter(each => !visited.has(each))
     if (next.length > 0) stack.push(...next)
     else ordered.add(stack.pop()!)
   }

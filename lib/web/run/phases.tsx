@@ -5,7 +5,7 @@ import { GetPhases, GetTeam } from '../../wire/calls/runs.ts'
 import { waitText } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Empty, Json, useLoaded } from '../kit/parts.tsx'
-import { route, setQuery, to } from '../kit/route.ts'
+import { route, setQuery, to, withQuery } from '../kit/route.ts'
 import { State, wordOf } from '../kit/state.tsx'
 import { Duration, When } from '../kit/time.tsx'
 import { Attempts, partsOf, readyAt, Writes } from './attempts.tsx'
@@ -48,9 +48,9 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                 class="phase"
                 open={phase.name === open}
                 onToggle={({ currentTarget }) => {
-                  const shown = route.value.query.get('phase')
-                  if (currentTarget.open && shown !== phase.name) setQuery({ phase: phase.name })
-                  else if (!currentTarget.open && shown === phase.name) setQuery({ phase: '' })
+                  const current = route.value.query.get('phase')
+                  if (currentTarget.open && current !== phase.name) setQuery({ phase: phase.name })
+                  else if (!currentTarget.open && current === phase.name) setQuery({ phase: '' })
                 }}
               >
                 <summary class="phase-row">
@@ -108,7 +108,7 @@ function PhaseDetails({ phase: listed, run, live }: { phase: Phase; run: Detail;
           started <When at={started_at} />
         </span>
         {depends_on.length > 0 && <span>after {depends_on.join(', ')}</span>}
-        <a href={`${to('runs', run.run_id, 'logs')}?phase=${encodeURIComponent(name)}`}>log</a>
+        <a href={withQuery(to('runs', run.run_id, 'logs'), { phase: name })}>log</a>
       </p>
       {error && (
         <div class="notice failed">
@@ -153,7 +153,7 @@ function PhaseDetails({ phase: listed, run, live }: { phase: Phase; run: Detail;
           <ul class="plain">
             {files.map(({ path }) => (
               <li key={path}>
-                <a href={`${to('runs', run.run_id, 'files')}?path=${encodeURIComponent(path)}`}>{path}</a>
+                <a href={withQuery(to('runs', run.run_id, 'files'), { path })}>{path}</a>
               </li>
             ))}
           </ul>

@@ -7,14 +7,14 @@ import { PlanTeam } from '../../wire/calls/teams.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/records/plans.ts'
 import { call } from '../kit/api.ts'
 import { Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
-import { route, to } from '../kit/route.ts'
+import { route, to, withQuery } from '../kit/route.ts'
 import { Graph } from './drawing.tsx'
 
 export const teamRef = (typed: string) => (typed.startsWith('@') ? { team: typed } : { path: typed })
 
 /** The address of the plan for these inputs. */
 export const planAddress = (team: string, inputs: JsonObject): string =>
-  `${to('plan')}?${new URLSearchParams({ team, ...(Object.keys(inputs).length > 0 && { inputs: JSON.stringify(inputs) }) })}`
+  withQuery(to('plan'), { team, inputs: Object.keys(inputs).length > 0 ? JSON.stringify(inputs) : '' })
 
 /** The page `#/plan?team=…&inputs=…`. */
 export function PlanPage() {
@@ -26,7 +26,7 @@ export function PlanPage() {
   return (
     <main>
       <p class="crumbs">
-        <a href={`${to('start')}?team=${encodeURIComponent(team)}`}>Start a run</a>
+        <a href={withQuery(to('start'), { team })}>Start a run</a>
       </p>
       <header class="top">
         <div>
@@ -36,7 +36,7 @@ export function PlanPage() {
             <code class="wrap">{team}</code>
           </p>
         </div>
-        <a class="button" href={`${to('start')}?team=${encodeURIComponent(team)}`}>
+        <a class="button" href={withQuery(to('start'), { team })}>
           Start it
         </a>
       </header>
@@ -129,12 +129,14 @@ function Writes({ of: { writes } }: { of: Plan }) {
 
 /** The secrets and the concurrency key of the run, and its requirements of a daemon. */
 function Requirements({ of: { secrets, concurrency, requires, inputs } }: { of: Plan }) {
-  const asked = Object.entries({ ...requires.labels, ...requires.agents }).map(([name, value]) => `${name} ${value}`)
+  const requirements = Object.entries({ ...requires.labels, ...requires.agents }).map(
+    ([name, value]) => `${name} ${value}`,
+  )
   const key = concurrency && `${concurrency.key ?? 'known when it starts'}, held by at most ${concurrency.limit}`
   const facts = [
     ['Secrets', secrets.join(', ')],
     ['Concurrency key', key ?? ''],
-    ['Needs of a daemon', asked.join(', ')],
+    ['Needs of a daemon', requirements.join(', ')],
   ].filter(([, text]) => text !== '')
   return (
     <>

@@ -19,25 +19,25 @@ interface Props {
 }
 
 export function Resume({ live, what = {}, plain = false, children }: Props) {
-  const asked = useSignal<readonly string[]>([])
+  const missing = useSignal<readonly string[]>([])
   const typed = useSignal<Record<string, string>>({})
   const { busy, error, run } = useAction()
 
   async function resume(): Promise<void> {
-    const given = asked.value.length > 0 ? { inputs: typed.value } : {}
+    const given = missing.value.length > 0 ? { inputs: typed.value } : {}
     try {
       await call(ResumeRun, { run_id: live.id, ...what, ...given })
     } catch (thrown) {
       const names = secretsOf(thrown)
-      if (names.length === 0 || asked.value.length > 0) throw thrown
-      asked.value = names
+      if (names.length === 0 || missing.value.length > 0) throw thrown
+      missing.value = names
       return
     }
-    asked.value = []
+    missing.value = []
     typed.value = {}
     await live.again()
   }
-  if (asked.value.length === 0) {
+  if (missing.value.length === 0) {
     return (
       <ActionButton plain={plain} action={resume}>
         {children}
@@ -48,7 +48,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
     <form class="card" autocomplete="off" onSubmit={handleSubmit(() => run(resume))}>
       <p>Secret inputs are kept only until a run ends. Give them again.</p>
       <div class="grid">
-        {asked.value.map(name => (
+        {missing.value.map(name => (
           <Field key={name} label={name} type="password" required {...boundTo(typed, name)} />
         ))}
       </div>
@@ -60,7 +60,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
           type="button"
           class="plain"
           onClick={() => {
-            asked.value = []
+            missing.value = []
           }}
         >
           Close

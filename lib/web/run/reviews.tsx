@@ -9,7 +9,7 @@ import { call, token } from '../kit/api.ts'
 import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, type Typed, valuesOf } from '../kit/forms.tsx'
 import { Empty, Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
-import { route, to } from '../kit/route.ts'
+import { route, to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 
@@ -85,7 +85,7 @@ function DecidedReviews() {
       {data.reviews.map(({ id, run_id, run_name, phase, decision, decided_by, decided_at, comment }) => (
         <li key={id}>
           <div>
-            <a href={`${to('runs', run_id)}?phase=${encodeURIComponent(phase)}`}>
+            <a href={withQuery(to('runs', run_id), { phase })}>
               {run_name ?? run_id} › {phase}
             </a>
             <p class="quiet wrap">
@@ -130,7 +130,7 @@ export function ReviewCard({ review: listed, done }: { review: AskedReview; done
       <header class="row">
         <State of="awaiting_input" bare />
         <h2>
-          <a href={`${to('runs', run_id)}?phase=${encodeURIComponent(phase)}`}>
+          <a href={withQuery(to('runs', run_id), { phase })}>
             {run_name ?? run_id} › {phase}
           </a>
         </h2>

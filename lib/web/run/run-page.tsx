@@ -32,7 +32,7 @@ export const TABS = {
     title: 'Phases',
     show: ({ live, run }) => (
       <>
-        {askedIn(live).map(review => (
+        {pendingReviews(live).map(review => (
           <ReviewCard key={review.id} review={review} done={() => live.again()} />
         ))}
         <Phases live={live} run={run} />
@@ -47,7 +47,7 @@ export const TABS = {
   why: { title: 'Why', show: ({ run }) => <Why run={run} /> },
 } satisfies Record<string, Tab>
 
-const askedIn = (live: Live) => live.reviews.value.filter(({ state }) => state === 'pending')
+const pendingReviews = (live: Live) => live.reviews.value.filter(({ state }) => state === 'pending')
 
 export function RunTabs({
   id,
@@ -79,7 +79,7 @@ export function RunTabs({
       </main>
     )
   }
-  const asked = askedIn(live)
+  const pending = pendingReviews(live)
   return (
     <main>
       {head({ live, run })}
@@ -105,10 +105,10 @@ export function RunTabs({
           </a>
         ))}
       </nav>
-      {tab !== 'phases' && asked.length > 0 && (
+      {tab !== 'phases' && pending.length > 0 && (
         <div class="notice awaiting_input">
           <p>
-            <a href={to('runs', id)}>{asked.map(({ phase }) => phase).join(', ')}</a> waits for an answer.
+            <a href={to('runs', id)}>{pending.map(({ phase }) => phase).join(', ')}</a> waits for an answer.
           </p>
         </div>
       )}

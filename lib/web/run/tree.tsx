@@ -106,10 +106,10 @@ interface RowProps {
 /** A row is drawn again only when it has changed, because scrolling needs many rows at once. */
 function Row(props: RowProps) {
   const { run, index, level, parent, folded, chosen, scale } = props
-  return useMemo(() => drawn(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
+  return useMemo(() => rowElement(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
 }
 
-function drawn({ run, index, level, parent, folded, chosen, scale, fold }: RowProps) {
+function rowElement({ run, index, level, parent, folded, chosen, scale, fold }: RowProps) {
   return (
     <div
       id={`tree-${run.run_id}`}

@@ -3,7 +3,7 @@
 import { GetWhy } from '../../wire/calls/runs.ts'
 import { call } from '../kit/api.ts'
 import { Failure, useLoaded } from '../kit/parts.tsx'
-import { to } from '../kit/route.ts'
+import { to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Writes } from './attempts.tsx'
 import type { Detail } from './live.ts'
@@ -24,9 +24,7 @@ export function Why({ run }: { run: Detail }) {
               <li key={cause.run_id + cause.phase}>
                 <State of={cause.state} bare />
                 <div>
-                  <a
-                    href={`${to('runs', cause.run_id)}${cause.phase ? `?phase=${encodeURIComponent(cause.phase)}` : ''}`}
-                  >
+                  <a href={withQuery(to('runs', cause.run_id), { phase: cause.phase ?? '' })}>
                     {cause.run_name ?? cause.team}
                     {cause.phase && ` › ${cause.phase}`}
                   </a>

@@ -8,7 +8,7 @@ import { Empty } from '../../kit/parts.tsx'
 import { State } from '../../kit/state.tsx'
 
 /** The state of a daemon, in the shapes of runs. */
-const SHOWN: Record<string, string> = {
+const STATES: Record<string, string> = {
   online: 'completed',
   stale: 'awaiting_input',
   offline: 'cancelled',
@@ -19,7 +19,7 @@ export function Status({ of }: { of: Daemon }) {
   if (of.status === 'online' && !of.approved) return <State of="awaiting_input" word="waits for approval" />
   if (of.status === 'online' && of.stuck) return <State of="failed" word="stuck" />
   if (of.status === 'online' && of.paused) return <State of="interrupted" word="paused" />
-  return <State of={SHOWN[of.status] ?? 'pending'} word={of.status} />
+  return <State of={STATES[of.status] ?? 'pending'} word={of.status} />
 }
 
 export function Labels({ of: { labels } }: { of: Daemon }) {

@@ -36,8 +36,8 @@ export const may = (realm: Realm | undefined, need: RealmRole): boolean =>
 
 /** The realm of a page. */
 export function useRealm(): Realm | undefined {
-  const asked = route.value.query.get('realm') ?? localStorage.getItem(KEY)
-  return realms.value?.find(({ id }) => id === asked) ?? realms.value?.[0]
+  const wanted = route.value.query.get('realm') ?? localStorage.getItem(KEY)
+  return realms.value?.find(({ id }) => id === wanted) ?? realms.value?.[0]
 }
 
 /** One of the realms of the user, or `none` of them. */

@@ -16,7 +16,7 @@ const LIFETIMES = [
   ['', 'until it is revoked'],
 ] as const
 
-export function NewToken({ made }: { made(made: { text: string; type: string }): void }) {
+export function NewToken({ onCreated }: { onCreated(secret: { text: string; type: string }): void }) {
   const type = useSignal<'user' | 'realm'>('user')
   const name = useSignal('')
   const days = useSignal('90')
@@ -27,16 +27,16 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
   const { busy, error, run } = useAction()
   const realmId = chosen.value || realm?.id
   const mint = async () => {
-    const asked = type.value === 'realm' || !everywhere.value
+    const inOneRealm = type.value === 'realm' || !everywhere.value
     const { token } = await hub(GenerateToken, {
       type: type.value,
       name: name.value.trim(),
       ...(days.value && { expires_in_days: Number(days.value) }),
       ...(type.value === 'realm'
         ? { realm_ids: [realmId!] }
-        : { permissions: grantOf(matrix.value, asked ? { realms: [realmId!] } : { orgs: '*', realms: '*' }) }),
+        : { permissions: grantOf(matrix.value, inOneRealm ? { realms: [realmId!] } : { orgs: '*', realms: '*' }) }),
     })
-    made({ text: token, type: type.value })
+    onCreated({ text: token, type: type.value })
     name.value = ''
   }
   const realmChoice = <RealmSelect value={realmId ?? ''} set={bound(chosen).set} />

@@ -36,8 +36,8 @@ export function Tokens() {
         </CopyableSecret>
       )}
       <NewToken
-        made={made => {
-          secret.value = made
+        onCreated={created => {
+          secret.value = created
           found.again()
         }}
       />
@@ -47,18 +47,18 @@ export function Tokens() {
       </Check>
       <List of={found} none={<p>You have no token.</p>}>
         {tokens => {
-          const shown = all.value ? tokens : tokens.filter(each => each.kind === 'durable' && !hasEnded(each))
-          return shown.length === 0 ? (
+          const listed = all.value ? tokens : tokens.filter(each => each.kind === 'durable' && !hasEnded(each))
+          return listed.length === 0 ? (
             <p class="quiet">You have no token that works, except your session here.</p>
           ) : (
             <ol class="phases">
-              {shown.map(each => (
+              {listed.map(each => (
                 <li key={each.id}>
                   <TokenItem
                     token={each}
                     again={found.again}
-                    shown={made => {
-                      secret.value = made
+                    onRotated={created => {
+                      secret.value = created
                     }}
                   />
                 </li>
@@ -77,11 +77,11 @@ const hasEnded = ({ revoked_at, expires_at }: Token): boolean =>
 function TokenItem({
   token,
   again,
-  shown,
+  onRotated,
 }: {
   token: Token
   again(): void
-  shown(made: { text: string; type: string }): void
+  onRotated(secret: { text: string; type: string }): void
 }) {
   const ended = hasEnded(token)
   const word =
@@ -125,8 +125,8 @@ function TokenItem({
               <ConfirmButton
                 question="The old secret stops working at once."
                 action={async () => {
-                  const made = await hub(RotateToken, { id: token.id })
-                  shown({ text: made.token, type: token.type })
+                  const rotated = await hub(RotateToken, { id: token.id })
+                  onRotated({ text: rotated.token, type: token.type })
                   again()
                 }}
               >
