@@ -13,6 +13,7 @@ import { GetRun } from '../lib/wire/calls/runs.ts'
 import { ListSettings } from '../lib/wire/calls/settings.ts'
 import { ListWorkspaces } from '../lib/wire/calls/workspaces.ts'
 import { ackedOf, gap } from '../lib/wire/protocol.ts'
+import { waitText } from '../lib/wire/records/words.ts'
 import { folder } from './support/folder.ts'
 
 let status = 200
@@ -74,6 +75,16 @@ test('a success with something else in it names the call and what is wrong', asy
   expect(empty.message).toContain(`${origin}/v1/auth/whoami`)
 })
 
+test.each([
+  [3, 'required; check'],
+  [4, 'required; and 1 more; check'],
+])('of %i things that are wrong, three are named', async (count, end) => {
+  const rest = Object.entries(heard).slice(count)
+  const { message } = await refusal({ ok: true, data: Object.fromEntries(rest) }, beat)
+  expect(message.match(/ is required/g)).toHaveLength(3)
+  expect(message).toContain(end)
+})
+
 test('what a newer hub adds is left alone, and a kind of job that this daemon does not know is still a job', async () => {
   const job = { job_id: 'j', lease_id: 'l', attempt: 1, lease_until: 1, run_id: 'r', payload: {}, kind: 'levitate' }
   answer = { ok: true, data: { jobs: [{ ...job, color: 'red' }], weather: 'fine' } }
@@ -129,4 +140,12 @@ test('a gap is told by the field that it carries, whatever its message says', ()
   expect(ackedOf(new CadreError('conflict', 'said otherwise', { details: fresh }))).toBe(8)
   expect(ackedOf(new CadreError('invalid_request', 'gap', { details }))).toBeNull()
   expect(ackedOf(new Error('gap'))).toBeNull()
+})
+
+test('the end of a wait has its date when it is of another day', () => {
+  const now = Date.parse('2026-03-01T09:00:00Z')
+  const text = (until: number | null) => waitText({ reason: 'HTTP 503', until }, now)
+  expect(text(null)).toBe('HTTP 503')
+  expect(text(now + 3_723_000)).toBe('HTTP 503, until 10:02:03 UTC')
+  expect(text(now + 2 * 86_400_000)).toBe('HTTP 503, until 2026-03-03 09:00 UTC')
 })

@@ -92,7 +92,15 @@ describe('a pair', () => {
     const { one } = two()
     const here = somewhere()
     const before = await rows()
-    const told = await Promise.all(Array.from({ length: 100 }, () => one.attempt('hugo', here, right)))
+    // Ten are being checked when the next one comes.
+    let begun = 0
+    const checked = Promise.withResolvers<void>()
+    const slow = async () => {
+      if (++begun === 10) setTimeout(checked.resolve, 20)
+      await checked.promise
+      return true
+    }
+    const told = await Promise.all(Array.from({ length: 100 }, () => one.attempt('hugo', here, slow)))
     expect(told).toEqual(Array.from({ length: 100 }, () => true))
     expect(await rows()).toEqual(before)
   })

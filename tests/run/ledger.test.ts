@@ -244,6 +244,11 @@ phases: [{ name: make, agent: vendor, action: create, target_entries: [{ name: o
         expect(why(second.engine.store, run.run_id, id => second.engine.bundle(id)).lines.join('\n')).toContain(
           'may or may not have arrived',
         )
+        // A plan names what is known to have arrived; what is in doubt is asked for.
+        await second.engine.cancel(run.run_id)
+        await second.engine.ended(run.run_id)
+        const { repeats, written } = second.engine.planResume(run.run_id)
+        expect([repeats, written.map(({ entry }) => entry)]).toEqual([['make', 'check'], ['one']])
       }
       expect(outside.written).toHaveLength(2)
       await second.close()
@@ -270,6 +275,13 @@ describe('resume', () => {
     expect((await t.engine.ended(failed.run_id)).state).toBe('completed')
     expect(phasesOf(failed.run_id).map(phase => phase.attempt)).toEqual([2, 3])
     expect(outside.written).toHaveLength(2)
+  })
+
+  test('a write that has no address is named by its id', async () => {
+    Object.assign(outside, { broken: true, lose: true })
+    const failed = await t.run(team())
+    const { lines } = why(t.engine.store, failed.run_id, id => t.engine.bundle(id))
+    expect(lines.at(-1)).toBe('Written outside: make/one (T-1); make/two (http://tickets/T-1).')
   })
 
   test('only the failed items of a map run again', async () => {

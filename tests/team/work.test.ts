@@ -121,6 +121,10 @@ describe('refused', () => {
     let deep: Json = 1
     for (let at = 0; at < 5_000; at++) deep = [deep]
     await expect(evaluate('inputs.deep', { deep })).rejects.toThrow('a value is nested deeper than 500 levels')
+    let most: Json = 1
+    for (let at = 0; at < 501; at++) most = { a: most }
+    expect(await evaluate('inputs.deep', { deep: most })).toEqual(most)
+    await expect(evaluate("{'a': inputs.deep}", { deep: most })).rejects.toThrow('nested deeper than 500 levels')
   })
 })
 

@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { type BootClock, elapsedSince } from '../../../lib/run/core/boot-clock.ts'
 import { type Clock, isDue, pause, resume } from '../../../lib/run/core/clock.ts'
 
 const START = 1_700_000_000_000
@@ -92,4 +93,13 @@ test('a jump of the system clock changes it by no more than the jump', () => {
       expect(pause(running(ms), START + Math.min(0, step)).left!).toBeLessThanOrEqual(ms + Math.abs(Math.min(0, step)))
     }),
   )
+})
+
+test('the time since a moment is known within one boot only', () => {
+  const bootClock: BootClock = { boot: 'second', now: () => 1_000, pause: async () => {} }
+  expect(elapsedSince({ boot: 'second', at: 400 }, bootClock)).toBe(600)
+  expect(elapsedSince({ boot: 'first', at: 400 }, bootClock)).toBeNull()
+  expect(elapsedSince({ boot: null, at: null }, bootClock)).toBeNull()
+  // In a container the clock may have started again.
+  expect(elapsedSince({ boot: 'second', at: 1_001 }, bootClock)).toBeNull()
 })

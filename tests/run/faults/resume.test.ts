@@ -8,6 +8,7 @@ import { AgentError } from '../../../lib/agent/cadre.ts'
 import { deleteTree } from '../../../lib/daemon/runs/delete-tree.ts'
 import type { JsonObject } from '../../../lib/json.ts'
 import type { ResumeOptions } from '../../../lib/run/engine.ts'
+import { runHistory } from '../../../lib/run/engine.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
@@ -165,6 +166,9 @@ describe('with `failed`', () => {
     calls.length = 0
     expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed', outputs: { failed: 1 } })
     expect(calls.sort()).toEqual(['work 1 failed', 'work b', 'work d'])
+    const { attempts } = runHistory(t.engine.store, run_id, id => t.engine.bundle(id))
+    const earlier = attempts.map(({ phase, attempt }) => `${phase} ${attempt}`)
+    expect(earlier.sort()).toEqual(['after 1', 'each 1'])
     expect(dataOf(t, run_id, 'each')).toMatchObject({ total: 4, completed: 3, failed: 1 })
     expect(phaseOf(t, run_id, 'each').sub_runs.map(run => run.run_id)).toEqual(before)
     broken.clear()
