@@ -235,7 +235,7 @@ async function execute(entry: Statement, context: Context): Promise<AgentResult>
 async function find(_: Statement, context: Context): Promise<AgentResult | null> {
   const receipt = receiptOf(context)
   if (!receipt) {
-    throw new AgentError(`[${context.place}] the database does not say whether the statement was executed`, {
+    throw new AgentError(`[${context.place}] the database cannot tell whether the statement was executed`, {
       code: 'unknown',
       hint: `look at the data; with a table in agents.${context.agent}.receipts it will say so next time`,
     })

@@ -27,7 +27,7 @@ test.skipIf(!hasBrowser)(
       await page.getByRole('cell', { name: 'daemon ada to say' }).waitFor()
       await expectAccessible(page, 'queue')
       await notice.getByRole('button', { name: 'Go on without it' }).click()
-      await notice.locator('fieldset.sure').getByRole('button', { name: 'Go on without it' }).click()
+      await notice.locator('fieldset.confirm').getByRole('button', { name: 'Go on without it' }).click()
       await notice.waitFor({ state: 'detached' })
       expect(complaints).toEqual([])
       const waits = async () => (await hub.ok('dispatch/queue', { realm_id: hub.realm })).jobs[0]

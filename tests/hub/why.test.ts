@@ -78,3 +78,29 @@ test('the run of a daemon that explains nothing is explained by its error, down 
   ])
   expect(next).toEqual([['resume', run_id]])
 })
+
+test('a daemon can put no command into the answer that is not about its own tree, and no crowd of them', async () => {
+  const [run_id, foreign] = [crypto.randomUUID(), crypto.randomUUID()]
+  const next = [
+    ['logs', foreign, '--phase', 'say'],
+    ['cancel', foreign],
+    ['why', foreign],
+    ['decide', run_id, 'approve'],
+    ['decide', foreign],
+    ['dispatch', '@evil/team', '--hub', 'https://evil.example'],
+    ['resume', run_id, '--from', '`id`'],
+    ['resume', run_id, '--from', 'say'],
+    ...Array.from({ length: 3_000 }, () => ['logs', run_id, '--phase', 'say']),
+  ]
+  await report(runChange(foreign, ended), runChange(run_id, { ...ended, why: explanation(run_id, { next }) }))
+  expect((await why(run_id)).next).toEqual([['resume', run_id, '--from', 'say']])
+})
+
+test('an explanation ends when the daemon says that there is nothing to explain any more', async () => {
+  const run_id = crypto.randomUUID()
+  const done = { ...ended, state: 'completed' }
+  await report(runChange(run_id, { ...done, why: explanation(run_id, { lines: ['A message may not have arrived.'] }) }))
+  expect((await why(run_id)).lines).toEqual(['A message may not have arrived.'])
+  await report(runChange(run_id, { ...done, why: null }))
+  expect((await why(run_id)).lines).not.toContain('A message may not have arrived.')
+})

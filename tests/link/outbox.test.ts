@@ -167,3 +167,39 @@ test('lines that were deleted before they were sent are told to be missing', asy
   const told = changesOf(await drain(1_000_000)).find(({ kind }) => kind === 'log')
   expect(told).toMatchObject({ run_id: id, to: 10, last: 10, ended: true, lines: [] })
 })
+
+test('a run that cannot be explained is reported all the same, and holds up no other', async () => {
+  const failing =
+    'name: "@local/bad"\nversion: 1.0.0\nphases: [{ name: p, agent: exec, commands: [{ name: c, run: "false" }] }]\n'
+  const { run_id } = await t.run(failing)
+  t.engine.store.db.run('UPDATE runs SET synced = 1')
+  t.engine.store.db.run(`UPDATE bundles SET json = '{"root":".","teams":{}}'`)
+  outbox.rows.insert(run_id, run_id, 1, 'run', JSON.stringify({ run: { run_id, state: 'failed', attempt: 1 } }))
+  const second = await run(0)
+  const reopened = open()
+  const reported = changesOf(await drain(1_000_000, reopened)).filter(({ kind }) => kind === 'run')
+  expect(reported.map(change => change.run_id).sort()).toEqual([run_id, second].sort())
+})
+
+test('with `sync: status`, what another system answered to a message stays on the machine', async () => {
+  const run_id = await run(0)
+  const { store } = t.engine
+  store.db.run(
+    `INSERT INTO deliveries (run_id, number, listener, event, payload, state, error) VALUES (?, 0, 'tell', 'on_complete', '{}', 'failed', 'the server knows no such customer')`,
+    [run_id],
+  )
+  store.db.run(`UPDATE outbox SET body = ? WHERE run_id = ? AND kind = 'run'`, [
+    JSON.stringify({ run: { run_id, state: 'completed', attempt: 1 } }),
+    run_id,
+  ])
+  const bare = new SyncOutbox({
+    store,
+    commit: t.engine.commit,
+    mode: 'status',
+    stateDir: id => t.engine.stateDir(id),
+    bundle: id => t.engine.bundle(id),
+  })
+  const text = JSON.stringify(await drain(1_000_000, bare))
+  expect(text).toContain('on_complete')
+  expect(text).not.toContain('no such customer')
+})

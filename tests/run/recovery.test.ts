@@ -25,6 +25,12 @@ test('a run that cannot be read back fails, and other runs continue', async () =
     `UPDATE bundles SET json = '{"root":".","teams":{}}' WHERE id = (SELECT bundle_id FROM runs WHERE id = ?)`,
     [broken.run_id],
   )
+  // It is reported to a hub, and one of its messages was on its way.
+  first.engine.store.db.run('UPDATE runs SET synced = 1 WHERE id = ?', [broken.run_id])
+  first.engine.store.db.run(
+    `INSERT INTO deliveries (run_id, number, listener, event, payload, state) VALUES (?, 0, 'tell', 'on_start', '{}', 'sent')`,
+    [broken.run_id],
+  )
   await first.close()
   const second = await testEngine({ home })
   expect((await second.engine.ended(sound.run_id)).state).toBe('completed')

@@ -114,11 +114,12 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
     const found = await definition.doctor(
       contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
     )
-    const { who, missing, text } = found
+    // This redactor also knows what the agent has learnt meanwhile, such as an access token.
+    const { who, missing, text } = redactor.json(found)
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
-    return { ...finding, state: 'wrong', text: messageOf(error) + hint }
+    return { ...finding, state: 'wrong', text: redactor.text(messageOf(error) + hint) }
   }
 }
 

@@ -3,9 +3,10 @@
 // definitions of teams: the error of a failed run names where the failure began, and what failed in a run that has
 // completed was passed over.
 
-import { and, asc, desc, eq } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
+import { Uuid } from '../../wire/parts.ts'
 import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow } from '../../wire/records/explain.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
@@ -28,11 +29,13 @@ const DEEPEST = 50
 export async function whyOf(hub: Hub, found: Found): Promise<Why> {
   const { store } = hub
   const { row } = found
-  const told = (await toldBy(hub, found)) ?? (await explainedHere(hub, found))
+  const reported = await toldBy(hub, found)
+  const told = reported
+    ? { ...reported, next: await commandsOf(hub, row, reported.next) }
+    : await explainedHere(hub, found)
   const root = row.run_id === row.root_run_id ? found : await runOf(hub, row.root_run_id)
   const says = async (runId: string, phase: string) => (await readLinesAfter(store, runId, 0, 1, phase)).length > 0
-  const next = told.next.filter(isForHubs)
-  const now = await withCommandsOfNow({ ...told, next, run_id: row.run_id }, root?.state ?? row.state, says)
+  const now = await withCommandsOfNow({ ...told, run_id: row.run_id }, root?.state ?? row.state, says)
   return { ...now, text: now.lines.join('\n') }
 }
 
@@ -44,10 +47,46 @@ async function toldBy({ store }: Hub, { row, state }: Found): Promise<Explanatio
   return told && told.attempt === row.attempt && told.state === row.state ? told.why : null
 }
 
-/** The commands that take a run or review of a hub. A daemon may have sent anything. */
-const FOR_HUBS = ['show', 'tree', 'logs', 'why', 'watch', 'cancel', 'resume', 'reviews', 'decide', 'dispatch']
-const isForHubs = (args: readonly string[]): boolean =>
-  FOR_HUBS.includes(args[0] ?? '') && !args.includes('--ask') && !args.includes('--failed')
+/** How many commands of an explanation are passed on. A daemon names fewer. */
+const MOST_COMMANDS = 16
+const PHASE = /^[a-z][a-z0-9_-]{0,199}$/
+
+/**
+ * The commands of `next` that a hub takes. A daemon may have reported anything, and people paste these lines: only commands
+ * of the known forms are passed on, and only about runs and reviews of this tree.
+ */
+async function commandsOf(
+  { store }: Hub,
+  { root_run_id }: ReportedRun,
+  next: readonly string[][],
+): Promise<string[][]> {
+  const known = next.slice(0, MOST_COMMANDS).filter(isForHubs)
+  const ids = known.flatMap(([, id]) => (matches(Uuid, id) ? [id] : []))
+  if (ids.length === 0) return known.filter(([, id]) => id === undefined)
+  const { runs, reviews, db } = store
+  const ofTree = eq(runs.root_run_id, root_run_id)
+  const inTree = await db
+    .select({ id: runs.run_id })
+    .from(runs)
+    .where(and(inArray(runs.run_id, ids), ofTree))
+  const asked = await db
+    .select({ id: reviews.id })
+    .from(reviews)
+    .innerJoin(runs, eq(runs.run_id, reviews.run_id))
+    .where(and(inArray(reviews.id, ids), ofTree))
+  const found = { run: new Set(inTree.map(({ id }) => id)), review: new Set(asked.map(({ id }) => id)) }
+  return known.filter(([word, id]) => id === undefined || found[word === 'decide' ? 'review' : 'run'].has(id))
+}
+
+function isForHubs(args: readonly string[]): boolean {
+  const [word = '', id, flag, name] = args
+  if (word === 'reviews') return args.length === 1
+  if (id === undefined) return false
+  if (['show', 'tree', 'logs', 'why', 'watch', 'cancel', 'resume', 'decide'].includes(word) && args.length === 2)
+    return true
+  const named = { logs: '--phase', resume: '--from' }[word]
+  return args.length === 4 && named !== undefined && flag === named && PHASE.test(name!)
+}
 
 async function explainedHere(hub: Hub, found: Found): Promise<Explanation> {
   const { row, state } = found

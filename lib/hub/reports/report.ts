@@ -101,6 +101,8 @@ export class Report {
   readonly #moved = new Set<string>()
   readonly #phases = new Map<string, PhaseRow>()
   readonly #explanations = new Map<string, ExplanationRow>()
+  /** Runs whose explanation counts no more. */
+  readonly #unexplained = new Set<string>()
   readonly #logs: LogRow[] = []
   readonly #events: EventRow[] = []
   readonly #artifacts = new Map<string, ArtifactRow>()
@@ -217,6 +219,12 @@ export class Report {
 
   putExplanation(row: ExplanationRow): void {
     this.#explanations.set(row.run_id, row)
+    this.#unexplained.delete(row.run_id)
+  }
+
+  dropExplanation(runId: string): void {
+    this.#explanations.delete(runId)
+    this.#unexplained.add(runId)
   }
 
   /** Notes that a top run is in another state, for the webhooks of the realm. */
@@ -324,7 +332,7 @@ export class Report {
   async write(endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
-    const { runs, artifacts, receipts } = store
+    const { runs, artifacts, receipts, explanations } = store
     const counted = await this.#countAll(endTurn)
     const reported = [...this.#reported.values()].map(run => {
       const known = this.#runs.get(run.run_id)!.beside
@@ -344,6 +352,7 @@ export class Report {
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
     }
     await putPhases(store, tx, phases, endTurn)
+    for (const run_id of this.#unexplained) await tx.delete(explanations).where(eq(explanations.run_id, run_id))
     await putExplanations(store, tx, [...this.#explanations.values()], endTurn)
     await putLogs(store, tx, this.#logs, endTurn)
     if (this.#logRoom !== null && this.#logBytes > 0) {

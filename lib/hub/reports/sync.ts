@@ -16,6 +16,7 @@ import {
   RecordedFile,
   type SyncChange,
 } from '../../wire/records/changes.ts'
+import { bounded } from '../../wire/records/explain.ts'
 import { Explanation } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
@@ -214,7 +215,12 @@ async function applyRun(
   const isAdopted = known !== undefined && known.daemon_id === null && report.adoptRun(run_id)
   if (known && attempt > known.attempt) report.noteResumed(run_id)
   report.putRun(reported, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
-  if (matches(Explanation, why)) report.putExplanation({ run_id, attempt, state: run.state, why })
+  if (matches(Explanation, why)) {
+    report.putExplanation({ run_id, attempt, state: run.state, why: bounded(why, Number.POSITIVE_INFINITY) })
+  } else if (why === null && run.state === known?.state && attempt === known.attempt) {
+    // What was to be explained has passed, in the same state.
+    report.dropExplanation(run_id)
+  }
   if (parent_run_id !== null) return null
   if (over) report.noteEnd(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null

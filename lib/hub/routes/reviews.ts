@@ -86,7 +86,7 @@ function reviewRecord({ beside, ...review }: ReviewRow) {
   const told = {
     entries: entries.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry))),
     form: matches(Form, inputs) ? inputs : [],
-    prompt: prompt ?? '',
+    prompt: bytes.some(([name]) => name === 'prompt') ? null : (prompt ?? ''),
     reason: reason ?? '',
   }
   return { ...review, ...told, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }

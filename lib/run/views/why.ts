@@ -62,7 +62,7 @@ export function why(
   const writes = written(store, receipts, phasesOf)
   return explain({
     root_run_id: run.root_id,
-    chain: way.map(({ facts }) => facts) as [RunFacts, ...RunFacts[]],
+    chain: way.map(({ facts }) => (isBare ? withoutReplies(facts) : facts)) as [RunFacts, ...RunFacts[]],
     written: isBare ? writes.map(bare) : writes,
     unasked: unasked === null ? [] : unaskedOf(store, receipts, writes, unasked),
     mayAsk:
@@ -109,6 +109,12 @@ function stepOf(
   const below = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
   return { row, facts: runFacts(store, row, facts, cause && facts[cause.position]!), below: below?.id ?? null }
 }
+
+/** Without what other systems answered to messages. */
+const withoutReplies = (facts: RunFacts): RunFacts => ({
+  ...facts,
+  deliveries: facts.deliveries.map(delivery => ({ ...delivery, error: null })),
+})
 
 const bare = ({ copies, request: _, ...write }: Written): Written => ({
   ...write,

@@ -5,7 +5,7 @@ import { Type } from '../../schema/type.ts'
 import { READ } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { listOf } from '../page.ts'
-import { Uuid } from '../parts.ts'
+import { Text, Uuid } from '../parts.ts'
 import { Artifact, Run } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
 import { ListRuns } from './runs.ts'
@@ -18,6 +18,8 @@ export const ListHubRuns = atHub(ListRuns, {
   body: closed({
     ...ListRuns.body.properties,
     realm_id: Type.Optional(Uuid),
+    team: Type.Optional(Text(200)),
+    search: Type.Optional(Text(200)),
     state: Type.Optional(Type.Unsafe<string>(Type.Enum([...HUB_RUN_STATES]))),
   }),
   data: listOf('runs', Run),

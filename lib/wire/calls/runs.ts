@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
 import { listBody, listOf, rowsOf } from '../page.ts'
-import { AnyObject, AnyText, Name, Path, WrittenId } from '../parts.ts'
+import { AnyObject, AnyText, Name, Path, Text, WrittenId } from '../parts.ts'
 import { AnyTeam } from '../records/plans.ts'
 import {
   History,
@@ -127,7 +127,7 @@ export const GetPhases = call('/v1/runs/phases', {
   hub: { user: READ },
   daemon: READER_OF_RUN,
   envelope: 'run_phases',
-  body: closed({ run_id: WrittenId, phase: Type.Optional(Name) }),
+  body: closed({ run_id: WrittenId, phase: Type.Optional(Text(300, 1)) }),
   data: ToldPhases,
 })
 /** `next` is the `after_seq` of the next call. A hub also says whether it has all lines. */
@@ -137,14 +137,18 @@ export const GetLogs = call('/v1/runs/logs', {
   daemon: READER_OF_RUN,
   body: closed({
     run_id: WrittenId,
-    phase: Type.Optional(Name),
+    phase: Type.Optional(Text(300)),
     after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
   }),
   data: Type.Object({
     lines: rowsOf(LogLine),
     next: Type.Integer(),
-    ...Type.Partial(Type.Object(LOG_STATE)).properties,
+    complete: Type.Optional(LOG_STATE.complete),
+    missing: Type.Optional(LOG_STATE.missing),
+    to_come: Type.Optional(LOG_STATE.to_come),
+    cut: LOG_STATE.cut,
+    kept: Type.Optional(LOG_STATE.kept),
   }),
 })
 /** Lines of JSON, each with log lines of one run. */

@@ -83,7 +83,7 @@ export function explain(facts: WhyFacts): Explanation {
   const undelivered = chain.flatMap(({ deliveries }) =>
     deliveries
       .filter(({ state }) => state === 'failed' || state === 'unknown')
-      .map(({ phase, event, error }) => `${phase}, ${event} (${oneLine(`${error}`)})`),
+      .map(({ phase, event, error }) => `${phase}, ${event}${error === null ? '' : ` (${oneLine(error)})`}`),
   )
   const cancelled = chain.flatMap(({ run_id, phases }) =>
     phases

@@ -247,11 +247,13 @@ export const AskedReview = Type.Object({
   ...ReviewRecord.properties,
   kind: AnyText,
   state: AnyText,
+  /** Null where it is too large for a list. */
+  prompt: NullableText,
   /** Hubs of 0.1.0 leave it out. */
   form: Type.Optional(Type.Array(Field)),
   /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
   readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
-  /** In lists, what is large is empty; `reviews/list` with `review_id` has it. */
+  /** In lists, what is large is empty or null; `reviews/list` with `review_id` has it. */
   ...BYTES_OF_REVIEW,
 })
 export type AskedReview = Static<typeof AskedReview>

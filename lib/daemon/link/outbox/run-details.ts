@@ -6,6 +6,7 @@ import type { Bundle } from '../../../team/team.ts'
 import { cut, jsonBytes, within } from '../../../wire/budget.ts'
 import { MAX_CHANGE_BYTES, type SyncChange } from '../../../wire/records/changes.ts'
 import { bounded } from '../../../wire/records/explain.ts'
+import type { Explanation } from '../../../wire/records/run-records.ts'
 import type { OutboxRows } from './outbox-rows.ts'
 
 /** The rest of a change: its number, its run, its kind. */
@@ -45,15 +46,26 @@ export class RunDetails {
   }
 
   #present(run: Pick<RunRow, 'id' | 'state'>, room: number, steps: Map<string, Step>): Details {
-    const { store, bundle, isBare } = this.#options
+    const { store, isBare } = this.#options
     const deliveries = store.deliveries.of(run.id).map(({ listener, event, state, error }) => {
-      return { phase: listener, event, state, error: error === null ? null : cut(error, ERROR_BYTES) }
+      // What another system said stays here with `isBare`.
+      return { phase: listener, event, state, error: error === null || isBare ? null : cut(error, ERROR_BYTES) }
     })
     const told = within(deliveries, jsonBytes, room / 2)
-    const why = reportedWhy(store, run, bundle, { steps, isBare })
+    const why = this.#explanation(run, steps)
     return {
       ...(told.length > 0 && { deliveries: told }),
-      ...(why && { why: bounded(why, room - jsonBytes(told)) }),
+      ...(why !== undefined && { why: why && bounded(why, room - jsonBytes(told)) }),
+    }
+  }
+
+  /** Null where there is nothing to explain. A run that cannot be explained is reported all the same, without a word. */
+  #explanation(run: Pick<RunRow, 'id' | 'state'>, steps: Map<string, Step>): Explanation | null | undefined {
+    const { store, bundle, isBare } = this.#options
+    try {
+      return reportedWhy(store, run, bundle, { steps, isBare })
+    } catch {
+      return undefined
     }
   }
 }

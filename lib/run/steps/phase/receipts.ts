@@ -1,6 +1,8 @@
 // Receipts and deliveries change outside of steps, because they are written while something is sent. These facts note the
 // changes for the hub.
 
+import type { Team } from '../../../team/team.ts'
+import type { RunRow } from '../../core/core.ts'
 import type { Change } from '../state/notes.ts'
 import type { EngineState } from '../state/state.ts'
 
@@ -17,7 +19,17 @@ export function deliveryChanged(engine: EngineState, runId: string): void {
 function note(engine: EngineState, runId: string, change: Omit<Change, 'run' | 'team'>): void {
   const row = engine.store.runs.get(runId)
   if (row?.synced !== 1) return
-  engine.notes.add({ run: row, team: engine.world.bundle(row.bundle_id).team(row.team_key), ...change })
+  const team = teamOf(engine, row)
+  if (team) engine.notes.add({ run: row, team, ...change })
+}
+
+/** The team of a run; null where its bundle cannot be read, which must not keep other runs from going on. */
+function teamOf({ world }: EngineState, { bundle_id, team_key }: RunRow): Team | null {
+  try {
+    return world.bundle(bundle_id).team(team_key)
+  } catch {
+    return null
+  }
 }
 
 /** Marks entries and deliveries that the previous process may have sent as `unknown`. Its requests ended by `now`. */
