@@ -38,7 +38,8 @@ function settingsOf(reference: string, settings: TSchema): string[] {
   if (fields.length === 0) return ['SETTINGS', '  none']
   const set = `set with: ${commandLine('settings', 'set', `agents.${reference}.KEY`, '-')}`
   return [
-    `SETTINGS  ${set}     # - reads the value from stdin`,
+    `SETTINGS  ${set}`,
+    '          - reads the value from stdin',
     ...fields.flatMap(field => line(field, entryNotes(field))),
   ]
 }
