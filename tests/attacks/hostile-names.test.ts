@@ -198,6 +198,8 @@ test('no id or path of a caller leads out of the home', async () => {
     }
     expect((await daemon.post('/v1/workspaces/add', { path: text })).status).toBeLessThan(500)
   }
+  // A name that is longer than a disk takes.
+  expect((await daemon.post('/v1/workspaces/add', { path: `/etc/${'é'.repeat(200)}` })).status).toBe(400)
   expectUntouched()
 })
 

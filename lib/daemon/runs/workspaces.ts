@@ -175,8 +175,17 @@ function existingFolder(path: string, field = '/workspace'): string {
     new CadreError('invalid_request', `workspace ${path} ${message}`, { details: [{ path: field, message }] })
   if (!isAbsolute(path)) throw wrong('must be an absolute path')
   const found = real(path)
-  if (!statSync(found, { throwIfNoEntry: false })?.isDirectory()) throw wrong('must be a folder')
+  if (!isFolder(found)) throw wrong('must be a folder')
   return found
+}
+
+/** What cannot be looked at, such as a name that is too long for the disk, is none. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
 }
 
 function real(path: string): string {
