@@ -3,7 +3,7 @@
 // many statements for a thousand changes as for a few. Only what is rare takes a statement each: items that move, phases
 // that are done again, receipts that are cleared.
 
-import { and, eq } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { inParts } from '../../../db/hub/prepared.ts'
 import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
@@ -352,7 +352,9 @@ export class Report {
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
     }
     await putPhases(store, tx, phases, endTurn)
-    for (const run_id of this.#unexplained) await tx.delete(explanations).where(eq(explanations.run_id, run_id))
+    if (this.#unexplained.size > 0) {
+      await tx.delete(explanations).where(inArray(explanations.run_id, [...this.#unexplained]))
+    }
     await putExplanations(store, tx, [...this.#explanations.values()], endTurn)
     await putLogs(store, tx, this.#logs, endTurn)
     if (this.#logRoom !== null && this.#logBytes > 0) {
