@@ -1,7 +1,7 @@
 // Puts the explanation of a run into words: the first leaf that failed, the causal chain from the run to it, which
 // failures were tolerated, what was written outside, and which commands go on. Each fact is one line, whatever the
 // errors contain. A daemon explains its runs and reports that to its hub; a hub explains only what it alone knows, such as
-// the queue. Pure: lib/run/views/why.ts has the facts of a daemon, and lib/hub/runs/why.ts those of a hub.
+// the queue. Pure: lib/run/views/why.ts has the facts of a daemon, and lib/hub/queue/why.ts those of a hub.
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../text/one-line.ts'
