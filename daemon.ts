@@ -18,8 +18,8 @@ async function serve(flags: ServeFlags): Promise<void> {
 }
 
 keepBytecode()
-const [{ runCommand }, { addHubCommands }] = await Promise.all([
-  import('./lib/daemon/cli/program.ts'),
-  import('./lib/daemon/cli/hub/program.ts'),
-])
-await runCommand(serve, addHubCommands)
+const { runCommand } = await import('./lib/daemon/cli/program.ts')
+await runCommand(serve, async (program, act) => {
+  const { addHubCommands } = await import('./lib/daemon/cli/hub/program.ts')
+  await addHubCommands(program, act)
+})

@@ -103,7 +103,7 @@ async function send(message: Message, context: Context): Promise<AgentResult> {
   const data = { channels: { ...before?.channels, ...Object.fromEntries(reached) } }
   const failures = outcomes.flatMap(({ name, said, error }) => (error ? { name, said, error } : []))
   const refused = (before?.refused ?? []).filter(name => !outcomes.some(each => each.name === name))
-  if (failures.length > 0 || refused.length > 0) throw notDelivered(context.place, data, failures, refused)
+  if (failures.length > 0 || refused.length > 0) throw notDelivered(context.callName, data, failures, refused)
   return { text: `sent to ${Object.keys(data.channels).join(', ')}`, data }
 }
 
@@ -169,7 +169,7 @@ interface Failure {
  * others get it only if they refused it for now, or if a person says so where nobody knows whether they have it.
  */
 function notDelivered(
-  place: string,
+  callName: string,
   { channels }: Type.Static<typeof Sent>,
   failures: Failure[],
   before: string[],
@@ -184,7 +184,7 @@ function notDelivered(
   ].join('; ')
   const isPartial = Object.keys(channels).length > 0
   const { code = 'not_delivered', hint } = failures[0]?.error ?? {}
-  return new AgentError(`[${place}] ${text}`, {
+  return new AgentError(`[${callName}] ${text}`, {
     code: failures.length === 1 ? code : 'not_delivered',
     retryable: !isDoubtful && failures.some(({ error }) => error.retryable),
     ...(isDoubtful ? { sent: 'unknown' as const } : !isPartial && { sent: 'no' as const }),
@@ -193,8 +193,8 @@ function notDelivered(
   })
 }
 
-function notAgain(partial: AgentResult, { place }: Context): AgentError {
-  return new AgentError(`[${place}] ${partial.text}`, {
+function notAgain(partial: AgentResult, { callName }: Context): AgentError {
+  return new AgentError(`[${callName}] ${partial.text}`, {
     code: 'not_delivered',
     hint: 'it is not sent again: mend the webhooks, and send them a message of their own',
     partial,

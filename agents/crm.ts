@@ -220,7 +220,7 @@ export default agent({
         // HubSpot refuses a longer note with words that do not name the file.
         if (hs_note_body.length > NOTE_MOST) {
           const problem = `${file} has ${hs_note_body.length} characters as HTML, but HubSpot accepts at most ${NOTE_MOST}`
-          throw new AgentError(`[${context.place}] ${problem}`, { code: 'invalid_request', sent: 'no' })
+          throw new AgentError(`[${context.callName}] ${problem}`, { code: 'invalid_request', sent: 'no' })
         }
         const properties = { hs_timestamp: new Date().toISOString(), hs_note_body }
         const types = [{ associationCategory: 'HUBSPOT_DEFINED', associationTypeId: TYPE_OF_NOTE_TO[object] }]
@@ -324,7 +324,7 @@ async function companyOf(domain: string, context: Context): Promise<string> {
   const { items } = await search('companies', { filterGroups: [{ filters }], limit: 2 }, undefined, context)
   if (items.length === 1) return items[0]!.id
   const [code, what] = items.length === 0 ? ['not_found', 'no company has'] : ['ambiguous', 'several companies have']
-  throw new AgentError(`[${context.place}] ${what} the domain ${domain}`, {
+  throw new AgentError(`[${context.callName}] ${what} the domain ${domain}`, {
     code,
     hint: 'use the id of the company as `ref`',
   })
@@ -344,10 +344,13 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
 /**
  * A filter in HubSpot's form. Throws an AgentError `invalid_request` when the operator takes another number of values.
  */
-function filterOf({ property, operator, value, values }: Type.Static<typeof Filter>, { place }: Context): JsonObject {
+function filterOf(
+  { property, operator, value, values }: Type.Static<typeof Filter>,
+  { callName }: Context,
+): JsonObject {
   const filter = { propertyName: property, operator }
   const invalid = (takes: string) =>
-    new AgentError(`[${place}] filter of ${property}: ${operator} takes ${takes}`, {
+    new AgentError(`[${callName}] filter of ${property}: ${operator} takes ${takes}`, {
       code: 'invalid_request',
       sent: 'no',
     })

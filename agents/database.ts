@@ -192,7 +192,7 @@ function connect(context: Context): Promise<Database> {
 }
 
 function prepared({ sql, params }: Pick<Statement, 'sql' | 'params'>, context: Context) {
-  return statementOf(context.place, accessOf(context).provider, sql, params as Parameters<typeof statementOf>[3])
+  return statementOf(context.callName, accessOf(context).provider, sql, params as Parameters<typeof statementOf>[3])
 }
 
 async function query(entry: Type.Static<typeof Query>, context: Context): Promise<AgentResult> {
@@ -200,7 +200,7 @@ async function query(entry: Type.Static<typeof Query>, context: Context): Promis
   const statement = prepared(entry, context)
   const { provider, label } = accessOf(context)
   if (limit > ROWS_MOST[provider]) {
-    throw new AgentError(`[${context.place}] ${provider} gives at most ${ROWS_MOST[provider]} rows to one query`, {
+    throw new AgentError(`[${context.callName}] ${provider} gives at most ${ROWS_MOST[provider]} rows to one query`, {
       code: 'invalid_request',
       hint: 'set a smaller `limit`, and query in parts: WHERE id > :last ORDER BY id',
       sent: 'no',
@@ -235,7 +235,7 @@ async function execute(entry: Statement, context: Context): Promise<AgentResult>
 async function find(_: Statement, context: Context): Promise<AgentResult | null> {
   const receipt = receiptOf(context)
   if (!receipt) {
-    throw new AgentError(`[${context.place}] the database cannot tell whether the statement was executed`, {
+    throw new AgentError(`[${context.callName}] the database cannot tell whether the statement was executed`, {
       code: 'unknown',
       hint: `look at the data; with a table in agents.${context.agent}.receipts it will say so next time`,
     })

@@ -173,7 +173,7 @@ async function send(message: Message, context: Context): Promise<AgentResult> {
 }
 
 /** The error of a message that some of its recipients have. */
-function partly(data: Type.Static<typeof Partly>, refusals: Refusals, { place }: Context): AgentError {
+function partly(data: Type.Static<typeof Partly>, refusals: Refusals, { callName }: Context): AgentError {
   const { accepted, rejected, deferred, message_id } = data
   const words = (address: string) => {
     const said = refusals.find(({ recipient }) => recipient === address)?.response
@@ -190,7 +190,7 @@ function partly(data: Type.Static<typeof Partly>, refusals: Refusals, { place }:
     deferred.length > 0
       ? '`resume` sends it to those that were refused for now, and to nobody else'
       : 'it is not sent again: correct the addresses, and send them a message of their own'
-  return new AgentError(`[${place}] ${said}`, {
+  return new AgentError(`[${callName}] ${said}`, {
     code: 'not_delivered',
     retryable: deferred.length > 0,
     hint,
@@ -330,10 +330,10 @@ function serverOf({ settings: { smtp_host, smtp_port, tls = true } }: Context): 
 }
 
 async function connection(address: string, { host, port, secure }: Server, renew: boolean, context: Context) {
-  const { agent, place, settings } = context
+  const { agent, callName, settings } = context
   const { username, password = '', oauth, tls = true } = settings
   if (!tls && username && !isLoopback(address)) {
-    throw new AgentError(`[${place}] the credentials must not be sent to ${host} without TLS`, {
+    throw new AgentError(`[${callName}] the credentials must not be sent to ${host} without TLS`, {
       code: 'refused',
       hint: `set agents.${agent}.tls to true, or remove agents.${agent}.username if the server takes mail without it`,
       sent: 'no',
@@ -408,12 +408,12 @@ const TRANSIENT = ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS']
  * Explains a failure. `ended` says that the last byte of the message had been handed to the connection; only a reply
  * that refuses the message then proves that it was not accepted.
  */
-function explain(error: SmtpError, ended: boolean, server: Server, { agent, place, settings }: Context): AgentError {
+function explain(error: SmtpError, ended: boolean, server: Server, { agent, callName, settings }: Context): AgentError {
   const { host, port, secure } = server
   const { code = '', command, responseCode, message } = error
   const setting = `agents.${agent}`
   const sent = ended && responseCode === undefined ? 'unknown' : 'no'
-  const at = `[${place}] ${host}:${port}`
+  const at = `[${callName}] ${host}:${port}`
   const options = { sent, cause: error } as const
   const said = error.response === undefined ? message : quoted(error.response)
   if (code === 'EABORT') return new AgentError(`${at}: stopped`, { ...options, code: 'aborted' })

@@ -255,7 +255,7 @@ async function folderPage(folder: string, pageToken: string | undefined, pageSiz
   const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
   const page = await search(folder, '', paging, context)
   if (page.files.length === 0 && !pageToken && (await getFile(folder, context)).mimeType !== FOLDER) {
-    throw new AgentError(`[${context.place}] ${folder} is not a folder`, {
+    throw new AgentError(`[${context.callName}] ${folder} is not a folder`, {
       code: 'not_found',
       hint: 'remove folder/ from ref',
     })
@@ -280,7 +280,7 @@ async function fileNamed(title: string, folder: string, context: Context): Promi
   const { files } = await search(folder, `name = '${quoted(title)}' and `, { pageSize: 2 }, context)
   if (files.length < 2) return files[0] ?? null
   const hint = 'rename or remove all but one, or use another `title`'
-  throw new AgentError(`[${context.place}] the folder has several files named ${title}`, { code: 'conflict', hint })
+  throw new AgentError(`[${context.callName}] the folder has several files named ${title}`, { code: 'conflict', hint })
 }
 
 async function list(name: string, folder: string, limit: number | undefined, context: Context): Promise<AgentResult> {
@@ -318,14 +318,14 @@ async function download(name: string, file: DriveFile, as: string | undefined, c
 }
 
 /** The MIME type as which a Google document is exported; null for an ordinary file, which is downloaded as it is. */
-function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { place }: Context): string | null {
+function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { callName }: Context): string | null {
   const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
   const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
   if (kind !== null && type) return type
   if (kind === null && as === undefined) return null
   const why = kind === null ? 'is a file, which cannot be exported' : `is a ${kind}, which has no default export format`
   const hint = kind === null ? 'leave out `export`' : 'set `export` to a MIME type'
-  throw new AgentError(`[${place}] ${id} ${why}`, { code: 'invalid_request', hint })
+  throw new AgentError(`[${callName}] ${id} ${why}`, { code: 'invalid_request', hint })
 }
 
 /**
@@ -335,7 +335,7 @@ function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { place }
 function verified(
   body: ReadableStream<Uint8Array>,
   { name, md5Checksum }: DriveFile,
-  { place }: Context,
+  { callName }: Context,
 ): ReadableStream<Uint8Array> {
   if (!md5Checksum) return body
   const hasher = new Bun.CryptoHasher('md5')
@@ -346,7 +346,10 @@ function verified(
     },
     flush() {
       if (hasher.digest('hex') === md5Checksum) return
-      throw new AgentError(`[${place}] ${name} changed while it was downloaded`, { code: 'conflict', retryable: true })
+      throw new AgentError(`[${callName}] ${name} changed while it was downloaded`, {
+        code: 'conflict',
+        retryable: true,
+      })
     },
   })
   return body.pipeThrough(check)

@@ -274,7 +274,7 @@ export default agent({
         if (!(STATUSES as readonly string[]).includes(wanted)) {
           const problem = `${JSON.stringify(wanted.slice(0, 40))} is not a valid status`
           const hint = `${file} must contain one of ${STATUSES.join(', ')}`
-          throw new AgentError(`[${context.place}] ticket ${ref}: ${problem}`, {
+          throw new AgentError(`[${context.callName}] ticket ${ref}: ${problem}`, {
             code: 'invalid_request',
             hint,
             sent: 'no',

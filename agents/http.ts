@@ -137,7 +137,7 @@ async function request(
 ): Promise<AgentResult> {
   const method = entry.method ?? standard
   if (body.content !== undefined && (method === 'GET' || method === 'HEAD')) {
-    throw new AgentError(`[${context.place}] ${entry.name}: ${method} must not have a body`, {
+    throw new AgentError(`[${context.callName}] ${entry.name}: ${method} must not have a body`, {
       hint: 'set `method: POST`',
       sent: 'no',
     })
@@ -155,7 +155,7 @@ async function request(
     ...(entry.timeout && { timeout: parseDuration(entry.timeout)! }),
   })
   if (!isExpected(reply, entry.expect_status)) {
-    const doing = `[${context.place}] ${entry.name}: ${method} ${hostOf(entry.url)}`
+    const doing = `[${context.callName}] ${entry.name}: ${method} ${hostOf(entry.url)}`
     throw await replyError(reply, doing, {
       401: entry.headers
         ? `check the credential in \`headers\` of the entry ${entry.name}`

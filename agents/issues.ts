@@ -407,7 +407,7 @@ async function update(
     else context.log(`${file} has no fields for ${key}`)
   }
   if (written.length > 0) return jira.issuesResult('updated', written, web)
-  throw new AgentError(`[${context.place}] ${file} must have fields to write for at least one issue`, {
+  throw new AgentError(`[${context.callName}] ${file} must have fields to write for at least one issue`, {
     code: 'invalid_request',
     sent: 'no',
   })

@@ -146,7 +146,7 @@ async function complete(entry: Entry, context: Context): Promise<AgentResult> {
   const problem = entry.schema && whyNoSchema(entry.schema as JsonObject)
   if (problem) {
     const hint = 'patterns are RE2, and everything that the schema refers to stands in it'
-    throw new AgentError(`[${context.place}] \`schema\`: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
+    throw new AgentError(`[${context.callName}] \`schema\`: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
   }
   const question = {
     ...entry,
@@ -176,7 +176,7 @@ async function answered(question: Question, context: Context) {
   const second = await ask({ ...question, repair: { reply: text, problem: read.problem } }, context)
   const again = readJson(schema, second.text)
   if ('problem' in again) {
-    throw new AgentError(`[${context.place}] ${model}: the reply does not fit the schema: ${again.problem}`, {
+    throw new AgentError(`[${context.callName}] ${model}: the reply does not fit the schema: ${again.problem}`, {
       code: 'invalid_reply',
       hint: 'say in the prompt what each field means, simplify the schema, or use another model',
     })
@@ -203,7 +203,7 @@ async function ask(question: Question, context: Context): Promise<Answer> {
   context.log(`${model} answered: ${reason}`, { input_tokens, output_tokens })
   if (ended === 'complete') return answer
   const fail = (code: string, message: string, hint: string) =>
-    new AgentError(`[${context.place}] ${model}: ${message}`, { code, hint })
+    new AgentError(`[${context.callName}] ${model}: ${message}`, { code, hint })
   if (ended === 'refusal') throw fail('refusal', `the model refused: ${reason}`, 'change the prompt or the files')
   if (ended === 'other') throw fail('unexpected_reply', `the reply ended with ${reason}`, 'change the prompt')
   const limit = question.max_tokens === undefined ? 'the standard limit' : `max_tokens (${question.max_tokens})`

@@ -195,7 +195,7 @@ export default agent({
         const options = { query, scope: 'timeseries_query', reply: Reply.series }
         const reply = await datadog(context)('query metrics', '/api/v1/query', options)
         if (reply.status === 'error') {
-          throw new AgentError(`[${context.place}] query metrics: ${reply.error}`, {
+          throw new AgentError(`[${context.callName}] query metrics: ${reply.error}`, {
             code: 'rejected',
             hint: 'check ref',
           })
@@ -292,7 +292,7 @@ export default agent({
         const { events } = await call('look for the event', '/api/v1/events', options)
         const mine = events.filter(event => event.tags?.includes(tagOf(context)))
         if (mine.length > 0) return foundAmong(mine.map(event => posted(event, context)))
-        throw new AgentError(`[${context.place}] the event is not listed yet, but Datadog may still list it later`, {
+        throw new AgentError(`[${context.callName}] the event is not listed yet, but Datadog may still list it later`, {
           code: 'unknown',
           retryable: true,
         })
@@ -375,7 +375,7 @@ function briefEvent({ id, attributes }: ListedEvent): JsonObject {
 async function readEvent(context: Context, file: string): Promise<NewEvent & { tags?: string[] }> {
   const text = await readText(context, file, FILE_MOST)
   const problem = (what: string) =>
-    new AgentError(`[${context.place}] ${file} ${what}`, {
+    new AgentError(`[${context.callName}] ${file} ${what}`, {
       code: 'invalid_request',
       hint: 'write an event as JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
       sent: 'no',

@@ -156,10 +156,10 @@ export default agent({
   },
 })
 
-function addressOf(ref: string, { place }: Context): ObjectAddress {
+function addressOf(ref: string, { callName }: Context): ObjectAddress {
   const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
   if (bucket !== undefined && key !== undefined && isReachable(key)) return { bucket, key }
-  throw new AgentError(`[${place}] ${JSON.stringify(ref)} must name an object or a prefix`, {
+  throw new AgentError(`[${callName}] ${JSON.stringify(ref)} must name an object or a prefix`, {
     code: 'invalid_request',
     hint: 'use s3://bucket/key, or s3://bucket/prefix/ for everything below it, without `.` or `..` between slashes',
   })

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { runChange } from '../tests/support/sync.ts'
+import { ASKER } from './asker.ts'
 import { type Server, serve } from './server.ts'
 
 const MIB = 1_048_576
@@ -40,25 +41,6 @@ async function call(url: string, path: string, body: object, token?: string): Pr
   const { data, error } = (await reply.json()) as { data: unknown; error: unknown }
   return { status: reply.status, data: data ?? error }
 }
-
-/** Calls `<url>/health` until it is stopped, then prints how long its replies took, in milliseconds. */
-const ASKER = `
-  const took = []
-  let going = true
-  for (const event of ['data', 'end']) process.stdin.once(event, () => { going = false })
-  await fetch(process.argv[1] + '/health')
-  console.log('ready')
-  while (going) {
-    const asked = performance.now()
-    const reply = await fetch(process.argv[1] + '/health')
-    await reply.arrayBuffer()
-    if (reply.status !== 200) throw new Error('/health answered ' + reply.status)
-    took.push(performance.now() - asked)
-    await Bun.sleep(2)
-  }
-  took.sort((a, b) => a - b)
-  console.log(JSON.stringify({ p99: took[Math.ceil(took.length * 0.99) - 1], slowest: took.at(-1), count: took.length }))
-`
 
 /** The memory of a process in bytes, where the system tells it. */
 function memoryOf({ pid }: Server): number {
@@ -160,8 +142,8 @@ await during('sign-in', hub, async () => {
   return '200 wrong passwords at once'
 })
 
-const tree = crypto.randomUUID()
-const child = crypto.randomUUID()
+const tree = Bun.randomUUIDv7()
+const child = Bun.randomUUIDv7()
 const batch = (from_seq: number, changes: object[]) => ({
   daemon_id,
   epoch,
@@ -195,7 +177,7 @@ await during(
   async () => {
     const text = 'x'.repeat(1_000)
     const changeOf = (n: number) =>
-      runChange(crypto.randomUUID(), { inputs: { text }, started_at: n, state: 'completed', completed_at: n + 1 })
+      runChange(Bun.randomUUIDv7(), { inputs: { text }, started_at: n, state: 'completed', completed_at: n + 1 })
     const sizeOf = (count: number) => JSON.stringify(batch(3, numbers(count).map(changeOf))).length
     // All have nearly the same size.
     const count = Math.floor((SYNC_BYTES - 10_000) / (sizeOf(1_000) / 1_000))

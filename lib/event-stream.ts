@@ -8,11 +8,11 @@ export interface SentEvent {
 }
 
 /** `heard` is called with each part that arrives, comments included, which only say that the stream is alive. */
-export async function* sentEvents(body: ReadableStream<Uint8Array>, heard?: () => void): AsyncGenerator<SentEvent> {
+export async function* sentEvents(body: ReadableStream<Uint8Array>, onChunk?: () => void): AsyncGenerator<SentEvent> {
   let rest = ''
   const decoder = new TextDecoder()
   for await (const chunk of chunksIn(body)) {
-    heard?.()
+    onChunk?.()
     const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {

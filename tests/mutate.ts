@@ -1,12 +1,12 @@
 // Changes one line of the product at a time, and runs the tests that execute that line: bun run mutate
 //
-//   bun run mutate --index                 measures which test executes which line (once; minutes)
+//   bun run mutate --index                 measures which test executes which line (once for a state of lib; minutes)
 //   bun run mutate --seed 7 --count 200    mutants 0 to 199 of the order that this seed gives
 //   bun run mutate --seed 7 --from 120     goes on with number 120; what was tried before is not tried again
 //   bun run mutate --seed 7 --again 3,18   tries these numbers once more, such as survivors with a larger budget
 //
 // A mutant is caught when a test or the compiler fails. One that is not caught shows a promise without a test, or a line
-// without a purpose. Options: --rooms core,steps,access,wire,team, --lanes 2, --budget 90 (seconds of tests for a mutant).
+// without a purpose. Options: --rooms core,steps,access,wire,team,triggers, --lanes 2, --budget 90 (seconds of tests for a mutant).
 
 import {
   cpSync,
@@ -16,8 +16,10 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -27,7 +29,9 @@ import timings from './timings.json'
 
 const ROOT = join(import.meta.dir, '..')
 const CACHE = join(ROOT, 'node_modules', '.cache', 'mutate')
-const INDEX = join(CACHE, 'index.json')
+/** Lines and verdicts hold as long as lib does not change. */
+const LIB = (await $`git rev-parse --short HEAD:lib`.cwd(ROOT).text()).trim()
+const INDEX = join(CACHE, `index-${LIB}.json`)
 
 /** The folders whose lines are changed. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
@@ -36,15 +40,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   access: ['lib/hub/access', 'lib/daemon/access'],
   wire: ['lib/wire'],
   team: ['lib/team'],
+  triggers: ['lib/triggers'],
 }
 
 /** The tests that are asked. Those that kill processes at random say little about one line, and take long. */
-const TESTS = new Glob('tests/{run,team,hub,http,daemon,link,doubt,attacks}/**/*.test.ts')
+const TESTS = ['tests/*.test.ts', 'tests/{run,team,triggers,hub,http,daemon,link,doubt,attacks}/**/*.test.ts']
 const TOO_SLOW_MS = 30_000
-/** The hub of most tests is a process of its own, in which no line is measured. These are asked about its lines, too. */
-const OF_PROCESSES: Readonly<Record<string, Glob>> = {
-  'lib/hub': new Glob('tests/hub/{auth,grants,lists,matrix,tenancy,web-session}.test.ts'),
-}
 
 const CHANGES: readonly (readonly [RegExp, string])[] = [
   [/ === /g, ' !== '],
@@ -93,7 +94,7 @@ const chosen = flags.rooms.split(',').flatMap(room => ROOMS[room] ?? fail(`there
 const folders = Object.values(ROOMS).flat()
 
 if (flags.index || !existsSync(INDEX)) await writeIndex()
-await tryMutants()
+if (!flags.index) await tryMutants()
 
 function fail(message: string): never {
   console.error(message)
@@ -169,10 +170,14 @@ interface Index {
   lines: Record<string, Record<string, number[]>>
 }
 
+/** Measures the tests that the index lacks, fast ones first, and keeps each at once: this may be stopped and called again. */
 async function writeIndex(): Promise<void> {
   const times: Record<string, number> = timings.files
-  const paths = [...TESTS.scanSync(ROOT)].filter(path => (times[path] ?? 0) < TOO_SLOW_MS).sort()
-  const index: Index = { tests: [], lines: {} }
+  const index: Index = existsSync(INDEX) ? await Bun.file(INDEX).json() : { tests: [], lines: {} }
+  const paths = TESTS.flatMap(glob => [...new Glob(glob).scanSync(ROOT)])
+    .filter(path => (times[path] ?? 0) < TOO_SLOW_MS && !index.tests.some(test => test.path === path))
+    .sort((a, b) => (times[a] ?? 0) - (times[b] ?? 0))
+  mkdirSync(CACHE, { recursive: true })
   await inLanes(paths, async (path, copy) => {
     const began = performance.now()
     const report = join(copy.temporary, 'coverage')
@@ -185,9 +190,9 @@ async function writeIndex(): Promise<void> {
     if (!passed) console.log(`${path} does not pass unchanged and is left out`)
     if (passed && existsSync(lcov)) note(index, path, performance.now() - began, readFileSync(lcov, 'utf8'))
     rmSync(report, { recursive: true, force: true })
+    writeFileSync(`${INDEX}.new`, JSON.stringify(index))
+    renameSync(`${INDEX}.new`, INDEX)
   })
-  mkdirSync(CACHE, { recursive: true })
-  await Bun.write(INDEX, JSON.stringify(index))
   console.log(`${index.tests.length} files of tests execute lines of ${Object.keys(index.lines).length} files`)
 }
 
@@ -270,8 +275,7 @@ interface Verdict extends Mutant {
 
 async function tryMutants(): Promise<void> {
   const index: Index = await Bun.file(INDEX).json()
-  const commit = (await $`git rev-parse --short HEAD`.cwd(ROOT).text()).trim()
-  const journal = join(CACHE, `seed-${flags.seed}-${commit}.jsonl`)
+  const journal = join(CACHE, `${flags.rooms}-seed-${flags.seed}-${LIB}.jsonl`)
   const known = existsSync(journal) ? (Bun.JSONL.parse(readFileSync(journal, 'utf8')) as Verdict[]) : []
   const from = Number(flags.from)
   const again = flags.again?.split(',').map(Number)
@@ -299,17 +303,16 @@ async function tryMutants(): Promise<void> {
   for (const { number, path, line, from, to, verdict } of survivors) {
     console.log(`#${number} ${path}:${line} ${verdict}\n  - ${from.trim()}\n  + ${to.trim()}`)
   }
+  const byTypes = verdicts.filter(({ verdict }) => verdict === 'caught by the types').length
+  const byTests = verdicts.length - survivors.length - byTypes
+  const share = ((100 * survivors.length) / verdicts.length).toFixed(1)
   console.log(
-    `${verdicts.length} mutants, ${survivors.length} survived (${((100 * survivors.length) / verdicts.length).toFixed(1)} %)`,
+    `${verdicts.length} mutants: tests caught ${byTests}, the types ${byTypes}; ${survivors.length} survived (${share} %)`,
   )
 }
 
 async function judge({ tests, lines }: Index, { path, line }: Mutant, copy: Copy): Promise<string> {
-  const ofProcesses = Object.entries(OF_PROCESSES).find(([folder]) => path.startsWith(`${folder}/`))?.[1]
-  const measured = new Set(lines[path]?.[line])
-  const asked = tests
-    .filter((test, number) => measured.has(number) || ofProcesses?.match(test.path))
-    .sort((a, b) => a.ms - b.ms)
+  const asked = (lines[path]?.[line] ?? []).map(number => tests[number]!).sort((a, b) => a.ms - b.ms)
   let left = Number(flags.budget) * 1_000
   let count = 0
   for (const test of asked) {
@@ -318,7 +321,12 @@ async function judge({ tests, lines }: Index, { path, line }: Mutant, copy: Copy
     count++
     if (!(await runTest(copy, test.path, 20_000 + 5 * test.ms))) return `caught by ${test.path}`
   }
-  const types = await $`${join(ROOT, 'node_modules/.bin/tsc')} --noEmit --checkers 1`.cwd(copy.root).quiet().nothrow()
+  // The compiler remembers what it found in the copy, and checks again what the change reaches.
+  const remembers = ['--incremental', '--tsBuildInfoFile', join(copy.root, '..', 'types.json')]
+  const types = await $`${join(ROOT, 'node_modules/.bin/tsc')} --noEmit --checkers 1 ${remembers}`
+    .cwd(copy.root)
+    .quiet()
+    .nothrow()
   if (types.exitCode !== 0) return 'caught by the types'
   return count === 0 ? 'SURVIVED: no test executes the line' : `SURVIVED ${count} of ${asked.length} files of tests`
 }

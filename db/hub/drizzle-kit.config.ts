@@ -50,6 +50,7 @@ export const {
   audit,
   auditChains,
   lineage,
+  livedTime,
   commitCounts,
   hubProcesses,
   copies,

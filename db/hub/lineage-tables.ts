@@ -1,6 +1,6 @@
 // The hub's tables of its own lineage: which database this is, how much it has committed, which older copies it was started
-// on, and which daemons and hubs have to confirm what they know before a copy is trusted. Some names in the database are
-// older than those here.
+// on, and which daemons and hubs have to confirm what they know before a copy is trusted. Its lived time stands here too.
+// Some names in the database are older than those here.
 
 import type { Columns } from './columns.ts'
 
@@ -27,6 +27,20 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     mark: text().notNull(),
   })
 
+  /** One row: the clock of the limits and of retention. lib/hub/core/lived-time.ts has the rules. All in milliseconds. */
+  const livedTime = table('lived_time', {
+    id: int().primaryKey(),
+    lived: int().notNull(),
+    /** The database's clock when the row was last moved. */
+    at: int().notNull(),
+    /** The time that retention goes by, and the latest one that it went by, unless that was forgotten. Both move with lived time. */
+    believed: int().notNull(),
+    latest: int().notNull(),
+    /** The time that the database's clock claims, and how long it has been lived with, or, below 0, how long it has been behind. */
+    claimed: int().notNull(),
+    claimed_for: int().notNull(),
+  })
+
   /** The count of the last commit of each writer. The highest one is that of the database. */
   const commitCounts = table('memory_counts', { writer: text('lane').primaryKey(), count: int().notNull() })
 
@@ -34,7 +48,9 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
   const hubProcesses = table('hub_processes', {
     id: text().primaryKey(),
     started_at: int().notNull(),
+    /** The last one, in lived time, and when that was. */
     beat_at: int().notNull(),
+    beat_time: int(),
     /** When it stopped by itself: everything that it wrote is older. */
     left_at: int(),
   })
@@ -49,6 +65,8 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     /** The only realm that it concerns; null: all. */
     realm_id: text(),
     found_at: int().notNull(),
+    /** The same in lived time; null: it was found before that was counted. */
+    found_lived: int(),
     /** The last write in the copy. */
     written_at: int().notNull(),
     /** The count in the copy, and the one from which it goes on. What lies between them was lost. */
@@ -83,5 +101,5 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     row => [primaryKey({ columns: [row.copy_id, row.id] }), index('witnesses_daemon').on(row.id)],
   )
 
-  return { lineage, commitCounts, hubProcesses, copies, confirmations }
+  return { lineage, livedTime, commitCounts, hubProcesses, copies, confirmations }
 }

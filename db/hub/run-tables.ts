@@ -8,6 +8,7 @@ import type { Field } from '../../lib/wire/records/forms.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
 import type { Explanation, LineRange, RunError } from '../../lib/wire/records/run-records.ts'
+import type { StartedBy } from '../../lib/wire/records/started-by.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -42,9 +43,15 @@ export function runTables(
       /** Where it runs the commands of dispatched runs; null: it does not say. */
       sandbox: text(),
       registered_at: int().notNull(),
+      /** When it last called, in lived time, which decides how long it is silent. */
       last_seen_at: int().notNull(),
+      /** The same by the clock, for people; null: a hub from before lived time wrote the other. */
+      called_at: int(),
       stuck: bool().notNull(),
-      /** When the daemon was last found silent, for the event `daemon.stale`. It counts until the daemon calls again. */
+      /**
+       * When the daemon was last found silent, in lived time, for the event `daemon.stale`. It counts until the daemon calls
+       * again.
+       */
       stale_at: int(),
       removed_at: int(),
       /** Since when it may take jobs; null while it waits for an operator of its realm. */
@@ -128,10 +135,16 @@ export function runTables(
       /** The key of a run that was dispatched; who holds it is in `key_places`. */
       concurrency_key: text(),
       workspace: text(),
+      /** Who or what started a top run, and its kind and name for lists. Null: nobody says, or it is a sub-run. */
+      started_by: json<StartedBy>(),
+      starter_kind: text(),
+      starter_name: text(),
       attempt: int().notNull(),
       created_at: int().notNull(),
       started_at: int(),
       completed_at: int(),
+      /** From when it is kept, by the hub's own time: the clock of a daemon may be wrong. Null: since it has ended. */
+      kept_since: int(),
       /**
        * Increases within a tree with each report. A row with a greater value than a reader has seen has changed since.
        */
@@ -155,9 +168,19 @@ export function runTables(
     row => [
       index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),
       index('runs_rev').on(row.root_run_id, row.rev),
-      index('runs_realm').on(row.realm_id, row.created_at),
-      index('runs_state').on(row.realm_id, row.state, row.created_at, row.run_id),
+      index('runs_realm').on(row.realm_id, row.run_id),
+      index('runs_state').on(row.realm_id, row.state, row.run_id),
+      index('runs_starter_kind')
+        .on(row.realm_id, row.starter_kind, row.run_id)
+        .where(sql`${row.run_id} = ${row.root_run_id}`),
+      index('runs_starter')
+        .on(row.realm_id, row.starter_kind, row.starter_name, row.run_id)
+        .where(sql`${row.run_id} = ${row.root_run_id}`),
       index('runs_completed').on(row.completed_at),
+      index('runs_kept')
+        // A comma would make two columns of it in SQLite's migration.
+        .on(sql`(CASE WHEN ${row.kept_since} IS NULL THEN ${row.completed_at} ELSE ${row.kept_since} END)`)
+        .where(sql`${row.run_id} = ${row.root_run_id}`),
     ],
   )
 
@@ -270,7 +293,7 @@ export function runTables(
       bytes: int().notNull(),
       /** The top run while it exists. When it is deleted this becomes null, and the file is to be removed. */
       kept_for: text().references(() => runs.run_id, { onDelete: 'set null' }),
-      /** When a daemon last got the means to send it. */
+      /** When a daemon last got the means to send it, in lived time. */
       asked_at: int().notNull(),
       /** Since when the store has it. */
       stored_at: int(),
@@ -312,6 +335,11 @@ export function runTables(
       decided_by: text(),
       comment: text(),
       created_at: int().notNull(),
+      /**
+       * Its place in lists, in lived time: when it was first reported, less its age then, so that a step of the clock of its
+       * daemon changes no order. Null: a hub from before that was stored wrote it.
+       */
+      placed_at: int(),
       decided_at: int(),
       beside: json<Beside>(),
     },
@@ -341,11 +369,16 @@ export function runTables(
       /** The daemon that holds or held the lease. */
       leased_to: text(),
       lease_id: text(),
+      /** In lived time. */
       lease_until: int(),
       deliveries: int().notNull(),
+      /** In lived time, so that a step of the clock changes no order. */
       created_at: int().notNull(),
-      /** The end of the `queue_timeout`. */
+      /** The same by the clock, for people; null: a hub from before lived time wrote the other. */
+      asked_at: int(),
+      /** The end of the `queue_timeout`, in lived time. */
       expires_at: int(),
+      /** In lived time. */
       finished_at: int(),
       error: text(),
       idempotency_key: text(),
@@ -384,7 +417,7 @@ export function runTables(
       most: int().notNull(),
       when_full: text().$type<WhenFull>().notNull(),
       state: text().$type<'waits' | 'holds' | 'ended'>().notNull(),
-      /** When the run came, which decides the order. */
+      /** Decides the order in which runs came: greater than those of all that came before. */
       since: int().notNull(),
       /** Whether the run was asked to end. */
       ending: bool().notNull(),

@@ -9,7 +9,7 @@ import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError, messageOf } from '../../lib/error.ts'
 import { ROOT } from '../../lib/program/install-root.ts'
 import { Recent } from '../../lib/recent.ts'
-import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
+import { keepChangesInMemory, migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { postgres, sqlite } from './columns.ts'
 import { Commits, HIGHEST_COUNT, IdentityChanged, PostgresCounter, postgresIdentity } from './commits.ts'
@@ -114,6 +114,7 @@ async function openSqlite(file: string): Promise<Store> {
   const writer = openDatabase(file)
   const migrations = await readMigrations(`${MIGRATIONS}/sqlite`)
   migrate(writer, file, migrations)
+  keepChangesInMemory(writer)
   const reader = openDatabase(file, { readonly: true })
   const tx: Db = drizzle({ client: cachingStatements(writer) })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')

@@ -108,7 +108,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     stored_bytes: int(),
     /** Bytes of log lines. */
     log_bytes: int(),
-    /** When the minute began in which `dispatched` runs were dispatched. */
+    /** When the minute began, in lived time, in which `dispatched` runs were dispatched. */
     minute_at: int().notNull().default(0),
     dispatched: int().notNull().default(0),
   })
@@ -119,7 +119,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     {
       id: text().primaryKey(),
       realm_id: ofRealm(),
-      /** The hub that serves it repeats before then that it is open. */
+      /** The hub that serves it repeats before then that it is open. In lived time. */
       until: int().notNull(),
     },
     row => [index('open_streams_realm').on(row.realm_id, row.until)],
@@ -218,6 +218,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     {
       /** A digest of the account name, of the address, or of both. */
       key: text().notNull(),
+      /** In lived time: a clock that was ahead keeps nobody from signing in after its correction. */
       at: int().notNull(),
       /** The id of the attempt, which has one row for each of the three keys. Ids of later attempts sort later. */
       attempt: text().notNull().default(''),

@@ -40,7 +40,7 @@ export function webhookTables(
       body: text().notNull(),
       state: text().$type<DeliveryState>().notNull(),
       attempts: int().notNull(),
-      /** When the next attempt is due. While an attempt is made, when another hub may repeat it. Null at the end. */
+      /** When the next attempt is due, in lived time. While an attempt is made, when another hub may repeat it. Null at the end. */
       next_at: int(),
       /** The HTTP status of the last attempt, and what went wrong. Both are null while an attempt is made. */
       status: int(),

@@ -1,7 +1,7 @@
 // What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
 
 import type { Json, JsonObject } from '../json.ts'
-import type { LogRoom } from './commands/output.ts'
+import type { LogLimit } from './commands/output.ts'
 import type { Group } from './commands/processes.ts'
 import type { Sandbox } from './commands/sandbox.ts'
 import type { AgentResult } from './core/agent-result.ts'
@@ -33,6 +33,8 @@ export interface RunIdentity {
   readonly name: string | null
   /** `@scope/name`. */
   readonly team: string
+  /** When the run was created, in epoch milliseconds. The time in its id may be later. */
+  readonly created_at: number
   /** The address of the run on the daemon's dashboard; null while no daemon listens. */
   readonly url: string | null
 }
@@ -49,15 +51,15 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly agent: string
   /**
    * The agent and action of the call, for messages: `pages.get_page`, or `pages` for an agent without actions. Messages
-   * begin with `[${place}]`.
+   * begin with `[${callName}]`.
    */
-  readonly place: string
+  readonly callName: string
   readonly settings: S
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
   readonly signal: AbortSignal
   log(message: string, fields?: JsonObject): void
   /** Whether the log still stores lines. `runCommand` only counts what a command prints beyond that. */
-  readonly room: LogRoom
+  readonly logLimit: LogLimit
   /**
    * Reports what this call waits for, such as `the export` or `HTTP 503`. The reason is shown with the phase until the
    * returned object is disposed of (`using _ = context.waiting('the export')`), until the time `until` (a Date or epoch
@@ -163,7 +165,14 @@ export interface AgentContext<S = Record<string, unknown>> {
 export interface NotifyEvent {
   name: string
   team: string
-  run: { id: string; name: string | null; state: string; reason: string | null }
+  run: {
+    id: string
+    name: string | null
+    state: string
+    reason: string | null
+    /** Who or what started it, as its record says; null for a sub-run. */
+    started_by?: Json
+  }
   phase?: { name: string; state: string; error: string | null }
   /** A complete sentence about the event, ready to be sent. */
   message: string

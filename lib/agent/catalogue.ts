@@ -8,6 +8,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { messageOf } from '../error.ts'
 import { isObject } from '../json.ts'
+import { Limit } from '../lived-time.ts'
 import { carried } from '../program/carried.ts'
 import { ROOT } from '../program/install-root.ts'
 import type { ListAgents } from '../wire/calls/agents.ts'
@@ -43,6 +44,8 @@ export interface Catalogue {
   ownFile(name: string): string | null
   /** Names of all agents, except those whose files were loaded and are not valid. */
   names(): string[]
+  /** Names that have a file which is none of cadre's own. */
+  ownNames(): string[]
   /**
    * The public catalogue of what was loaded, format version 1.0.0. Schemas are JSON Schema, and secrets are marked
    * `x-secret`.
@@ -76,7 +79,8 @@ export const AGENT_NAME = /^[a-z][a-z0-9_-]*$/
 
 /** The name of the agent in a reference: `issues` for `issues@eu`. */
 function agentNameOf(reference: string): string {
-  return reference.split('@', 1)[0]!
+  const account = reference.indexOf('@')
+  return account < 0 ? reference : reference.slice(0, account)
 }
 
 type Loaded = { agent: Agent } | { reason: string }
@@ -132,6 +136,7 @@ export function findAgents(options: DiscoverOptions): Catalogue {
         .filter(([, files]) => files.some(({ loaded }) => !loaded || 'agent' in loaded))
         .map(([name]) => name)
         .sort(),
+    ownNames: () => [...byName].filter(([, files]) => files.some(isOwn)).map(([name]) => name),
     list() {
       const agents = catalogue.names().map(name => show(name, lastOf(byName.get(name)!)!))
       const { skipped, shadowed } = catalogue
@@ -156,6 +161,8 @@ export function findAgents(options: DiscoverOptions): Catalogue {
   }
   return catalogue
 }
+
+const isOwn = ({ file }: Candidate): boolean => !isBuiltIn(dirname(file))
 
 /** The agent of the last file that is valid. */
 function lastOf(files: readonly Candidate[]): { agent: Agent; file: string } | undefined {
@@ -229,15 +236,10 @@ function isAgent(exported: object): exported is Agent {
 
 async function within<T>(timeout: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(new Error(`did not load within ${timeout} ms: check for an \`await\` at top level`)),
-    timeout,
+  using _ = new Limit(timeout, () =>
+    reject(new Error(`did not load within ${timeout} ms: check for an \`await\` at top level`)),
   )
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-  }
+  return await Promise.race([work, promise])
 }
 
 /** `file:line:column: message`, as far as the loader or the stack trace has the position. */

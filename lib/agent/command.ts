@@ -1,9 +1,9 @@
 // Runs programs whose output people read, such as those of exec and ssh.
 
 import { parseDuration } from '../duration.ts'
+import { Limit } from '../lived-time.ts'
 import { Type } from '../schema/type.ts'
 import { sizeText } from '../size.ts'
-import { LONGEST_TIMER_MS } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { readLines } from './commands/output.ts'
 import type { Group } from './commands/processes.ts'
@@ -87,20 +87,21 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
   }
   const abort = () => stop('aborted')
   context.signal.addEventListener('abort', abort, { once: true })
-  const longest = timeout === undefined ? undefined : Math.min(parseDuration(timeout)!, LONGEST_TIMER_MS)
-  const timer = longest === undefined ? undefined : setTimeout(() => stop('timeout'), longest)
+  const longest = timeout === undefined ? undefined : parseDuration(timeout)!
+  // The time of the command is over when it has ended, even if its output is still read.
+  const limit = longest === undefined ? undefined : new Limit(longest, () => stop('timeout'))
   const stdout = talk ? talk.listen(group, () => ended !== null) : child.stdout
   const head = keepHead(STDOUT_KEPT)
   const tail = keepTail(STDERR_LINES)
   const readerOf = (stream: 'stdout' | 'stderr') => ({
     mask: () => context.mask(),
-    isFull: () => context.room.isFull,
+    isFull: () => context.logLimit.isFull,
     line(line: string) {
       context.log(line, { command: name, stream })
       if (stream === 'stderr') tail.push(line)
     },
     missed(lines: number, bytes: number) {
-      if (context.room.isFull) context.room.skip(lines, bytes)
+      if (context.logLimit.isFull) context.logLimit.skip(lines, bytes)
       else context.log(`${lines} lines (${sizeText(bytes)}) of ${stream} missing here: they were not read in time`)
     },
   })
@@ -114,11 +115,11 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
   try {
     const exited = await child.exited
     isOver = true
+    limit?.end()
     group.close()
     for (const reading of readings) reading.drain()
-    const late = setTimeout(stopReading, ended ? LAST_MS : DRAIN_MS)
+    using _ = new Limit(ended ? LAST_MS : DRAIN_MS, stopReading)
     await Promise.all(readings.map(({ done }) => done))
-    clearTimeout(late)
     const known = talk?.knownCode() ?? null
     // A command that has ended by itself counts as ended, even if its time-out passed at the same moment.
     if (known !== null) ended = null
@@ -127,7 +128,7 @@ export async function runCommand(context: AgentContext<unknown>, given: LoggedCo
     if (code !== 0 || ended) throw failure(name, ended, timeout, code, signal, tail.text(), retryable)
     return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: head.text() }
   } finally {
-    clearTimeout(timer)
+    limit?.end()
     context.signal.removeEventListener('abort', abort)
   }
 }
@@ -165,18 +166,18 @@ function failure(
   stderr: string,
   retryable: boolean,
 ): AgentError {
-  const said = stderr && `: ${stderr}`
+  const errorText = stderr && `: ${stderr}`
   if (ended === 'aborted') return new AgentError(`command ${name} was stopped`, { code: 'aborted' })
   if (ended === 'timeout') {
     const hint = 'increase the `timeout` of the command, or make the command faster'
-    return new AgentError(`command ${name} took longer than ${timeout} and was stopped${said}`, {
+    return new AgentError(`command ${name} took longer than ${timeout} and was stopped${errorText}`, {
       code: 'timeout',
       hint,
       retryable,
     })
   }
   const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
-  return new AgentError(`command ${name} ${how}${said}`, { code: 'exit', retryable })
+  return new AgentError(`command ${name} ${how}${errorText}`, { code: 'exit', retryable })
 }
 
 function keepHead(most: number) {

@@ -9,12 +9,12 @@ import type { Masked, MaskedText } from '../secrets/masked.ts'
 import type { Redactor } from '../secrets/redact.ts'
 import { unlessAborted } from '../wait.ts'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
-import type { LogRoom } from './commands/output.ts'
+import type { LogLimit } from './commands/output.ts'
 import { startGroup } from './commands/processes.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, onlyReads } from './core/effect.ts'
-import type { guardedFetch, NetworkPolicy } from './fetch.ts'
-import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
+import type * as Fetch from './fetch.ts'
+import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, type Unwritten, writeArtifact } from './files.ts'
 import { type Identity, identityAmong } from './identity.ts'
 import { jsonApi } from './json-api.ts'
 import type { Lookup } from './net/guard.ts'
@@ -28,7 +28,7 @@ export interface ContextOptions {
    * The resolved settings: references such as `${env:…}` have been replaced, and the agent's schema has been checked.
    */
   settings: Record<string, unknown>
-  network: NetworkPolicy
+  network: Fetch.NetworkPolicy
   /** The addresses that the agent makes from its settings. See `addresses` of its definition. */
   addresses?: (() => readonly string[]) | undefined
   redactor: Redactor
@@ -38,7 +38,7 @@ export interface ContextOptions {
   /** Receives one line. */
   log(message: MaskedText, fields?: Masked<JsonObject>): void
   /** Without it, every line is stored. */
-  room?: LogRoom
+  logLimit?: LogLimit
   /**
    * Called with what the call waits for, and until when. The function that it returns ends the wait.
    */
@@ -53,6 +53,10 @@ export interface ContextOptions {
   holds?: (handle: FileHandle) => void
   /** Receives the small files that are written, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
+  /** Small files of the tree that are written later, but before the agent can look for them. */
+  unwritten?: Omit<Unwritten, 'hold'>
+  /** Takes a small file that is then written later. */
+  hold?: (file: SmallFile) => boolean
   /** An absolute path, as is `workspace`. */
   stateDir: string
   workspace: string
@@ -90,7 +94,7 @@ export interface ContextOptions {
   lookup?: Lookup
 }
 
-const ANY_ROOM: LogRoom = { isFull: false, skip() {} }
+const NO_LIMIT: LogLimit = { isFull: false, skip() {} }
 
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
 
@@ -99,10 +103,16 @@ export function sharedEnvironment(): Record<string, string> {
   return Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 }
 
+let fetching: Promise<typeof Fetch> | undefined
+
+/** Many processes send no request. An import that was made before costs 4 µs, and each call has a context of its own. */
+const loadFetch = (): Promise<typeof Fetch> => (fetching ??= import('./fetch.ts'))
+
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
   const { lookup, trace, addresses } = options
-  const places = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
+  const unwritten = options.unwritten && { ...options.unwritten, hold: options.hold }
+  const scope = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
   const waiting = (reason: string, until?: Date | number): Disposable => {
@@ -115,10 +125,10 @@ export function createContext(options: ContextOptions): AgentContext {
     const end = options.waits?.(redactor.text(`${reason}`), time)
     return { [Symbol.dispose]: () => end?.() }
   }
-  let guarded: Promise<ReturnType<typeof guardedFetch>> | undefined
+  let guarded: Promise<ReturnType<typeof Fetch.guardedFetch>> | undefined
   /** Loaded and created at first use, because many calls send no request. */
-  const request: ReturnType<typeof guardedFetch> = async (url, init) => {
-    guarded ??= import('./fetch.ts').then(({ guardedFetch }) =>
+  const request: ReturnType<typeof Fetch.guardedFetch> = async (url, init) => {
+    guarded ??= loadFetch().then(({ guardedFetch }) =>
       guardedFetch(
         { settings, network, addresses, effect, signal, log, waiting, trace },
         { ...(lookup && { lookup }) },
@@ -149,11 +159,11 @@ export function createContext(options: ContextOptions): AgentContext {
   }
   const context: AgentContext = {
     agent,
-    place: options.action === undefined ? agent : `${agent}.${options.action}`,
+    callName: options.action === undefined ? agent : `${agent}.${options.action}`,
     settings,
     signal,
     log,
-    room: options.room ?? ANY_ROOM,
+    logLimit: options.logLimit ?? NO_LIMIT,
     waiting,
     async fetch(url, init) {
       sends(!onlyReads(init?.method, effect, init?.effect))
@@ -165,7 +175,7 @@ export function createContext(options: ContextOptions): AgentContext {
     async vet(target) {
       sends(true)
       try {
-        const [{ guardOf }, { vetHost }] = await Promise.all([import('./fetch.ts'), import('./net/guard.ts')])
+        const [{ guardOf }, { vetHost }] = await Promise.all([loadFetch(), import('./net/guard.ts')])
         const guard = { ...guardOf({ settings, network, addresses }), ...(lookup && { lookup }) }
         return await unlessAborted(vetHost(target, settings, guard), signal)
       } catch (cause) {
@@ -181,21 +191,27 @@ export function createContext(options: ContextOptions): AgentContext {
           throw new AgentError('the name of a file contains a secret', { code: 'invalid_name', hint })
         }
         const take = options.small && left > 0 ? small : undefined
-        const record = await writeArtifact(stateDir, phase.name, name, content, signal, take)
+        const record = await writeArtifact(stateDir, phase.name, name, content, signal, take, unwritten)
         options.wrote?.(record)
         return record
       }),
     read: path =>
       here(async () => {
         if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
-        return readable(path, places, options.holds)
+        await unwritten?.flush()
+        return readable(path, scope, options.holds)
       }),
-    folder: path => here(() => folderAt(path, places)),
+    folder: path =>
+      here(async () => {
+        await unwritten?.flush()
+        return folderAt(path, scope)
+      }),
     get env() {
       return sharedEnvironment()
     },
     start(command, { cwd, env, input, keepInput, sandbox }) {
       sends(true)
+      unwritten?.flushNow()
       // A run gets its folder with its first file, and a process cannot start in a folder that does not exist.
       if (cwd === stateDir) mkdirSync(stateDir, { recursive: true, mode: 0o700 })
       const traced = trace ? { TRACEPARENT: trace.traceparent, ...env } : env
@@ -205,7 +221,10 @@ export function createContext(options: ContextOptions): AgentContext {
         folder: options.processes ?? null,
       })
     },
-    sandbox: async needs => (await options.sandbox?.(needs)) ?? null,
+    async sandbox(needs) {
+      await unwritten?.flush()
+      return (await options.sandbox?.(needs)) ?? null
+    },
     mask: () => redactor.stream(),
     conceal(value) {
       redactor.add(value)
@@ -222,7 +241,10 @@ export function createContext(options: ContextOptions): AgentContext {
     run,
     phase,
     workspace,
-    stateDir,
+    get stateDir() {
+      unwritten?.flushNow()
+      return stateDir
+    },
     ...(options.event && { event: options.event }),
   }
   return context

@@ -77,42 +77,42 @@ function actionProblems(actions: unknown): string[] {
   })
 }
 
-function handlerProblems(handler: unknown, place: string, fields: string[]): string[] {
-  if (!isObject(handler)) return [`${place} must be an object with effect, entry and run`]
-  const problems = unknownFields(handler, fields, place)
+function handlerProblems(handler: unknown, path: string, fields: string[]): string[] {
+  if (!isObject(handler)) return [`${path} must be an object with effect, entry and run`]
+  const problems = unknownFields(handler, fields, path)
   if (typeof handler.effect !== 'function' && !EFFECTS.includes(handler.effect as string)) {
     problems.push(
-      `${place}.effect must be 'read', 'idempotent', 'once' or a function of the entry, not ${show(handler.effect)}`,
+      `${path}.effect must be 'read', 'idempotent', 'once' or a function of the entry, not ${show(handler.effect)}`,
     )
   }
   if (handler.description !== undefined && typeof handler.description !== 'string') {
-    problems.push(`${place}.description must be a string`)
+    problems.push(`${path}.description must be a string`)
   }
-  if (!isObjectSchema(handler.entry)) problems.push(`${place}.entry must be a Type.Object({ … })`)
+  if (!isObjectSchema(handler.entry)) problems.push(`${path}.entry must be a Type.Object({ … })`)
   if (handler.data !== undefined && !isObject(handler.data)) {
-    problems.push(`${place}.data must be a schema, such as Type.Object({ … })`)
+    problems.push(`${path}.data must be a schema, such as Type.Object({ … })`)
   }
-  if (typeof handler.run !== 'function') problems.push(`${place}.run must be a function (entry, context)`)
+  if (typeof handler.run !== 'function') problems.push(`${path}.run must be a function (entry, context)`)
   if (handler.find !== undefined && typeof handler.find !== 'function')
-    problems.push(`${place}.find must be a function (entry, context)`)
+    problems.push(`${path}.find must be a function (entry, context)`)
   if (handler.sees !== undefined && handler.sees !== 'at once') {
-    problems.push(`${place}.sees must be 'at once', or be left out, not ${show(handler.sees)}`)
+    problems.push(`${path}.sees must be 'at once', or be left out, not ${show(handler.sees)}`)
   }
   if (handler.settles !== undefined && !isDuration(handler.settles)) {
-    problems.push(`${place}.settles must be ${A_DURATION}, not ${show(handler.settles)}`)
+    problems.push(`${path}.settles must be ${A_DURATION}, not ${show(handler.settles)}`)
   }
   for (const field of ['sees', 'settles']) {
     if (handler[field] !== undefined && handler.find === undefined) {
-      problems.push(`${place}.${field} says how soon find sees a write: add find, or remove it`)
+      problems.push(`${path}.${field} says how soon find sees a write: add find, or remove it`)
     }
   }
   return problems
 }
 
-function unknownFields(value: Record<string, unknown>, known: string[], place: string): string[] {
+function unknownFields(value: Record<string, unknown>, known: string[], path: string): string[] {
   return Object.keys(value)
     .filter(key => !known.includes(key))
-    .map(key => `${place} has an unknown field '${key}': expected ${known.join(', ')}`)
+    .map(key => `${path} has an unknown field '${key}': expected ${known.join(', ')}`)
 }
 
 function isObjectSchema(value: unknown): boolean {

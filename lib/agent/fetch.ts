@@ -8,8 +8,9 @@
 import { backoff } from '../backoff.ts'
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import { Limit, limitSignal, livedMs } from '../lived-time.ts'
 import type { CallTrace } from '../log/trace.ts'
-import { LONGEST_TIMER_MS, unlessAborted } from '../wait.ts'
+import { unlessAborted } from '../wait.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, isReading, mayRepeat } from './core/effect.ts'
 import { isLoopback } from './net/address.ts'
@@ -51,6 +52,7 @@ export interface FetchWorld {
   lookup: Guard['lookup']
   env: Guard['env']
   now(): number
+  lived(): number
   random(): number
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
@@ -105,6 +107,7 @@ export function guardedFetch(
     lookup = systemLookup,
     env = process.env,
     now = Date.now,
+    lived = livedMs,
     random = Math.random,
     sleep = pauseToRetry,
   } = options
@@ -115,18 +118,18 @@ export function guardedFetch(
     if (!url) throw new AgentError('the URL must have a scheme and a host', { code: 'invalid_url', sent: 'no' })
     const method = (init.method ?? 'GET').toUpperCase()
     const request = { url, method, headers: headersOf(init.headers), body: init.body ?? null }
-    const own = init.cleanup ? { ...policy, signal: AbortSignal.timeout(CLEANUP_MS) } : policy
+    const own = init.cleanup ? { ...policy, signal: limitSignal(CLEANUP_MS).signal } : policy
     const once = {
       policy: own,
       guard,
-      timeout: Math.min(init.timeout ?? TIMEOUT, LONGEST_TIMER_MS),
+      timeout: init.timeout ?? TIMEOUT,
       maxBytes: init.maxBytes ?? MAX_BYTES,
       follow: init.follow ?? isReading(method),
     }
     const costly = init.costly ?? false
     const repeatable = !costly && mayRepeat(method, policy.effect, init.effect)
     const attempts = request.body instanceof ReadableStream || init.cleanup ? 1 : (init.attempts ?? ATTEMPTS)
-    const deadline = now() + TOTAL
+    const deadline = lived() + TOTAL
 
     for (let attempt = 1; ; attempt++) {
       const { result, limited } = await judged(await settle(send(request, once)))
@@ -137,7 +140,7 @@ export function guardedFetch(
           : isTransient(result.status) && (repeatable || (costly && UNPROCESSED.includes(result.status))))
       const asked = result instanceof Response ? askedWait(result.status, result.headers, now(), limited) : null
       const wait = asked ?? backoff(attempt - 1, { jitter: 1, random })
-      if (!again || attempt >= attempts || wait > LONGEST_WAIT || now() + wait > deadline) {
+      if (!again || attempt >= attempts || wait > LONGEST_WAIT || lived() + wait > deadline) {
         if (result instanceof AgentError) throw result
         return result
       }
@@ -211,7 +214,7 @@ async function send(request: Request, options: Try): Promise<Response> {
     await reply.body?.cancel()
     if (hops === REDIRECTS) {
       const hint = 'give the final address'
-      throw new AgentError(`${placeOf(request)}: more than ${REDIRECTS} redirects`, { code: 'redirects', hint })
+      throw new AgentError(`${endpointOf(request)}: more than ${REDIRECTS} redirects`, { code: 'redirects', hint })
     }
     current = redirected(current, reply.status, next)
   }
@@ -223,11 +226,11 @@ async function send(request: Request, options: Try): Promise<Response> {
  */
 function redirected(from: Request, status: number, location: string): Request {
   const url = URL.parse(location, from.url.href)
-  if (!url) throw new AgentError(`${placeOf(from)}: the redirect has an invalid URL`, { code: 'redirects' })
+  if (!url) throw new AgentError(`${endpointOf(from)}: the redirect has an invalid URL`, { code: 'redirects' })
   const keeps = status === 307 || status === 308 || isReading(from.method)
   if (keeps && from.body instanceof ReadableStream) {
     const hint = 'use the final address, because a streamed body cannot be sent twice'
-    throw new AgentError(`${placeOf(from)}: the server redirected a request with a streamed body`, {
+    throw new AgentError(`${endpointOf(from)}: the server redirected a request with a streamed body`, {
       code: 'redirects',
       hint,
     })
@@ -243,31 +246,32 @@ function redirected(from: Request, status: number, location: string): Request {
 /** Sends one request to one origin. Its addresses are tried in turn until a connection is made. */
 async function hop(request: Request, options: Try, hops: number): Promise<Response> {
   const { policy, timeout, maxBytes } = options
-  const place = placeOf(request)
+  const endpoint = endpointOf(request)
   const controller = new AbortController()
   const abort = () => controller.abort()
   policy.signal.addEventListener('abort', abort, { once: true })
   const done = () => policy.signal.removeEventListener('abort', abort)
   let late = false
   let answered = false
-  let timer: Timer | undefined
+  let limit: Limit | undefined
   const wait = () => {
     if (answered) return
-    clearTimeout(timer)
-    timer = setTimeout(() => {
+    limit?.end()
+    limit = new Limit(timeout, () => {
       late = true
       abort()
-    }, timeout)
+    })
   }
   wait()
   const span = policy.trace?.request(request.method, request.url)
-  const explain = (error: unknown) => classify(error, { place, late, timeout, aborted: policy.signal.aborted })
+  const explain = (error: unknown) => classify(error, { endpoint, late, timeout, aborted: policy.signal.aborted })
   try {
-    if (policy.signal.aborted) throw new AgentError(`${place} was not sent: stopped`, { code: 'aborted', sent: 'no' })
+    if (policy.signal.aborted)
+      throw new AgentError(`${endpoint} was not sent: stopped`, { code: 'aborted', sent: 'no' })
     const traced = span ? { ...request, headers: withTrace(request.headers, span.traceparent) } : request
     const reply = await connect(traced, options, controller.signal, wait)
     span?.end(reply.status)
-    return bound(reply, { maxBytes, idle: timeout, abort, done, explain, place })
+    return bound(reply, { maxBytes, idle: timeout, abort, done, explain, endpoint })
   } catch (error) {
     done()
     const failure = explain(error)
@@ -276,7 +280,7 @@ async function hop(request: Request, options: Try, hops: number): Promise<Respon
     throw hops > 0 && failure.sent === 'no' ? withSent(failure, 'unknown') : failure
   } finally {
     answered = true
-    clearTimeout(timer)
+    limit?.end()
   }
 }
 
@@ -334,23 +338,23 @@ function isNotSent(error: unknown): boolean {
 }
 
 interface Circumstances {
-  place: string
+  endpoint: string
   late: boolean
   timeout: number
   aborted: boolean
 }
 
-function classify(error: unknown, { place, late, timeout, aborted }: Circumstances): AgentError {
+function classify(error: unknown, { endpoint, late, timeout, aborted }: Circumstances): AgentError {
   if (error instanceof AgentError) return error
-  if (aborted) return new AgentError(`${place} was stopped`, { code: 'aborted', sent: 'unknown', cause: error })
+  if (aborted) return new AgentError(`${endpoint} was stopped`, { code: 'aborted', sent: 'unknown', cause: error })
   if (late) {
-    const message = `${place} did not answer within ${timeout} ms`
+    const message = `${endpoint} did not answer within ${timeout} ms`
     return new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown', cause: error })
   }
   const { code = '' } = error as { code?: string }
   if (isNotSent(error)) {
     const hint = 'check that the service is running and that the address is correct'
-    return new AgentError(`${place}: no connection (${code})`, {
+    return new AgentError(`${endpoint}: no connection (${code})`, {
       code: 'network',
       hint,
       retryable: true,
@@ -360,14 +364,14 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
   }
   if (CERTIFICATE.test(code)) {
     const hint = 'for a private CA, start the daemon with NODE_EXTRA_CA_CERTS=/path/to/ca.pem'
-    return new AgentError(`${place}: its certificate is not trusted (${code})`, {
+    return new AgentError(`${endpoint}: its certificate is not trusted (${code})`, {
       code: 'certificate',
       hint,
       sent: 'no',
       cause: error,
     })
   }
-  return new AgentError(`${place}: the connection broke (${code || messageOf(error)})`, {
+  return new AgentError(`${endpoint}: the connection broke (${code || messageOf(error)})`, {
     code: 'network',
     retryable: true,
     sent: 'unknown',
@@ -376,6 +380,6 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
 }
 
 /** The method and origin. The path and query are left out, because they may contain secrets such as a webhook's key. */
-function placeOf({ method, url }: Request): string {
+function endpointOf({ method, url }: Request): string {
   return `${method} ${url.origin}`
 }

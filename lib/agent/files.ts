@@ -11,9 +11,18 @@ import { sizeText } from '../size.ts'
 import { chunksIn } from '../stream.ts'
 import type { FileContent, FileRecord } from './agent-context.ts'
 import { AgentError } from './core/agent-error.ts'
-import { locate, type Places } from './files/file-rule.ts'
+import { type FileScope, locate } from './files/file-rule.ts'
 import { foldersOn, forgetDurable, makeDurable, makeFolders, moveInto, type Obstacle } from './files/folders.ts'
-import { type Digest, digestNow, digestOf, headOf, openReal, pathOf, writeWhole } from './files/hashed-file.ts'
+import {
+  type Digest,
+  digestNow,
+  digestOf,
+  headOf,
+  openReal,
+  pathOf,
+  writeUnsynced,
+  writeWhole,
+} from './files/hashed-file.ts'
 
 /**
  * A safe file name for a vendor's name `original`. A safe name is returned unchanged. In any other name unsafe
@@ -55,10 +64,21 @@ export const SMALL_BYTES = 64 * 1024
  */
 export const MOST_SMALL_BYTES = 256 * 1024
 
+/** Files of a run that are written later than `writeArtifact` says, because their bytes are kept elsewhere. */
+export interface Unwritten {
+  /** Takes a small file, or returns false. */
+  hold?: ((file: SmallFile) => boolean) | undefined
+  /** Writes what was taken. */
+  flush(): Promise<void>
+  /** The same at once, for a call that cannot wait. */
+  flushNow(): void
+}
+
 /**
  * Writes `files/<phase>/<name>`: a temporary file, written and hashed in one pass, then fsync, rename, and fsync of the
- * folder. With `small`, a small file is not synced but passed to `small` after the rename. Throws an AgentError
- * `invalid_name` (nothing was written) or `disk_full`, or what the stream or `signal` threw.
+ * folder. With `small`, a small file is not synced but passed to `small` after the rename, or instead of being written
+ * if `unwritten` takes it. Throws an AgentError `invalid_name` (nothing was written) or `disk_full`, or what the stream
+ * or `signal` threw.
  */
 export async function writeArtifact(
   stateDir: string,
@@ -67,6 +87,7 @@ export async function writeArtifact(
   content: FileContent,
   signal?: AbortSignal,
   small?: (file: SmallFile) => void,
+  unwritten?: Unwritten,
 ): Promise<FileRecord> {
   if (!isSafeName(name)) {
     throw new AgentError(`${JSON.stringify(name)} cannot name a file in files/${phase}/`, {
@@ -78,14 +99,26 @@ export async function writeArtifact(
   const path = `files/${phase}/${name}`
   const temporary = temporaryIn(stateDir)
   try {
-    const folders = await makeFolders(stateDir, path.split('/').slice(0, -1), notPlain)
+    let folders: string[] = []
+    const prepare = async () => {
+      // What was taken before may be in the way of this file.
+      if (unwritten?.hold) await unwritten.flush()
+      folders = await makeFolders(stateDir, path.split('/').slice(0, -1), notPlain)
+      failpoint()
+    }
+    const options = { small: small ? SMALL_BYTES : -1, prepare, signal }
+    const { small: bytes, ...digest } = await writeWhole(temporary, chunksOf(content), options)
+    if (bytes && !unwritten?.hold?.({ path, bytes })) {
+      await prepare()
+      await writeUnsynced(temporary, bytes)
+      failpoint()
+      await moveInto(stateDir, path, temporary, notPlain)
+    } else if (!bytes) {
+      failpoint()
+      await moveInto(stateDir, path, temporary, notPlain)
+    }
     failpoint()
-    const limit = small ? SMALL_BYTES : -1
-    const { small: held, ...digest } = await writeWhole(temporary, chunksOf(content), { small: limit, signal })
-    failpoint()
-    await moveInto(stateDir, path, temporary, notPlain)
-    failpoint()
-    if (held) small!({ path, bytes: held })
+    if (bytes) small!({ path, bytes })
     else await makeDurable(folders)
     return { name, path, ...digest }
   } catch (error) {
@@ -99,7 +132,7 @@ export async function writeArtifact(
  * their own, because making a folder is the slowest step.
  */
 export function temporaryIn(stateDir: string): string {
-  return join(stateDir, `.${crypto.randomUUID()}`)
+  return `${stateDir}/.${crypto.randomUUID()}`
 }
 
 function notPlain({ path, kind }: Obstacle): AgentError {
@@ -166,10 +199,10 @@ function explain(error: unknown, path: string): unknown {
  */
 export async function readable(
   path: string,
-  places: Places,
+  scope: FileScope,
   hold?: (handle: FileHandle) => void,
 ): Promise<Bun.BunFile> {
-  const real = await locate(path, places)
+  const real = await locate(path, scope)
   const special = new AgentError(`${path} is not a regular file`, {
     code: 'not_found',
     hint: 'name one file, not a folder',
@@ -185,8 +218,8 @@ export async function readable(
 }
 
 /** The absolute path of a folder, with the same rules as `readable`. */
-export async function folderAt(path: string, places: Places): Promise<string> {
-  const real = await locate(path, places)
+export async function folderAt(path: string, scope: FileScope): Promise<string> {
+  const real = await locate(path, scope)
   if ((await stat(real)).isDirectory()) return real
   throw new AgentError(`${path} is not a folder`, { code: 'not_found', hint: 'name a folder' })
 }
@@ -203,8 +236,8 @@ export interface RecordOptions {
 /**
  * Records the files in a phase's folder that were not written by `write`, such as those that commands of exec write to
  * CADRE_OUT. Every regular file is hashed and made durable; the records are sorted by name. Links and other special
- * files are neither followed nor recorded; `leftOut` is told of each by its name in that folder. With `small`, small
- * files up to a total size are not synced but passed to `small`.
+ * files are neither followed nor recorded; `leftOut` gets the name of each in that folder. With `small`, small files
+ * up to a total size are not synced but passed to `small`.
  */
 export async function recordFiles(
   stateDir: string,

@@ -33,14 +33,14 @@ export interface Credential {
  * failed: `get ticket 7`.
  */
 export function explain(
-  { agent, place }: Pick<AgentContext, 'agent' | 'place'>,
+  { agent, callName }: Pick<AgentContext, 'agent' | 'callName'>,
   reply: Response,
   doing: string,
   { setting, scope }: Credential,
   hints: Record<number, string> = {},
 ): Promise<AgentError> {
   const key = setting === undefined ? `agents.${agent}` : `agents.${agent}.${setting}`
-  return replyError(reply, `[${place}] ${doing}`, {
+  return replyError(reply, `[${callName}] ${doing}`, {
     401: `the credential was refused or has expired: set ${key} again`,
     403: `the credential of ${key} lacks ${scope ? `the permission: ${scope}` : 'a permission'}`,
     ...hints,
@@ -79,7 +79,7 @@ const NOT_EMPTY = { path: '', message: 'must be empty' }
  * const item = await call<Type.Static<typeof Item>>(`get item ${ref}`, `/items/${pathSegment(ref)}`, { reply: Item })
  */
 export function jsonApi(
-  context: Pick<AgentContext<unknown>, 'agent' | 'place' | 'fetch' | 'key'>,
+  context: Pick<AgentContext<unknown>, 'agent' | 'callName' | 'fetch' | 'key'>,
   { base, headers, setting }: ApiOptions,
 ) {
   return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
@@ -105,7 +105,7 @@ export function jsonApi(
     const isEmpty = reply.status === 204 || reply.headers.get('content-length') === '0'
     if (isEmpty) {
       if (init.method !== undefined && !schema) return null as T
-      throw new AgentError(`[${context.place}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
+      throw new AgentError(`[${context.callName}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
     }
     const answer = await jsonOf(context, doing, reply)
     if (schema === null) throw otherForm(context, doing, NOT_EMPTY, answer)
@@ -115,15 +115,15 @@ export function jsonApi(
 }
 
 /** The JSON of a reply. `doing` names the call in the error of a reply that is not JSON, or that breaks off. */
-export function jsonOf({ place }: Pick<AgentContext, 'place'>, doing: string, reply: Response): Promise<unknown> {
+export function jsonOf({ callName }: Pick<AgentContext, 'callName'>, doing: string, reply: Response): Promise<unknown> {
   return reply.json().catch(error => {
-    throw error instanceof AgentError ? withMessage(error, `[${place}] ${doing}: ${error.message}`) : error
+    throw error instanceof AgentError ? withMessage(error, `[${callName}] ${doing}: ${error.message}`) : error
   })
 }
 
 /** The JSON of a reply, which must have the form that the vendor promises. */
 export async function checkedJson<S extends TSchema>(
-  context: Pick<AgentContext, 'place'>,
+  context: Pick<AgentContext, 'callName'>,
   doing: string,
   schema: S,
   reply: Response,
@@ -135,18 +135,23 @@ export async function checkedJson<S extends TSchema>(
 
 /** Throws an AgentError `unexpected_reply` when the JSON of a reply does not have the form that the vendor promises. */
 export function checkReply<S extends TSchema>(
-  { place }: Pick<AgentContext, 'place'>,
+  { callName }: Pick<AgentContext, 'callName'>,
   doing: string,
   schema: S,
   answer: unknown,
 ): asserts answer is Static<S> {
   const [wrong] = problems(schema, answer)
-  if (wrong) throw otherForm({ place }, doing, wrong, answer)
+  if (wrong) throw otherForm({ callName }, doing, wrong, answer)
 }
 
-function otherForm({ place }: Pick<AgentContext, 'place'>, doing: string, wrong: Detail, answer: unknown): AgentError {
+function otherForm(
+  { callName }: Pick<AgentContext, 'callName'>,
+  doing: string,
+  wrong: Detail,
+  answer: unknown,
+): AgentError {
   const found = `${wrong.path || 'it'} ${wrong.message}, but it is ${quoted(JSON.stringify(answer))}`
-  const message = `[${place}] ${doing}: the reply is of another form: ${found}`
+  const message = `[${callName}] ${doing}: the reply is of another form: ${found}`
   return new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
 }
 

@@ -19,8 +19,9 @@ export interface TokenRequest {
 
 interface Kept {
   token: string
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, and the same by the monotonic clock: the wall clock may step, and the other one may sleep. */
   until: number
+  lasts: number
 }
 
 const kept = new Map<string, Kept>()
@@ -44,7 +45,7 @@ export async function accessToken(
 ): Promise<string> {
   const key = Bun.hash(JSON.stringify(credentials)).toString(36)
   const found = kept.get(key)
-  if (found && !renew && found.until > Date.now() + MARGIN) {
+  if (found && !renew && found.until > Date.now() + MARGIN && found.lasts > performance.now() + MARGIN) {
     context.conceal(found.token)
     return found.token
   }
@@ -58,20 +59,21 @@ export async function accessToken(
 }
 
 async function ask(context: AgentContext<unknown>, { doing, uri, form, hint }: TokenRequest): Promise<Kept> {
-  const asked = Date.now()
+  const [wall, monotonic] = [Date.now(), performance.now()]
   const reply = await context.fetch(uri, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
     body: new URLSearchParams(form).toString(),
   })
   if (!reply.ok) {
-    const error = await replyError(reply, `[${context.place}] ${doing}`)
+    const error = await replyError(reply, `[${context.callName}] ${doing}`)
     if (reply.status !== 400 && reply.status !== 401) throw error
     throw new AgentError(error.message, { code: 'unauthorized', hint })
   }
   const answer = await checkedJson(context, doing, Reply, reply)
   context.conceal(answer.access_token)
-  return { token: answer.access_token, until: asked + Number(answer.expires_in ?? 3_600) * 1_000 }
+  const ms = Number(answer.expires_in ?? 3_600) * 1_000
+  return { token: answer.access_token, until: wall + ms, lasts: monotonic + ms }
 }
 
 /** The form that exchanges a refresh token for an access token (RFC 6749, section 6). */

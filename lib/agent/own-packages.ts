@@ -24,11 +24,11 @@ export function ownPackage(name: string, lock: string): string | null {
   return missing === null ? '' : `${missing} is not installed as ${lock} says: run \`bun install\` in ${folder}`
 }
 
-/** The packages of the lock file as `name@version`, by their places in it. */
+/** The packages of the lock file as `name@version`, by their paths in it. */
 function packagesIn(lock: string): Map<string, string> | null {
   try {
     const { packages = {} } = Bun.JSONC.parse(readFileSync(lock, 'utf8')) as { packages?: Record<string, unknown[]> }
-    return new Map(Object.entries(packages).map(([place, [resolved]]) => [place, String(resolved)]))
+    return new Map(Object.entries(packages).map(([location, [resolved]]) => [location, String(resolved)]))
   } catch {
     return null
   }
@@ -45,11 +45,11 @@ function notInstalled(
   listed: ReadonlySet<string>,
   seen: Set<string>,
 ): string | null {
-  const place = placeOf(name, from, folder)
-  if (!place) return name
-  if (seen.has(place)) return null
-  seen.add(place)
-  const { version, dependencies } = manifestOf(place)
+  const packageFolder = packageFolderOf(name, from, folder)
+  if (!packageFolder) return name
+  if (seen.has(packageFolder)) return null
+  seen.add(packageFolder)
+  const { version, dependencies } = manifestOf(packageFolder)
   // A folder, an archive or a repository in place of a version says nothing about the version.
   const isListed = [...listed]
     .filter(each => each.startsWith(`${name}@`))
@@ -57,19 +57,19 @@ function notInstalled(
     .some(each => each === version || !/^\d+\.\d+\.\d+/.test(each))
   if (!isListed) return `${name}@${version}`
   const needed = isObject(dependencies) ? Object.keys(dependencies) : []
-  return needed.map(each => notInstalled(each, place, folder, listed, seen)).find(each => each !== null) ?? null
+  return needed.map(each => notInstalled(each, packageFolder, folder, listed, seen)).find(each => each !== null) ?? null
 }
 
 /** Where a package that `from` imports is installed, in `folder` or below. */
-function placeOf(name: string, from: string, folder: string): string | null {
+function packageFolderOf(name: string, from: string, folder: string): string | null {
   for (let at = from; ; at = dirname(at)) {
-    const place = join(at, 'node_modules', name)
-    if (existsSync(join(place, 'package.json'))) return place
+    const packageFolder = join(at, 'node_modules', name)
+    if (existsSync(join(packageFolder, 'package.json'))) return packageFolder
     if (at === folder || at === dirname(at)) return null
   }
 }
 
-function manifestOf(place: string): Record<string, unknown> {
-  const manifest: unknown = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+function manifestOf(packageFolder: string): Record<string, unknown> {
+  const manifest: unknown = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
   return isObject(manifest) ? manifest : {}
 }

@@ -2,6 +2,7 @@
 // upload). The waits are the same, and only a retryable AgentError is retried.
 
 import { backoff } from '../backoff.ts'
+import { Limit } from '../lived-time.ts'
 import { pause, unlessAborted } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './core/agent-error.ts'
@@ -51,13 +52,11 @@ export async function withDeadline<T>(context: AgentContext<unknown>, work: Prom
   const { promise: late, reject } = Promise.withResolvers<never>()
   const message = `no answer within ${timeout} ms`
   const error = () => new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown' })
-  const timer = timeout === undefined ? undefined : setTimeout(() => reject(error()), timeout)
+  using _ = timeout === undefined ? null : new Limit(timeout, () => reject(error()))
   try {
     return await unlessAborted(Promise.race([work, late]), context.signal)
   } catch (cause) {
     if (!context.signal.aborted) throw cause
     throw new AgentError('stopped', { code: 'aborted', sent: 'unknown', cause })
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -8,21 +8,21 @@ import { textIn } from '../stream.ts'
 import { oneLine } from '../text/one-line.ts'
 import { openAll } from './commands/opened.ts'
 import { bubblewrap, container, type Enclosed, type Sandbox, systemFolders } from './commands/sandbox.ts'
-import { type Mount, type Protected, type Room, sharedFolder } from './commands/sandbox-view.ts'
+import { type Mount, type Protected, type SandboxView, sharedFolder } from './commands/sandbox-view.ts'
 import { sharedEnvironment } from './context.ts'
 
 /** How long a trial may take on a machine that is busy: one that is given up too soon would look like no bubblewrap. */
 const TRIAL_MS = 60_000
 const AGAIN_MS = 60_000
 /** Characters of what the program says that a reason repeats. */
-const MOST_SAID = 300
+const MOST_OUTPUT = 300
 /** What is kept of its output, in bytes. */
 const MOST_READ = 65_536
 
 /** How to make a sandbox, or why that is not possible here. */
-export type Workshop = { make(room: Room): Sandbox } | { fails: string }
+export type SandboxFactory = { make(view: SandboxView): Sandbox } | { fails: string }
 
-export interface WorkshopOptions {
+export interface SandboxOptions {
   kind: 'bubblewrap' | 'container'
   /** Of containers. */
   image: string | null
@@ -31,7 +31,7 @@ export interface WorkshopOptions {
 
 /** `works` holds for the life of the process, so that no command can bring about a trial that fails. */
 interface Tried {
-  workshop: Promise<Workshop>
+  factory: Promise<SandboxFactory>
   works: boolean
   /** When a failure may be tried again. */
   until: number
@@ -40,17 +40,17 @@ interface Tried {
 const known = new Map<string, Tried>()
 
 /** Tries what is asked for, unless that was tried. `again` tries at once what has failed. */
-export function workshopFor(options: WorkshopOptions, again = false): Promise<Workshop> {
+export function sandboxFactoryFor(options: SandboxOptions, again = false): Promise<SandboxFactory> {
   const key = JSON.stringify([options, process.env.PATH])
   const found = known.get(key)
-  if (found?.works || (found && !again && performance.now() < found.until)) return found.workshop
-  const entry: Tried = { workshop: tried(options), works: false, until: Number.POSITIVE_INFINITY }
+  if (found?.works || (found && !again && performance.now() < found.until)) return found.factory
+  const entry: Tried = { factory: tried(options), works: false, until: Number.POSITIVE_INFINITY }
   known.set(key, entry)
-  void entry.workshop.then(workshop => {
-    entry.works = !('fails' in workshop)
+  void entry.factory.then(factory => {
+    entry.works = !('fails' in factory)
     entry.until = performance.now() + AGAIN_MS
   })
-  return entry.workshop
+  return entry.factory
 }
 
 /** The folders that no command sees. A person's home is also the one of the account, whatever HOME says. */
@@ -71,41 +71,41 @@ export function realPath(path: string): string | null {
   }
 }
 
-async function tried(options: WorkshopOptions): Promise<Workshop> {
+async function tried(options: SandboxOptions): Promise<SandboxFactory> {
   if (process.platform !== 'linux') return { fails: 'sandboxes need Linux' }
   return options.kind === 'bubblewrap' ? tryBubblewrap(options.home) : tryContainer(options)
 }
 
-async function tryBubblewrap(home: string): Promise<Workshop> {
+async function tryBubblewrap(home: string): Promise<SandboxFactory> {
   const program = Bun.which('bwrap')
   if (program === null) return { fails: 'bwrap was not found in PATH: install the package bubblewrap' }
   const env = sharedEnvironment()
   const help = await outcome({ command: [program, '--help'], env, inGroup: true })
-  const forbidsNamespaces = help.said.includes('--disable-userns')
-  const mountsOpened = help.said.includes('--ro-bind-fd')
+  const forbidsNamespaces = help.output.includes('--disable-userns')
+  const mountsOpened = help.output.includes('--ro-bind-fd')
   const ways = { program, forbidsNamespaces, mountsOpened, system: systemFolders(), shared: programFolders(home), env }
-  const make = (room: Room) => bubblewrap(ways, room)
+  const make = (view: SandboxView) => bubblewrap(ways, view)
   const trial = make({ mounts: [], network: false }).enclose(['sh', '-c', ':'], '/tmp', env)
-  const { ok, said } = await outcome(trial)
+  const { ok, output } = await outcome(trial)
   if (ok) return { make }
   return {
-    fails: `bwrap does not work here (${said}): the system must let this user make user namespaces, and mount /proc in them`,
+    fails: `bwrap does not work here (${output}): let this user make user namespaces, and mount /proc in them`,
   }
 }
 
-async function tryContainer({ image, home }: WorkshopOptions): Promise<Workshop> {
+async function tryContainer({ image, home }: SandboxOptions): Promise<SandboxFactory> {
   if (image === null) return { fails: 'exec.image is not set: it names the image in which commands run' }
   const program = Bun.which('podman') ?? Bun.which('docker')
   if (program === null) return { fails: 'neither podman nor docker was found in PATH' }
-  const { ok, said } = await outcome({
+  const { ok, output } = await outcome({
     command: [program, 'image', 'inspect', image],
     env: containerEnvironment(),
     inGroup: true,
   })
-  if (!ok) return { fails: `${program} does not have the image ${image} (${said}): pull it, or start the service` }
+  if (!ok) return { fails: `${program} does not have the image ${image} (${output}): pull it, or start the service` }
   const user = `${process.getuid!()}:${process.getgid!()}`
   const ways = { program, image, user, label: containerLabel(home), env: containerEnvironment() }
-  return { make: room => container(ways, room) }
+  return { make: view => container(ways, view) }
 }
 
 /** What podman and docker need besides, to find their service. */
@@ -125,8 +125,8 @@ export async function endLeftContainers(home: string): Promise<void> {
   if (program === null) return
   const env = containerEnvironment()
   const listing = ['ps', '--all', '--quiet', '--filter', `label=${containerLabel(home)}`]
-  const { ok, said } = await outcome({ command: [program, ...listing], env, inGroup: true })
-  const ids = ok ? said.split(/\s+/).filter(id => /^[0-9a-f]{12,64}$/.test(id)) : []
+  const { ok, output } = await outcome({ command: [program, ...listing], env, inGroup: true })
+  const ids = ok ? output.split(/\s+/).filter(id => /^[0-9a-f]{12,64}$/.test(id)) : []
   if (ids.length > 0) await outcome({ command: [program, 'rm', '--force', ...ids], env, inGroup: true })
 }
 
@@ -143,7 +143,7 @@ async function outcome({
   env,
   input = '',
   opened: paths = [],
-}: Enclosed): Promise<{ ok: boolean; said: string }> {
+}: Enclosed): Promise<{ ok: boolean; output: string }> {
   try {
     using opened = openAll(paths)
     const child = Bun.spawn(command, {
@@ -156,8 +156,8 @@ async function outcome({
       textIn(child.stderr, { most: MOST_READ }),
     ])
     const ok = code === 0
-    return { ok, said: ok ? stdout : oneLine(stderr).slice(0, MOST_SAID) || `exit code ${code}` }
+    return { ok, output: ok ? stdout : oneLine(stderr).slice(0, MOST_OUTPUT) || `exit code ${code}` }
   } catch (error) {
-    return { ok: false, said: oneLine(String(error)).slice(0, MOST_SAID) }
+    return { ok: false, output: oneLine(String(error)).slice(0, MOST_OUTPUT) }
   }
 }

@@ -18,8 +18,6 @@ export function readRunId(text: string): RunId {
   throw new CadreError('not_found', `there is no run ${text}`)
 }
 
-export const newRunId = (): RunId => Bun.randomUUIDv7() as RunId
-
 /** The folder of a run. */
 export const runFolder = (home: string, id: RunId): string => `${home}/runs/${id}`
 

@@ -129,8 +129,9 @@ export function admission<Caller>(access: Access<Caller>) {
     },
     detail: { description: `Access: ${access.rule}.` },
     transform: admit,
-    resolve(context: { request: Request; caller?: Caller }) {
-      const { caller } = context
+    // Elysia reads the text of this function to find what it uses. It understands a parameter in this form, however the
+    // compiled program shortens it.
+    resolve({ caller }: { request: Request; caller?: Caller }) {
       access.permit?.(caller!)
       return { caller: caller! }
     },

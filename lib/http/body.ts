@@ -1,17 +1,14 @@
 // Accepts and reads JSON bodies: limited in size however they are sent, in UTF-8, valid JSON, and limited in depth.
 
 import { CadreError } from '../error.ts'
+import { parseJson } from '../json-text.ts'
 import { chunksIn } from '../stream.ts'
 import { MIB } from '../wire/call.ts'
 
 /** Headers as Elysia passes them: by their name in lower case. */
 export type Headers = Record<string, string | undefined>
 
-/** Deeper JSON is refused, so that functions that recurse over it do not overflow the stack. */
-const MAX_DEPTH = 128
-
 const JSON_TYPE = 'application/json'
-const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The checks that need no byte of the body: the announced size, then the type. */
 export function checkHead(headers: Headers, limit: number): void {
@@ -44,22 +41,7 @@ export async function readJson(request: Request, headers: Headers, limit: number
     if (cause instanceof CadreError) throw cause
     throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
   }
-  return bytes.length === 0 ? {} : parse(bytes)
-}
-
-function parse(bytes: Uint8Array): unknown {
-  let text: string
-  try {
-    text = utf8.decode(bytes)
-  } catch {
-    throw new CadreError('invalid_request', 'the body is not valid UTF-8')
-  }
-  if (tooDeep(text)) throw new CadreError('invalid_request', `the body is nested deeper than ${MAX_DEPTH} levels`)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new CadreError('invalid_request', `the body is not JSON: ${(error as Error).message}`)
-  }
+  return bytes.length === 0 ? {} : parseJson(bytes, 'the body')
 }
 
 async function takeChunks(request: Request, limit: number): Promise<Uint8Array> {
@@ -76,33 +58,4 @@ async function takeChunks(request: Request, limit: number): Promise<Uint8Array> 
 
 function tooLarge(limit: number): CadreError {
   return new CadreError('too_large', `the body is larger than ${limit / MIB} MiB`)
-}
-
-function tooDeep(text: string): boolean {
-  if (text.length <= MAX_DEPTH) return false
-  let depth = 0
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charCodeAt(i)
-    if (char === 0x22) {
-      i = endOfString(text, i)
-      // JSON.parse says what is wrong with it.
-      if (i === -1) return false
-    } else if (char === 0x7b || char === 0x5b) {
-      if (++depth > MAX_DEPTH) return true
-    } else if (char === 0x7d || char === 0x5d) depth--
-  }
-  return false
-}
-
-/** Where the string that begins at `start` ends; -1 if nowhere. Most of a body is strings, which are searched natively. */
-function endOfString(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1)
-  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
-  return end
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0
-  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes++
-  return backslashes % 2 === 1
 }

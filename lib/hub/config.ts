@@ -30,7 +30,7 @@ export interface HubConfig {
   quotas: QuotaValues
   metricsToken: string | undefined
   artifacts: ArtifactStore | null
-  /** How long a hub that was told to stop still answers. */
+  /** How long a hub still answers after it was asked to stop. */
   drainMs: number
   keepRunsDays: number
   keepAuditDays: number

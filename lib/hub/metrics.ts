@@ -12,7 +12,7 @@ const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', runnin
 /** What the database holds. Every hub answers the same. */
 export async function stored(hub: Hub): Promise<string> {
   const { db, jobs, realms, runs, daemons, webhookDeliveries } = hub.store
-  const now = hub.now()
+  const now = hub.lived()
   const many = count()
   // Jobs that have ended are not counted: the others are found by an index, however many those are.
   const open = and(eq(jobs.realm_id, realms.id), isNull(jobs.finished_at))

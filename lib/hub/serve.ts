@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts'
 import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
 import { line } from '../text/printable.ts'
-import { tell } from '../text/terminal.ts'
+import { printMessage } from '../text/terminal.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { firstStart } from './access/accounts.ts'
 import { siteQuotas } from './access/quotas.ts'
@@ -15,9 +15,11 @@ import type { HubConfig } from './config.ts'
 import type { ArtifactStore } from './core/artifact-store.ts'
 import { Counts } from './core/counts.ts'
 import type { Hub, PasswordCost } from './core/hub.ts'
+import { DatabaseClock, type HubClock } from './core/hub-clock.ts'
 import { LastSeen } from './core/last-seen.ts'
 import { createMemo } from './core/memo.ts'
 import { createNotifier } from './core/notifier.ts'
+import { HubRunIds } from './core/run-ids.ts'
 import { createSealer } from './core/sealer.ts'
 import { Sealing } from './core/sealing.ts'
 import { createLineage } from './lineage/lineage.ts'
@@ -30,7 +32,8 @@ const PASSWORD_COST: PasswordCost = { memoryCost: 65_536, timeCost: 2 }
 export interface HubOptions {
   store: Store
   log: Log
-  now?: () => number
+  /** The default is that of the database. */
+  clock?: HubClock
   /** Encrypts private dispatch keys and the secrets of webhooks at rest (`CADRE_HUB_KEY`). */
   key?: string | undefined
   /** The default is `PASSWORD_COST`. Tests choose a lower one. */
@@ -50,33 +53,31 @@ export interface HubOptions {
 }
 
 export function createHub(options: HubOptions): Hub {
-  const {
-    store,
-    log,
-    now = Date.now,
-    key,
-    passwordCost = PASSWORD_COST,
-    beatMs = HEARTBEAT_MS,
-    trustProxy = false,
-  } = options
+  const { store, log, key, passwordCost = PASSWORD_COST, beatMs = HEARTBEAT_MS, trustProxy = false } = options
+  const { clock = new DatabaseClock({ store, log }) } = options
+  const now = () => clock.now()
+  const lived = () => clock.lived()
   const { webhookAllow = [], quotas = siteQuotas(process.env) } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
-  const lastSeen = new LastSeen(store, log, now)
+  const lastSeen = new LastSeen(store, log, { now, lived })
   const notifier = createNotifier(store.channel)
-  const lineage = createLineage({ store, log, now, notifier })
+  const lineage = createLineage({ store, log, now, lived, notifier })
   return {
     store,
     log,
     now,
-    startedAt: now(),
+    lived,
+    clock,
+    startedAt: lived(),
     memo: createMemo(() => store.epoch()),
     lineage,
     lastSeen,
     clocks: new Map(),
     fullDisks: new Map(),
     notifier,
-    signInLimit: createSignInLimit(store, now),
+    runIds: new HubRunIds(store, now),
+    signInLimit: createSignInLimit(store, lived),
     sealer: createSealer(key),
     sealing: new Sealing(log),
     passwordCost,
@@ -104,14 +105,18 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log)
+  const store = await openStore(database)
+  const clock = new DatabaseClock({ store, log })
   const options = { log, tracer, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder }
-  const hub = createHub({ store: await openStore(database), ...options })
+  await clock.open()
+  const hub = createHub({ store, clock, ...options })
   await hub.lineage.open()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
-    tell(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
+    printMessage(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
   }
   const close = async () => {
+    await clock.close()
     await hub.close()
     hold.release()
   }

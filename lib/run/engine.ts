@@ -18,20 +18,26 @@ export {
   type RunError,
   type RunRow,
   runEnded,
+  startedBy,
 } from './core/core.ts'
 export type { Outbox } from './effects/effects.ts'
+export { keptFile } from './files/files.ts'
 export type { EngineOptions } from './parts.ts'
 export { Engine, type StartRequest } from './requests.ts'
-export { CHOICES, type Change, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
+export { Reads } from './search/search.ts'
+export { CHOICES, type Change, type Decision, maskInputs, planResume, type ResumeOptions } from './steps/steps.ts'
 export {
   type Commit,
   HOME_FACTS,
   type ListedReview,
+  OPEN_TOPS,
   type RunHead,
+  runIdsAfter,
   Store,
 } from './store/store.ts'
 export {
   listRuns,
+  listRunsHere,
   type Notice,
   phaseRecord,
   type ReviewRecord,

@@ -4,11 +4,12 @@ import { isDiskError } from '../../db/open.ts'
 import type { Log } from '../log/log.ts'
 import type { Outbox } from './effects/effects.ts'
 import { errorOf, type Machine, textOf } from './steps/steps.ts'
-import type { JournalHooks, Unit } from './store/store.ts'
+import type { JournalHooks, Lived, Unit } from './store/store.ts'
 
 export function journalHooks(
   machine: Machine,
   outbox: Outbox | undefined,
+  lived: Lived,
   log: Log,
   committed: () => void,
 ): JournalHooks {
@@ -19,11 +20,13 @@ export function journalHooks(
     afterUnit: machine.afterUnit,
     unitUndone: machine.unitUndone,
     unitFailed: (unit, error) => failTree(machine, unit, error),
-    beforeCommit: () =>
+    beforeCommit() {
+      lived.keepSoon()
       outbox?.record(machine.changes, ({ run, kind }, error) => {
         if (isDiskError(error)) throw error
         log.error('a change cannot be reported to the hub', { run: run.id, kind, error: textOf(error) })
-      }),
+      })
+    },
     afterCommit: committed,
     afterRollback: machine.groupUndone,
   }

@@ -22,10 +22,10 @@ import {
 import { Bundles } from './bundles.ts'
 import { type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
-import { SmallFileSync } from './files/files.ts'
+import { FilesBehind, SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
 import { copiesText, deliveryChanged, Machine, receiptChanged } from './steps/steps.ts'
-import { Journal, Seal, Store } from './store/store.ts'
+import { Journal, Lived, Seal, Store } from './store/store.ts'
 import { Followers } from './views/views.ts'
 
 export interface EngineOptions {
@@ -45,11 +45,16 @@ export interface EngineOptions {
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
+  /** How many milliseconds this process has lived; default those by lived-time.ts. */
+  lived?: () => number
   /** What the changes of synced runs are passed on to. */
   outbox?: Outbox
 }
 
 const DELIVERY_MS = 60_000
+
+/** The fact up to which row of `small_files` the files are written, if the machine was not rebooted since. */
+export const WRITTEN_FACT = 'files_written'
 
 export type Parts = ReturnType<typeof assemble>
 
@@ -78,6 +83,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   })
 
   const store = new Store(db)
+  const lived = new Lived(store.facts, options.lived)
   const bundles = new Bundles(store, host)
   const sealer = new Seal(home)
   const followers = new Followers(log)
@@ -86,6 +92,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     store,
     {
       now,
+      lived: () => lived.now(),
       random: Math.random,
       bundle: id => bundles.get(id),
       mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
@@ -93,19 +100,26 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       stateDir: stateDirOf,
       executing: (runId, position, attempt) => attempts.has(runId, position, attempt),
       settling: (runId, position, attempt) => attempts.isSettling(runId, position, attempt),
-      paused: () => stopping.aborted || disk.low !== null,
+      paused: () => stopping.aborted || disk.low !== null || behind.isStalled,
       followed: () => followers.any,
+      hasUnwritten: rootId => behind.has(rootId),
       wakeAt: at => dueTimer.wakeAt(at),
       event: (live, event, position) => recordEvent(machine, live, event, position) > 0,
     },
     options.slots,
   )
-  const hooks = journalHooks(machine, outbox, log, () => afterCommit.committed())
+  const hooks = journalHooks(machine, outbox, lived, log, () => afterCommit.committed())
   const journal: Journal = new Journal(db, hooks, log)
   const common = { machine, journal, followers, outbox, stopping, log }
 
   const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => passOn(runId, lines), options.logLimit)
-  const runFolders: RunFolders = new RunFolders(home, store, (row, phase) => ({
+  const behind = new FilesBehind({
+    stateDirOf,
+    tell: seq => write(() => store.facts.set(WRITTEN_FACT, `${seq}`)),
+    recovered: () => journal.wake(),
+    log,
+  })
+  const runFolders: RunFolders = new RunFolders(home, store, behind, (row, phase) => ({
     log: line => logs.append(row.id, { phase, at: now(), ...line }),
     room: {
       get isFull() {
@@ -138,6 +152,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     runFolders,
     secrets: rootId => secrets.values(rootId),
     seal,
+    behind,
     write: (root, apply) => journal.write({ root, apply }),
     identity,
   })
@@ -163,6 +178,8 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
   const tasks = new Tasks({
     machine,
     seal,
+    behind,
+    stopping,
     write: (root, apply) => journal.write({ root, apply }),
   })
   const folders = new PhaseFolders({ ...common, tasks, runFolders })
@@ -185,8 +202,12 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     afterRun,
     keyTurns: new KeyTurns(common),
   })
-  const dueTimer: DueTimer = new DueTimer(machine, journal, log)
-  const smallFileSync = new SmallFileSync({ db, write, stateDirOf, now, log })
+  const dueTimer: DueTimer = new DueTimer(machine, journal, lived, log)
+  const smallFileSync = new SmallFileSync({
+    ...{ db, write, stateDirOf, log },
+    now: () => lived.now(),
+    isUnwritten: (runId, path) => behind.isUnwritten(runId, path),
+  })
 
   function passOn(runId: RunId, lines: readonly LogLine[]): void {
     const live = machine.lives.get(runId)
@@ -198,6 +219,6 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
 
   return {
     ...{ store, logs, machine, journal, attempts, messenger, folders, afterRun, dueTimer },
-    ...{ looks: lookups, followers, runFolders, disk, smallFileSync, sealer, bundles, bootClock },
+    ...{ looks: lookups, followers, runFolders, disk, behind, smallFileSync, sealer, bundles, bootClock, lived },
   }
 }

@@ -3,7 +3,7 @@
 
 import { bootId } from '../program/process.ts'
 import { restoreSmallFiles } from './files/files.ts'
-import type { EngineOptions, Parts } from './parts.ts'
+import { type EngineOptions, type Parts, WRITTEN_FACT } from './parts.ts'
 import { continueTree, doubtSent, textOf } from './steps/steps.ts'
 
 /** Called once, before anything is started. */
@@ -22,16 +22,25 @@ export async function openHome(parts: Parts, options: EngineOptions): Promise<vo
   looks.start()
 }
 
-/** Restores small files that the file system lost. Files can be older than the rows only after a reboot. */
-async function restoreFiles({ journal, runFolders, sealer, store }: Parts, { log }: EngineOptions): Promise<void> {
+/**
+ * Restores small files that the process before had not written, or that the file system lost. The file system loses
+ * what was written only when the machine is rebooted.
+ */
+async function restoreFiles(
+  { behind, journal, runFolders, sealer, store }: Parts,
+  { log }: EngineOptions,
+): Promise<void> {
   const boot = bootId()
-  if (store.facts.get('boot') === boot) return
+  const isSameBoot = store.facts.get('boot') === boot
   await restoreSmallFiles(store.db, {
     stateDirOf: runId => runFolders.stateDir(runId),
     open: (label, sealed) => sealer.open(label, sealed),
     log,
+    after: isSameBoot ? Number(store.facts.get(WRITTEN_FACT) ?? 0) : 0,
+    failed: ({ seq, run_id, path, bytes }) =>
+      behind.adopt(store.runs.get(run_id)!.root_id, run_id, { path, bytes }, seq),
   })
-  await journal.write({ root: null, apply: () => store.facts.set('boot', boot) })
+  if (!isSameBoot) await journal.write({ root: null, apply: () => store.facts.set('boot', boot) })
 }
 
 /** Continues the wanted trees that have not ended. A tree that cannot be read ends as `failed`; the others continue. */
@@ -53,5 +62,5 @@ export async function continueTrees(
   for (const runId of store.deliveries.runsWithPending()) if (isWanted(runId)) messenger.send(runId)
   for (const id of store.runs.unsettled()) if (isWanted(id)) afterRun.completeEnd(id, id, false)
   for (const { id, root_id } of store.runs.withOpenLog()) if (isWanted(id)) afterRun.completeEnd(id, root_id, false)
-  dueTimer.wakeAt(machine.world.now())
+  dueTimer.wakeAt(machine.world.lived())
 }

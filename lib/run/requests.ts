@@ -2,12 +2,14 @@
 // recorded. A caller gets its answer when the change is durable.
 
 import { CadreError } from '../error.ts'
-import { isRunId, newRunId, type RunId, removeRunFolder } from '../files/run-id.ts'
+import { isRunId, type RunId, removeRunFolder } from '../files/run-id.ts'
 import type { JsonObject } from '../json.ts'
 import type { Bundle } from '../team/team.ts'
+import type { ResumePlan } from '../wire/records/resume-plan.ts'
+import type { StartedBy } from '../wire/records/started-by.ts'
 import type { RunLogs } from './attempt/attempt.ts'
 import { cancelRun } from './cancel.ts'
-import type { RunRow } from './core/core.ts'
+import { phaseEnded, type RunError, type RunRow } from './core/core.ts'
 import { assemble, type EngineOptions, type Parts } from './parts.ts'
 import { continueTrees, openHome } from './recovery.ts'
 import {
@@ -18,7 +20,6 @@ import {
   type NewRun,
   planResume,
   type ResumeOptions,
-  type ResumePlan,
   resolveFileInputs,
   resumable,
   resume,
@@ -38,6 +39,9 @@ export interface StartRequest {
   synced?: boolean
   /** The id that was assigned at dispatch. Starting the same id again has no effect. */
   runId?: RunId
+  /** Why the run cannot begin: it is recorded as failed, and its listeners are told. */
+  notStarted?: RunError
+  startedBy?: StartedBy
 }
 
 /** How long agents may take to stop when the daemon stops. */
@@ -73,19 +77,26 @@ export class Engine {
   /** `also`, here and below, changes other rows in the transaction of the request, if the request changes anything. */
   async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
-    const { bundle, runName = null, workspace = null, fromPath = false, synced = false } = request
-    const id = request.runId ?? newRunId()
+    const { bundle, runName = null, workspace = null, fromPath = false, synced = false, ...more } = request
+    const { notStarted, startedBy } = more
+    const id = request.runId ?? this.store.runs.newId()
     if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
     const { secrets } = this.#options
     const fields = bundle.team(bundle.root).inputs
     const row = { id, root_id: id, workspace, from_path: fromPath ? 1 : 0 }
-    const inputs = resolveFileInputs(fields, request.inputs, fileAccessOf(this.#parts.machine, row))
-    const held = bundle.team(bundle.root).key
+    const inputs = notStarted
+      ? request.inputs
+      : resolveFileInputs(fields, request.inputs, fileAccessOf(this.#parts.machine, row))
+    const held = notStarted ? null : bundle.team(bundle.root).key
     const key = held && keyOf(held, inputs)
     this.#parts.bundles.keep(bundle)
-    const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
+    const run: NewRun = {
+      ...{ id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced },
+      ...(notStarted && { notStarted }),
+      ...(startedBy && { startedBy }),
+    }
     try {
-      await secrets.keep(id, fields, inputs)
+      if (!notStarted) await secrets.keep(id, fields, inputs)
       return await this.#request(id, () => {
         const isNew = request.runId === undefined || this.store.runs.attempt(id) === null
         startTopRun(this.#parts.machine, run, key)
@@ -116,7 +127,7 @@ export class Engine {
   async resume(runId: string, options: ResumeOptions = {}, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
     const row = resumable(this.#parts.machine, runId, options)
-    if (this.#held.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed`)
+    this.#mustBeFree(runId)
     const bundle = this.bundle(row.bundle_id)
     const team = bundle.team(bundle.root)
     const given = resolveFileInputs(team.inputs, options.inputs ?? {}, fileAccessOf(this.#parts.machine, row))
@@ -138,16 +149,27 @@ export class Engine {
     }
   }
 
-  planResume(runId: string, options: ResumeOptions = {}): ResumePlan {
-    return planResume(this.#parts.machine, runId, options)
+  /**
+   * What a resume would do. Throws the same errors as `resume`, except for secret inputs that it needs again. An
+   * `interrupted` run has not ended, and continues where it was.
+   */
+  planResume(runId: string, options: ResumeOptions = {}, interrupted = false): ResumePlan {
+    return planResume(this.#parts.machine, runId, options, interrupted)
   }
 
   /** Calls `remove`, which deletes the tree of an ended top run. Until it returns, nobody can open the run again. */
   async deleteTree(runId: string, remove: () => Promise<void>): Promise<void> {
+    this.#mustBeFree(runId)
     this.#held.add(runId)
     // Files of a tree that was cancelled may still be on their way into its folders.
-    const deleted = this.#parts.folders.idle(id => this.store.runs.get(id)?.root_id === runId).then(remove)
+    const idle = this.#parts.folders.idle(id => this.store.runs.get(id)?.root_id === runId)
+    const deleted = idle.then(() => (isRunId(runId) ? this.#parts.behind.forget(runId) : undefined)).then(remove)
     await deleted.finally(() => this.#held.delete(runId))
+  }
+
+  #mustBeFree(runId: string): void {
+    if (!this.#held.has(runId)) return
+    throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed: try again in a moment`)
   }
 
   async decide(reviewId: string, decision: Decision, also?: () => void): Promise<void> {
@@ -163,11 +185,13 @@ export class Engine {
   phases(runId: string, name?: string): RunPhases {
     const live = this.#parts.machine.lives.get(runId)
     const turn = live ? null : turnOfRun(this.store, runId)
-    const { attempts, disk } = this.#parts
+    const { attempts, lived, machine } = this.#parts
+    const short = this.#shortage
+    const wallTime = (at: number) => machine.world.now() + Math.max(0, at - lived.now())
     const waits = (position: number) => {
       if (turn) return { reason: turn, until: null }
       if (!live) return null
-      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), disk.low)
+      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), short, wallTime)
     }
     return runPhases(this.store, runId, id => this.bundle(id), { name, waitOf: waits })
   }
@@ -229,8 +253,24 @@ export class Engine {
     return this.#parts.followers.follow(listener)
   }
 
+  /** How many milliseconds this home was at work, over all processes. */
+  get lived(): number {
+    return this.#parts.lived.now()
+  }
+
   stateDir(runId: RunId): string {
     return this.#parts.runFolders.stateDir(runId)
+  }
+
+  /** Writes the small files of the tree of a run that are to be written later. */
+  async writeFiles(runId: string): Promise<void> {
+    await this.#parts.behind.flush(this.#row(runId).root_id)
+  }
+
+  /** The bytes of a small file of a run that is to be written later; null if it is written. */
+  unwrittenFile(runId: string, path: string): Uint8Array | null {
+    const { root_id, id } = this.#row(runId)
+    return this.#parts.behind.bytesOf(root_id, id, path)
   }
 
   /** Removes the folder of a run. A row that has no run's id, as older versions could write one, has no folder. */
@@ -242,10 +282,22 @@ export class Engine {
     return this.#parts.bundles.get(id)
   }
 
+  /** What the disk lacks, so that nothing new starts; null while it lacks nothing. */
+  get #shortage(): string | null {
+    return this.#parts.behind.stalled ?? this.#parts.disk.low
+  }
+
+  /** What the end of a top run waits for while the disk does not take the files of its tree, or null. */
+  endWait(runId: string): string | null {
+    const live = this.#parts.machine.lives.get(runId)
+    if (!live || live.parent || !live.phases.every(({ state }) => phaseEnded(state))) return null
+    return this.#parts.behind.waitOf(live.root)
+  }
+
   /** How many runs have not ended, how many slots are used and free, and why nothing can be recorded, if so. */
   get load(): { runs: number; slots: number; free: number; stalled: string | null } {
     const slots = this.#parts.machine.slots.inUse
-    const stalled = this.#parts.journal.stalled ?? this.#parts.disk.low
+    const stalled = this.#parts.journal.stalled ?? this.#shortage
     const free = stalled ? 0 : Math.max(0, this.#options.slots - slots)
     return { runs: this.#parts.machine.lives.size, slots, free, stalled }
   }
@@ -262,8 +314,11 @@ export class Engine {
     const work = Promise.all([this.#parts.messenger.stop(), this.#parts.folders.idle()])
     await Promise.race([work, new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
     await this.#parts.attempts.idle(deadline)
+    await this.#parts.behind.close()
     this.logs.closeAll()
-    this.#parts.journal.close()
+    const { journal, lived } = this.#parts
+    journal.write({ root: null, apply: () => lived.keep() }).catch(() => {})
+    journal.close()
   }
 
   /** Other rows of the run database change in the commits that runs have, because each commit waits for the disk. */

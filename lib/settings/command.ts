@@ -5,6 +5,7 @@
 import { startGroup } from '../agent/commands/processes.ts'
 import { sharedEnvironment } from '../agent/context.ts'
 import { formatDuration } from '../duration.ts'
+import { Limit } from '../lived-time.ts'
 import { textIn } from '../stream.ts'
 
 export interface CommandOptions {
@@ -23,7 +24,7 @@ export interface CommandOptions {
 /** Maximum size of the output. Longer output cannot be a credential. */
 const MOST = 1024 * 1024
 /** Number of characters of stderr that an error shows. */
-const SAID = 1_000
+const ERROR_OUTPUT = 1_000
 /** Milliseconds to wait for remaining output after the command has ended. */
 const DRAIN_MS = 500
 
@@ -53,28 +54,29 @@ export async function outputOf(command: string, options: CommandOptions): Promis
     gone.abort()
   }
   const stop = () => end('was stopped, because the daemon stops')
-  const late = setTimeout(() => end(`did not end within ${formatDuration(timeout)} and was stopped`), timeout)
-  let drained: Timer | undefined
+  const limit = new Limit(timeout, () => end(`did not end within ${formatDuration(timeout)} and was stopped`))
+  let drained: Limit | undefined
   signal.addEventListener('abort', stop, { once: true })
   try {
     const code = await group.child.exited
+    limit.end()
     group.close()
     // A process that left the group may keep the pipes open forever.
-    drained = setTimeout(() => gone.abort(), DRAIN_MS)
-    const [output, said] = await texts
-    if (ended !== null) throw failure(ended, said)
-    if (code !== 0) throw failure(`exited with code ${code}`, said)
+    drained = new Limit(DRAIN_MS, () => gone.abort())
+    const [output, errorOutput] = await texts
+    if (ended !== null) throw failure(ended, errorOutput)
+    if (code !== 0) throw failure(`exited with code ${code}`, errorOutput)
     const value = output.replace(/(\r?\n)+$/, '')
-    if (!value) throw failure('printed nothing', said)
+    if (!value) throw failure('printed nothing', errorOutput)
     return value
   } finally {
-    clearTimeout(late)
-    clearTimeout(drained)
+    limit.end()
+    drained?.end()
     signal.removeEventListener('abort', stop)
   }
 }
 
 function failure(how: string, stderr: string): Error {
-  const said = stderr.trim().slice(-SAID)
-  return new Error(`the command ${how}${said && `: ${said}`}`)
+  const errorOutput = stderr.trim().slice(-ERROR_OUTPUT)
+  return new Error(`the command ${how}${errorOutput && `: ${errorOutput}`}`)
 }

@@ -149,7 +149,7 @@ interface CheckedSettings {
  * mapping.
  */
 export async function openSettings(home: string, options: SettingsOptions): Promise<Settings> {
-  const { log, env = process.env, keychain = systemKeychain, now = Date.now } = options
+  const { log, env = process.env, keychain = systemKeychain, now = () => performance.now() } = options
   const { commandTimeout: timeout = COMMAND_MS, processes = null } = options
   const file = join(home, 'settings.yml')
   const closing = new AbortController()
@@ -376,8 +376,8 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
         return items.map(item => ({ name: path.join('.'), value: String(item ?? '') }))
       }),
     ],
-    onSecrets(tell) {
-      listener = tell
+    onSecrets(notify) {
+      listener = notify
     },
     refused: reference => lookups.expire(commandsBelow([`agents.${reference}`, 'secrets'])),
     async reload() {

@@ -3,7 +3,7 @@
 
 import type * as Compile from './compile/compile.ts'
 
-export type { AgentLookup, FileMap, LoadOptions, ResolvePackage, TeamPackage } from './compile/compile.ts'
+export type { AgentLookup, FileMap, LoadOptions, OccasionRule, ResolvePackage, TeamPackage } from './compile/compile.ts'
 export type * from './model/model.ts'
 export {
   agentRefs,
@@ -22,6 +22,7 @@ export {
   renderProblem,
   retriesNoWrite,
   reviewOf,
+  runsCommands,
   secretReader,
   teamsOf,
 } from './model/model.ts'
@@ -35,3 +36,4 @@ export const loadBundle: typeof Compile.loadBundle = (...given) => compiler().lo
 export const keyFrom: typeof Compile.keyFrom = (...given) => compiler().keyFrom(...given)
 export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().bundleFromJson(json)
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)
+export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)

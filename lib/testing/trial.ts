@@ -48,11 +48,11 @@ export async function trialOf<V extends Vendor>(
   const { entry, request, scope, names, anyReply = false } = example(vendor)
   const handler = subject.handler(call)
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
-  const place = subject.agent.actions?.[call] ? `${subject.name}.${call}` : subject.name
+  const callName = subject.agent.actions?.[call] ? `${subject.name}.${call}` : subject.name
   return {
     ...{ subject, call, handler, effect, open, example, scope, anyReply },
     request: request ?? (effect === 'read' ? /./ : /^(POST|PUT|PATCH|DELETE) /),
-    names: names ?? `[${place}]`,
+    names: names ?? `[${callName}]`,
     overHttp: isFake(vendor),
     hasSecrets: withOtherSecrets(settings(vendor), await subject.secretsOf(settings(vendor))) !== null,
   }

@@ -3,7 +3,6 @@
 // functions that write to a terminal (lib/text/terminal.ts) take nothing else, so that a name from outside cannot
 // command the terminal.
 
-import { styleText } from 'node:util'
 import { oneLine } from './one-line.ts'
 import { seen } from './unseen.ts'
 
@@ -105,7 +104,9 @@ export function createPaint(
   stream: { isTTY?: boolean },
   isColoured: boolean = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb',
 ): Paint {
+  // Loaded for colours alone, because it brings the inspector of Node with it.
+  const { styleText } = isColoured ? process.getBuiltinModule('node:util') : {}
   const of = (colour: Colour) => (text: Shown) =>
-    printable(isColoured ? styleText(colour, textOf(text), { validateStream: false }) : textOf(text))
+    printable(styleText ? styleText(colour, textOf(text), { validateStream: false }) : textOf(text))
   return Object.fromEntries(COLOURS.map(colour => [colour, of(colour)])) as Record<Colour, ReturnType<typeof of>>
 }

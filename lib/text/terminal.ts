@@ -11,8 +11,8 @@ export function print(...all: readonly Lines[]): void {
   write(process.stdout, all)
 }
 
-/** Writes further information for people to stderr. */
-export function tell(...all: readonly Lines[]): void {
+/** Writes messages for people to stderr, such as progress, notes and errors. */
+export function printMessage(...all: readonly Lines[]): void {
   write(process.stderr, all)
 }
 
@@ -38,7 +38,7 @@ function write(stream: NodeJS.WriteStream, all: readonly Lines[]): void {
 /** Where Commander writes its help, and its errors with the words that somebody typed. */
 export const commanderOutput = {
   writeOut: (text: string) => print(lines(text.replace(/\n$/, ''))),
-  writeErr: (text: string) => tell(lines(text.replace(/\n$/, ''))),
+  writeErr: (text: string) => printMessage(lines(text.replace(/\n$/, ''))),
 }
 
 /** Some lines on a terminal that are drawn again in the same position. */

@@ -65,7 +65,7 @@ export async function withSftp<T>(
   work: (sftp: Sftp) => Promise<T>,
 ): Promise<T> {
   const ssh = startSsh(context, doing, [...(await remoteOf(context, ['-s'])), 'sftp'])
-  const words = (message: string) => `[${context.place}] ${context.settings.host}: ${doing}: ${message}`
+  const words = (message: string) => `[${context.callName}] ${context.settings.host}: ${doing}: ${message}`
   const connection = connect(ssh.stdin, ssh.stdout, words)
   try {
     return await work(sftpOver(connection, await connection.negotiate(), words))

@@ -5,6 +5,7 @@
 
 import type { Talk } from '../agent/command.ts'
 import { AgentError } from '../agent/core/agent-error.ts'
+import { Limit } from '../lived-time.ts'
 import { chunksIn, streamOf } from '../stream.ts'
 import { explainSsh, type SshContext, scriptOf } from './ssh.ts'
 
@@ -80,11 +81,11 @@ export function talkOf(
     },
     listen({ child, stop }, isStopped) {
       if (!sure) return streamOf(heard(child.stdout, () => {}))
-      const late = setTimeout(stop, READY_MS)
-      void child.exited.finally(() => clearTimeout(late))
+      const limit = new Limit(READY_MS, stop)
+      void child.exited.finally(() => limit.end())
       return streamOf(
         heard(child.stdout, () => {
-          clearTimeout(late)
+          limit.end()
           if (isStopped()) return
           mayHaveRun = true
           child.stdin.write(script)
@@ -139,18 +140,18 @@ function heldFrom(bytes: Buffer, word: string): number {
   return bytes.length
 }
 
-function lost({ place, settings }: SshContext, stderr: string): AgentError {
+function lost({ callName, settings }: SshContext, stderr: string): AgentError {
   const said = stderr && `: ${stderr}`
-  return new AgentError(`[${place}] ${settings.host}: the connection was lost while the command ran${said}`, {
+  return new AgentError(`[${callName}] ${settings.host}: the connection was lost while the command ran${said}`, {
     code: 'network',
     retryable: true,
     sent: 'unknown',
   })
 }
 
-function notReady({ place, settings }: SshContext, stderr: string): AgentError {
+function notReady({ callName, settings }: SshContext, stderr: string): AgentError {
   const said = stderr && `: ${stderr}`
-  const message = `[${place}] ${settings.host}: the command was not sent, because no POSIX shell said that it was ready${said}`
+  const message = `[${callName}] ${settings.host}: the command was not sent, because no POSIX shell said that it was ready${said}`
   const hint =
     'a forced command (command= in authorized_keys, ForceCommand) or another login shell answers there: use a key that may run commands, or leave out `effect: once` if the command may run twice'
   return new AgentError(message, { code: 'rejected', hint, sent: 'no' })

@@ -172,14 +172,14 @@ const BEFORE =
 
 /** The error of ssh itself; null if it is the command that failed. */
 export function explainSsh(
-  { agent, place, settings }: Pick<Context, 'agent' | 'place' | 'settings'>,
+  { agent, callName, settings }: Pick<Context, 'agent' | 'callName' | 'settings'>,
   stderr: string,
 ): AgentError | null {
   const found = MEANINGS.find(([said]) => said.test(stderr))
   if (!found) return null
   const [, kind, hintOf] = found
   const message = linesOf(stderr).slice(-2).join('; ')
-  return new AgentError(`[${place}] ${settings.host}: ${message}`, {
+  return new AgentError(`[${callName}] ${settings.host}: ${message}`, {
     code: kind,
     hint: hintOf(settings, agent),
     retryable: kind === 'network' || kind === 'dns',
@@ -206,7 +206,7 @@ export function startSsh(context: Context, doing: string, command: string[], inp
     group = context.start(command, { cwd: context.stateDir, env: sshEnvironment(context), ...stdin })
   } catch (cause) {
     const { hint } = NOT_STARTED
-    throw new AgentError(`[${context.place}] ssh did not start`, {
+    throw new AgentError(`[${context.callName}] ssh did not start`, {
       code: 'not_started',
       hint,
       sent: 'no',
@@ -222,8 +222,8 @@ export function startSsh(context: Context, doing: string, command: string[], inp
     /** Throws unless the program ended well. */
     async done() {
       const [code, said] = await Promise.all([child.exited, stderr])
-      const { place, signal, settings } = context
-      if (signal.aborted) throw new AgentError(`[${place}] ${doing}: stopped`, { code: 'aborted', sent: 'unknown' })
+      const { callName, signal, settings } = context
+      if (signal.aborted) throw new AgentError(`[${callName}] ${doing}: stopped`, { code: 'aborted', sent: 'unknown' })
       if (code === 0) return
       // ssh exits with 255 where the error is its own.
       const explained = code === 255 ? explainSsh(context, said) : null
@@ -234,7 +234,7 @@ export function startSsh(context: Context, doing: string, command: string[], inp
         : /ermission denied/.test(said)
           ? 'forbidden'
           : 'exit'
-      throw new AgentError(`[${place}] ${settings.host}: ${doing}: ${words || `exited with code ${code}`}`, {
+      throw new AgentError(`[${callName}] ${settings.host}: ${doing}: ${words || `exited with code ${code}`}`, {
         code: kind,
       })
     },

@@ -1,7 +1,7 @@
 // Who may make a call, as its declaration says it. The hub enforces `HubAccess` (lib/hub/access), and the daemon
 // `DaemonAccess` (lib/daemon/access).
 
-import type { Ask } from './grants.ts'
+import type { RequiredAccess } from './grants.ts'
 
 /** Roles, from lowest to highest. */
 export const ROLES = {
@@ -18,7 +18,7 @@ export type Role<K extends Kind> = (typeof ROLES)[K][number]
  * them is enough; if it names none, no grant is required.
  */
 export interface UserRule {
-  readonly grant?: Ask
+  readonly grant?: RequiredAccess
   readonly org?: Role<'org'>
   readonly scope?: Role<'scope'>
   readonly realm?: Role<'realm'>

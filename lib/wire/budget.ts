@@ -9,6 +9,12 @@ export const VALUE_BYTES = 2 * 1024
 /** What stands of an error in lists and events. */
 export const ERROR_BYTES = 1024
 
+/**
+ * The maximum size of a change that a daemon reports, in bytes of JSON. The sender keeps each change below it, and the hub
+ * refuses larger ones.
+ */
+export const MAX_CHANGE_BYTES = 1024 * 1024
+
 /** The bytes of a value as JSON. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '')
 
@@ -65,3 +71,6 @@ export function cut(text: string, most: number): string {
   }
   return `${kept.toWellFormed()}…`
 }
+
+/** Long lists are counted up to here. */
+export const MOST_COUNTED = 10_000

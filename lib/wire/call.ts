@@ -80,7 +80,7 @@ export interface Answerer {
 }
 
 /** The number of problems that an error about a reply names. */
-const MOST_TOLD = 3
+const MOST_NAMED = 3
 
 /** A row of a list that does not have its form: one program cannot keep the rows of all others from their readers. */
 export interface Unreadable {
@@ -123,8 +123,8 @@ const idOf = (row: unknown): string | undefined =>
     : undefined
 
 function inWords(found: readonly Detail[]): string {
-  const told = found.slice(0, MOST_TOLD).map(({ path, message }) => `${path || 'data'} ${message}`)
-  return [...told, ...(found.length > MOST_TOLD ? [`and ${found.length - MOST_TOLD} more`] : [])].join('; ')
+  const named = found.slice(0, MOST_NAMED).map(({ path, message }) => `${path || 'data'} ${message}`)
+  return [...named, ...(found.length > MOST_NAMED ? [`and ${found.length - MOST_NAMED} more`] : [])].join('; ')
 }
 
 /**

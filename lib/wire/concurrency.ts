@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { Type } from '../schema/type.ts'
 import { listed } from '../text/spelling.ts'
 
-/** What becomes of a run that finds no place: it waits, ends at once, or has the oldest run of the key cancelled. */
+/** What becomes of a run whose key is taken: it waits, ends at once, or the oldest run of the key is cancelled. */
 export const WHEN_FULL = ['queue', 'skip', 'cancel_oldest'] as const
 export type WhenFull = (typeof WHEN_FULL)[number]
 

@@ -46,10 +46,10 @@ export function realmGrant(realmIds: string[]): Grant {
 }
 
 /** What a route requires. Any one of these is enough. */
-export type Ask = { readonly [E in Entity]?: Level }
+export type RequiredAccess = { readonly [E in Entity]?: Level }
 
-export function allows(grant: Grant, ask: Ask): boolean {
-  return Object.entries(ask).some(([entity, level]) => rank(grant, entity as Entity) >= LEVELS.indexOf(level))
+export function allows(grant: Grant, required: RequiredAccess): boolean {
+  return Object.entries(required).some(([entity, level]) => rank(grant, entity as Entity) >= LEVELS.indexOf(level))
 }
 
 /** The highest level of `entity` as an index into LEVELS; -1 for none. */
@@ -62,7 +62,7 @@ export function highestLevel(grant: Grant): Level | null {
   return LEVELS[Math.max(-1, ...ENTITIES.map(entity => rank(grant, entity)))] ?? null
 }
 
-/** A place in the tenancy: an org (or what belongs to it), or a realm of an org. */
+/** What a grant can reach: an org (or what belongs to it), or a realm of an org. */
 export interface Target {
   org_id: number
   realm_id?: string

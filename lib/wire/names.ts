@@ -1,4 +1,4 @@
-// The grammar of names that daemon and hub tell each other: characters and length. It lists no names, because the other
+// The grammar of names that daemon and hub send each other: characters and length. It lists no names, because the other
 // side may be newer: a kind or a state that this program does not know is kept as its text, and shown as such.
 
 import { Type } from '../schema/type.ts'

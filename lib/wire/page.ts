@@ -3,6 +3,7 @@
 import type { TProperties, TSchema } from 'typebox'
 import { closed } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
+import { MOST_COUNTED } from './budget.ts'
 
 /** The properties of every list request. `page` has the defaults. */
 export const PAGE = {
@@ -44,9 +45,6 @@ export function listOf<K extends string, S extends TSchema>(name: K, item: S) {
   const items = { [name]: rowsOf(item) } as { [N in K]: ReturnType<typeof Type.Array<S>> }
   return Type.Object({ ...items, total: Type.Integer() })
 }
-
-/** Long lists are counted up to here. */
-export const MOST_COUNTED = 10_000
 
 /** The total of a long list, of which at most `MOST_COUNTED + 1` items were counted. */
 export function counted(found: number): { total: number; total_more?: true } {

@@ -69,13 +69,14 @@ export const BULLETIN = {
   teams: Type.Optional(Type.Array(AnyText)),
   approved: Type.Optional(Type.Boolean()),
   artifacts: Type.Optional(Type.Boolean({ description: 'Whether the hub keeps files of runs.' })),
+  clock_believed: Type.Optional(Type.Boolean({ description: 'Whether the hub has reason to believe its own clock.' })),
   ...MEMORY,
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
 
 const CALLER = '/daemon_id'
-// Hubs and daemons of 0.1.0 know no reason and tell the two apart by these words, which therefore must not change.
+// Hubs and daemons of 0.1.0 know no reason and distinguish the two by these words, which therefore must not change.
 const UNKNOWN = 'is not the id of a daemon'
 const REMOVED = 'is the id of a daemon that was removed'
 

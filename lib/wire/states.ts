@@ -19,10 +19,10 @@ export type PhaseState = (typeof PHASE_STATES)[number]
 export const HUB_RUN_STATES = [...RUN_STATES, 'crashed'] as const
 
 /** The daemon also shows `interrupted`: the run has not ended, and no process continues it. */
-export const TOLD_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
+export const DAEMON_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
 
-/** What a command may be told about a run, by a daemon or by a hub. */
-export const SHOWN_RUN_STATES = [...TOLD_RUN_STATES, 'crashed'] as const
+/** The states in which a daemon or a hub shows a run. */
+export const SHOWN_RUN_STATES = [...DAEMON_RUN_STATES, 'crashed'] as const
 
 /** States that a run leaves only through a resume. */
 export const ENDED_RUN_STATES: readonly string[] = ['completed', 'failed', 'cancelled'] satisfies RunState[]

@@ -145,6 +145,6 @@ test('says what it waits for: masked, and until a time that is one', () => {
 
 test('knows its name, and where it is called', () => {
   const of = (agent: string, action?: string) => testContext({ agent, ...(action && { action }) }).context
-  expect(of('pages@eu', 'get_page')).toMatchObject({ agent: 'pages@eu', place: 'pages@eu.get_page' })
-  expect(of('pages')).toMatchObject({ agent: 'pages', place: 'pages' })
+  expect(of('pages@eu', 'get_page')).toMatchObject({ agent: 'pages@eu', callName: 'pages@eu.get_page' })
+  expect(of('pages')).toMatchObject({ agent: 'pages', callName: 'pages' })
 })

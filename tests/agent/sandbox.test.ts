@@ -1,23 +1,23 @@
-// The room of a phase and the arguments that make it, as pure functions: every mount, in every place of the workspace and
+// The view of a phase and the arguments that make it, as pure functions: every mount, for every workspace and
 // the daemon's home.
 
 import { describe, expect, test } from 'bun:test'
 import { bubblewrap, container, HOME_INSIDE } from '../../lib/agent/commands/sandbox.ts'
 import {
-  furnish,
   type Protected,
-  type Room,
-  type RoomNeeds,
+  type SandboxNeeds,
+  type SandboxView,
+  sandboxView,
   sharedFolder,
 } from '../../lib/agent/commands/sandbox-view.ts'
 import type { AgentError } from '../../lib/agent/core/agent-error.ts'
 
-const HOME = '/persons/a/.cadre'
-const KEPT: Protected = { home: HOME, persons: ['/persons/a'] }
+const HOME = '/vault/a/.cadre'
+const KEPT: Protected = { home: HOME, persons: ['/vault/a'] }
 const STATE = `${HOME}/runs/r2`
 
-const needs = (more: Partial<RoomNeeds> = {}): RoomNeeds => ({
-  workspace: '/persons/a/work',
+const needs = (more: Partial<SandboxNeeds> = {}): SandboxNeeds => ({
+  workspace: '/vault/a/work',
   runs: `${HOME}/runs`,
   rootDir: `${HOME}/runs/r1`,
   stateDir: STATE,
@@ -33,9 +33,9 @@ const with_ =
   (links: Record<string, string> = {}) =>
   (path: string) =>
     links[path] ?? path
-const mountsOf = (more: Partial<RoomNeeds> = {}, kept = KEPT, links = {}) =>
-  furnish(needs(more), kept, with_(links)).mounts.map(({ access, path }) => `${access} ${path}`)
-const refusal = (more: Partial<RoomNeeds>, kept = KEPT, links = {}) => {
+const mountsOf = (more: Partial<SandboxNeeds> = {}, kept = KEPT, links = {}) =>
+  sandboxView(needs(more), kept, with_(links)).mounts.map(({ access, path }) => `${access} ${path}`)
+const refusal = (more: Partial<SandboxNeeds>, kept = KEPT, links = {}) => {
   try {
     return mountsOf(more, kept, links)
   } catch (error) {
@@ -43,9 +43,9 @@ const refusal = (more: Partial<RoomNeeds>, kept = KEPT, links = {}) => {
   }
 }
 
-describe('the room of a phase', () => {
+describe('the view of a phase', () => {
   test('is the workspace, the files of the run, and the folders for results', () => {
-    expect(mountsOf()).toEqual(['write /persons/a/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
+    expect(mountsOf()).toEqual(['write /vault/a/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
   })
 
   test('has the own workspace of its tree, and of no other', () => {
@@ -54,7 +54,7 @@ describe('the room of a phase', () => {
   })
 
   test('a folder comes before what lies in it', () => {
-    const all = furnish(needs({ workspace: '/srv/deep/er/and/deeper' }), KEPT, with_()).mounts
+    const all = sandboxView(needs({ workspace: '/srv/deep/er/and/deeper' }), KEPT, with_()).mounts
     for (const [at, { path }] of all.entries()) {
       expect(all.slice(at + 1).filter(later => path.startsWith(`${later.path}/`))).toEqual([])
     }
@@ -66,8 +66,8 @@ describe('the room of a phase', () => {
     '/etc',
     '/tmp',
     '/var',
-    '/persons',
-    '/persons/a',
+    '/vault',
+    '/vault/a',
     '/proc',
     '/proc/1',
     '/sys/kernel',
@@ -76,15 +76,15 @@ describe('the room of a phase', () => {
     `${HOME}/runs/r3/files`,
     `${HOME}/packages/x`,
     `${HOME}/agents`,
-    '/persons/a/.ssh',
-    '/persons/a/.ssh/keys',
-    '/persons/a/.gnupg',
-    '/persons/a/.aws',
+    '/vault/a/.ssh',
+    '/vault/a/.ssh/keys',
+    '/vault/a/.gnupg',
+    '/vault/a/.aws',
   ])('%s is no workspace', workspace => {
     expect(refusal({ workspace })).toBe('sandbox')
   })
 
-  test.each(['/persons/a/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/persons/a/.config/nvim', '/srv'])(
+  test.each(['/vault/a/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/vault/a/.config/nvim', '/srv'])(
     '%s is a workspace',
     workspace => {
       expect(refusal({ workspace })[0]).toBe(`write ${workspace}`)
@@ -114,7 +114,7 @@ describe('the room of a phase', () => {
   })
 
   test('the daemon’s home in the workspace is covered, and what lies around it is pinned', () => {
-    const kept = { home: '/srv/app/a/b/home', persons: ['/persons/a'] }
+    const kept = { home: '/srv/app/a/b/home', persons: ['/vault/a'] }
     const own = {
       runs: '/srv/app/a/b/home/runs',
       rootDir: '/srv/app/a/b/home/runs/r1',
@@ -131,16 +131,16 @@ describe('the room of a phase', () => {
   })
 
   test('links are judged by where they lead', () => {
-    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/persons/a' })).toBe('sandbox')
+    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/vault/a' })).toBe('sandbox')
     expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/srv/other' })).toBe('sandbox')
-    expect(refusal({ workspace: '/data/a' }, KEPT, { '/persons/a': '/data/a' })).toBe('sandbox')
+    expect(refusal({ workspace: '/data/a' }, KEPT, { '/vault/a': '/data/a' })).toBe('sandbox')
     const chosen = { files: ['/srv/key'], chosen: new Set(['/srv/key']) }
-    expect(refusal(chosen, KEPT, { '/srv/key': '/persons/a/.ssh/id' })).toBe('sandbox')
+    expect(refusal(chosen, KEPT, { '/srv/key': '/vault/a/.ssh/id' })).toBe('sandbox')
     // What a person named is recorded without links, so a link in its place came later.
     expect(refusal(chosen, KEPT, { '/srv/key': '/data/victim' })).toBe('sandbox')
-    const inside = { files: ['/persons/a/work/x'], chosen: new Set(['/persons/a/work/x']) }
-    expect(refusal(inside, KEPT, { '/persons/a/work/x': '/data/victim' })).toBe('sandbox')
-    expect(refusal(inside, KEPT, { '/persons/a/work/x': '/persons/a/work/y' })).toEqual(mountsOf())
+    const inside = { files: ['/vault/a/work/x'], chosen: new Set(['/vault/a/work/x']) }
+    expect(refusal(inside, KEPT, { '/vault/a/work/x': '/data/victim' })).toBe('sandbox')
+    expect(refusal(inside, KEPT, { '/vault/a/work/x': '/vault/a/work/y' })).toEqual(mountsOf())
   })
 
   test('a file input is shown to be read when a person named it, or a run of the tree has it', () => {
@@ -149,36 +149,36 @@ describe('the room of a phase', () => {
     expect(shown('/data/x', true)).toBe(true)
     expect(shown(`${HOME}/runs/r1/files/make/x`)).toBe(true)
     // It is there with its folder.
-    expect(refusal({ files: ['/persons/a/work/x'] })).toEqual(mountsOf())
+    expect(refusal({ files: ['/vault/a/work/x'] })).toEqual(mountsOf())
     for (const path of [
       '/data/x',
       `${HOME}/runs/r3/files/x`,
       `${HOME}/runs/r1/secrets`,
       `${HOME}/settings.yml`,
-      '/persons/a/.ssh/id',
+      '/vault/a/.ssh/id',
     ]) {
       expect([path, refusal({ files: [path] })]).toEqual([path, 'sandbox'])
     }
-    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/persons/a/.ssh/id', '/persons/a/.netrc']) {
+    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/vault/a/.ssh/id', '/vault/a/.netrc']) {
       expect([path, refusal({ files: [path], chosen: new Set([path]) })]).toEqual([path, 'sandbox'])
     }
   })
 
   test('a file that is missing is left to the command', () => {
     const real = (path: string) => (path === '/data/gone' ? null : path)
-    expect(furnish(needs({ files: ['/data/gone'] }), KEPT, real).mounts.length).toBe(3)
+    expect(sandboxView(needs({ files: ['/data/gone'] }), KEPT, real).mounts.length).toBe(3)
   })
 })
 
 test('folders of programs are shared unless they are a person’s, the daemon’s or the system’s', () => {
-  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/persons/a/bin' })) !== null
+  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/vault/a/bin' })) !== null
   expect(['/opt/node/bin', '/snap/bin'].map(shared)).toEqual([true, true])
   const others = [
     '/usr/bin',
     '/bin',
     '/',
-    '/persons',
-    '/persons/a/bin',
+    '/vault',
+    '/vault/a/bin',
     `${HOME}/bin`,
     '/tmp/x',
     'relative',
@@ -189,7 +189,7 @@ test('folders of programs are shared unless they are a person’s, the daemon’
   expect(others.filter(shared)).toEqual([])
 })
 
-const room = (more: Partial<Room> = {}): Room => ({
+const view = (more: Partial<SandboxView> = {}): SandboxView => ({
   mounts: [
     { path: '/w', source: '/w', access: 'write' },
     { path: '/w/home', source: '/w/home', access: 'empty' },
@@ -198,7 +198,7 @@ const room = (more: Partial<Room> = {}): Room => ({
   network: false,
   ...more,
 })
-const outside = { PATH: '/usr/bin', HOME: '/persons/a', LANG: 'C' }
+const outside = { PATH: '/usr/bin', HOME: '/vault/a', LANG: 'C' }
 
 describe('bubblewrap', () => {
   const ways = {
@@ -209,7 +209,7 @@ describe('bubblewrap', () => {
     shared: [],
     env: outside,
   }
-  const enclose = (given = room(), env: Record<string, string> = { ...outside, SECRET: 'value' }, more = {}) => {
+  const enclose = (given = view(), env: Record<string, string> = { ...outside, SECRET: 'value' }, more = {}) => {
     const enclosed = bubblewrap({ ...ways, ...more }, given).enclose(['sh', '-c', 'true'], '/w', env)
     return { ...enclosed, options: enclosed.input!.split('\0').slice(0, -1) }
   }
@@ -223,7 +223,7 @@ describe('bubblewrap', () => {
     expect(has(options, '--cap-drop', 'ALL')).toBe(true)
     expect(options).not.toContain('--share-net')
     expect(inGroup).toBe(true)
-    expect(enclose(room({ network: true })).options).toContain('--share-net')
+    expect(enclose(view({ network: true })).options).toContain('--share-net')
   })
 
   test('the system, /proc and / are read-only, and /tmp is its own', () => {
@@ -234,7 +234,7 @@ describe('bubblewrap', () => {
     expect(options.indexOf('/w')).toBeGreaterThan(options.indexOf('/tmp'))
   })
 
-  test('mounts the room in its order, and closes what is empty when all is mounted', () => {
+  test('mounts the view in its order, and closes what is empty when all is mounted', () => {
     const { options, opened } = enclose()
     expect(has(options, '--bind-fd', '3', '/w', '--tmpfs', '/w/home', '--ro-bind-fd', '4', '/r')).toBe(true)
     expect(opened).toEqual(['/w', '/real/r'])
@@ -242,13 +242,13 @@ describe('bubblewrap', () => {
   })
 
   test('mounts paths where it cannot mount what is open', () => {
-    const { options, opened } = enclose(room(), {}, { mountsOpened: false })
+    const { options, opened } = enclose(view(), {}, { mountsOpened: false })
     expect(has(options, '--bind', '/w', '/w', '--tmpfs', '/w/home', '--ro-bind', '/real/r', '/r')).toBe(true)
     expect(opened).toEqual([])
   })
 
   test('the variables of a team are no arguments, and none of them is set outside', () => {
-    const { command, env, options } = enclose(room(), { ...outside, LD_PRELOAD: 'x', PATH: '/mine', SECRET: 'value' })
+    const { command, env, options } = enclose(view(), { ...outside, LD_PRELOAD: 'x', PATH: '/mine', SECRET: 'value' })
     expect(command).toEqual(['/usr/bin/bwrap', '--args', '0', '--', 'sh', '-c', 'true'])
     expect(env).toEqual(outside)
     expect(has(options, '--setenv', 'PATH', '/mine')).toBe(true)
@@ -257,13 +257,13 @@ describe('bubblewrap', () => {
 
   test('HOME is an empty folder, unless the team sets it', () => {
     expect(has(enclose().options, '--setenv', 'HOME', HOME_INSIDE)).toBe(true)
-    expect(has(enclose(room(), { ...outside, HOME: '/w' }).options, '--setenv', 'HOME', '/w')).toBe(true)
+    expect(has(enclose(view(), { ...outside, HOME: '/w' }).options, '--setenv', 'HOME', '/w')).toBe(true)
   })
 })
 
 describe('a container', () => {
   const ways = { program: '/usr/bin/podman', image: 'debian', user: '1000:1000', label: 'cadre.home=x', env: outside }
-  const enclose = (given = room(), more: Partial<typeof ways> = {}) =>
+  const enclose = (given = view(), more: Partial<typeof ways> = {}) =>
     container({ ...ways, ...more }, given).enclose(['sh', '-c', 'true'], '/w', {
       ...outside,
       SECRET: 'value',
@@ -289,9 +289,9 @@ describe('a container', () => {
       expect(text).toContain(each)
     }
     expect(inGroup).toBe(false)
-    expect(enclose(room({ network: true })).command).not.toContain('--network')
-    expect(enclose(room(), { user: '0:0' }).command).not.toContain('keep-id')
-    expect(enclose(room(), { program: '/usr/bin/docker' }).command).not.toContain('keep-id')
+    expect(enclose(view({ network: true })).command).not.toContain('--network')
+    expect(enclose(view(), { user: '0:0' }).command).not.toContain('keep-id')
+    expect(enclose(view(), { program: '/usr/bin/docker' }).command).not.toContain('keep-id')
   })
 
   test('no value is an argument, and no variable concerns podman itself', () => {

@@ -8,6 +8,7 @@ import { addressOf, serverOf } from '../../lib/vendors/chat/webhook.ts'
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
+import { NIGHTLY } from '../support/nightly-run.ts'
 import { type ChatVendor, chatVendor } from '../vendors/chat.ts'
 
 const EVENT: NotifyEvent = {
@@ -72,7 +73,7 @@ describe('a message', () => {
   })
 
   test('without words names team, run and phase, with a link to the run', async () => {
-    const run = { id: '0190', name: 'Nightly', team: '@local/digest', url: 'http://127.0.0.1:7401/#/runs/0190' }
+    const run = NIGHTLY
     await send({ channels: ['ops'] }, { run })
     const { text, blocks } = vendor.posts[0]!.payload
     expect(text).toBe(
@@ -136,7 +137,7 @@ describe('Teams', () => {
   const at = () => ({ settings: { channels: { ops: { webhook_url: vendor.workflow, server: 'teams' } } } })
 
   test('gets a card, and 202 is its answer', async () => {
-    const run = { id: '0190', name: 'Nightly', team: '@local/digest', url: 'http://127.0.0.1:7401/#/runs/0190' }
+    const run = NIGHTLY
     const result = await send({ subject: 'Over', message: '**Done** @all\n\n[here](https://a.test)' }, { ...at(), run })
     expect(result.data).toEqual({ channels: { ops: { status: 202 } } })
     expect(vendor.cards[0]).toMatchObject({

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import email from '../../agents/email.ts'
 import type { AgentResult, NotifyEvent } from '../../lib/agent/agent-context.ts'
 import type { AgentError } from '../../lib/agent/core/agent-error.ts'
-
 import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { testAgent } from '../../lib/testing/testing.ts'
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
+import { NIGHTLY } from '../support/nightly-run.ts'
 import { truthful } from '../support/truthful.ts'
 import { type MailVendor, mailVendor, PASSWORD, USER } from '../vendors/mail.ts'
 
@@ -114,7 +114,7 @@ describe('a mail', () => {
   })
 
   test('without words names team, run and phase, with a link to the run', async () => {
-    const run = { id: '0190', name: 'Nightly', team: '@local/digest', url: 'http://127.0.0.1:7401/#/runs/0190' }
+    const run = NIGHTLY
     await send({ channels: ['ops'] }, { from_address: 'cadre@example.net' }, { run })
     const { mail, from } = vendor.received[0]!
     expect(from).toBe('cadre@example.net')

@@ -16,7 +16,7 @@ import { type FakeIssues, fakeIssues } from '../vendors/issues.ts'
 const actions = truthful(issues).actions!
 export const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
 /** A run that began a moment ago, as UUIDv7. */
-export const RUN = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', url: null }
+export const RUN = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', created_at: Date.now(), url: null }
 
 export let site: FakeIssues
 /** To be called by each file of tests: hooks belong to the file that registers them. */

@@ -202,6 +202,17 @@ describe('commenting', () => {
     expect(site.seen).toHaveLength(1)
   })
 
+  const AHEAD = Date.now() + 400 * 86_400_000
+  test.each([
+    ['the time in the id of the run is later than the run', { id: Bun.randomUUIDv7('hex', AHEAD) }],
+    ['the clock was ahead when the run was created', { created_at: AHEAD }],
+  ])('is found when %s', async (_, ahead) => {
+    const at = begin('once', { run: { ...RUN, ...ahead } })
+    give(at, 'c.md', 'text')
+    const { external } = await run('add_comment', { ref: 'WEB-1', file: 'c.md' }, at)
+    expect((await find('add_comment', { ref: 'WEB-1' }, at))!.external).toEqual(external!)
+  })
+
   test('an outage before it is sent leaves no doubt', async () => {
     site.fail(/^GET/, () => refusal(503, '', { 'retry-after': '0' }), { times: 4 })
     const at = begin('once')

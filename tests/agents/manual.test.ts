@@ -8,7 +8,7 @@ import type { Agent, Handler } from '../../lib/agent/define.ts'
 import { manualOf } from '../../lib/daemon/cli/teams/manual.ts'
 import { DURATION_PATTERN } from '../../lib/duration.ts'
 import { fieldsOf } from '../../lib/settings/settings.ts'
-import { command } from '../support/daemon.ts'
+import { command, sourceCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
 const catalogue = await discover({ home: folder() })
@@ -72,7 +72,7 @@ describe.each(catalogue.names())('%s', name => {
 
 test('agents NAME prints it, as an account too, and names the nearest of a name that is none', async () => {
   const home = folder()
-  const { code, stdout } = await command(['agents', 'exec'], { home })
+  const { code, stdout } = await sourceCommand(['agents', 'exec'], { home })
   expect(code).toBe(0)
   expect(stdout).toBe(
     `${manualOf('exec', catalogue.get('exec')!, join(import.meta.dir, '../../agents/exec.ts')).join('\n')}\n`,

@@ -107,17 +107,17 @@ const MISTAKES: Record<string, Mistake> = {
   'no channel': {
     reference: 'chat@none',
     settings: {},
-    says: /agents\.chat@none\.channels is not set; set it with: bun \S*daemon\.ts settings set agents\.chat@none\.channels\.NAME -/,
+    says: /agents\.chat@none\.channels is not set; set it with: (?:bun \S*daemon\.ts|\S*cadre) settings set agents\.chat@none\.channels\.NAME -/,
   },
   'nothing about a database': {
     reference: 'database@none',
     settings: { tls: true },
-    says: /agents\.database@none\.url is not set; set it with: bun \S*daemon\.ts settings set agents\.database@none\.url -/,
+    says: /agents\.database@none\.url is not set; set it with: (?:bun \S*daemon\.ts|\S*cadre) settings set agents\.database@none\.url -/,
   },
   'the parts of a database without its name': {
     reference: 'database@parts',
     settings: { host: '127.0.0.1', user: 'ada' },
-    says: /agents\.database@parts\.database is not set; set it with: bun \S*daemon\.ts settings set agents\.database@parts\.database -/,
+    says: /agents\.database@parts\.database is not set; set it with: (?:bun \S*daemon\.ts|\S*cadre) settings set agents\.database@parts\.database -/,
   },
   'the path of a database that depends on a folder': {
     reference: 'database@relative',
@@ -162,12 +162,12 @@ const MISTAKES: Record<string, Mistake> = {
   'an empty secret': {
     reference: 'crm@empty',
     settings: { access_token: '' },
-    says: /agents\.crm@empty\.access_token must not be empty; set it with: bun \S*daemon\.ts settings set agents\.crm@empty\.access_token -/,
+    says: /agents\.crm@empty\.access_token must not be empty; set it with: (?:bun \S*daemon\.ts|\S*cadre) settings set agents\.crm@empty\.access_token -/,
   },
   'a setting without a value': {
     reference: 'crm@null',
     settings: { access_token: null },
-    says: /agents\.crm@null\.access_token is not set; set it with: bun \S*daemon\.ts settings set agents\.crm@null\.access_token -/,
+    says: /agents\.crm@null\.access_token is not set; set it with: (?:bun \S*daemon\.ts|\S*cadre) settings set agents\.crm@null\.access_token -/,
   },
   'a variable that is not set': {
     reference: 'crm@variable',

@@ -316,7 +316,7 @@ describe('a session token', () => {
 
 describe('where a bucket is', () => {
   const at = (settings: object, bucket = 'reports', learned?: string) =>
-    bucketAt({ agent: 'objectstore', place: 'objectstore', settings: { ...ACCESS, ...settings } }, bucket, learned)
+    bucketAt({ agent: 'objectstore', callName: 'objectstore', settings: { ...ACCESS, ...settings } }, bucket, learned)
 
   test.each([
     [{}, 'reports', 'https://reports.s3.eu-west-3.amazonaws.com/'],

@@ -5,7 +5,9 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isRunId, newRunId, removeRunFolder, runFolder } from '../../lib/files/run-id.ts'
+import { isRunId, removeRunFolder, runFolder } from '../../lib/files/run-id.ts'
+import { RunIds } from '../../lib/files/run-ids.ts'
+import { forgetAges } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
 import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -156,7 +158,7 @@ test('deleting a run removes one entry of the runs of the home, and follows no l
   untouched()
 
   const home = folder()
-  const linked = newRunId()
+  const linked = new RunIds().next()
   mkdirSync(join(home, 'runs'))
   symlinkSync(join(around, 'victim'), runFolder(home, linked))
   await removeRunFolder(home, linked)
@@ -172,6 +174,7 @@ test('a row that an older version wrote for such an id goes without a folder', a
   db.run('PRAGMA foreign_keys = OFF')
   db.run('UPDATE runs SET id = ?1, root_id = ?1, completed_at = 1 WHERE id = ?2', ['../../victim', run_id])
   db.close()
+  forgetAges(daemon.home)
   daemon = await spawnDaemon({ home: daemon.home, env: hub.env })
   const left = () => daemon.post('/v1/runs/get', { run_id: '../../victim' })
   // It ended long ago: retention removes it soon after the start.
@@ -184,5 +187,5 @@ test('only a UUID in small letters is the id of a run', () => {
   for (const text of [...WRONG_IDS, ...hostileTexts(random, 2_000)]) {
     if (isRunId(text)) expect(text).toMatch(/^[0-9a-f-]{36}$/)
   }
-  for (let n = 0; n < 100; n++) expect(isRunId(newRunId())).toBe(true)
+  for (let n = 0; n < 100; n++) expect(isRunId(new RunIds().next())).toBe(true)
 })

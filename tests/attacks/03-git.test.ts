@@ -413,6 +413,9 @@ describe('whatever the text', () => {
       if (value.includes('\0')) expect(result).toBeInstanceOf(AgentError)
       expect([existsSync(join(workspace, 'victim')), existsSync(join(hub.origin, 'victim'))]).toEqual([false, false])
     }
+    edit('half.md')
+    const half = await run({ branch: 'half-\ud800' }).catch(error => error)
+    expect(half).toBeInstanceOf(AgentError)
     for (const ref of outside('for-each-ref', '--format=%(refname)').split('\n')) expect(ref).toStartWith('refs/heads/')
   }, 120_000)
 

@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import type { RunTracingOptions } from '../../lib/daemon/runs/run-tracing.ts'
-import { newRunId, runFolder } from '../../lib/files/run-id.ts'
+import { runFolder } from '../../lib/files/run-id.ts'
+import { RunIds } from '../../lib/files/run-ids.ts'
 import { createLog } from '../../lib/log/log.ts'
 import type { Span } from '../../lib/log/trace.ts'
 import type { RunLogs } from '../../lib/run/attempt/logs.ts'
@@ -238,7 +239,7 @@ test('what nobody has masked does not compile where it is recorded, logged or se
     // @ts-expect-error: why a message was not delivered
     deliveries.set('run', 0, 'failed', text)
     // @ts-expect-error: a line of a log
-    logs.append(newRunId(), { phase: null, at: 0, stream: 'log', text })
+    logs.append(new RunIds().next(), { phase: null, at: 0, stream: 'log', text })
     // @ts-expect-error: the name of a span
     add({ ...span, name: text, attributes: {} })
     // @ts-expect-error: a text between our own words

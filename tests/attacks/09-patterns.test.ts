@@ -297,7 +297,7 @@ test('verdicts are those of TypeBox, for whatever both know', () => {
 test('no other expression is made of a text that is not ours', () => {
   // Of names of ours, of settings, of what a person looks for, and of schemas that stand in our files and in agents.
   const known = [
-    ...['lib/daemon/cli/machine/standing.ts', 'lib/duration.ts', 'lib/schema/fits.ts', 'lib/secrets/secret-form.ts'],
+    ...['lib/daemon/cli/machine/home-status.ts', 'lib/duration.ts', 'lib/schema/fits.ts', 'lib/secrets/secret-form.ts'],
     ...[
       'lib/settings/named.ts',
       'lib/settings/tree.ts',

@@ -93,7 +93,7 @@ describe.skipIf(!hasBubblewrap)('a command in bubblewrap', () => {
       daemon,
       `ls /proc | grep -c '^[0-9]*$' | sed 's/.*/few/'
        kill -0 ${daemon.pid} 2>/dev/null && echo "signals reach the daemon"
-       ls /proc | grep '^[0-9]*$' | while read -r pid; do tr '\\0' ' ' < /proc/$pid/cmdline; echo; done | grep daemon.ts | grep -v grep | grep -v 'sh -c'
+       ls /proc | grep '^[0-9]*$' | while read -r pid; do tr '\\0' ' ' < /proc/$pid/cmdline; echo; done | grep -e 'daemon[.]ts serve' -e 'cadre serve' | grep -v grep | grep -v 'sh -c'
        command -v strace > /dev/null && strace -p ${daemon.pid} -o /dev/null 2>/dev/null && echo "traced"
        grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status`,
     )

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { auditLines } from '../../lib/audit/audit-export.ts'
 import { verifyAudit } from '../../lib/audit/audit-verify.ts'
 import { readAudit } from '../../lib/daemon/home/audit.ts'
+import { forgetAges } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -242,6 +243,7 @@ test('retention leaves an anchor from which the rest is verified, with hash, cou
   const first = await spawnDaemon({ home, env: { CADRE_KEEP_AUDIT_DAYS: '10000' } })
   const before = entries(await exported(first))
   await first.stop()
+  forgetAges(home)
   const daemon = await spawnDaemon({ home })
   const rest = await until(
     async () => {

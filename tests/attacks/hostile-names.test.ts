@@ -96,7 +96,7 @@ function expectUntouched(): void {
     'settings.yml',
     'token',
   ]
-  expect(readdirSync(home).filter(name => !known.includes(name) && !name.startsWith('daemon.db'))).toEqual([])
+  expect(readdirSync(home).filter(name => !known.includes(name) && !/^(daemon|search)\.db/.test(name))).toEqual([])
 }
 
 /** A job in which one field is hostile. */

@@ -7,6 +7,7 @@ import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { createAccess, strictFrom } from '../../lib/daemon/access/access.ts'
+import { HubCredentials, storeEnrolment } from '../../lib/daemon/access/hub-credentials.ts'
 import { daemonKit } from '../../lib/daemon/access/kit.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/access/remote-credentials.ts'
 import { UsedTokens } from '../../lib/daemon/access/used-tokens.ts'
@@ -71,6 +72,7 @@ function guardOf(link: Remote | null = enrolled, strict = false) {
     credentials: createCredentials(
       () => link,
       used,
+      () => now,
       () => now,
     ),
   })
@@ -311,6 +313,7 @@ describe('for calls that last', () => {
       () => enrolled,
       used,
       () => now,
+      () => now,
     )
 
   test('a hub that does not answer changes nothing, until the user token expires', async () => {
@@ -390,6 +393,21 @@ describe('what the calls of a daemon declare', () => {
     // They read runs.
     '/v1/runs/history': ['open', 'access'],
     '/v1/runs/log': ['open', 'access'],
+    // They read what started runs, and what did not.
+    '/v1/triggers/get': ['open', 'access'],
+    '/v1/triggers/list': ['open', 'access'],
+    '/v1/triggers/preview': ['open', 'access'],
+    '/v1/triggers/firings': ['open', 'access'],
+    // A trigger runs commands of the machine long after the call: the owner alone adds and changes them.
+    '/v1/triggers/add': ['token', null],
+    '/v1/triggers/update': ['token', null],
+    '/v1/triggers/remove': ['token', null],
+    '/v1/triggers/enable': ['token', null],
+    '/v1/triggers/disable': ['token', null],
+    '/v1/triggers/pause': ['token', null],
+    '/v1/triggers/resume': ['token', null],
+    '/v1/triggers/run_now': ['token', null],
+    '/v1/triggers/refire': ['token', null],
     '/metrics': ['open', 'access'],
     // The text of a team belongs to the owner of the machine, and so do the credentials that the doctor calls with.
     '/v1/runs/team': ['open', null],
@@ -408,4 +426,28 @@ describe('what the calls of a daemon declare', () => {
 test('CADRE_LOCAL_AUTH is strict, open or empty, and nothing else', () => {
   expect([undefined, '', 'open', 'strict'].map(strictFrom)).toEqual([false, false, false, true])
   expect(() => strictFrom('stirct')).toThrow('expected strict or nothing, got stirct')
+})
+
+test.each([
+  ['https://a.example', ['hub.url', 'hub.realm_token']],
+  ['https://b.example', ['hub.realm_token', 'hub.url', 'hub.realm_token']],
+])('enrolled at %s, a home never has the token of one hub beside the address of another', async (url, order) => {
+  const settings = new Map<string, string | null>([
+    ['hub.url', 'https://a.example/'],
+    ['hub.realm_token', 'cadre_dt_a'],
+  ])
+  const stored: string[] = []
+  const store = async (key: string, value: string | null) => {
+    settings.set(key, value)
+    stored.push(key)
+    if (settings.get('hub.url') === 'https://b.example') expect(settings.get('hub.realm_token')).not.toBe('cadre_dt_a')
+  }
+  await storeEnrolment(
+    new HubCredentials({ value: key => settings.get(key) ?? undefined }, {}),
+    store,
+    url,
+    'cadre_dt_b',
+  )
+  expect(settings.get('hub.realm_token')).toBe('cadre_dt_b')
+  expect(stored).toEqual(order)
 })

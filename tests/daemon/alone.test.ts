@@ -65,8 +65,6 @@ async function served(home: string): Promise<string> {
   }
 }
 
-const PROGRAM = join(import.meta.dir, '../../daemon.ts')
-
 test('a plan without a daemon hides secrets of agents that the team does not use', async () => {
   const home = folder()
   const key = 'sk-0123456789abcdef'
@@ -170,7 +168,7 @@ test('a run whose process is killed ends for those who watch it, as interrupted'
   first.child.kill('SIGKILL')
   expect(await second.child.exited).toBe(130)
   expect(await second.child.stderr.text()).toMatch(
-    /interrupted {2}@local\/waits[^\n]*\n +bun \S+daemon\.ts resume \S+\n$/,
+    /interrupted {2}@local\/waits[^\n]*\n +(?:bun \S*daemon\.ts|\S*cadre) resume \S+\n$/,
   )
 })
 
@@ -180,7 +178,7 @@ test('an interrupted run is shown as that, left alone, and continued when asked'
   expect((await json(home, 'runs')).runs).toMatchObject([{ state: 'interrupted' }])
   expect((await json(home, 'tree', runId)).runs).toMatchObject([{ state: 'interrupted' }])
   expect((await json(home, 'phases', runId)).phases).toMatchObject([{ state: 'completed' }, { state: 'interrupted' }])
-  expect((await command(['why', runId], { home })).stdout).toContain(`daemon.ts resume ${runId}`)
+  expect((await command(['why', runId], { home })).stdout).toContain(` resume ${runId}`)
   // Nothing more will come, so there is nothing to follow. What was said a moment before the kill may be lost.
   const followed = await command(['logs', runId, '--follow'], { home })
   expect([followed.code, ['', 'no lines\n'].includes(followed.stderr)]).toEqual([0, true])
@@ -191,8 +189,11 @@ test('an interrupted run is shown as that, left alone, and continued when asked'
   expect((await json(home, 'tree', runId)).runs).toMatchObject([{ state: 'interrupted' }])
   other.end()
   expect(await other.child.exited).toBe(0)
-  expect(await other.child.stderr.text()).toContain(
-    `run ${runId} of @local/waits was interrupted; continue it with: bun ${PROGRAM} resume ${runId}\n`,
+  expect(await other.child.stderr.text()).toMatch(
+    new RegExp(
+      `^run ${runId} of @local/waits was interrupted; continue it with: (bun \\S+daemon\\.ts|\\S*cadre) resume ${runId}$`,
+      'm',
+    ),
   )
   expect(lines(join(path, 'begun'))).toBe(1)
 
@@ -210,7 +211,7 @@ test('resume of an interrupted run leaves the others alone; serve continues them
   expect((await command(['resume', one.runId], { home })).code).toBe(0)
   expect([lines(join(two.path, 'begun')), lines(join(three.path, 'begun'))]).toEqual([1, 1])
   const ran = await command(['run', files({ 'team.yml': HELLO })], { home })
-  expect(ran.stderr).toContain(`2 runs were interrupted; continue them all with: bun ${PROGRAM} serve\n`)
+  expect(ran.stderr).toMatch(/^2 runs were interrupted; continue them all with: (bun \S+daemon\.ts|\S*cadre) serve$/m)
   const daemon = await spawnDaemon({ home })
   two.end()
   three.end()
@@ -283,4 +284,20 @@ phases:
     stderr: expect.stringMatching(/^cancelling; it ends within 5 s: .* watch |^the run had already failed: .* why /),
   })
   expect(await child.exited).toBe(1)
+})
+
+test('the plan of a resume without a daemon refuses the inputs that the resume refuses', async () => {
+  const home = folder()
+  const path = files({
+    'team.yml': `name: "@local/word"
+version: 1.0.0
+inputs: [{ name: word, type: string, default: one }]
+phases: [{ name: bad, agent: exec, commands: [{ name: c, run: "exit 1" }] }]
+`,
+  })
+  expect((await command(['run', path], { home })).code).toBe(1)
+  const resume = ['resume', 'last', '--from', 'bad', '-i', 'word=3']
+  const [told, planned] = [await command(resume, { home }), await command([...resume, '--plan'], { home })]
+  expect([planned.code, planned.stderr]).toEqual([told.code, told.stderr])
+  expect(planned.stderr).toContain('input word is not secret')
 })

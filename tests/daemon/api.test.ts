@@ -160,6 +160,7 @@ describe('a run', () => {
       workspace: path,
       attempt: 1,
       started_at: expect.any(Number),
+      started_by: { kind: 'person', name: expect.any(String), via: 'api' },
       completed_at: expect.any(Number),
       deliveries: [],
     })

@@ -49,6 +49,31 @@ test('what serves a home without a hub loads neither the link, the guarded fetch
   expect(paths.filter(path => UNUSED.test(path) || path === 'lib/daemon/runs/agent-checks.ts')).toEqual([])
 })
 
+test('`run` loads neither calls nor the records in their replies', () => {
+  const program = `
+    await import('./lib/daemon/cli/runs/run.ts')
+    await import('./lib/daemon/cli/backend/command-host.ts')
+    console.log(JSON.stringify(Object.keys(require.cache)))`
+  const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  const paths: string[] = JSON.parse(stdout.toString()).map((file: string) => relative(REPOSITORY, file))
+  expect(paths).toContain('lib/daemon/runs/daemon.ts')
+  const records = /^lib\/wire\/(calls\/|records\/(run-records|resume-plan|changes|plans)\.)/
+  expect(paths.filter(path => UNUSED.test(path) || records.test(path))).toEqual([])
+})
+
+test('a command that is called by its name loads no command about a hub', () => {
+  const program = `
+    process.argv = ['bun', 'daemon.ts', '--home', '/nowhere', 'run', '--help']
+    process.on('exit', () => console.log(JSON.stringify(Object.keys(require.cache))))
+    await import('./daemon.ts')`
+  const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  const [help, paths] = stdout.toString().split(/\n(?=\[)/)
+  expect(help).toContain('run a team: a folder, a team.yml, or @scope/name')
+  const loaded = JSON.parse(paths!).map((file: string) => relative(REPOSITORY, file))
+  expect(loaded).toContain('lib/daemon/cli/program.ts')
+  expect(loaded.filter((path: string) => path.startsWith('lib/daemon/cli/hub/'))).toEqual([])
+})
+
 test('the second start compiles no module that the first has compiled', () => {
   // Bun prints which modules it did not have to compile.
   const env = { ...process.env, BUN_JSC_reportBytecodeCacheDecodeTimes: '1' }

@@ -44,7 +44,7 @@ const CASES = (): [line: string, words: string[], exact?: true][] => [
   ['why ', ['last', runId], true],
   ['run te', ['teams/'], true],
   ['runs de', ['delete'], true],
-  ['runs --sta', ['--state'], true],
+  ['runs --sta', ['--started-by', '--state'], true],
   ['runs --state compl', ['completed'], true],
   [`--home ${home} tree ${runId.slice(0, 4)}`, [runId], true],
   ['run teams/', ['teams/hello', 'teams/other/'], true],

@@ -22,7 +22,7 @@ test('validate and plan say which key is held, and which is not', async () => {
   const path = files({ 'team.yml': NESTED, 'deploy/team.yml': ASK })
   const valid = await command(['validate', path], { home })
   expect(valid.stdout).toBe(
-    `${path} is valid\nnote: the key deploy-{{ inputs.env }} of @local/deploy is held only by runs that are started by themselves, and not by its sub-runs\n`,
+    `${path} is valid\nnote: only a top run of @local/deploy holds its key deploy-{{ inputs.env }}; as a sub-run @local/deploy does not hold it\n`,
   )
   const plan = await command(['plan', path], { home })
   expect(plan.stdout).toContain('at most 3 runs at once hold the key all; another is cancelled at once\n')

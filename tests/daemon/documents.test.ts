@@ -41,7 +41,9 @@ test('the API is described as a whole: every route with its reply, and every pro
   expect(routes).toEqual(expect.arrayContaining(['post /v1/runs/start', 'get /schema/team.json', 'get /openapi']))
   for (const [path, { post }] of Object.entries(doc.paths)) {
     if (!post) continue
-    const { content } = post.responses[200] as { content: Record<string, { schema: { properties: object } }> }
+    const { content } = (post.responses[200] ?? post.responses[201]) as {
+      content: Record<string, { schema: { properties: object } }>
+    }
     // A reply in lines has the form of no envelope.
     if ('application/x-ndjson' in content) continue
     const { data, payload } = content['application/json']!.schema.properties as Record<string, object>

@@ -94,7 +94,7 @@ test('a value that a phase completed by hand lacks is given by repeating that ph
   const why = await say('why', 'last')
   expect(why).toContain('No such key: status')
   expect(why).toContain(
-    '\nPhase post was completed by hand, and its result is read there: repeat it, and decide with --values, which become its data.\n',
+    '\nA person completed phase post by hand, and its result is read there: repeat the phase, and give its data with --values.\n',
   )
   expect(why).not.toContain('correct team.yml')
   expect(why).toEndWith(` resume ${run_id} --from each\n`)
@@ -115,6 +115,21 @@ test('so it is where a phase reads the value', async () => {
     'although phase tell reads its result',
   )
   expect((await command(['why', 'last'], { home })).stdout).toMatch(
-    /\nPhase post was completed by hand, .*\n(.*\n)+.* resume \S+ --from post\n$/,
+    /\nA person completed phase post by hand, .*\n(.*\n)+.* resume \S+ --from post\n$/,
   )
+}, 60_000)
+
+test('the plan of a resume says that a person is asked about a command, which nothing can look up', async () => {
+  const home = folder()
+  const path = files({
+    'team.yml': `name: "@local/unknown"
+version: 1.0.0
+phases: [{ name: unk, agent: exec, commands: [{ name: c, run: "exit 1", effect: once }] }]
+`,
+  })
+  expect((await command(['run', path], { home })).code).toBe(3)
+  await command(['cancel', 'last'], { home })
+  const plan = await command(['resume', 'last', '--plan'], { home })
+  expect(plan.stdout).toContain('\nA person is asked before the command runs again: unk\n')
+  expect(plan.stdout).not.toContain('Looked up')
 }, 60_000)

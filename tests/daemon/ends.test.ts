@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
+import { forgetAges } from '../support/aged-home.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { HELLO, NESTED, SLEEPS } from './teams.ts'
@@ -78,6 +79,7 @@ test('runs older than is kept are deleted at the next start', async () => {
   const [old, young] = db.query<{ id: string }, []>('SELECT id FROM runs ORDER BY id').all()
   db.query('UPDATE runs SET completed_at = ? WHERE id = ?').run(Date.now() - 2 * 86_400_000, old!.id)
   db.close()
+  forgetAges(home)
   const keeper = await spawnDaemon({ home, env: { CADRE_KEEP_RUNS_DAYS: '1' } })
   // Files go first, rows last.
   while ((await keeper.call('/v1/runs/list')).total > 1) await Bun.sleep(10)
@@ -216,7 +218,7 @@ phases:
       /\n {2}fetch +http +GET https:\/\/pages\.example\/\{\{ inputs\.id \}\}\?key=\{\{ secrets\.page \}\}; HEAD /,
     )
     expect(stdout).toMatch(/\n {2}send +http +after fetch; POST https:\/\/sink\.example\/b\n/)
-    expect(stdout).toMatch(/\n {2}tell +chat +tells on_fail, on_complete\n/)
+    expect(stdout).toMatch(/\n {2}tell +chat +reports on_fail, on_complete\n/)
     expect(shown.stdout + stdout).not.toContain(literal)
   }, 30_000)
 

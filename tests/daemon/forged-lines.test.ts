@@ -58,7 +58,7 @@ test('in no list of the command line', async () => {
 })
 
 test('in no message to people, and in no text of `why`', async () => {
-  const run = { id: '01900000-0000-7000-8000-000000000000', name: NAME, team: '@local/team', url: null }
+  const run = { id: '01900000-0000-7000-8000-000000000000', name: NAME, team: '@local/team', created_at: 0, url: null }
   expect(standardMessage(testContext({ run }).context)).not.toMatch(/[\n\r\u2028]/)
   const daemon = await spawnDaemon()
   const path = files({ 'team.yml': BELOW })

@@ -20,7 +20,7 @@ test('every start and every example becomes a team that validates', async () => 
     })
     expect([from, code, stdout.split('\n')]).toEqual([from, 0, expect.arrayContaining([`a-${from}/team.yml`])])
     expect(stderr).toMatch(
-      new RegExp(`daemon\\.ts validate a-${from}\n[\\s\\S]*daemon\\.ts run a-${from}( -i \\w+=…)*\n$`),
+      new RegExp(`(daemon\\.ts|cadre) validate a-${from}\n[\\s\\S]*(daemon\\.ts|cadre) run a-${from}( -i \\w+=…)*\n$`),
     )
     const text = readFileSync(join(home, `a-${from}/team.yml`), 'utf8')
     expect(text).toStartWith(SCHEMA)
@@ -29,7 +29,9 @@ test('every start and every example becomes a team that validates', async () => 
   }
   const triage = readFileSync(join(home, 'a-issue-triage/suggest/team.yml'), 'utf8')
   expect(triage).toContain('\nname: "@local/issue-triage-2-suggest"\n')
-  expect(readFileSync(join(home, 'a-issue-triage/team.yml'), 'utf8')).toMatch(/daemon\.ts run a-issue-triage -i query/)
+  expect(readFileSync(join(home, 'a-issue-triage/team.yml'), 'utf8')).toMatch(
+    /(daemon\.ts|cadre) run a-issue-triage -i query/,
+  )
   for (const from of ['exec', 'map']) {
     const { run_id } = await call('/v1/runs/start', { path: join(home, `a-${from}`) })
     await until(async () => (await call('/v1/runs/get', { run_id })).state === 'completed', `the run of ${from}`)

@@ -1,11 +1,13 @@
 // kill -9 at random moments in the middle of a map of 200 sub-runs: everything completes in the end, and nothing that
-// was recorded as completed runs again. The seed is printed; CADRE_TEST_SEED repeats it.
+// was recorded as completed runs again. The seed is printed; CADRE_TEST_SEED repeats it. And in the middle of a deletion:
+// what is left cannot be resumed, and goes.
 
 import { expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
-import { spawnDaemon } from '../support/daemon.ts'
+import { until } from '../support/bounded.ts'
+import { command, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants } from '../support/invariants.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
@@ -85,6 +87,57 @@ test('nothing recorded is lost or repeated by kill -9', async () => {
   checkInvariants(home)
   const all = readFileSync(calls, 'utf8').trim().split('\n')
   expect(new Set(all).size).toBe(ITEMS * 2)
+}, 60_000)
+
+test('a deletion that was cut off by kill -9 goes on, and nothing of it is resumed', async () => {
+  const home = folder()
+  mkdirSync(join(home, 'agents'))
+  writeFileSync(
+    join(home, 'agents', 'quick.ts'),
+    `import { agent, Type } from 'cadre'
+export default agent({
+  type: 'connector', version: '1.0.0', description: 'Writes a file.', settings: Type.Object({}),
+  source: {
+    effect: 'read', entry: Type.Object({ name: Type.String() }),
+    async run({ name }, context) {
+      await context.write(name, 'x')
+      return { text: 'done' }
+    },
+  },
+})
+`,
+  )
+  const path = folder()
+  mkdirSync(join(path, 'one'))
+  writeFileSync(join(path, 'team.yml'), team)
+  writeFileSync(
+    join(path, 'one', 'team.yml'),
+    'name: "@local/one"\nversion: 1.0.0\nphases: [{ name: a, agent: quick, sources: [{ name: x }] }]\n',
+  )
+  const runs = 2_001
+  const items = Array.from({ length: runs - 1 }, (_, n) => n)
+  let daemon = await spawnDaemon({ home })
+  const { run_id } = await daemon.call<{ run_id: string }>('/v1/runs/start', { path, inputs: { items } })
+  await daemon.ended(run_id)
+  const left = () => {
+    using db = openDatabase(join(home, 'daemon.db'), { readonly: true })
+    return db.query<{ n: number }, []>('SELECT count(*) AS n FROM runs').get()!.n
+  }
+  expect(left()).toBe(runs)
+  void daemon.post('/v1/runs/delete', { run_id }).catch(() => {})
+  await until(() => left() < runs, 'the first part is deleted')
+  await daemon.kill('SIGKILL')
+  expect(left()).toBeGreaterThan(0)
+  const resume = await command(['resume', run_id, '--from', 'each'], { home })
+  expect([resume.code, resume.stderr]).toEqual([2, expect.stringContaining('is being deleted')])
+  daemon = await spawnDaemon({ home })
+  await until(() => left() === 0, 'the rest is deleted')
+  await daemon.stop()
+  const large = statSync(join(home, 'daemon.db')).size
+  daemon = await spawnDaemon({ home })
+  await until(() => statSync(join(home, 'daemon.db')).size < large / 2, 'the space is given back')
+  await daemon.stop()
+  expect(readdirSync(join(home, 'runs'))).toEqual([])
 }, 60_000)
 
 /** `<run id> <phase name>` of every phase that is recorded as completed. */

@@ -5,7 +5,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fakeVendor } from '../../lib/testing/fake-vendor.ts'
-import { command, files, spawnDaemon } from '../support/daemon.ts'
+import { command, files, sourceCommand, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
@@ -42,7 +42,7 @@ test('agent new, edit, test, types, settings, doctor, manual, a team, a change, 
   expect(lines.map(line => line.replace(/ +#.*$/, ''))).toEqual(STEPS)
   const home = folder()
   const daemon = await spawnDaemon({ home })
-  const [agent, written] = (await command(['agent', 'new', 'stock'], { home })).stdout.trim().split('\n') as [
+  const [agent, written] = (await sourceCommand(['agent', 'new', 'stock'], { home })).stdout.trim().split('\n') as [
     string,
     string,
   ]
@@ -61,7 +61,7 @@ test('agent new, edit, test, types, settings, doctor, manual, a team, a change, 
   const team = files({ 'team.yml': `name: "@local/levels"\nversion: 1.0.0\nphases:\n${indented}\n` })
   const unset = await command(['run', team], { home })
   expect(unset.code).toBe(2)
-  expect(unset.stderr).toContain('daemon.ts settings set agents.stock.api_token -')
+  expect(unset.stderr).toContain(' settings set agents.stock.api_token -')
 
   expect((await command(['settings', 'set', 'agents.stock.base_url', warehouse.url], { home })).code).toBe(0)
   const secret = { home, stdin: 'token-of-the-test\n' }

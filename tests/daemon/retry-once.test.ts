@@ -34,6 +34,6 @@ test('validate and plan name the phase whose `retry` repeats nothing', async () 
     `${path} is valid\nnote: team.yml:4:5: phase post writes \`once\`, so \`retry\` repeats nothing after a lost reply, a 408 or a 5xx, and a person is asked (an entry of http that may be repeated says \`effect: idempotent\`)\n`,
   )
   const plan = await command(['plan', path], { home })
-  const withNote = plan.stdout.split('\n').filter(line => line.includes('but a person is asked after a lost reply'))
+  const withNote = plan.stdout.split('\n').filter(line => line.includes('but cadre asks a person after a lost reply'))
   expect(withNote.map(line => line.trim().split(' ')[0])).toEqual(['post'])
 })

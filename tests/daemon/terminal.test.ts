@@ -39,7 +39,7 @@ test('a run with sub-runs is told by logs, tree, show, files, runs and why, with
   const { runs, total } = JSON.parse((await command(['runs', '--json', '--team', '@local/fleet'], { home })).stdout)
   expect(total).toBe(1)
   const id: string = runs[0].run_id
-  expect(ran.stderr).toEndWith(`daemon.ts show ${id}\n`)
+  expect(ran.stderr).toMatch(new RegExp(` (bun \\S*daemon\\.ts|\\S*cadre) show ${id}\n$`))
   const ask = async (...args: string[]) => {
     const { code, stdout, stderr } = await command(args, { home })
     expect([args, code, stderr.includes('error')]).toEqual([args, 0, false])
@@ -67,7 +67,7 @@ test('a run with sub-runs is told by logs, tree, show, files, runs and why, with
   expect(tree).toMatch(/\n {4}✗ two .*\n {6}✗ ping .*command c exited with code 1/)
   expect(tree).toMatch(/\n {2}✗ maybe .*tolerated/)
   expect(await ask('why', 'last')).toMatch(
-    /Failed and passed over: .*maybe.*\n[\s\S]*daemon\.ts resume \S+ --failed\n$/,
+    /Failed and passed over: .*maybe.*\n[\s\S]*(daemon\.ts|cadre) resume \S+ --failed\n$/,
   )
   expect(await ask('show', 'last')).toMatch(/files\n {2}files\/report\/report\.md {2}5 B/)
   expect(await ask('files', 'last')).toMatch(/^files\/report\/report\.md {2}5 B/)
@@ -76,7 +76,7 @@ test('a run with sub-runs is told by logs, tree, show, files, runs and why, with
 
   const first = await command(['runs', '--limit', '1'], { home })
   expect(first.stdout).toContain('@local/fleet')
-  expect(first.stderr).toMatch(/^1 more: .*daemon\.ts runs --limit 1 --offset 1\n$/)
+  expect(first.stderr).toMatch(/^1 more: .*(daemon\.ts|cadre) runs --limit 1 --offset 1\n$/)
   expect((await command(['runs', '--state', 'failed'], { home })).stderr).toBe('none\n')
   expect((await command(['runs', '--since', 'yesterday'], { home })).code).toBe(2)
   expect((await command(['tree', id.slice(0, 4)], { home })).code).toBe(2)
@@ -108,9 +108,12 @@ test('with a daemon: detached runs, and a port that is taken', async () => {
   const daemon = await spawnDaemon()
   const { home } = daemon
   const refused = await command(['run', '-d', files({ 'team.yml': HELLO })], { home: folder() })
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/--detach needs .*daemon\.ts serve\n$/)])
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringMatching(/--detach needs .*(daemon\.ts|cadre) serve\n$/),
+  ])
   const { code, stdout, stderr } = await command(['run', '-d', files({ 'team.yml': HELLO })], { home })
-  expect([code, stderr]).toEqual([0, expect.stringContaining(`daemon.ts watch ${stdout.trim()}`)])
+  expect([code, stderr]).toEqual([0, expect.stringContaining(` watch ${stdout.trim()}`)])
   expect((await daemon.ended(stdout.trim())).state).toBe('completed')
   expect(await command(['watch', 'last'], { home })).toMatchObject({
     code: 0,

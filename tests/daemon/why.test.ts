@@ -50,9 +50,10 @@ test('the leaf stands first, many lines of a command in one, and the commands to
       /^Sub-run .* because its phase a \(exec\) failed: command c exited with code 3: one \/ two\.$/,
     ),
     expect.stringMatching(/^Run .* because its phase t \(team\) did\.$/),
-    'Nothing was written outside that a repetition would write twice; writes that may be repeated are not recorded one by one.',
-    expect.stringMatching(new RegExp(`daemon.ts logs ${leaf} --phase a$`)),
-    expect.stringMatching(new RegExp(`daemon.ts resume ${run_id}$`)),
+    'The run sent no write that must happen only once. Writes that may be repeated, such as PUT and uploads, are not listed.',
+    expect.stringMatching(/^Started by \S+ \(API\)\.$/),
+    expect.stringMatching(new RegExp(`(daemon\\.ts|cadre) logs ${leaf} --phase a$`)),
+    expect.stringMatching(new RegExp(`(daemon\\.ts|cadre) resume ${run_id}$`)),
   ])
 })
 
@@ -68,7 +69,7 @@ test('so is a phase that took too long, not the sub-run that was cancelled with 
   )
 })
 
-test('what failed and was passed over is told, and so is what listeners could not tell', async () => {
+test('what failed and was passed over is told, and so is what listeners could not deliver', async () => {
   const hook = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('closed', { status: 403 }) })
   try {
     await daemon.call(
@@ -86,7 +87,9 @@ test('what failed and was passed over is told, and so is what listeners could no
     await until(async () => (await record()).deliveries[0]?.state === 'failed', 'the delivery that fails')
     const { text } = await daemon.call('/v1/runs/why', { run_id })
     expect(text).toContain('Failed and passed over: phase a (command c exited with code 3).')
-    expect(text).toMatch(/Could not be told, or may not have been: tell, on_complete \(.*HTTP 403/)
+    expect(text).toMatch(
+      /Events that listeners did not deliver, or may not have delivered: tell, on_complete \(.*HTTP 403/,
+    )
     const { lines } = await daemon.call('/v1/runs/logs', { run_id, phase: 'tell' })
     expect(lines).toMatchObject([{ text: expect.stringMatching(/^on_complete was not delivered: .*HTTP 403/) }])
   } finally {
@@ -131,8 +134,9 @@ test('a cancelled run tells which of its cleanup failed', async () => {
   expect(lines).toEqual([
     expect.stringMatching(/^Run .* was cancelled after /),
     'Failed: cleanup phase sweep (command c exited with code 4).',
-    expect.stringContaining('Nothing was written outside'),
+    expect.stringContaining('The run sent no write that must happen only once'),
     'Because of it phase work did not complete.',
+    expect.stringMatching(/^Started by \S+ \(API\)\.$/),
   ])
 })
 
@@ -149,8 +153,9 @@ test('while cleanup goes on, a failure is told, and it is tolerated only where t
     expect.stringMatching(/ is in phase sweep \(exec\), attempt 1\.$/),
     'Failed: phase work (command c exited with code 3).',
     'Failed and passed over: phase soft (command c exited with code 2).',
-    expect.stringContaining('Nothing was written outside'),
+    expect.stringContaining('The run sent no write that must happen only once'),
     'Because of it phase next did not complete.',
+    expect.stringMatching(/^Started by \S+ \(API\)\.$/),
   ])
   const rowsOfFailed = async () => {
     const { stdout } = await command(['tree', run_id], { home: daemon.home })
@@ -172,7 +177,7 @@ test('a resume is not recommended for outputs that do not fit: the team has to b
   const { lines, next } = await daemon.call('/v1/runs/why', { run_id })
   expect(lines[0]).toContain('output n is declared number')
   expect(lines[1]).toBe(
-    'A resume would end the same, because a run uses its team as it was at the start: correct team.yml, and start it again.',
+    'A resume would end the same way, because a run keeps the team.yml of its start: correct team.yml, and start a new run.',
   )
   expect(next).toEqual([['show', run_id]])
 })
@@ -190,6 +195,14 @@ const FAILED = [
 test.each([
   ['a phase that was passed over', { 'team.yml': team(MAYBE) }, [FROM]],
   ['items of a map', { 'team.yml': team(EVERY), 'below/team.yml': BELOW }, FAILED],
+  [
+    'a map that stopped',
+    {
+      'team.yml': team(EVERY.replace('on_item_failure: continue', 'on_failure: continue, concurrency: 1')),
+      'below/team.yml': BELOW,
+    },
+    FAILED,
+  ],
   [
     'items of a map in a sub-run',
     {
@@ -233,7 +246,7 @@ test('a command at the end of a line can be pasted: no full stop follows it', as
   const { run_id } = await daemon.call('/v1/runs/start', { path })
   await daemon.ended(run_id)
   const { lines } = await daemon.call('/v1/runs/why', { run_id })
-  expect(lines[0]).toEndWith('daemon.ts settings set network.allow 127.0.0.1')
+  expect(lines[0]).toMatch(/(daemon\.ts|cadre) settings set network\.allow 127\.0\.0\.1$/)
 })
 
 test('a sub-run cannot be resumed by itself: its top run tells how to go on', async () => {

@@ -124,6 +124,24 @@ outputs:
   )
 
   test(
+    'what a command was asked to print is all that it prints',
+    async () => {
+      const team = files({
+        'team.yml': `name: "@local/asks"
+version: 1.0.0
+phases: [{ name: ask, type: gate, review: { prompt: Go on?, inputs: [{ name: answer, type: string }] } }]
+outputs: [{ name: said, type: string, value: "{{ phases.ask.data.answer }}" }]
+`,
+      })
+      expect((await run('run', team)).code).toBe(3)
+      const { reviews } = JSON.parse((await run('reviews', '--json')).stdout)
+      const decided = await run('decide', reviews[0].id, 'approve', '--values', '{"answer":"yes"}')
+      expect([decided.code, decided.stdout]).toEqual([0, 'said  yes\n'])
+    },
+    LONG_MS,
+  )
+
+  test(
     'a hub, a daemon that enrols in it, a published package, and a run that is dispatched',
     async () => {
       const hub = await on.serve([cadre, 'hub', 'serve', '--port', '0'], /^hub listening on (\S+)\n/, {

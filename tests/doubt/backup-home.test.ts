@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { type CountingVendor, countingVendor, homeWithFinds, writer } from '../support/copied-home.ts'
-import { command, files, spawnDaemon } from '../support/daemon.ts'
+import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { rowsOf } from '../support/home.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -24,6 +24,9 @@ afterAll(() => Promise.all([hub.stop(), vendor.stop()]))
 
 const standing = async (home: string) => JSON.parse((await command(['status', '--json'], { home })).stdout)
 
+const phasesOf = async (daemon: RunningDaemon, run_id: string): Promise<{ name: string; state: string }[]> =>
+  (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })).phases
+
 test('a backup that is made while a run works becomes a home that holds the run until a person resumes it', async () => {
   const home = homeWithFinds()
   await command(['settings', 'set', 'agents.wiki.api_token', 'a-token-of-the-wiki'], { home })
@@ -39,7 +42,9 @@ test('a backup that is made while a run works becomes a home that holds the run 
   const { run_id } = await daemon.call('/v1/runs/start', { path: team })
   await vendor.wrote('two')
   const kept = `runs/${run_id}/files/keep/kept.txt`
-  await until(() => existsSync(join(home, kept)), 'the file')
+  // Its commands can run once only.
+  const isKept = async () => (await phasesOf(daemon, run_id)).some(p => p.name === 'keep' && p.state === 'completed')
+  await until(isKept, 'the end of the phase that keeps a file')
 
   const file = join(folder(), 'home.backup')
   const made = await command(['backup', file], { home })

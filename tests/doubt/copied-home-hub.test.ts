@@ -2,10 +2,12 @@
 // is told that the other's are missing.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { type CountingVendor, copyOf, countingVendor, homeWithFinds, writer } from '../support/copied-home.ts'
-import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
 
 let hub: TestHub
 let vendor: CountingVendor
@@ -20,12 +22,12 @@ afterAll(() => Promise.all([hub.stop(), vendor.stop()]))
 const daemonsOf = async () =>
   (await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })).daemons as { daemon_id: string; status: string }[]
 
-async function enrolled(): Promise<RunningDaemon> {
+async function enrolled(): Promise<ServedDaemon> {
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   const home = homeWithFinds()
   const hosts = JSON.stringify([new URL(vendor.url).hostname])
-  await command(['settings', 'set', 'network.allow', hosts], { home })
-  return spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
+  writeFileSync(join(home, 'settings.yml'), `network: { allow: ${hosts} }\n`, { mode: 0o600 })
+  return serveDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
 }
 
 test('a copy enrols as a daemon of its own, and what was dispatched stays with the first', async () => {
@@ -36,7 +38,7 @@ test('a copy enrols as a daemon of its own, and what was dispatched stays with t
   const copy = copyOf(original.home)
   const [first] = await daemonsOf()
   // With the remembered token.
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   const both = await until(async () => {
     const found = await daemonsOf()
     return found.length === 2 && found.every(({ status }) => status === 'online') && found
@@ -67,6 +69,6 @@ test('a copy enrols as a daemon of its own, and what was dispatched stays with t
   }
   // A restart keeps the second identity.
   await second.stop()
-  await spawnDaemon({ home: copy })
+  await serveDaemon({ home: copy })
   expect(await daemonsOf()).toHaveLength(2)
 }, 120_000)

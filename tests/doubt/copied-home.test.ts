@@ -6,9 +6,11 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { type CountingVendor, copyOf, countingVendor, homeWithFinds, writer } from '../support/copied-home.ts'
-import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, files, type SpawnOptions, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { rowsOf } from '../support/home.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
+import { standing } from '../support/standing.ts'
 
 const vendors: CountingVendor[] = []
 afterEach(() => Promise.all(vendors.splice(0).map(vendor => vendor.stop())))
@@ -19,15 +21,21 @@ function vendorOf(): CountingVendor {
   return vendor
 }
 
-const stateOf = async (daemon: RunningDaemon, run_id: string) => (await daemon.call('/v1/runs/get', { run_id })).state
-const start = (daemon: RunningDaemon, path: string) =>
+const stateOf = async (daemon: Pick<ServedDaemon, 'call'>, run_id: string) =>
+  (await daemon.call('/v1/runs/get', { run_id })).state
+const start = (daemon: Pick<ServedDaemon, 'call'>, path: string) =>
   daemon.call<{ run_id: string }>('/v1/runs/start', { path }).then(({ run_id }) => run_id)
 
 /** A run that has written `one`, is writing `two`, and will write `three`, and a copy of its home from that moment. */
-async function copied(agent: 'finds' | 'chooses' | 'http') {
+const copied = (agent: 'finds' | 'chooses' | 'http') => copiedFrom(serveDaemon, agent)
+
+async function copiedFrom<D extends Pick<ServedDaemon, 'home' | 'call'>>(
+  serve: (options: SpawnOptions) => Promise<D>,
+  agent: 'finds' | 'chooses' | 'http',
+) {
   const vendor = vendorOf()
   vendor.hold('two')
-  const original = await spawnDaemon({ home: homeWithFinds() })
+  const original = await serve({ home: homeWithFinds() })
   const run = await start(original, files({ 'team.yml': writer(agent, vendor, 'one', 'two', 'three') }))
   await vendor.wrote('two')
   return { vendor, original, run, copy: copyOf(original.home) }
@@ -41,7 +49,7 @@ test('a copy goes on with nothing until a person resumes it, and then finds what
   expect((await original.ended(run)).state).toBe('completed')
   expect(vendor.written()).toEqual(ONCE_EACH)
 
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   expect(second.output.stderr).toContain('this home was copied')
   expect(second.output.stderr).toContain(original.home)
   expect(await stateOf(second, run)).toBe('interrupted')
@@ -53,7 +61,7 @@ test('a copy goes on with nothing until a person resumes it, and then finds what
   const said = await command(['status'], { home: copy })
   expect(said.stdout).toContain('was copied')
   expect(said.stdout).toContain(`resume`)
-  const { problems, copied: told } = JSON.parse((await command(['status', '--json'], { home: copy })).stdout)
+  const { problems, copied: told } = await standing(copy)
   expect(told).toMatchObject({ runs: 1, from: { folder: original.home } })
   expect(problems.join('\n')).toContain('1 run was unfinished')
   expect((await command(['why', run], { home: copy })).stdout).toContain('copied')
@@ -63,14 +71,14 @@ test('a copy goes on with nothing until a person resumes it, and then finds what
 
   // A restart is no answer.
   await second.stop()
-  const third = await spawnDaemon({ home: copy })
+  const third = await serveDaemon({ home: copy })
   expect(await stateOf(third, run)).toBe('interrupted')
   expect(vendor.written()).toEqual({ ...ONCE_EACH, other: 1 })
 
   expect((await command(['resume', run], { home: copy })).code).toBe(0)
   expect(vendor.written()).toEqual({ ...ONCE_EACH, other: 1 })
   expect(await stateOf(third, run)).toBe('completed')
-  const { copied: after } = JSON.parse((await command(['status', '--json'], { home: copy })).stdout)
+  const { copied: after } = await standing(copy)
   expect(after.runs).toBe(0)
 }, 60_000)
 
@@ -78,7 +86,7 @@ test('where nobody can be asked, a person is, and a person is asked once', async
   const { vendor, original, run, copy } = await copied('http')
   vendor.release()
   expect((await original.ended(run)).state).toBe('completed')
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   const resumed = await command(['resume', run], { home: copy })
   expect([resumed.code, vendor.written()]).toEqual([3, ONCE_EACH])
   const open = async () => (await second.call('/v1/reviews/list', { state: 'pending' })).reviews
@@ -101,7 +109,7 @@ test('what the original wrote under an id that it chose after the copy is not ta
   const { vendor, original, run, copy } = await copied('chooses')
   vendor.release()
   expect((await original.ended(run)).state).toBe('completed')
-  const second = await spawnDaemon({ home: copy, env: { CADRE_SETTLE: '100ms' } })
+  const second = await serveDaemon({ home: copy, env: { CADRE_SETTLE: '100ms' } })
   expect((await command(['resume', run], { home: copy })).code).toBe(3)
   const { reviews } = await second.call('/v1/reviews/list', { state: 'pending' })
   // The id of the second write stands in the copy, so that one was found.
@@ -126,13 +134,13 @@ phases:
   - { name: write, agent: finds, target_entries: [{ name: it, url: "${vendor.url}/of-{{ inputs.name }}" }] }
 `,
   })
-  const original = await spawnDaemon({ home: homeWithFinds() })
+  const original = await serveDaemon({ home: homeWithFinds() })
   const run = await start(original, path)
   await vendor.wrote('gate')
   const copy = copyOf(original.home)
   vendor.release()
   expect((await original.ended(run)).state).toBe('completed')
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   expect((await command(['resume', run], { home: copy })).code).toBe(3)
   expect(vendor.written()).toEqual({ gate: 1, 'of-a': 1, 'of-b': 1 })
   const { reviews } = await second.call('/v1/reviews/list', { state: 'pending' })
@@ -154,9 +162,10 @@ phases:
 `,
   })
   const home = homeWithFinds()
-  await command(['settings', 'set', 'agents.chat.channels.team', hook], { home })
+  const settings = `agents: { chat: { channels: { team: "${hook}" } } }\n`
+  writeFileSync(join(home, 'settings.yml'), settings, { mode: 0o600 })
   vendor.hold('told')
-  const original = await spawnDaemon({ home })
+  const original = await serveDaemon({ home })
   const run = await start(original, path)
   await vendor.wrote('told')
   await until(async () => (await stateOf(original, run)) === 'awaiting_input', 'the question')
@@ -164,7 +173,7 @@ phases:
   vendor.release()
   await original.stop()
 
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   const { reviews } = await second.call('/v1/reviews/list', { state: 'pending' })
   const answer = { review_id: reviews[0].id, decision: 'approve' }
   const local = { authorization: `Bearer ${second.token}` }
@@ -182,7 +191,7 @@ test('a copy can be cancelled, and what was not begun is not begun', async () =>
   const { vendor, original, run, copy } = await copied('http')
   vendor.release()
   await original.ended(run)
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   expect((await command(['cancel', run], { home: copy })).code).toBe(0)
   expect((await second.ended(run)).state).toBe('cancelled')
   expect(vendor.written()).toEqual(ONCE_EACH)
@@ -193,20 +202,20 @@ test('a command without a daemon holds the runs of a copy back, too', async () =
   vendor.release()
   await original.ended(run)
   // Before anything was started there, the copy is known as one, too.
-  const before = JSON.parse((await command(['status', '--json'], { home: copy })).stdout)
+  const before = await standing(copy)
   expect(before.problems.join('\n')).toContain('not where it was')
   expect(before.problems.join('\n')).not.toContain('to continue')
   const path = files({ 'team.yml': writer('finds', vendor, 'other') })
   const ran = await command(['run', path], { home: copy })
   expect([ran.code, ran.stderr]).toEqual([0, expect.stringMatching(/was copied or moved.*status/)])
   expect(ran.stderr).not.toContain('serve')
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   expect(await stateOf(second, run)).toBe('interrupted')
   expect(vendor.written()).toEqual({ ...ONCE_EACH, other: 1 })
 }, 60_000)
 
 test('the same home at the same place goes on by itself, whatever becomes of the process', async () => {
-  const { vendor, original, run } = await copied('finds')
+  const { vendor, original, run } = await copiedFrom(spawnDaemon, 'finds')
   const { home } = original
   await original.kill('SIGKILL')
   // The start dies at each of its steps in turn: no half step looks like a copy.
@@ -220,14 +229,15 @@ test('the same home at the same place goes on by itself, whatever becomes of the
   const renamed = join(folder(), 'renamed')
   renameSync(home, renamed)
   vendor.release()
-  const again = await spawnDaemon({ home: renamed })
+  const again = await serveDaemon({ home: renamed })
   expect(again.output.stderr).not.toContain('copied')
   expect((await again.ended(run)).state).toBe('completed')
   expect(vendor.written()).toEqual(ONCE_EACH)
 }, 60_000)
 
 test('a database that was put back from an earlier copy in its own file is noticed', async () => {
-  const { vendor, original, run, copy } = await copied('finds')
+  // Processes, for this one would keep the files open.
+  const { vendor, original, run, copy } = await copiedFrom(spawnDaemon, 'finds')
   vendor.release()
   await original.ended(run)
   await original.stop()
@@ -237,7 +247,7 @@ test('a database that was put back from an earlier copy in its own file is notic
   for (const file of ['daemon.db', 'daemon.db-wal', 'place'])
     writeFileSync(join(home, file), readFileSync(join(copy, file)))
   rmSync(join(home, 'daemon.db-shm'), { force: true })
-  const again = await spawnDaemon({ home })
+  const again = await serveDaemon({ home })
   expect(await stateOf(again, run)).toBe('interrupted')
   expect(again.output.stderr).toContain('an earlier copy')
   expect(vendor.written()).toEqual(ONCE_EACH)
@@ -261,8 +271,8 @@ phases:
   const copy = copyOf(original.home)
   expect(JSON.parse(readFileSync(join(copy, 'daemon.lock'), 'utf8')).pid).toBe(original.pid)
   // A command does not work through the process of the original, and the copy can be served beside it.
-  expect(JSON.parse((await command(['status', '--json'], { home: copy })).stdout).daemon).toBeNull()
-  const second = await spawnDaemon({ home: copy })
+  expect((await standing(copy)).daemon).toBeNull()
+  const second = await serveDaemon({ home: copy })
   expect(await stateOf(second, run)).toBe('interrupted')
   expect(await stateOf(original, run)).toBe('running')
   expect(() => process.kill(pid, 0)).not.toThrow()
@@ -277,7 +287,7 @@ test('a copy of a copy holds back what the first copy had resumed', async () => 
   expect((await command(['resume', run], { home: copy })).code).toBe(3)
   const again = copyOf(copy)
   await command(['decide', 'last', 'complete'], { home: copy })
-  const third = await spawnDaemon({ home: again })
+  const third = await serveDaemon({ home: again })
   const trees = [copy, again].map(home => rowsOf(home, 'SELECT root_id, found_at, last_row FROM copied_trees'))
   expect(trees[1]).toEqual(trees[0]!)
   const answer = await command(['decide', 'last', 'retry'], { home: again })
@@ -289,11 +299,11 @@ test('a copy of a copy holds back what the first copy had resumed', async () => 
 }, 60_000)
 
 test('a mark that somebody removed counts as another place, and says so', async () => {
-  const { vendor, original, run } = await copied('finds')
+  const { vendor, original, run } = await copiedFrom(spawnDaemon, 'finds')
   const { home } = original
   await original.kill('SIGKILL')
   rmSync(join(home, 'place'))
-  const again = await spawnDaemon({ home })
+  const again = await serveDaemon({ home })
   expect(again.output.stderr).toContain(`${join(home, 'place')} is missing`)
   expect(await stateOf(again, run)).toBe('interrupted')
   expect(vendor.written()).toEqual({ one: 1, two: 1 })

@@ -5,6 +5,6 @@ import { copiedHomes } from '../support/copied-homes.ts'
 import { seedOf } from '../support/random.ts'
 
 test('nothing is written twice by a home and its copy', async () => {
-  const rounds = process.env.CADRE_SLOW_TESTS ? 30 : 4
+  const rounds = process.env.CADRE_SLOW_TESTS ? 30 : 2
   expect((await copiedHomes(seedOf('copied-homes'), rounds, () => {})).rounds).toBe(rounds)
 }, 300_000)

@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { until } from '../support/bounded.ts'
 import { copyOf } from '../support/copied-home.ts'
-import { command, files, spawnDaemon } from '../support/daemon.ts'
+import { command, files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { serveDaemon } from '../support/served-daemon.ts'
 import { credentials, fakeDrive } from '../vendors/filestore.ts'
 
 const TEAM = `name: "@local/two"
@@ -32,7 +33,7 @@ test('an upload that only the other home knows by its id is looked for until it 
   const filestore = { base_url: drive.url, credentials_file: credentials('service_account') }
   const home = folder()
   writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents: { filestore } }), { mode: 0o600 })
-  const original = await spawnDaemon({ home })
+  const original = await serveDaemon({ home })
   const path = files({ 'team.yml': TEAM, 'one.md': 'one', 'two.md': 'two' })
   const { run_id } = await original.call<{ run_id: string }>('/v1/runs/start', { path, workspace: path })
   const uploaded = () => drive.files.filter(({ parents }) => parents.includes('folder-1')).map(({ name }) => name)
@@ -43,7 +44,7 @@ test('an upload that only the other home knows by its id is looked for until it 
   expect(uploaded()).toEqual(['one.md', 'two.md'])
 
   drive.lag = 1
-  await spawnDaemon({ home: copy, env: { CADRE_SETTLE: '3s' } })
+  await serveDaemon({ home: copy, env: { CADRE_SETTLE: '3s' } })
   const resumed = await command(['resume', run_id], { home: copy })
   expect([resumed.code, uploaded()]).toEqual([0, ['one.md', 'two.md']])
   expect(drive.lag).toBeLessThan(0)

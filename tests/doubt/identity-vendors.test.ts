@@ -135,9 +135,11 @@ describe.each([
 
   test('when it lands after the run has failed, which a resume finds out', async () => {
     const { vendor, write, given, count } = begin()
-    const landing = late(vendor, write, 500)
+    const failed = Promise.withResolvers<void>()
+    const landing = late(vendor, write, failed.promise)
     const { state, resume } = await ran(given)
     expect(state).toBe('failed')
+    failed.resolve()
     await landing.done()
     expect([await resume(), count()]).toEqual(['completed', 1])
   })
@@ -205,7 +207,7 @@ describe('an attachment of Jira', () => {
 
 test('each issue with the mark of an entry is found, and the oldest is the result', async () => {
   const jira = opened(fakeIssues())
-  const run = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', url: null }
+  const run = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', created_at: Date.now(), url: null }
   const network = { allow: [], literalOrigins: [] }
   const at = testContext({ network, settings: { ...ACCOUNT, base_url: jira.url }, run })
   const drafts = ['a', 'b'].map(summary => ({ project: 'WEB', type: 'Story', summary }))
@@ -221,7 +223,7 @@ test('each comment and note with the mark of an entry is found, in whatever orde
   const jira = opened(fakeIssues())
   const hubspot = opened(fakeCrm())
   const options = { network: { allow: [], literalOrigins: [] } }
-  const run = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', url: null }
+  const run = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', created_at: Date.now(), url: null }
   const at = testContext({ ...options, settings: { ...ACCOUNT, base_url: jira.url }, run })
   for (let n = 0; n < 2; n++) {
     const { properties } = addComment(jira.issues.get('WEB-1')!, { type: 'doc', version: 1, content: [] })

@@ -7,11 +7,15 @@ export interface Late {
   done(): Promise<void>
 }
 
-/** The next request that matches is answered 504, and is done `after` milliseconds later, as if it arrived only then. */
-export function late(vendor: FakeVendor, match: RegExp, after: number): Late {
+/**
+ * The next request that matches is answered 504, and is done `after` milliseconds later, or after that promise, as if it
+ * arrived only then.
+ */
+export function late(vendor: FakeVendor, match: RegExp, after: number | Promise<unknown>): Late {
   const pending: Promise<unknown>[] = []
   vendor.fail(match, request => {
-    pending.push(Bun.sleep(after).then(() => again(vendor, request)))
+    const landed = typeof after === 'number' ? Bun.sleep(after) : after
+    pending.push(landed.then(() => again(vendor, request)))
     return refusal(504, 'the proxy waited too long')
   })
   return { done: async () => void (await Promise.all(pending)) }

@@ -3,12 +3,15 @@
 // serves the later start.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { type CountingVendor, copyOf, countingVendor, homeWithFinds, writer } from '../support/copied-home.ts'
-import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
+import { standing } from '../support/standing.ts'
 
 let hub: TestHub
 let vendor: CountingVendor
@@ -29,14 +32,13 @@ const present = async (): Promise<Listed[]> =>
   (await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })).daemons.filter(
     ({ status }: Listed) => status !== 'removed',
   )
-const standing = async (home: string) => JSON.parse((await command(['status', '--json'], { home })).stdout)
 
-async function enrolled(): Promise<{ daemon: RunningDaemon; id: string; env: Record<string, string> }> {
+async function enrolled(): Promise<{ daemon: ServedDaemon; id: string; env: Record<string, string> }> {
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   const home = homeWithFinds()
-  await command(['settings', 'set', 'network.allow', JSON.stringify(['127.0.0.1'])], { home })
+  writeFileSync(join(home, 'settings.yml'), 'network: { allow: [127.0.0.1] }\n', { mode: 0o600 })
   const env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
-  const daemon = await spawnDaemon({ home, env })
+  const daemon = await serveDaemon({ home, env })
   return { daemon, env, id: (await standing(home)).hub.daemon_id }
 }
 
@@ -53,7 +55,7 @@ test('a home that was moved is the same daemon, and the former one is refused an
   const { original, id, run_id, copy } = await inTheMiddle()
   // As the first command at the new place.
   expect(await command(['home', 'moved'], { home: copy })).toMatchObject({ code: 0, stderr: '' })
-  const moved = await spawnDaemon({ home: copy })
+  const moved = await serveDaemon({ home: copy })
   expect((await standing(copy)).hub.daemon_id).toBe(id)
   await until(() => original.output.stderr.includes('goes on'), 'the former daemon is told', 30_000)
   const told = await standing(original.home)
@@ -63,7 +65,7 @@ test('a home that was moved is the same daemon, and the former one is refused an
   // The former one does not come back by a restart, and says why.
   vendor.release()
   await original.stop()
-  const again = spawnDaemon({ home: original.home })
+  const again = serveDaemon({ home: original.home })
   expect(again).rejects.toThrow(/goes on .*home moved/)
   await again.catch(() => {})
   expect((await daemonOf(id)).status).toBe('online')
@@ -90,15 +92,15 @@ test('a home that was started as a copy first becomes the same daemon again, unt
   vendor.release()
   await original.ended(run_id)
   await original.stop()
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   const interim = (await standing(copy)).hub.daemon_id
   expect(interim).not.toBe(id)
   const held = await command(['home', 'moved'], { home: copy })
-  expect([held.code, held.stderr]).toEqual([2, expect.stringContaining(`held by process ${second.pid}`)])
+  expect([held.code, held.stderr]).toEqual([2, expect.stringContaining(`held by process ${process.pid}`)])
   await second.stop()
   const twin = copyOf(copy)
   expect((await command(['home', 'moved'], { home: copy })).code).toBe(0)
-  const moved = await spawnDaemon({ home: copy })
+  const moved = await serveDaemon({ home: copy })
   expect((await standing(copy)).hub.daemon_id).toBe(id)
   await until(async () => (await daemonOf(interim)).status === 'removed', 'the interim daemon goes')
   const nothing = await command(['home', 'moved'], { home: folder() })
@@ -108,9 +110,12 @@ test('a home that was started as a copy first becomes the same daemon again, unt
   expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('there is nothing to say')])
 
   // The copy of the copy begins a life of its own, and keeps it.
-  const third = await spawnDaemon({ home: twin })
+  const third = await serveDaemon({ home: twin })
+  // Its second write gets no answer, so the run is not over when it is cancelled.
+  vendor.hold('two')
   const started = await third.call('/v1/runs/start', { team })
   await third.call('/v1/runs/cancel', { run_id: started.run_id })
+  vendor.release()
   await third.stop()
   const late = await command(['home', 'moved'], { home: twin })
   expect([late.code, late.stderr]).toEqual([2, expect.stringContaining('a daemon of its own')])
@@ -123,7 +128,7 @@ test('of two homes with the same marks the hub serves the later start, and the r
   // A snapshot of the whole machine: what was is put back into the same files.
   const kept = folder()
   cpSync(home, kept, { recursive: true })
-  const first = await spawnDaemon({ home })
+  const first = await serveDaemon({ home })
   const twin = await hubCalls(kept)
   expect(await twin.register(id)).toMatchObject({ status: 409, error: { code: 'conflict', reason: 'moved' } })
   expect(await twin.beat(id)).toMatchObject({ status: 409, error: { reason: 'moved' } })
@@ -136,7 +141,7 @@ test('of two homes with the same marks the hub serves the later start, and the r
   await until(() => first.output.stderr.includes('goes on'), 'the first is told', 30_000)
   await first.stop()
   expect((await command(['home', 'moved'], { home })).code).toBe(0)
-  const again = await spawnDaemon({ home })
+  const again = await serveDaemon({ home })
   expect(await twin.beat(id)).toMatchObject({ status: 409, error: { reason: 'moved' } })
   expect((await standing(home)).problems.join()).not.toContain('goes on')
   await again.stop()
@@ -168,7 +173,7 @@ async function hubCalls(home: string) {
 
 test('the hub names both by their ids where they have one name', async () => {
   const { original, copy } = await inTheMiddle()
-  const second = await spawnDaemon({ home: copy })
+  const second = await serveDaemon({ home: copy })
   const ids = await Promise.all([original, second].map(async ({ home }) => (await standing(home)).hub.daemon_id))
   expect(new Set(ids).size).toBe(2)
   const listed = (await present()).map(({ daemon_id }) => daemon_id)

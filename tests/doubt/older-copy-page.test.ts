@@ -24,7 +24,7 @@ test.skipIf(!hasBrowser)(
       await page.getByRole('button', { name: 'Sign in' }).click()
       const notice = page.getByRole('region', { name: 'Older copy of the database' })
       await notice.getByText('ada: has not called since').waitFor()
-      await page.getByRole('cell', { name: 'daemon ada to say' }).waitFor()
+      await page.getByRole('cell', { name: 'daemon ada to report' }).waitFor()
       await expectAccessible(page, 'queue')
       await notice.getByRole('button', { name: 'Go on without it' }).click()
       await notice.locator('fieldset.confirm').getByRole('button', { name: 'Go on without it' }).click()

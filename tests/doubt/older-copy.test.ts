@@ -27,7 +27,7 @@ async function notTwice(place: Place, count: number): Promise<void> {
   const { jobs } = await hub.ok('dispatch/queue', { realm_id: hub.realm })
   expect(jobs).toHaveLength(count)
   for (const job of jobs) {
-    expect(job).toMatchObject({ state: 'held', waiting_for: expect.stringContaining('daemon ada to say') })
+    expect(job).toMatchObject({ state: 'held', waiting_for: expect.stringContaining('daemon ada to report') })
   }
   expect(hub.lines).toEqual([...texts, 'later'].sort())
 

@@ -182,10 +182,19 @@ describe('while it settles', () => {
     expect(vendor.sends).toBe(2)
 
     vendor.fates = [{ reply: 'lost', lands: 30_000 }]
-    const two = await t.start(team([make(), make({ name: 'other' })], { concurrency: 1 }))
+    const between = team([{ name: 'down', type: 'team', team: '../two' }])
+    const deep = await t.start({ 'team.yml': team([each]), 'one/team.yml': between, 'two/team.yml': one })
     await reached(() => t.engine.load.slots === 0)
     await clock.advance(5_000)
     expect(vendor.sends).toBe(3)
+    expect((await clock.until(t.engine.ended(deep.run_id))).state).toBe('completed')
+    expect(vendor.sends).toBe(4)
+
+    vendor.fates = [{ reply: 'lost', lands: 30_000 }]
+    const two = await t.start(team([make(), make({ name: 'other' })], { concurrency: 1 }))
+    await reached(() => t.engine.load.slots === 0)
+    await clock.advance(5_000)
+    expect(vendor.sends).toBe(5)
     expect((await clock.until(t.engine.ended(two.run_id))).state).toBe('completed')
   })
 

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { decoyHash, hashPassword } from '../../lib/hub/access/accounts.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
-import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
+import { ADMIN_PASSWORD, AGAIN, startTestHub, type TestHub } from '../support/hub.ts'
+import { statementsOf } from '../support/statements.ts'
 import { tablesOf } from '../support/tables.ts'
 
 let hub: TestHub
@@ -25,6 +26,18 @@ describe('sessions', () => {
     })
     await hub.ok(made.token, 'session/delete')
     expect(await hub.call(made.token, 'auth/whoami')).toMatchObject({ status: 401, error: { code: 'unauthorized' } })
+  })
+  test('a text that is no token is refused before the database is asked', async () => {
+    const asked = async (token: string) => {
+      const texts = await statementsOf(hub.store.db, async () => {
+        expect(await hub.call(token, 'auth/whoami')).toMatchObject({ status: 401, error: { code: 'unauthorized' } })
+      })
+      return texts.filter(text => text.includes('tokens')).length
+    }
+    const { token } = await hub.ok(null, 'session/create', { username: 'admin', password: ADMIN_PASSWORD })
+    await hub.ok(token, 'session/delete')
+    expect(await asked(`${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`)).toBe(0)
+    if (!AGAIN) expect(await asked(token)).toBeGreaterThan(0)
   })
   test('a wrong password and an unknown name answer alike', async () => {
     const wrong = await hub.call(null, 'session/create', { username: 'admin', password: 'nope' })

@@ -3,17 +3,15 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { backup, restore } from '../../db/hub/backup.ts'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
-import { environmentAt } from '../support/program.ts'
-
-const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
+import { environmentAt, HUB } from '../support/program.ts'
 
 function start(...args: string[]) {
-  return Bun.spawn([process.execPath, PROGRAM, ...args], {
+  return Bun.spawn([...HUB, ...args], {
     env: { ...environmentAt(folder()), CADRE_HUB_KEY: 'k' },
     stdout: 'pipe',
     stderr: 'pipe',

@@ -15,14 +15,18 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-/** Does numbers together, and records which. A negative one cannot be done, and with 0 nobody knows what was done. */
-function doing(maxSize: number, concurrency = 1) {
+/**
+ * Does numbers together once `ends` has come, and records which. A negative one cannot be done, and with 0 nobody knows what
+ * was done.
+ */
+function doing(maxSize: number, concurrency = 1, ends: Promise<void> = Promise.resolve()) {
   const groups: number[][] = []
   const batcher = new Batcher<number, string>({
     maxSize,
     concurrency,
     async work(numbers) {
       groups.push(numbers)
+      await ends
       await Bun.sleep(1)
       if (numbers.includes(0)) throw new Error('the connection was lost')
       if (numbers.some(number => number < 0)) throw new Error(`cannot do ${numbers}`)
@@ -68,13 +72,15 @@ test('what may have been done is not done again', async () => {
 })
 
 test('groups are done side by side, as many as may be', async () => {
-  const { groups, batcher } = doing(2, 2)
+  const ends = Promise.withResolvers<void>()
+  const { groups, batcher } = doing(2, 2, ends.promise)
   const all = Promise.all([1, 2, 3, 4, 5].map(number => batcher.do(number)))
   await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
   expect(groups).toEqual([
     [1, 2],
     [3, 4],
   ])
+  ends.resolve()
   expect(await all).toHaveLength(5)
   expect(groups.at(-1)).toEqual([5])
 })

@@ -110,6 +110,21 @@ test('a run waits for the one that holds its key, and no poll gets it before', a
   expect(await one.begin()).toEqual([third.run_id])
 })
 
+test('runs have their turns in the order in which they came, although the clock was set back', async () => {
+  const one = await daemon()
+  const first = await dispatch()
+  await hub.skew(86_400_000)
+  const second = await dispatch()
+  await hub.skew(0)
+  const third = await dispatch()
+  expect(third.waiting_for).toBe(`${waits(first)}, and 1 run that waits before it`)
+  expect(await one.begin()).toEqual([first.run_id])
+  await one.tell(first.run_id, 'completed')
+  expect(await one.begin()).toEqual([second.run_id])
+  await one.tell(second.run_id, 'completed')
+  expect(await one.begin()).toEqual([third.run_id])
+})
+
 test('a limit of two, and each run goes by the limit of its own team', async () => {
   const one = await daemon()
   const [first, second, third, alone] = [

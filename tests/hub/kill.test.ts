@@ -2,18 +2,17 @@
 // sound, and the hub is back within a second. CADRE_TEST_CYCLES sets how often (default 10, with CADRE_SLOW_TESTS 50).
 
 import { expect, test } from 'bun:test'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import { folder } from '../support/folder.ts'
 import { waited } from '../support/gap.ts'
-import { environmentAt } from '../support/program.ts'
+import { environmentAt, HUB } from '../support/program.ts'
 import { runChange } from '../support/sync.ts'
 
 const CYCLES = Number(process.env.CADRE_TEST_CYCLES ?? (process.env.CADRE_SLOW_TESTS ? 50 : 10))
 const WRITERS = 6
 /** After its first write. */
 const LONGEST_LIFE_MS = 150
-const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
 
 interface Serving {
   child: Bun.Subprocess
@@ -24,7 +23,7 @@ interface Serving {
 
 async function serve(home: string): Promise<Serving> {
   const started = performance.now()
-  const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0'], {
+  const child = Bun.spawn([...HUB, 'serve', '--port', '0'], {
     env: { ...environmentAt(home), CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
     stdout: 'pipe',
     stderr: 'ignore',

@@ -6,6 +6,7 @@ import { hubApp } from '../../hub.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { until } from '../support/bounded.ts'
+import { drivenClock } from '../support/driven-clock.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { tablesOf } from '../support/tables.ts'
@@ -28,7 +29,12 @@ beforeAll(async () => {
     return hub.store.write(work)
   }
   const log = createLog({ write: () => {} })
-  here = createHub({ store: { ...hub.store, write }, log, now: () => Date.now() + ahead, home: folder() })
+  here = createHub({
+    store: { ...hub.store, write },
+    log,
+    clock: drivenClock(() => Date.now() + ahead),
+    home: folder(),
+  })
   app = hubApp(here)
 })
 afterAll(async () => {

@@ -11,6 +11,7 @@ import { endUndeliverableRunsOfAllRealms } from '../../lib/hub/queue/run-ends.ts
 import { giveUpJobs, hasUndeliverableJobs, nextDeadline } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
+import { drivenClock } from '../support/driven-clock.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -28,7 +29,12 @@ let hub: Hub
 
 beforeAll(async () => {
   served = await startTestHub()
-  hub = createHub({ store: served.store, log: createLog({ write: () => {} }), home: folder(), now: () => NOW })
+  hub = createHub({
+    store: served.store,
+    log: createLog({ write: () => {} }),
+    home: folder(),
+    clock: drivenClock(() => NOW),
+  })
 })
 afterAll(() => served.stop())
 

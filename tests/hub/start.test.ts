@@ -3,26 +3,28 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
-import { environmentAt } from '../support/program.ts'
+import { CHEAP_PASSWORDS, environmentAt, HUB } from '../support/program.ts'
 
-const program = resolve(import.meta.dir, '../../hub.ts')
 const home = folder()
 
+/** Passwords are hashed as those of users are. */
+const DEAR = { BUN_OPTIONS: '' }
+
 function hub(args: string[], env: Record<string, string> = {}, stdin = '') {
-  return Bun.spawn(['bun', program, ...args], {
-    env: { ...environmentAt(home), CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env },
+  return Bun.spawn([...HUB, ...args], {
+    env: { ...environmentAt(home), ...CHEAP_PASSWORDS, CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env },
     stdin: new TextEncoder().encode(stdin),
     stdout: 'pipe',
     stderr: 'pipe',
   })
 }
 
-async function command(args: string[], stdin = '') {
-  const child = hub(args, {}, stdin)
+async function command(args: string[], stdin = '', env: Record<string, string> = {}) {
+  const child = hub(args, env, stdin)
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()])
   return { code: await child.exited, out, err }
 }
@@ -62,17 +64,17 @@ test('a second hub on the same SQLite file is refused, and a killed one is no ob
 })
 
 test('first start, restart, commands beside it', async () => {
-  const first = await serving()
+  const first = await serving(DEAR)
   expect(((await (await fetch(`${first.url}/health`)).json()) as { data: object }).data).toMatchObject({ status: 'ok' })
   // A command changes what the running hub decides, at once.
-  expect(await command(['user', 'add', 'bob', '--password-stdin'], 'bobs password\n')).toMatchObject({
+  expect(await command(['user', 'add', 'bob', '--password-stdin'], 'bobs password\n', DEAR)).toMatchObject({
     code: 0,
     out: 'added bob\n',
   })
   const { data } = await first.call('session/create', { username: 'bob', password: 'bobs password' })
   const token = String(data.token)
   expect((await first.call('auth/whoami', {}, token)).status).toBe(200)
-  expect((await command(['user', 'passwd', 'bob', '--password-stdin'], 'another one\n')).code).toBe(0)
+  expect((await command(['user', 'passwd', 'bob', '--password-stdin'], 'another one\n', DEAR)).code).toBe(0)
   expect((await first.call('auth/whoami', {}, token)).status).toBe(401)
   const again = await first.call('session/create', { username: 'bob', password: 'another one' })
   expect((await command(['user', 'suspend', 'bob'])).out).not.toContain('no site admin')
@@ -135,6 +137,8 @@ test('is ready while the database has the schema of the program, or a newer one'
   const { child, url } = await serving({ CADRE_HUB_DATABASE: file })
   expect(await readiness(url)).toEqual({ status: 200, told: undefined })
   using db = new Database(file)
+  // The hub writes while it begins, and holds the file meanwhile.
+  db.run('PRAGMA busy_timeout = 10000')
   const { user_version: version } = db.query<{ user_version: number }, []>('PRAGMA user_version').get()!
   db.run('PRAGMA user_version = 3')
   expect(await readiness(url)).toEqual({

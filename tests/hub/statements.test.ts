@@ -50,8 +50,18 @@ const runRow = (run_id: string, more: object = {}) => ({
 const putRuns = batchWriter(({ runs }) => runs, {
   left: [
     ...(['daemon_id', 'job_id', 'run_name', 'parent_run_id', 'parent_phase', 'version', 'reason', 'error'] as const),
-    ...(['deliveries', 'concurrency_key', 'workspace', 'started_at', 'completed_at', 'rev', 'beside'] as const),
+    ...([
+      'deliveries',
+      'concurrency_key',
+      'workspace',
+      'started_at',
+      'completed_at',
+      'kept_since',
+      'rev',
+      'beside',
+    ] as const),
     ...(['log_lines', 'log_last', 'log_missing', 'log_bytes', 'log_cut'] as const),
+    ...(['started_by', 'starter_kind', 'starter_name'] as const),
   ],
   key: ['run_id'],
   keeps: [
@@ -208,7 +218,16 @@ test('a batch has the same outcome as its changes one by one', async () => {
     const { runs, phases, logs, events, artifacts, receipts } = store
     const tables = [runs, phases, logs, events, artifacts, receipts] as (typeof phases)[]
     const all = await Promise.all(tables.map(table => store.db.select().from(table).where(eq(table.run_id, run_id))))
-    const same = (row: object) => ({ ...row, id: 0, run_id: '', root_run_id: '', daemon_id: '', rev: 0, created_at: 0 })
+    const same = (row: object) => ({
+      ...row,
+      id: 0,
+      run_id: '',
+      root_run_id: '',
+      daemon_id: '',
+      rev: 0,
+      created_at: 0,
+      kept_since: 0,
+    })
     return all.map(each => each.map(same).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)))
   }
   const [single, together] = [await rows(one), await rows(other)]

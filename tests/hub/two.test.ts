@@ -2,16 +2,14 @@
 // Needs `TEST_POSTGRES_URL`, a server where databases may be created.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { resolve } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
-import { environmentAt } from '../support/program.ts'
+import { CHEAP_PASSWORDS, environmentAt, HUB } from '../support/program.ts'
 import { runChange } from '../support/sync.ts'
 
 const server = process.env.TEST_POSTGRES_URL
-const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
 
 interface Reply {
   status: number
@@ -28,8 +26,14 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
 
   async function start() {
     const home = folder()
-    const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0', '--database', database.location], {
-      env: { ...environmentAt(home), CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
+    const child = Bun.spawn([...HUB, 'serve', '--port', '0', '--database', database.location], {
+      env: {
+        ...environmentAt(home),
+        ...CHEAP_PASSWORDS,
+        CADRE_HOME: home,
+        CADRE_ADMIN_PASSWORD: 'known',
+        CADRE_HUB_KEY: 'k',
+      },
       stdout: 'pipe',
       stderr: 'ignore',
     })
@@ -198,7 +202,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     const sql = new Bun.SQL(other.location, { max: 1 })
     await sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('of tomorrow', ${Date.now() + 1e9})`
     await expect(openStore(other.location)).rejects.toThrow(/start the newer program/)
-    const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0', '--database', other.location], {
+    const child = Bun.spawn([...HUB, 'serve', '--port', '0', '--database', other.location], {
       env: { PATH: process.env.PATH!, CADRE_HOME: folder() },
       stdout: 'ignore',
       stderr: 'pipe',

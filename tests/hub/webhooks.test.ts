@@ -219,6 +219,10 @@ test('what a receiver refuses is sent again under the same id, until it is taken
   await pass(70_000)
   await hook.until(async () => (await hook.deliveries())[0].state === 'delivered')
   expect(await hook.deliveries()).toMatchObject([{ attempts: 3, status: 204, error: null, next_at: null }])
+  // No message is shown as sent at a time that has not come.
+  await hub.skew(ahead - FIVE_MINUTES)
+  expect((await hook.deliveries())[0].finished_at).toBeLessThanOrEqual(Date.now() + ahead - FIVE_MINUTES)
+  await hub.skew(ahead)
   expect(hook.got.map(({ id }) => id)).toEqual(Array(3).fill(waiting.id))
 }, 60_000)
 

@@ -40,7 +40,8 @@ test('the answer is what the daemon has said, with the commands that a hub takes
   ]
   const found = explanation(run_id, { next, lines: ['It broke.', 'Badly.'] })
   await report(runChange(run_id, { ...ended, why: found }))
-  expect(await why(run_id)).toEqual({ ...found, next: [['resume', run_id]], text: 'It broke.\nBadly.' })
+  const shown = { next: [['resume', run_id]], text: 'It broke.\nBadly.', started_by: { kind: 'unknown' } }
+  expect(await why(run_id)).toEqual({ ...found, ...shown })
 })
 
 test('what a daemon said of an earlier state or attempt does not count, and neither does what has another form', async () => {

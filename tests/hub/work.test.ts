@@ -64,7 +64,7 @@ describe('daemons', () => {
   test('heartbeat tells keys and time, and the teams only when they changed', async () => {
     const asked = Date.now()
     const first = await hub.ok(token, 'daemons/heartbeat', { daemon_id })
-    expect(first).toMatchObject({ status: 'online', next_ms: 15_000, teams: [] })
+    expect(first).toMatchObject({ status: 'online', next_ms: 15_000, teams: [], clock_believed: true })
     expect(first.server_time).toBeWithin(asked, Date.now() + 1)
     const second = await hub.ok(token, 'daemons/heartbeat', { daemon_id, teams_version: first.teams_version })
     expect(second).not.toHaveProperty('teams')

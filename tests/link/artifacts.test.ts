@@ -17,6 +17,8 @@ interface Place {
   env: Record<string, string>
   /** The keys of everything in the store. */
   keys(): Promise<string[]>
+  /** Refuses the next removal of a file. */
+  refuseOneRemoval?(): void
   close(): Promise<void>
 }
 
@@ -56,6 +58,13 @@ async function bucket(vendor: ObjectVendor): Promise<Place> {
   return {
     env: { CADRE_ARTIFACTS: `s3://${BUCKET}/of/runs/`, ...keysOf(ACCESS, endpoint) },
     keys: () => keysIn(client),
+    refuseOneRemoval() {
+      vendor.before = ({ method }) => {
+        if (method !== 'DELETE') return null
+        vendor.before = () => null
+        return new Response(null, { status: 403 })
+      }
+    },
     close: () => vendor[Symbol.asyncDispose](),
   }
 }
@@ -233,6 +242,8 @@ describe.each(kinds)('%s', (_, open) => {
     await ended(hub, run_id)
     await stored(hub, run_id)
     expect((await place.keys()).some(key => key.includes(run_id))).toBe(true)
+    // What the store refuses is tried again in seconds, and not in an hour.
+    place.refuseOneRemoval?.()
     await hub.restart({ skew: 40 * 86_400_000 })
     await until(async () => !(await place.keys()).some(key => key.includes(run_id)), 'the removal of the files')
     const { keptFiles, db } = hub.store

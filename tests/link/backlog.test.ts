@@ -5,14 +5,15 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
 
 let hub: TestHub
 let front: Front
-let daemon: RunningDaemon
+let daemon: ServedDaemon
 let token: string
 let answer: () => Promise<Response>
 const channel = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => answer() })
@@ -42,7 +43,7 @@ beforeAll(async () => {
   const home = folder()
   const settings = `agents: { chat: { channels: { ops: "${channel.url}" } } }\n`
   writeFileSync(join(home, 'settings.yml'), settings, { mode: 0o600 })
-  daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: front.url, CADRE_REALM_TOKEN: token } })
+  daemon = await serveDaemon({ home, env: { CADRE_HUB_URL: front.url, CADRE_REALM_TOKEN: token } })
 })
 afterAll(async () => {
   await daemon.stop()
@@ -130,7 +131,7 @@ test('a run that is deleted before its log was sent leaves a log with missing li
 async function enrolled(url: string) {
   const home = folder()
   const env = { CADRE_HUB_URL: url, CADRE_REALM_TOKEN: token }
-  const first = await spawnDaemon({ home, env })
+  const first = await serveDaemon({ home, env })
   await first.stop()
   const team = files({ 'team.yml': TEAMS['@admin/says'] })
   const run = async () => {
@@ -164,7 +165,7 @@ test('where the hub does not answer, the command says what is left, and the next
   const { home, env, run } = await enrolled(blocked.url)
   blocked.loses = () => 'request'
   const first = await run()
-  expect(first.stderr).toContain('the hub has not heard everything yet')
+  expect(first.stderr).toContain('the hub has not received everything yet')
   expect((await hub.call(hub.admin, 'runs/get', { run_id: first.run_id })).status).toBe(404)
   blocked.loses = () => null
   const second = await run()
@@ -173,7 +174,7 @@ test('where the hub does not answer, the command says what is left, and the next
   blocked.loses = () => 'request'
   const third = await run()
   blocked.loses = () => null
-  const again = await spawnDaemon({ home, env })
+  const again = await serveDaemon({ home, env })
   expect((await completeLog(third.run_id)).lines).toHaveLength(3)
   await again.stop()
 })
@@ -191,7 +192,7 @@ test('a hub that accepts calls and never answers does not hold up a command', as
   const started = performance.now()
   const { code, stderr } = await command(['run', team], { home, env })
   expect(code).toBe(0)
-  expect(stderr).toContain('the hub has not heard everything yet')
+  expect(stderr).toContain('the hub has not received everything yet')
   // Two seconds of patience, and a busy machine.
   expect(performance.now() - started).toBeLessThan(15_000)
   await hole.stop(true)

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { migrate, readMigrations } from '../../db/open.ts'
 import { Link } from '../../lib/daemon/link/link.ts'
 import { SyncOutbox } from '../../lib/daemon/link/outbox/outbox.ts'
+import { livedMs } from '../../lib/lived-time.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Store } from '../../lib/run/engine.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
@@ -53,6 +54,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
   const never = async () => {
     throw new Error('no job was dispatched')
   }
+  const log = createLog({ format: 'json', write: line => lines.push(line) })
   const link = new Link({
     hubUrl: hub.url,
     realmToken: (await hub.realmToken(hub.admin, hub.realm)).token,
@@ -60,9 +62,11 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
     version: '1.0.0',
     capacity: 1,
     isDiskFull: () => false,
-    log: createLog({ format: 'json', write: line => lines.push(line) }),
+    log,
     store,
     commit: commitTo(db),
+    lived: livedMs,
+    confirmed() {},
     outbox: new SyncOutbox({
       store,
       commit: commitTo(db),
@@ -71,6 +75,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
       bundle: () => {
         throw new Error('no run is reported')
       },
+      log,
     }),
     pinnedKey: null,
     fileOf: never,

@@ -6,11 +6,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
-import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, type SpawnOptions, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { openHome } from '../support/sandbox.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
 
 const LEASE_MS = 60_000
 
@@ -53,9 +54,17 @@ async function passLease(): Promise<void> {
 }
 
 let daemons = 0
-async function enrolled(url: string, options: { home?: string; name?: string; slots?: number } = {}) {
+interface Enrolment {
+  home?: string
+  name?: string
+  slots?: number
+}
+const enrolled = (url: string, options: Enrolment = {}) => enrolledBy(serveDaemon, url, options)
+const killable = (url: string, options: Enrolment = {}) => enrolledBy(spawnDaemon, url, options)
+
+async function enrolledBy<D>(start: (options: SpawnOptions) => Promise<D>, url: string, options: Enrolment) {
   const name = options.name ?? `daemon-${++daemons}`
-  const daemon = await spawnDaemon({
+  const daemon = await start({
     home: options.home ?? openHome(),
     env: {
       CADRE_HUB_URL: url,
@@ -69,7 +78,7 @@ async function enrolled(url: string, options: { home?: string; name?: string; sl
   return { daemon, id, name }
 }
 
-const leave = async (id: string, daemon: RunningDaemon) => {
+const leave = async (id: string, daemon: Pick<ServedDaemon, 'stop'>) => {
   await daemon.stop()
   await hub.ok(hub.admin, 'daemons/remove', { daemon_id: id })
 }
@@ -85,8 +94,7 @@ const lines = (file: string) => (existsSync(file) ? readFileSync(file, 'utf8').t
 const onHub = async (run_id: string) => (await hub.ok(hub.admin, 'runs/get', { run_id })) as { state: string }
 const becomes = (run_id: string, state: string) =>
   until(async () => (await onHub(run_id)).state === state, `the run becomes ${state} on the hub`)
-const isHere = async ({ post }: RunningDaemon, run_id: string) =>
-  (await post('/v1/runs/get', { run_id })).status === 200
+const isHere = async ({ post }: ServedDaemon, run_id: string) => (await post('/v1/runs/get', { run_id })).status === 200
 
 const acks = ({ seen }: Front, status: string) =>
   seen.filter(({ path, body }) => path === '/v1/daemons/ack' && body.status === status)
@@ -139,7 +147,7 @@ test('a daemon that was cut off drops the run that another one has got meanwhile
 test('after kill -9 a held run asks first: it begins if the hub agreed, and is dropped if the lease is over', async () => {
   for (const lost of ['reply', 'request'] as const) {
     await using front = startFront(hub.url)
-    const { daemon, id, name } = await enrolled(front.url)
+    const { daemon, id, name } = await killable(front.url)
     front.loses = ({ path }) => (path === '/v1/daemons/ack' ? lost : null)
     const file = traceFile()
     const { run_id, job_id } = await dispatch(id, '@admin/trace', file)
@@ -162,9 +170,8 @@ test('after kill -9 a held run asks first: it begins if the hub agreed, and is d
   }
 }, 60_000)
 
-/** A daemon at `url` that has begun a run of which the clean-up leaves a line. */
-async function working(url: string) {
-  const begun = await enrolled(url)
+/** This daemon, which has begun a run of which the clean-up leaves a line. */
+async function working<D>(begun: { daemon: D; id: string; name: string }) {
   const file = traceFile()
   const { run_id } = await dispatch(begun.id, '@admin/tidy', file)
   await until(() => lines(file).length === 1, 'the work')
@@ -173,7 +180,7 @@ async function working(url: string) {
 
 test('a cancel that is delivered twice is one cancel, and is answered twice', async () => {
   await using front = startFront(hub.url)
-  const { daemon, id, file, run_id } = await working(front.url)
+  const { daemon, id, file, run_id } = await working(await killable(front.url))
   // The first answer arrives nowhere, so the hub delivers the cancel again. A second cancel would end the clean-up.
   let lost = 0
   front.loses = ({ path, body }) =>
@@ -211,7 +218,7 @@ const cancel = (run_id: string) =>
   hub.ok(hub.admin, 'dispatch/cancel', { run_id }) as Promise<{ job_id: string; already_waits?: boolean }>
 
 test('cancels that wait for a daemon that is away are one cancel, and do not stop its clean-up', async () => {
-  const { daemon, id, name, file, run_id } = await working(hub.url)
+  const { daemon, id, name, file, run_id } = await working(await killable(hub.url))
   await becomes(run_id, 'running')
   await daemon.kill('SIGKILL')
   const first = await elsewhere('cancel', run_id)
@@ -231,7 +238,7 @@ test('cancels that wait for a daemon that is away are one cancel, and do not sto
 
 test('a cancel that was delivered and not answered counts once, and one after it was carried out stops the clean-up', async () => {
   await using front = startFront(hub.url)
-  const { daemon, id, file, run_id } = await working(front.url)
+  const { daemon, id, file, run_id } = await working(await enrolled(front.url))
   front.loses = ({ path, body }) => (path === '/v1/daemons/ack' && body.status === 'done' ? 'request' : null)
   const first = await cancel(run_id)
   expect(first.already_waits).toBeUndefined()
@@ -258,7 +265,7 @@ test('a cancel that was delivered and not answered counts once, and one after it
 }, 60_000)
 
 test('a decision for a daemon that is away waits for it, and no other one is taken meanwhile', async () => {
-  const { daemon, id, name } = await enrolled(hub.url)
+  const { daemon, id, name } = await killable(hub.url)
   const { run_id } = await dispatch(id, '@admin/ask', traceFile())
   const [review] = await until(async () => {
     const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id })

@@ -415,3 +415,15 @@ test('a run whose acceptance does not get through is asked for again', async () 
     await behind.stop()
   }
 })
+
+test('hub and daemon say the same of who dispatched a run', async () => {
+  const team = await hub.addTeam(LATE.replace('@admin/late', '@admin/named'))
+  const minted = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'ci' })
+  const { run_id } = await hub.ok(minted.token, 'dispatch/run', { realm_id: hub.realm, team })
+  await endedOnHub(run_id)
+  const by = { kind: 'token', name: 'ci', owner: 'admin', via: 'api' }
+  expect((await hub.ok(hub.admin, 'runs/get', { run_id })).started_by).toEqual(by)
+  expect((await daemon.call('/v1/runs/get', { run_id })).started_by).toEqual(by)
+  const { runs } = await daemon.call('/v1/runs/list', { started_by: 'token:ci' })
+  expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([run_id])
+})

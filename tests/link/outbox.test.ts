@@ -6,6 +6,7 @@ import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Batch, SyncOutbox } from '../../lib/daemon/link/outbox/outbox.ts'
 import type { RunId } from '../../lib/files/run-id.ts'
+import { createLog } from '../../lib/log/log.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 let t: TestEngine
@@ -16,6 +17,9 @@ beforeEach(async () => {
 })
 afterEach(() => t.close())
 
+const lines: string[] = []
+const log = createLog({ format: 'json', write: line => lines.push(line) })
+
 /** The outbox as the next process opens it. */
 function open() {
   const { engine } = t
@@ -25,6 +29,7 @@ function open() {
     mode: 'full',
     stateDir: runId => engine.stateDir(runId),
     bundle: id => engine.bundle(id),
+    log,
   })
 }
 
@@ -184,9 +189,12 @@ test('a run that cannot be explained is reported all the same, and holds up no o
     bundle: () => {
       throw new Error('the bundle cannot be read')
     },
+    log,
   })
   const reported = changesOf(await drain(1_000_000, reopened)).filter(({ kind }) => kind === 'run')
   expect(reported.map(change => change.run_id).sort()).toEqual([run_id, second].sort())
+  expect(lines.join('')).toContain(run_id)
+  expect(lines.join('')).toContain('the bundle cannot be read')
 })
 
 test('with `sync: status`, what another system answered to a message stays on the machine', async () => {
@@ -206,6 +214,7 @@ test('with `sync: status`, what another system answered to a message stays on th
     mode: 'status',
     stateDir: id => t.engine.stateDir(id),
     bundle: id => t.engine.bundle(id),
+    log,
   })
   const text = JSON.stringify(await drain(1_000_000, bare))
   expect(text).toContain('on_complete')

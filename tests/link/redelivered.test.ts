@@ -6,7 +6,8 @@ import { readMigrations } from '../../db/open.ts'
 import { JobTable } from '../../lib/daemon/link/job-table.ts'
 import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
-import { newRunId } from '../../lib/files/run-id.ts'
+import { RunIds } from '../../lib/files/run-ids.ts'
+import { livedMs } from '../../lib/lived-time.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import { startPause } from '../../lib/wait.ts'
@@ -26,7 +27,7 @@ const delivery = (lease: number): AnyLeasedJob => ({
   attempt: lease,
   lease_until: 0,
   kind: 'run',
-  run_id: newRunId(),
+  run_id: new RunIds().next(),
   payload: {},
 })
 
@@ -43,6 +44,7 @@ test('a job that comes again while its earlier delivery is being dropped is work
     signal: stop.signal,
     changed: () => {},
     startPause,
+    lived: livedMs,
     ack: async ({ lease_id }) => {
       answers.push(lease_id)
       if (lease_id !== leaseOf(1)) return

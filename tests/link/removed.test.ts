@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
 
 const TEAM = `
 name: "@admin/writes"
@@ -18,7 +18,7 @@ phases: [{ name: make, agent: exec, commands: [{ name: make, run: 'echo hello > 
 const store = join(folder(), 'files')
 let hub: TestHub
 let front: Front
-let daemon: RunningDaemon
+let daemon: ServedDaemon
 const home = folder()
 let env: Record<string, string>
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: front.url, CADRE_REALM_TOKEN: token }
-  daemon = await spawnDaemon({ home, env })
+  daemon = await serveDaemon({ home, env })
 })
 afterAll(async () => {
   await daemon.stop()
@@ -52,7 +52,7 @@ test('the files reach the hub after it has enrolled again', async () => {
   await until(() => offers() > before, 'the file is offered to a hub that does not know the daemon')
   await Bun.sleep(500)
   await daemon.stop()
-  daemon = await spawnDaemon({ home, env })
+  daemon = await serveDaemon({ home, env })
   await until(() => stored() === 1, 'the file is stored', 20_000)
   expect((await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })).daemons[0].id).toBe(daemons[0].id)
 }, 120_000)

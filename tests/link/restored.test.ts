@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { cpSync, rmSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
-import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { type ServedDaemon, serveDaemon } from '../support/served-daemon.ts'
 
 const TEAM = `
 name: "@admin/echo"
@@ -15,7 +15,7 @@ phases: [{ name: say, agent: exec, commands: [{ name: say, run: echo hello }] }]
 `
 
 let hub: TestHub
-let daemon: RunningDaemon
+let daemon: ServedDaemon
 const home = folder()
 let env: Record<string, string>
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
-  daemon = await spawnDaemon({ home, env })
+  daemon = await serveDaemon({ home, env })
 })
 afterAll(async () => {
   await daemon.stop()
@@ -91,7 +91,7 @@ test('a daemon whose home is an older copy is another one to the hub, and tells 
   await daemon.stop()
   const copy = folder()
   cpSync(home, copy, { recursive: true })
-  const start = () => spawnDaemon({ home, env })
+  const start = () => serveDaemon({ home, env })
   daemon = await start()
   for (let run = 0; run < 4; run++) await runs()
   await daemon.stop()
@@ -136,7 +136,7 @@ test('a daemon whose realm was deleted goes to no other one by itself, and says 
   const { id: realm } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug, name: 'short' })
   const { token } = await hub.realmToken(hub.admin, realm)
   const env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
-  const other = await spawnDaemon({ home: folder(), env })
+  const other = await serveDaemon({ home: folder(), env })
   const { id: tokenId } = (await hub.ok(hub.admin, 'auth/get_tokens', { limit: 100 })).tokens.find(
     (found: { realm_ids?: string[] }) => found.realm_ids?.includes(realm),
   )

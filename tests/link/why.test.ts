@@ -279,7 +279,11 @@ test('a run that waits for its daemon or its key, or ended in the queue, is expl
   ])
   await cancel(second)
   expect(await saidByHub(second)).toMatchObject({
-    lines: [expect.stringMatching(/ was cancelled\.$/), expect.stringContaining('Nothing was written outside')],
+    lines: [
+      expect.stringMatching(/ was cancelled\.$/),
+      expect.stringContaining('The run sent no write that must happen only once'),
+      'Started by admin (API).',
+    ],
     next: [
       ['show', second],
       ['dispatch', team],

@@ -436,7 +436,12 @@ phases:
     const [each] = phasesOf(run.run_id)
     expect(each!.data).toMatchObject({ total: 5, completed: 1, failed: 1 })
     expect(each!.sub_runs.map(run => run.state)).toEqual(['completed', 'failed'])
+    expect(run.error!.message).toStartWith('4 of 5 items did not complete, 3 of which were not begun: 1 failed (')
     expect(run.error!.message).toContain('two')
+    const last = await t.run(items('items: [1, 2], concurrency: 1'))
+    expect(last.error!.message).toStartWith('1 of 2 items did not complete: 1 failed (')
+    const next = await t.run(items('items: [1, 2, 3], concurrency: 1'))
+    expect(next.error!.message).toStartWith('2 of 3 items did not complete, 1 of which was not begun: 1 failed (')
   })
 
   test('an empty list completes; a duplicate key names both indexes; a wrong type fails', async () => {

@@ -247,8 +247,13 @@ phases: [{ name: make, agent: vendor, action: create, target_entries: [{ name: o
         // A plan names what is known to have arrived; what is in doubt is asked for.
         await second.engine.cancel(run.run_id)
         await second.engine.ended(run.run_id)
-        const { repeats, written } = second.engine.planResume(run.run_id)
-        expect([repeats, written.map(({ entry }) => entry)]).toEqual([['make', 'check'], ['one']])
+        expect(second.engine.planResume(run.run_id)).toMatchObject({
+          repeated: [{ phase: 'make' }, { phase: 'check' }],
+          writes: [
+            { entry: 'one', fate: 'skipped' },
+            { entry: 'two', fate: 'asked' },
+          ],
+        })
       }
       expect(outside.written).toHaveLength(2)
       await second.close()
@@ -266,7 +271,15 @@ describe('resume', () => {
       written: [{ phase: 'make', entry: 'one', state: 'done' }, { entry: 'two' }],
     })
     outside.broken = false
-    expect(t.engine.planResume(failed.run_id)).toEqual({ run_id: failed.run_id, repeats: ['check'], written: [] })
+    expect(t.engine.planResume(failed.run_id)).toMatchObject({
+      run_id: failed.run_id,
+      kept: [{ phase: 'make', state: 'completed' }],
+      repeated: [{ phase: 'check', state: 'failed', whole: false, runs: null }],
+      writes: [
+        { entry: 'one', fate: 'kept' },
+        { entry: 'two', fate: 'kept' },
+      ],
+    })
     await t.engine.resume(failed.run_id)
     expect(await t.engine.ended(failed.run_id)).toMatchObject({ state: 'completed', attempt: 2, error: null })
     expect(phasesOf(failed.run_id).map(phase => phase.attempt)).toEqual([1, 2])

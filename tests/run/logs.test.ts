@@ -3,14 +3,14 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newRunId } from '../../lib/files/run-id.ts'
+import { RunIds } from '../../lib/files/run-ids.ts'
 import { readLines } from '../../lib/run/attempt/log-pages.ts'
 import { RunLogs } from '../../lib/run/attempt/logs.ts'
 import { maskedText } from '../../lib/secrets/masked.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import { folder } from '../support/folder.ts'
 
-const RUN = newRunId()
+const RUN = new RunIds().next()
 
 const say = (logs: RunLogs, text: string) => {
   logs.append(RUN, { phase: 'a', at: 1, stream: 'log', text: createRedactor().text(text) })

@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { until } from '../support/bounded.ts'
 import { testEngine } from '../support/engine.ts'
@@ -15,12 +17,9 @@ test('a run that cannot be read back fails, and other runs continue', async () =
   const home = folder()
   const first = await testEngine({ home })
   const broken = await first.start(team('broken', 'sleep 60'))
-  const sound = await first.start(
-    team('sound', 'test -e done || { touch done; sleep 60; }'),
-    {},
-    { workspace: folder() },
-  )
-  await Bun.sleep(100)
+  const workspace = folder()
+  const sound = await first.start(team('sound', 'test -e done || { touch done; sleep 60; }'), {}, { workspace })
+  await until(() => existsSync(join(workspace, 'done')), 'the command')
   first.engine.store.db.run(
     `UPDATE bundles SET json = '{"root":".","teams":{}}' WHERE id = (SELECT bundle_id FROM runs WHERE id = ?)`,
     [broken.run_id],

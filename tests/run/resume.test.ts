@@ -125,6 +125,7 @@ phases:
     '  - { name: post, agent: work, depends_on: [act], target_entries: [{ name: t, title: "{{ inputs.v }}" }] }',
   ),
 }
+const whole = { state: 'completed', reason: null, whole: true, renewed: false, runs: null } as const
 const items = (...pairs: string[]) => pairs.map(pair => ({ k: pair[0]!, v: pair }))
 
 describe('a map behind the phase', () => {
@@ -135,8 +136,15 @@ describe('a map behind the phase', () => {
     outside.given.list = items('c2', 'd2', 'b2')
     expect(t.engine.planResume(run_id, { from: 'list' })).toEqual({
       run_id,
-      repeats: ['list', 'each', 'after'],
-      written: ['a', 'b', 'c'].map(k => ({
+      kept: [],
+      repeated: [
+        { phase: 'list', ...whole },
+        { phase: 'each', ...whole, renewed: true, runs: { kept: 0, repeated: 3, names: ['a', 'b', 'c'] } },
+        { phase: 'after', ...whole },
+      ],
+      new: [],
+      removed: [],
+      writes: ['a', 'b', 'c'].map(k => ({
         run_id: before[k]!,
         place: ['each', k],
         phase: 'post',
@@ -144,7 +152,9 @@ describe('a map behind the phase', () => {
         state: 'done',
         id: `${k}1`,
         url: null,
+        fate: 'skipped',
       })),
+      writes_more: 0,
     })
     const run = await resumed(run_id, 'list')
     expect(run).toMatchObject({ state: 'completed', attempt: 2, outputs: { all: ['c2', 'd2', 'b2'] } })
@@ -395,6 +405,7 @@ test('a tree is not opened again while it is deleted', async () => {
   const refused = Promise.withResolvers<void>()
   const deletion = engine.deleteTree(run_id, () => refused.promise)
   await expect(engine.resume(run_id)).rejects.toThrow('is being deleted')
+  await expect(deleteTree(engine, run_id)).rejects.toThrow('is being deleted')
   expect(engine.record(run_id)).toMatchObject({ state: 'failed', attempt: 1 })
   // What could not be deleted can be resumed.
   refused.reject(new Error('the disk said no'))
@@ -403,4 +414,31 @@ test('a tree is not opened again while it is deleted', async () => {
 
   await deleteTree(engine, run_id)
   await expect(engine.resume(run_id)).rejects.toThrow('no run')
+})
+
+test('a tree of which a part was deleted is not opened again, and its deletion can go on', async () => {
+  outside.broken = 'x'
+  const items = [...Array.from({ length: 300 }, (_, n) => `v${n}`), 'x']
+  const each = {
+    name: 'each',
+    type: 'map',
+    items,
+    team: './one',
+    inputs: { v: '{{ item }}' },
+    on_item_failure: 'continue',
+  }
+  const team = JSON.stringify({ name: '@local/each', version: '1.0.0', phases: [each] })
+  const { run_id } = await t.run({ 'team.yml': team, 'one/team.yml': one('leaf') })
+  outside.broken = ''
+  const { engine } = t
+  const cutOff = () => Promise.reject(new Error('the process ended here'))
+  await expect(deleteTree(engine, run_id, { between: cutOff })).rejects.toThrow('ended here')
+  expect(treeOf(run_id).length).toBeWithin(1, 301)
+  const refused = `run ${run_id} is being deleted`
+  await expect(engine.resume(run_id, { failed: true })).rejects.toThrow(refused)
+  expect(() => engine.planResume(run_id, { failed: true })).toThrow(refused)
+  expect(engine.store.deletions.begun()).toEqual([run_id])
+  await deleteTree(engine, run_id)
+  expect(engine.store.deletions.begun()).toEqual([])
+  expect(() => engine.record(run_id)).toThrow('no run')
 })

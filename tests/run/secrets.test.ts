@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newRunId } from '../../lib/files/run-id.ts'
+import { RunIds } from '../../lib/files/run-ids.ts'
 import { RootSecrets } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
@@ -48,7 +48,7 @@ test('secrets that a kill left of a run that has ended or never began are remove
   const { run_id } = await t.run(team('true'), { token: SECRET })
   await t.close()
   const fields = [{ name: 'token', type: 'string' as const, required: true, secret: true }]
-  for (const id of [run_id, newRunId()]) await new RootSecrets(home).keep(id, fields, { token: SECRET })
+  for (const id of [run_id, new RunIds().next()]) await new RootSecrets(home).keep(id, fields, { token: SECRET })
   t = await testEngine({ home })
   await gone()
 })
@@ -62,7 +62,7 @@ test('a start that is refused leaves nothing behind', async () => {
 
 test('starting a run again that has ended leaves nothing behind', async () => {
   t = await testEngine({ home: folder() })
-  const runId = newRunId()
+  const runId = new RunIds().next()
   const begin = await t.prepare(team('true'), { token: SECRET })
   await begin({ runId })
   await t.engine.ended(runId)

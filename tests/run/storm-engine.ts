@@ -68,9 +68,12 @@ const wild: Wilderness = { stuck: [], over: over.signal, calm }
 let offset = calm ? 2 * DAY_MS : 0
 const now = () => Date.now() + offset
 
-/** Says what took too long. */
-async function within<T>(what: string, work: Promise<T>, ms = PATIENCE_MS): Promise<T> {
-  const timer = setTimeout(() => complain(`${what} took longer than ${ms} ms`), ms)
+/** Says what took too long, and what is seen then. */
+async function within<T>(what: string, work: Promise<T>, seen: () => unknown = () => ''): Promise<T> {
+  const timer = setTimeout(
+    () => complain(`${what} took longer than ${PATIENCE_MS} ms ${JSON.stringify(seen(), null, 1)}`),
+    PATIENCE_MS,
+  )
   try {
     return await work
   } finally {
@@ -331,6 +334,8 @@ if (calm) {
     look()
     await Bun.sleep(10)
   }
+  // Commands that began again in the calm may have been ended while they filled the disk.
+  freeWorkspaces()
   await dismiss()
 } else {
   // One that is there from the beginning has the time to be found out.
@@ -360,7 +365,8 @@ async function dismiss(): Promise<void> {
     [witnesses.retry, 'cancelled'],
     [witnesses.stay, 'cancelled'],
   ] as const) {
-    const record = await within(`run ${id}`, engine.ended(id))
+    const seen = () => [engine.load, engine.record(id), engine.phases(id), statfsSync(home)]
+    const record = await within(`run ${id}`, engine.ended(id), seen)
     if (record.state !== state) complain(`run ${id} is ${record.state}, not ${state}: ${JSON.stringify(record.error)}`)
   }
 }

@@ -1,4 +1,4 @@
-// Half a minute of the fault storm, on a small disk that is really full now and then, by a user who may not read everything:
+// A quarter of a minute of the fault storm, on a small disk that is really full now and then, by a user who may not read everything:
 // both need a mount and capabilities of its own, which end with the process. CADRE_STORM_SECONDS sets the time,
 // CADRE_TEST_SEED repeats a seed, CADRE_KEEP_STORM names a folder for what a failure leaves.
 
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { folder } from '../support/folder.ts'
 import { seedOf } from '../support/random.ts'
 
-const SECONDS = Number(process.env.CADRE_STORM_SECONDS ?? (process.env.CADRE_SLOW_TESTS ? 60 : 30))
+const SECONDS = Number(process.env.CADRE_STORM_SECONDS ?? (process.env.CADRE_SLOW_TESTS ? 60 : 12))
 /** No capability that lets root read what nobody may. */
 const HUMBLE = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-dac_override,-dac_read_search']
 const works = (command: string[]) => Bun.which(command[0]!) !== null && Bun.spawnSync(command).success

@@ -52,7 +52,7 @@ async function perform({ agent, handler, settings, entry, effect, at }: AgentCal
     outside: false,
     key: 'key',
     attempt: 1,
-    run: { id: '0190', name: null, team: '@local/team', url: null },
+    run: { id: '0190', name: null, team: '@local/team', created_at: 0, url: null },
     phase: { name: 'phase' },
     effect,
   })

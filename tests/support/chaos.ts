@@ -30,24 +30,18 @@ export interface Toll {
 }
 
 /**
- * Runs storms with random numbers from `seed` for `ms` milliseconds or `kills` kills, whichever comes first. `onCalm`
- * is called after each storm with the totals so far.
+ * Runs storms with random numbers from `seed` until `kills` kills. `onCalm` is called after each storm with the totals so
+ * far.
  */
-export async function chaos(
-  seed: number,
-  limit: { ms?: number; kills?: number },
-  onCalm: (toll: Toll) => void = () => {},
-): Promise<Toll> {
-  const { ms = Number.POSITIVE_INFINITY, kills = Number.POSITIVE_INFINITY } = limit
+export async function chaos(seed: number, kills: number, onCalm: (toll: Toll) => void = () => {}): Promise<Toll> {
   const toll: Toll = { kills: 0, homes: 0, runs: 0, phases: 0, posts: 0 }
-  const started = performance.now()
   const engine = await bundled('chaos-engine.ts')
   let number = 0
   let broken = false
-  const time = () => !broken && performance.now() - started < ms && toll.kills < kills
+  const goesOn = () => !broken && toll.kills < kills
   const storms = async () => {
-    while (time()) {
-      await storm(engine.program, seed + number++, time, toll).catch(error => {
+    while (goesOn()) {
+      await storm(engine.program, seed + number++, goesOn, toll).catch(error => {
         broken = true
         throw error
       })
@@ -60,7 +54,7 @@ export async function chaos(
   return toll
 }
 
-async function storm(program: string, seed: number, time: () => boolean, toll: Toll): Promise<void> {
+async function storm(program: string, seed: number, goesOn: () => boolean, toll: Toll): Promise<void> {
   const random = randomFrom(seed)
   const folder = mkdtempSync(join(tmpdir(), 'cadre-chaos-'))
   const homes = Array.from({ length: HOMES }, (_, n) => join(folder, `home${n}`))
@@ -71,7 +65,7 @@ async function storm(program: string, seed: number, time: () => boolean, toll: T
   let next = start()
   try {
     let before: Recorded[] = []
-    for (let kill = 0; kill < STORM && (kill === 0 || time()); kill++) {
+    for (let kill = 0; kill < STORM && (kill === 0 || goesOn()); kill++) {
       const life = next
       const lived = life.until(random, before.length > 0)
       next = start()

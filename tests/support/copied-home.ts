@@ -120,6 +120,10 @@ export function writer(
 /** Copies a home as `cp -r` does, while its daemon runs. Returns the copy. */
 export function copyOf(home: string, to = join(folder(), 'copy')): string {
   mkdirSync(dirname(to), { recursive: true })
-  cpSync(home, to, { recursive: true, preserveTimestamps: true, filter: from => !/\.(tmp|draft)$/.test(from) })
+  cpSync(home, to, {
+    recursive: true,
+    preserveTimestamps: true,
+    filter: from => !/(\.(tmp|draft|db-journal)|search\.db-(wal|shm))$/.test(from),
+  })
   return to
 }

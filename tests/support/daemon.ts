@@ -7,7 +7,12 @@ import { folder } from './folder.ts'
 import { watchHome } from './left.ts'
 import { environmentAt } from './program.ts'
 
-const PROGRAM = join(import.meta.dir, '../../daemon.ts')
+/**
+ * `bun run test` compiles cadre first and names the program here: it starts in half of the processor time. Without it
+ * the sources are started.
+ */
+const SOURCES = [process.execPath, join(import.meta.dir, '../../daemon.ts')]
+const PROGRAM = process.env.CADRE_TEST_PROGRAM ? [process.env.CADRE_TEST_PROGRAM] : SOURCES
 
 interface Reply {
   status: number
@@ -65,7 +70,7 @@ function environment(home: string, env: Record<string, string> = {}): Record<str
 
 /** Starts `bun daemon.ts serve` on a free port and waits for its first line. */
 export async function spawnDaemon({ home = folder(), env, through = [] }: SpawnOptions = {}): Promise<RunningDaemon> {
-  const child = Bun.spawn([...through, process.execPath, PROGRAM, 'serve', '--port', '0'], {
+  const child = Bun.spawn([...through, ...PROGRAM, 'serve', '--port', '0'], {
     cwd: home,
     env: environment(home, env),
     stdin: 'ignore',
@@ -88,7 +93,8 @@ export async function spawnDaemon({ home = folder(), env, through = [] }: SpawnO
   return control(child, home, await url.promise, output)
 }
 
-function control(child: Bun.Subprocess, home: string, url: string, output: RunningDaemon['output']): RunningDaemon {
+/** The calls to a daemon that serves `home` at `url`. */
+export function callsOf(home: string, url: string) {
   const post: RunningDaemon['post'] = async (path, body = {}, headers = {}) => {
     const reply = await fetch(url + path, {
       method: 'POST',
@@ -102,6 +108,29 @@ function control(child: Bun.Subprocess, home: string, url: string, output: Runni
     if (!reply.body.ok) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body.error)}`)
     return reply.body.data
   }
+  return {
+    home,
+    url,
+    token: readFileSync(join(home, 'token'), 'utf8').trim(),
+    post,
+    call,
+    async envelope(path: string, type: string, payload: object = {}) {
+      const message = { type, version: 1, id: 'test', timestamp: Date.now(), run_id: null, instance_id: null, payload }
+      const { status, body } = await post(path, message)
+      if (body.type !== 'ok') throw new Error(`${path} answered ${status}: ${JSON.stringify(body.payload)}`)
+      return body.payload.data
+    },
+    async ended(runId: string) {
+      for (;;) {
+        const run = await call<RunRecord>('/v1/runs/get', { run_id: runId })
+        if (run.completed_at !== null) return run
+        await Bun.sleep(20)
+      }
+    },
+  }
+}
+
+function control(child: Bun.Subprocess, home: string, url: string, output: RunningDaemon['output']): RunningDaemon {
   const exit = async (signal: NodeJS.Signals) => {
     child.kill(signal)
     const code = await child.exited
@@ -109,26 +138,9 @@ function control(child: Bun.Subprocess, home: string, url: string, output: Runni
     return code
   }
   return {
-    home,
-    url,
-    token: readFileSync(join(home, 'token'), 'utf8').trim(),
+    ...callsOf(home, url),
     pid: child.pid,
     output,
-    post,
-    call,
-    async envelope(path, type, payload = {}) {
-      const message = { type, version: 1, id: 'test', timestamp: Date.now(), run_id: null, instance_id: null, payload }
-      const { status, body } = await post(path, message)
-      if (body.type !== 'ok') throw new Error(`${path} answered ${status}: ${JSON.stringify(body.payload)}`)
-      return body.payload.data
-    },
-    async ended(runId) {
-      for (;;) {
-        const run = await call<RunRecord>('/v1/runs/get', { run_id: runId })
-        if (run.completed_at !== null) return run
-        await Bun.sleep(20)
-      }
-    },
     async stop() {
       const started = performance.now()
       const code = await exit('SIGTERM')
@@ -156,9 +168,17 @@ export async function command(
   args: string[],
   options: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
 ): Promise<CommandResult> {
-  const child = startCommand(args, options)
+  return ended(startCommand(args, options))
+}
+
+async function ended(child: ReturnType<typeof startProgram>): Promise<CommandResult> {
   const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   return { code, stdout, stderr }
+}
+
+/** Runs `bun daemon.ts …` of this repository, for what a compiled program cannot do. */
+export async function sourceCommand(args: string[], { home }: { home: string }): Promise<CommandResult> {
+  return ended(startProgram([...SOURCES, ...args], { cwd: home, env: environment(home), stdin: '', home }))
 }
 
 /** Starts `bun daemon.ts …` and leaves it running. */
@@ -166,7 +186,7 @@ export function startCommand(
   args: string[],
   { home, cwd = home, stdin = '', env }: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
 ) {
-  return startProgram([process.execPath, PROGRAM, ...args], { cwd, env: environment(home, env), stdin, home })
+  return startProgram([...PROGRAM, ...args], { cwd, env: environment(home, env), stdin, home })
 }
 
 /** Starts a program that works on this home, such as an installed cadre, and leaves it running. */

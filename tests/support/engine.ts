@@ -58,6 +58,7 @@ export async function testEngine(
     deliveryTimeout?: number
     home?: string
     now?: () => number
+    lived?: () => number
     outbox?: EngineOptions['outbox']
   } = {},
 ): Promise<TestEngine> {
@@ -77,6 +78,7 @@ export async function testEngine(
     ...(options.bootClock && { bootClock: options.bootClock }),
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
+    ...(options.lived && { lived: options.lived }),
     ...(options.outbox && { outbox: options.outbox }),
     secrets,
     host: {
@@ -99,6 +101,7 @@ export async function testEngine(
           processes: processesFolder(home),
           outside: place.fromPath,
           sameTree: place.sameTree,
+          unwritten: place.unwritten,
           get key() {
             return binding.key
           },

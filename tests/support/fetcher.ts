@@ -34,6 +34,7 @@ export function fetcher({ effect = 'read', settings = {}, network, signal, world
     {
       env: {},
       now: () => clock,
+      lived: () => clock,
       random: () => 0.5,
       async sleep(ms) {
         waits.push(ms)

@@ -17,6 +17,7 @@ import type { JobRow } from '../../lib/hub/core/job-rows.ts'
 import { claimJobs } from '../../lib/hub/queue/claims.ts'
 import { enqueueJob, LEASE_MS, recordAnswers, renewLeases } from '../../lib/hub/queue/jobs.ts'
 import { giveUpJobs } from '../../lib/hub/queue/undeliverable-jobs.ts'
+import { livedMs } from '../../lib/lived-time.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import type { Answer } from '../../lib/wire/calls/daemon-link.ts'
@@ -116,6 +117,7 @@ class SimDaemon {
         if (this.#world.without === 'hold' && status === 'accepted') answered.resolve()
         return answered.promise
       },
+      lived: livedMs,
       startPause: (_, signal) => {
         const { promise: over, resolve } = Promise.withResolvers<void>()
         const end = () => {

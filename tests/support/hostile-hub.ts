@@ -49,7 +49,7 @@ export function startHostileHub(): HostileHub {
     approved: true,
   })
   // biome-ignore lint/suspicious/noExplicitAny: the bodies of all calls.
-  const routes: Record<string, (body: any) => unknown> = {
+  const routes: Record<string, (body: any, signal: AbortSignal) => unknown> = {
     '/v1/daemons/register'(body) {
       Object.assign(told, body)
       const acl = { realm_id: ids.realm, allowed: [], dispatch_public_key: '', daemon_id: ids.daemon }
@@ -59,10 +59,12 @@ export function startHostileHub(): HostileHub {
       Object.assign(told, body)
       return { status: 'online', server_time: Date.now(), next_ms: 200, ...bulletin() }
     },
-    async '/v1/daemons/poll'({ wait_ms = 0 }) {
+    async '/v1/daemons/poll'({ wait_ms = 0 }, signal) {
       for (const end = Date.now() + Math.min(wait_ms, POLL_MS); waiting.length === 0 && Date.now() < end; ) {
         await Bun.sleep(10)
       }
+      // A daemon that has been stopped meanwhile takes no job away from the one that was started after it.
+      if (signal.aborted) return { jobs: [] }
       const jobs = waiting
       waiting = []
       return { jobs }
@@ -88,7 +90,7 @@ export function startHostileHub(): HostileHub {
     idleTimeout: 0,
     async fetch(request) {
       const { pathname } = new URL(request.url)
-      const data = await routes[pathname]?.(await request.json())
+      const data = await routes[pathname]?.(await request.json(), request.signal)
       if (data) return Response.json({ ok: true, data: hub.lie(pathname.slice('/v1/'.length), data) })
       return Response.json({ ok: false, error: { code: 'not_found', message: 'not here' } }, { status: 404 })
     },

@@ -5,8 +5,7 @@ import { resolve } from 'node:path'
 import { environmentAt } from './program.ts'
 import type { HubPlace, ServedHub } from './served-hub.ts'
 
-/** `TEST_HUB_PROGRAM` is a bundle of it, for whom it starts very often. */
-const PROGRAM = process.env.TEST_HUB_PROGRAM ?? resolve(import.meta.dir, 'hub-process.ts')
+const PROGRAM = resolve(import.meta.dir, 'hub-process.ts')
 
 export interface Question {
   id: number

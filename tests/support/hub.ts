@@ -1,7 +1,7 @@
 // A real hub with its own port and database, and the calls that tests make to it. It is served by the process of the
 // test, because to start one costs more than most tests. tests/hub/postgres runs the same tests on PostgreSQL:
-// `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the number of hubs that serve it, each as
-// a process, to which calls go in turn.
+// `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the number of hubs that serve it, to which
+// calls go in turn. They share the process and nothing else: a hub keeps nothing in variables of modules.
 
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
@@ -140,10 +140,11 @@ export async function startTestHub({
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
   const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env }
-  const serve: (place: HubPlace) => Promise<ServedHub & { hub?: Hub }> = count > 1 || apart ? startHubProcess : serveHub
+  const serve: (place: HubPlace) => Promise<ServedHub & { hub?: Hub }> = apart ? startHubProcess : serveHub
   let hubs = await Promise.all(Array.from({ length: count }, () => serve(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
+  let turn = 0
   // Tables and declared routes are inspected with the hub of this process: two connections of one thread to a SQLite
   // database would wait for each other. Beside processes it is one that serves no requests.
   const idle =
@@ -155,7 +156,7 @@ export async function startTestHub({
   const routes = routesOf(hubApp(own())).filter(({ hidden }) => !hidden)
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
-    const response = await fetch(`${url}/v1/${path}`, {
+    const response = await fetch(`${hubs[turn++ % count]!.url}/v1/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),

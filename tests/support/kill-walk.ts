@@ -1,16 +1,18 @@
 // Kills a program at its first write, at its second write, and so on to the last, each time in a new process.
 
 import { environmentAt } from './program.ts'
+import { randomFrom, seedOf } from './random.ts'
 
 const AT_ONCE = 3
 const MOST = 400
 
 /**
  * Calls `dieAt` with 1, 2, 3 … until it returns false, because the program made fewer writes. With `every`, it calls it
- * for every such write only, from a random one on. Returns the number of writes, up to `every` too many.
+ * for every such write only, from a random one on, which it prints. Returns the number of writes, up to `every` too many.
  */
 export async function walkOfKills(dieAt: (write: number) => Promise<boolean>, every = 1): Promise<number> {
-  let next = 1 + Math.floor(Math.random() * every)
+  const random = randomFrom(seedOf('kill walk'))
+  let next = 1 + random.below(every)
   let beyond = 0
   const walk = async () => {
     while (beyond === 0 && next <= MOST) {

@@ -1,16 +1,16 @@
-// A hub as a process whose database is put back from an older copy, and daemons that execute what is dispatched
-// meanwhile. Each run of its team adds a line to a file outside, so that nothing is executed twice unseen.
+// A hub as a process whose database is put back from an older copy, and daemons in this process that execute what is
+// dispatched meanwhile. Each run of its team adds a line to a file outside, so that nothing is executed twice unseen.
 
 import { cpSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { until } from './bounded.ts'
-import { collect, type RunningDaemon, spawnDaemon } from './daemon.ts'
+import { collect } from './daemon.ts'
 import { folder } from './folder.ts'
 import { freePort } from './free-port.ts'
-import { environmentAt } from './program.ts'
+import { CHEAP_PASSWORDS, environmentAt, HUB } from './program.ts'
 import { openHome } from './sandbox.ts'
+import { type ServedDaemon, serveDaemon } from './served-daemon.ts'
 
-const PROGRAM = ['--preload', resolve(import.meta.dir, 'cheap-passwords.ts'), resolve(import.meta.dir, '../../hub.ts')]
 export const PASSWORD = 'correct horse battery'
 const TEAM = '@admin/writes'
 
@@ -121,7 +121,7 @@ export async function postgresPlace(
 }
 
 export async function hubCommand(...args: string[]): Promise<void> {
-  const child = Bun.spawn([process.execPath, ...PROGRAM, ...args], {
+  const child = Bun.spawn([...HUB, ...args], {
     env: environmentAt(folder()),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -136,7 +136,7 @@ export class CopiedHub implements AsyncDisposable {
   readonly #port = freePort()
   readonly #home = folder()
   readonly linesFile = join(folder(), 'lines')
-  readonly #daemons = new Map<string, RunningDaemon | null>()
+  readonly #daemons = new Map<string, ServedDaemon | null>()
   readonly #homes = new Map<string, { home: string; env: Record<string, string> }>()
   #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'> | null = null
   token = ''
@@ -169,9 +169,10 @@ export class CopiedHub implements AsyncDisposable {
   /** Starts the hub, and signs in. */
   async serve(signsIn = true): Promise<void> {
     const args = ['serve', '--port', String(this.#port), '--database', this.#database]
-    const child = Bun.spawn([process.execPath, ...PROGRAM, ...args], {
+    const child = Bun.spawn([...HUB, ...args], {
       env: {
         ...environmentAt(this.#home),
+        ...CHEAP_PASSWORDS,
         CADRE_HOME: this.#home,
         CADRE_ADMIN_PASSWORD: PASSWORD,
         CADRE_HUB_KEY: 'k',
@@ -223,7 +224,7 @@ export class CopiedHub implements AsyncDisposable {
   }
 
   /** Starts a daemon, with the home that it had before. */
-  async daemon(name: string): Promise<RunningDaemon> {
+  async daemon(name: string): Promise<ServedDaemon> {
     let place = this.#homes.get(name)
     if (!place) {
       const { token } = await this.ok('auth/generate_token', { type: 'realm', name, realm_ids: [this.realm] })
@@ -231,7 +232,7 @@ export class CopiedHub implements AsyncDisposable {
       place = { home: openHome(), env }
       this.#homes.set(name, place)
     }
-    const daemon = await spawnDaemon(place)
+    const daemon = await serveDaemon(place)
     this.#daemons.set(name, daemon)
     return daemon
   }
@@ -242,8 +243,8 @@ export class CopiedHub implements AsyncDisposable {
     await Promise.all(names.map(name => this.leave(name)))
   }
 
-  async leave(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-    await this.#daemons.get(name)?.kill(signal)
+  async leave(name: string): Promise<void> {
+    await this.#daemons.get(name)?.stop()
     this.#daemons.set(name, null)
   }
 
@@ -277,7 +278,7 @@ export class CopiedHub implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#daemons.values()].map(daemon => daemon?.kill('SIGKILL')))
+    await Promise.all([...this.#daemons.values()].map(daemon => daemon?.stop()))
     await this.stop('SIGKILL')
   }
 }

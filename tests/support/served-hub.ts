@@ -13,6 +13,7 @@ import { createHub } from '../../lib/hub/serve.ts'
 import { WEBHOOK_TOPIC } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { openTracer } from '../../lib/log/tracing.ts'
+import { drivenClock } from './driven-clock.ts'
 import { environmentAt } from './program.ts'
 
 /** `CADRE_METRICS_TOKEN` of the hubs. */
@@ -49,7 +50,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
     store: await openStore(database),
     log,
     tracer: await openTracer(env, 'cadre-hub', log),
-    now: () => Date.now() + skew,
+    clock: drivenClock(() => Date.now() + skew),
     home,
     passwordCost,
     ...(env.TEST_BEAT_MS && { beatMs: Number(env.TEST_BEAT_MS) }),

@@ -1,5 +1,5 @@
-// A PostgreSQL server of our own with a standby, and one address for both: whoever connects there reaches the server
-// that serves at present. The servers and their files are removed at the end.
+// PostgreSQL servers of our own: one alone, or one with a standby and one address for both, where whoever connects reaches
+// the server that serves at present. The servers and their files are removed at the end.
 
 import { chmodSync, chownSync, existsSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -19,8 +19,14 @@ export const BIN: string | null = (() => {
 /** PostgreSQL does not run as root, so its programs are those of this user then. */
 const USER = process.getuid?.() === 0 ? 'postgres' : null
 
-async function run(program: string, ...args: string[]): Promise<void> {
-  const command = [join(BIN!, program), ...args]
+function run(program: string, ...args: string[]): Promise<void> {
+  return runWith({}, program, ...args)
+}
+
+/** The same with more variables of the environment. */
+async function runWith(env: Record<string, string>, program: string, ...args: string[]): Promise<void> {
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const command = ['env', ...variables, join(BIN!, program), ...args]
   const quoted = command.map(word => `'${word}'`).join(' ')
   const child = Bun.spawn(USER ? ['su', USER, '-s', '/bin/sh', '-c', quoted] : command, {
     cwd: '/',
@@ -62,9 +68,9 @@ class Cluster {
     this.#log = join(place, `${name}.log`)
   }
 
-  async start(): Promise<void> {
+  async start(env: Record<string, string> = {}): Promise<void> {
     const options = `-p ${this.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB`
-    await run('pg_ctl', '--pgdata', this.data, '--log', this.#log, '--options', options, '--wait', 'start')
+    await runWith(env, 'pg_ctl', '--pgdata', this.data, '--log', this.#log, '--options', options, '--wait', 'start')
     this.isUp = true
   }
 
@@ -77,6 +83,24 @@ class Cluster {
   ask<T>(text: string, database = 'postgres'): Promise<T[]> {
     const sql = new Bun.SQL(`postgres://postgres@127.0.0.1:${this.port}/${database}`, { max: 1 })
     return (sql.unsafe(text) as Promise<T[]>).finally(() => sql.close())
+  }
+}
+
+/** A server with an empty database, whose processes have the variables `env`. */
+export async function startPostgres(env: Record<string, string>): Promise<AsyncDisposable & { location: string }> {
+  const place = folder()
+  open(place)
+  initialised ??= initialise()
+  const server = new Cluster(place, 'server')
+  Bun.spawnSync(['cp', '-a', await initialised, server.data])
+  await server.start(env)
+  await server.ask('CREATE DATABASE hub')
+  return {
+    location: `postgres://postgres@127.0.0.1:${server.port}/hub`,
+    async [Symbol.asyncDispose]() {
+      await server.stop('immediate')
+      rmSync(place, { recursive: true, force: true })
+    },
   }
 }
 

@@ -129,6 +129,10 @@ describe('packages', () => {
     expect(teamsOf(bundle).map(([key]) => key)).toEqual(['.', '@x/y@1.2.0', '@x/y@1.2.0/in', '@x/z@2.0.0'])
     expect(bundle.folder('@x/z@2.0.0')).toBeNull()
     expect(asked).toEqual(['@x/y@^1', '@x/z'])
+    const installed = async () => ({ name: '@x/w', version: '1.0.0', folder: join(root, 'installed') })
+    await Bun.write(join(root, 'installed/team.yml'), named('@x/w', '1.0.0', '@x/w'))
+    const team = await loadBundle(new Map([['team.yml', caller('@x/w')]]), { agents: lookup, resolve: installed })
+    expect(team.folder('@x/w@1.0.0')).toBeNull()
     expect(bundle.team('@x/y@1.2.0/in').phases[0]).toMatchObject({ team: '@x/z@2.0.0' })
   })
 
@@ -261,6 +265,7 @@ test('details begin with the place, and carry the path', async () => {
   expect(error.details).toHaveLength(1)
   expect(error.details![0]!.path).toBe('/x')
   expect(error.details![0]!.message).toStartWith('team.yml:5:1: unknown field `x`')
+  expect(problemsOf(error)).toMatchObject([{ line: 5, quote: 'x: 1' }])
 })
 
 test('the agents and addresses that a team needs', async () => {
@@ -269,8 +274,9 @@ test('the agents and addresses that a team needs', async () => {
   - { name: b, agent: http, sources: [
       { name: e, url: "http://127.0.0.1:9000/x/{{ run.id }}" }, { name: f, url: "http://{{ run.id }}.test/" },
       { name: g, url: "https://a.test{{ run.id }}/" }, { name: h, url: "https://b.test?q={{ run.id }}" }] }
+  - { name: p, agent: chat, url: "https://c.test/hook" }
   - { name: l, agent: chat, notify: [on_fail] }
 `)
   expect(agentRefs(compiled)).toEqual(['issues@eu', 'http', 'chat'])
-  expect([...literalOrigins(compiled)]).toEqual(['http://127.0.0.1:9000', 'https://b.test'])
+  expect([...literalOrigins(compiled)]).toEqual(['http://127.0.0.1:9000', 'https://b.test', 'https://c.test'])
 })

@@ -110,6 +110,18 @@ describe('one mistake, marked by »', () => {
       '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)',
     ],
     [
+      ["name: a, agent: exec, env: { A: '»{{ 1 } }}' }, commands: [{ name: c, run: x }]"],
+      '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)',
+    ],
+    [
+      [`name: a, agent: exec, env: { A: '»{{ "a }}' }, commands: [{ name: c, run: x }]`],
+      '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)',
+    ],
+    [
+      [`name: a, when: 'run.id.contains(»secrets)', ${EXEC}`],
+      'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record',
+    ],
+    [
       [`name: a, agent: exec, env: { A: »'${'{{ 1 }}'.repeat(401)}' }, commands: [{ name: c, run: x }]`],
       'a text may contain at most 200 templates',
     ],
@@ -218,6 +230,10 @@ describe('one mistake, marked by »', () => {
     [
       ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: »many }]'],
       'expected a whole number from 1 to 10000, not the text "many"',
+    ],
+    [
+      ['name: a, agent: http, sources: [{ name: e, url: x, retries: »-1 }]'],
+      'expected a whole number of at least 0, not the number -1',
     ],
     [
       ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: »"{{ 1 }}0" }]'],

@@ -135,6 +135,7 @@ describe('mistakes', () => {
     ['double("a", 1)', 0, "found no matching overload for 'double(string, int)'"],
     ['math.round("a")', 0, "found no matching overload for 'mathNamespace.round(string)'"],
     ['(1).size()', 1, "found no matching overload for 'int.size()'"],
+    ['inputs.o.?a.orValue(1, 2)', 0, "found no matching overload for 'optional.orValue(int, int)'"],
     [
       "inputs.n > 1 ? 'a' : null",
       0,

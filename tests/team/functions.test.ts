@@ -84,6 +84,7 @@ describe('of values whose type is known at run time only', () => {
     ["{'a': [1.0]} == inputs.v", { a: [1] }, true],
     ['{"a": 1} in inputs.v', [{ a: 1 }], true],
     ['[inputs.v] in [[1]]', 1, true],
+    ['inputs.v == 1u', 1, true],
   ]
   test.each(cases)('%s of %j', (text, v, result) => expect(evaluate(text, v)).toEqual(result))
 })

@@ -35,7 +35,13 @@ describe('refused, with a position', () => {
     ['too large', `a: ${'x'.repeat(1_048_576)}`, '1:1 the file is larger than 1 MiB: move parts of it into sub-teams'],
     ['too long', '\n'.repeat(50_000), '1:1 the file has more than 50000 lines: move parts of it into sub-teams'],
     ['too deep', `a: ${'['.repeat(200)}`, '1:131 the file must not be nested deeper than 64 levels'],
+    [
+      'too deep, with fewer signs',
+      `a: ${'{ a: '.repeat(65)}${'}'.repeat(65)}`,
+      '1:1 this YAML cannot be read: it is nested deeper than 64 levels',
+    ],
     ['a list', '- a', '1:1 expected a mapping, not a list'],
+    ['a block without lines', `${HEAD}phases:\n  - { name: a }\n  - when: |`, '5:12 an expression is expected here'],
   ]
   test.each(cases)('%s', async (_, text, problem) => expect(await problems(text)).toContain(problem))
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from '
 import type { Page } from 'playwright-core'
 import { until } from '../support/bounded.ts'
 import { spawnDaemon } from '../support/daemon.ts'
-import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { hostileAgents, hostileTeam, NAME } from './hostile.ts'
 
 setDefaultTimeout(180_000)
@@ -37,9 +37,7 @@ describe.skipIf(!hasBrowser)('attacks on the dashboard', () => {
   const opened: Seen[] = []
 
   afterEach(async () => {
-    const complaints = opened.flatMap(({ complaints }) => complaints)
-    for (const { page } of opened.splice(0)) await page.context().close()
-    expect(complaints).toEqual([])
+    expect(await leave((await started)![1], opened)).toEqual([])
     expect(hits).toEqual([])
   })
   afterAll(async () => {

@@ -2,7 +2,7 @@
 // complains about is collected. Its program without a window does the same with half the processor time.
 
 import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type Cookie, chromium, type Page } from 'playwright-core'
 
 const PROGRAMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 const program = PROGRAMS.find(path => existsSync(path))
@@ -23,6 +23,8 @@ const ARGS = [
   '--disable-sync',
 ]
 
+const VIEWPORT = { width: 1280, height: 800 }
+
 /** Starts the browser with an empty profile of its own. */
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: program!, headless: true, args: ARGS })
@@ -33,9 +35,19 @@ export interface Seen {
   complaints: string[]
 }
 
-/** Opens an address in a context of its own, so with an empty session. */
-export async function look(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Seen> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+/** Pages that nobody uses, by their browser: a new one costs a process that loads and compiles every script anew. */
+const left = new WeakMap<Browser, Seen[]>()
+
+/** Opens an address in a session that has only these cookies. */
+export async function look(browser: Browser, url: string, cookies: readonly Cookie[] = []): Promise<Seen> {
+  const seen = left.get(browser)?.pop() ?? (await newPage(browser))
+  await seen.page.context().addCookies(cookies)
+  await seen.page.goto(url)
+  return seen
+}
+
+async function newPage(browser: Browser): Promise<Seen> {
+  const context = await browser.newContext({ viewport: VIEWPORT })
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', message => {
@@ -53,6 +65,31 @@ export async function look(browser: Browser, url: string, options: BrowserContex
     })
   })
   page.setDefaultTimeout(PATIENCE_MS)
-  await page.goto(url)
   return { page, complaints }
+}
+
+/** Ends the sessions of a test, which leaves its pages to the next one. Returns what they complained about. */
+export async function leave(browser: Browser, opened: Seen[]): Promise<string[]> {
+  const complaints: string[] = []
+  for (const seen of opened.splice(0)) {
+    complaints.push(...seen.complaints.splice(0))
+    await empty(seen.page)
+    // What a page says while it is left is not its test's.
+    seen.complaints.length = 0
+    left.set(browser, [...(left.get(browser) ?? []), seen])
+  }
+  return complaints
+}
+
+async function empty(page: Page): Promise<void> {
+  const context = page.context()
+  for (const other of context.pages()) if (other !== page) await other.close()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  page.removeAllListeners('request')
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null })
+  await page.setViewportSize(VIEWPORT)
+  // Storage belongs to the origin of the page.
+  await page.evaluate('sessionStorage.clear(); localStorage.clear()').catch(() => {})
+  await context.clearCookies()
+  await page.goto('about:blank')
 }

@@ -6,7 +6,7 @@ import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { expectAccessibleAt } from './axe.ts'
-import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { frontOf } from './front.ts'
 
 const WAITS = `name: "@local/waits"
@@ -43,9 +43,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
   const opened: Seen[] = []
 
   afterEach(async () => {
-    const complaints = opened.flatMap(({ complaints }) => complaints)
-    for (const { page } of opened.splice(0)) await page.context().close()
-    expect(complaints).toEqual([])
+    expect(await leave((await started)![1], opened)).toEqual([])
   })
   afterAll(async () => (await started)?.[1].close())
 
@@ -130,7 +128,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     const daemon = await daemonOf()
     const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })
     const { page } = await open(`runs/${run_id}`, { token: false })
-    await page.getByText(/daemon\.ts dashboard/).waitFor()
+    await page.getByText(/(daemon\.ts|cadre) dashboard/).waitFor()
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
     await page.getByLabel('Local token').fill(daemon.token)
     await page.getByRole('button', { name: 'Use it' }).click()

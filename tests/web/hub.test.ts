@@ -1,13 +1,13 @@
 // The pages of the hub in a real browser, on a real hub with a real daemon.
 
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, Cookie, Page } from 'playwright-core'
 import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD } from '../support/hub.ts'
 import { expectAccessible } from './axe.ts'
-import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { startWorld, type World } from './hub-world.ts'
 
 // A browser on a busy machine takes its time.
@@ -40,9 +40,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
   const worldOf = async () => (await both())[0]
 
   afterEach(async () => {
-    const complaints = opened.flatMap(({ complaints }) => complaints)
-    for (const { page } of opened.splice(0)) await page.context().close()
-    expect(complaints).toEqual([])
+    expect(await leave((await both())[1], opened)).toEqual([])
   })
   afterAll(async () => {
     const found = await started
@@ -50,10 +48,10 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await found?.[0].hub.stop()
   })
 
-  /** A page of somebody who is not signed in. */
-  async function visit(address: string, options: BrowserContextOptions = {}) {
+  /** A page of somebody who has these cookies; without, of somebody who is not signed in. */
+  async function visit(address: string, cookies: readonly Cookie[] = []) {
     const [{ hub }, browser] = await both()
-    const seen = await look(browser, `${hub.url}/#/${address}`, options)
+    const seen = await look(browser, `${hub.url}/#/${address}`, cookies)
     opened.push(seen)
     return seen.page
   }
@@ -63,9 +61,12 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: 'Sign out' }).waitFor()
   }
-  async function open(address: string, options: BrowserContextOptions = {}) {
-    const page = await visit(address, options)
-    await signIn(page)
+  /** The session of the admin, in which most tests go on from each other. */
+  let session: Cookie[] | undefined
+  async function open(address: string) {
+    const page = await visit(address, session)
+    if (!session) await signIn(page)
+    session ??= await page.context().cookies(`${(await worldOf()).hub.url}/web`)
     return page
   }
   /** Takes out complaints that a test has caused on purpose. The browser reports each reply that is an error. */
@@ -121,7 +122,8 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
 
   test('a session that is revoked elsewhere leads to the page for signing in', async () => {
     const { hub } = await worldOf()
-    const page = await open('queue')
+    const page = await visit('queue')
+    await signIn(page)
     await page.getByRole('heading', { name: 'Queue' }).waitFor()
     const { tokens } = await hub.ok(hub.admin, 'auth/get_tokens', { limit: 1 })
     expect(tokens[0].kind).toBe('session')

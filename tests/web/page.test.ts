@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Glob } from 'bun'
+import { Lexer } from 'marked'
 import { tokensOf } from '../../lib/web/kit/markdown-tokens.ts'
 import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
@@ -101,7 +102,7 @@ test('dashboard says what to do without a daemon', async () => {
   const home = folder()
   const { code, stderr } = await command(['dashboard'], { home })
   expect(code).toBe(1)
-  expect(stderr).toContain(`no daemon serves ${home}: start one with: bun `)
+  expect(stderr).toMatch(new RegExp(`no daemon serves ${home}: start one with: (bun \\S+daemon\\.ts|\\S*cadre) serve`))
 })
 
 // Each took seconds, all memory or the whole stack before there were limits.
@@ -109,14 +110,21 @@ test('Markdown is read in a bounded time, or not at all', () => {
   const lines = (unit: string, size: number) => `${unit.repeat(4_500 / unit.length)}\n`.repeat(size / 4_500)
   const wide = `${'|a'.repeat(2_000)}\n${'|-'.repeat(2_000)}\n${'b\n'.repeat(20_000)}`
   const bombs = ['*a_'.repeat(20_000), lines('*a_', 90_000), '|\n|-\n'.repeat(20_000), wide, 'a'.repeat(200_000)]
-  const ms = took(() => {
+  const plain = 'A paragraph with **strong** words.\n\n'.repeat(2_700)
+  // The least of three: a collection of garbage waits for threads of its own, which a busy machine holds up.
+  const least = (work: () => void) => Math.min(took(work), took(work), took(work))
+  const floor = least(() => new Lexer({ gfm: true }).lex(plain))
+  const ms = least(() => {
     for (const text of bombs) {
       const tokens = tokensOf(text)
       expect([text.slice(0, 9), JSON.stringify(tokens ?? '').length < 2_000_000]).toEqual([text.slice(0, 9), true])
     }
   })
-  expect(ms).toBeLessThan(5_000)
+  // Against an innocent text of the same size, because machines differ. It is about 12; without the limits the
+  // wide table alone makes it 200.
+  expect(ms / floor).toBeLessThan(50)
   expect(tokensOf(lines('*a_', 90_000))).toBeUndefined()
+  expect(tokensOf('|\n|-\n'.repeat(20_000))).toBeUndefined()
   for (const unit of ['>', '> ', '+ ', '1. ']) {
     const [first] = tokensOf(unit.repeat(1_000))!
     expect(first!.type).toMatch(/^(blockquote|list)$/)

@@ -8,7 +8,7 @@ import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { expectAccessibleAt } from './axe.ts'
-import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { frontOf } from './front.ts'
 
 setDefaultTimeout(180_000)
@@ -76,9 +76,7 @@ describe.skipIf(!hasBrowser)('what the dashboard shows of a run', () => {
   const opened: Seen[] = []
 
   afterEach(async () => {
-    const complaints = opened.flatMap(({ complaints }) => complaints)
-    for (const { page } of opened.splice(0)) await page.context().close()
-    expect(complaints).toEqual([])
+    expect(await leave((await started)!.browser, opened)).toEqual([])
   })
   afterAll(async () => (await started)?.browser.close())
 

@@ -2,6 +2,7 @@
 // is not read is full, and a full pipe makes its writer wait. Lines are cut and masked as they come. When the log that
 // they are for stores no more, they are only counted, and the last of them kept.
 
+import { Limit } from '../../lived-time.ts'
 import type { RedactedStream } from '../../secrets/redact.ts'
 import { TurnBudget } from '../../turns.ts'
 
@@ -31,8 +32,8 @@ const PIPE_BYTES = 1_048_576
 
 const NEW_LINE = 10
 
-/** The log that lines are for. */
-export interface LogRoom {
+/** The limit of the log that lines are for. */
+export interface LogLimit {
   /** Whether the log is full, and lines are only counted. */
   readonly isFull: boolean
   /** Counts lines that were not kept. */
@@ -83,12 +84,13 @@ export function readLines(stream: ReadableStream<Uint8Array>, to: LineReader): L
   const reader = stream.getReader()
   let left = Number.POSITIVE_INFINITY
   let isReading = true
-  let idle: Timer | undefined
+  let isOver = false
+  let idle: Limit | undefined
   const cancel = () => void reader.cancel().catch(() => {})
   const watch = () => {
-    if (left === Number.POSITIVE_INFINITY) return
-    clearTimeout(idle)
-    idle = setTimeout(() => isReading && cancel(), DRAIN_MS)
+    if (left === Number.POSITIVE_INFINITY || isOver) return
+    idle?.end()
+    idle = new Limit(DRAIN_MS, () => isReading && cancel())
   }
   const read = async () => {
     while (left > 0) {
@@ -101,7 +103,8 @@ export function readLines(stream: ReadableStream<Uint8Array>, to: LineReader): L
       left -= value.byteLength
       letGo(value)
     }
-    clearTimeout(idle)
+    isOver = true
+    idle?.end()
     cancel()
     await lines.end()
   }
@@ -136,7 +139,7 @@ class Lines {
   #rest: string[] = []
   #length = 0
   /** How much of the text was passed on. */
-  #told = 0
+  #passedOn = 0
   #isStopped = false
 
   constructor(to: LineReader) {
@@ -157,7 +160,7 @@ class Lines {
   }
 
   get #isOnlyCounted(): boolean {
-    return this.#isStopped || this.#counted.bytes > 0 || (this.#to.isFull() && this.#told >= this.#to.head)
+    return this.#isStopped || this.#counted.bytes > 0 || (this.#to.isFull() && this.#passedOn >= this.#to.head)
   }
 
   stop(): void {
@@ -199,8 +202,8 @@ class Lines {
   }
 
   #split(text: string): void {
-    if (this.#told < this.#to.head) this.#to.text(text)
-    this.#told += text.length
+    if (this.#passedOn < this.#to.head) this.#to.text(text)
+    this.#passedOn += text.length
     let from = 0
     for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
       this.#add(text.slice(from, end))
@@ -253,9 +256,9 @@ class Counted {
     this.#lines += linesIn(chunk)
     const last = chunk.subarray(-size)
     const at = (this.bytes + chunk.byteLength - last.byteLength) % size
-    const room = Math.min(last.byteLength, size - at)
-    this.#ring.set(last.subarray(0, room), at)
-    this.#ring.set(last.subarray(room), 0)
+    const fits = Math.min(last.byteLength, size - at)
+    this.#ring.set(last.subarray(0, fits), at)
+    this.#ring.set(last.subarray(fits), 0)
     this.bytes += chunk.byteLength
   }
 

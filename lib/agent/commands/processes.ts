@@ -95,7 +95,7 @@ export function startGroup(given: string[], options: GroupOptions): Group {
   return {
     child,
     stop() {
-      if (enclosed?.inGroup) askMembers(child.pid)
+      if (enclosed?.inGroup) terminateMembers(child.pid)
       else signalGroup(child.pid, 'SIGTERM')
       kill ??= setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE_MS)
     },
@@ -108,20 +108,20 @@ export function startGroup(given: string[], options: GroupOptions): Group {
   }
 }
 
-const asked = new Set<number>()
+const leaders = new Set<number>()
 
 /**
- * Asks the processes of a group to end, except the leader, with which the kernel would kill the others at once. Groups
- * that are asked in one turn share a look at all processes.
+ * Sends SIGTERM to the processes of a group, except the leader, with which the kernel would kill the others at once.
+ * Groups that are terminated in one turn share a look at all processes.
  */
-function askMembers(leader: number): void {
-  if (asked.size === 0) setImmediate(askAll)
-  asked.add(leader)
+function terminateMembers(leader: number): void {
+  if (leaders.size === 0) setImmediate(terminateAll)
+  leaders.add(leader)
 }
 
-function askAll(): void {
+function terminateAll(): void {
   const members = membersByGroup()
-  for (const leader of asked) {
+  for (const leader of leaders) {
     for (const pid of members.get(leader) ?? []) {
       try {
         if (pid !== leader) process.kill(pid, 'SIGTERM')
@@ -130,7 +130,7 @@ function askAll(): void {
       }
     }
   }
-  asked.clear()
+  leaders.clear()
 }
 
 function remember(folder: string, pid: number, run: string): string {

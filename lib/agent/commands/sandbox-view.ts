@@ -1,12 +1,12 @@
 // The part of this machine that the commands of one phase see in a sandbox: which folders and files, and whether they may
-// change them. What is not named here does not exist for them. Bubblewrap and containers mount the same room. It looks
+// change them. What is not named here does not exist for them. Bubblewrap and containers mount the same view. It looks
 // at the file system only through `real`.
 
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { AgentError } from '../core/agent-error.ts'
 
 /** What a phase needs. All paths are absolute. */
-export interface RoomNeeds {
+export interface SandboxNeeds {
   workspace: string
   /** The folder of all runs, of the top run, and of this run. */
   runs: string
@@ -39,7 +39,7 @@ export interface Mount {
   access: 'read' | 'write' | 'empty'
 }
 
-export interface Room {
+export interface SandboxView {
   /** A folder stands before what lies in it. */
   mounts: readonly Mount[]
   network: boolean
@@ -69,8 +69,8 @@ const KERNEL = ['/proc', '/sys', '/dev']
 /** What the daemon keeps in its home. A workspace may lie beside it, as that of a system's service does. */
 const OWN = new Set(['runs', 'packages', 'agents', 'secrets', 'processes', 'backups'])
 
-/** The room of a phase. Throws an AgentError `sandbox` that says what cannot be had in a sandbox. */
-export function furnish(needs: RoomNeeds, { home, persons }: Protected, real: Real): Room {
+/** What the commands of a phase see. Throws an AgentError `sandbox` that says what cannot be had in a sandbox. */
+export function sandboxView(needs: SandboxNeeds, { home, persons }: Protected, real: Real): SandboxView {
   const hidden = [home, ...persons].map(path => real(path) ?? path)
   const workspace = workspaceOf(needs, hidden, real)
   const mounts: Mount[] = [workspace]
@@ -85,7 +85,7 @@ export function furnish(needs: RoomNeeds, { home, persons }: Protected, real: Re
   return { mounts: inOrder([...mounts, ...masks(workspace, hidden[0]!)]), network: needs.network }
 }
 
-/** A folder that the room has besides, such as one of programs; null where it would show what is protected. */
+/** A folder that the view has besides, such as one of programs; null where it would show what is protected. */
 export function sharedFolder(path: string, { home, persons }: Protected, real: Real): Mount | null {
   const source = isAbsolute(path) ? real(path) : null
   if (source === null) return null
@@ -94,7 +94,7 @@ export function sharedFolder(path: string, { home, persons }: Protected, real: R
   return taken ? null : { path, source, access: 'read' }
 }
 
-function workspaceOf({ workspace, rootDir }: RoomNeeds, hidden: readonly string[], real: Real): Mount {
+function workspaceOf({ workspace, rootDir }: SandboxNeeds, hidden: readonly string[], real: Real): Mount {
   const source = real(workspace)
   if (source === null) throw refused(`the workspace ${workspace} does not exist`)
   const mount: Mount = { path: workspace, source, access: 'write' }
@@ -139,7 +139,7 @@ function masks({ path, source }: Mount, home: string): Mount[] {
 }
 
 /** Whether a file is mounted by itself. Throws for one that is given but may not be seen. */
-function isShown(path: string, needs: RoomNeeds, hidden: readonly string[], real: Real): boolean {
+function isShown(path: string, needs: SandboxNeeds, hidden: readonly string[], real: Real): boolean {
   const source = real(path)
   // The command itself finds that a file is missing.
   if (source === null) return false

@@ -1,13 +1,13 @@
-// Sandboxes for commands: turns a command into one that runs it in a room (see sandbox-view.ts), with bubblewrap or in a
-// container. Both give it the room and a read-only system, processes, network and /tmp of its own, no capabilities, no
-// way to new privileges, and an end with the command. Pure, except for `systemFolders`.
+// Sandboxes for commands: turns a command into one that runs it in bubblewrap or in a container. Both give it a view
+// of the file system (sandbox-view.ts) and a read-only system, processes, network and /tmp of its own, no
+// capabilities, no way to new privileges, and an end with the command. Pure, except for `systemFolders`.
 //
 // bubblewrap: https://github.com/containers/bubblewrap/blob/main/bwrap.xml
 // podman: https://docs.podman.io/en/latest/markdown/podman-run.1.html; docker takes the same options.
 
 import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { Type } from '../../schema/type.ts'
-import type { Mount, Room } from './sandbox-view.ts'
+import type { Mount, SandboxView } from './sandbox-view.ts'
 
 /**
  * The field `needs` of a phase with commands. It takes no template, so that people see it before the run.
@@ -68,7 +68,7 @@ export interface Bubblewrap {
 
 export function bubblewrap(
   { program, forbidsNamespaces, mountsOpened, system, shared, env: outside }: Bubblewrap,
-  room: Room,
+  view: SandboxView,
 ): Sandbox {
   return {
     enclose(command, cwd, env) {
@@ -82,7 +82,7 @@ export function bubblewrap(
       const own = { ...env, ...(isOutside && { HOME: HOME_INSIDE }) }
       const options = [
         ...['--unshare-all', '--unshare-user', ...(forbidsNamespaces ? ['--disable-userns'] : [])],
-        ...(room.network ? ['--share-net'] : []),
+        ...(view.network ? ['--share-net'] : []),
         ...['--cap-drop', 'ALL', '--die-with-parent', '--clearenv'],
         ...system,
         // Root is the owner of /proc/sys outside too, with or without capabilities.
@@ -100,9 +100,9 @@ export function bubblewrap(
           '../tmp',
           '/var/tmp',
         ],
-        ...[...shared, ...room.mounts].flatMap(mountOption),
+        ...[...shared, ...view.mounts].flatMap(mountOption),
         // After the mounts in them.
-        ...room.mounts.filter(({ access }) => access === 'empty').flatMap(({ path }) => ['--remount-ro', path]),
+        ...view.mounts.filter(({ access }) => access === 'empty').flatMap(({ path }) => ['--remount-ro', path]),
         ...['--remount-ro', '/', '--chdir', cwd],
         ...Object.entries(own).flatMap(([name, value]) => ['--setenv', name, value]),
       ]
@@ -165,7 +165,7 @@ export interface Container {
   env: Record<string, string>
 }
 
-export function container({ program, image, user, label, env: outside }: Container, room: Room): Sandbox {
+export function container({ program, image, user, label, env: outside }: Container, view: SandboxView): Sandbox {
   return {
     enclose(command, cwd, env) {
       const name = `cadre-${crypto.randomUUID()}`
@@ -177,12 +177,12 @@ export function container({ program, image, user, label, env: outside }: Contain
       return {
         command: [
           ...[program, 'run', '--rm', '--init', '--name', name, '--label', label],
-          ...(room.network ? [] : ['--network', 'none']),
+          ...(view.network ? [] : ['--network', 'none']),
           ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--user', user],
           // podman without root would map the user to root of the container.
           ...(program.endsWith('/podman') && !user.startsWith('0:') ? ['--userns', 'keep-id'] : []),
           ...['--tmpfs', '/tmp:rw,exec,mode=1777', '--tmpfs', `${HOME_INSIDE}:rw,exec,mode=1777`],
-          ...[...room.mounts].flatMap(({ path, source, access }) => ['--mount', mountText(path, source, access)]),
+          ...[...view.mounts].flatMap(({ path, source, access }) => ['--mount', mountText(path, source, access)]),
           ...['--workdir', cwd, '--env', `HOME=${HOME_INSIDE}`],
           ...Object.keys(passed).flatMap(each => ['--env', each]),
           ...['--entrypoint', 'sh', image, '-c', `${restore}exec "$@"`, 'sh', ...command],

@@ -7,7 +7,7 @@ import { realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { AgentError } from '../core/agent-error.ts'
 
-export interface Places {
+export interface FileScope {
   stateDir: string
   workspace: string
   /**
@@ -24,57 +24,57 @@ export interface Places {
   sameTree?: ((runId: string) => boolean) | undefined
 }
 
-/** Where a path leads by its text: `room` is the folder that it must not leave; null when it may lead anywhere. */
+/** Where a path leads by its text: `root` is the folder that it must not leave; null when it may lead anywhere. */
 interface Spot {
   full: string
-  room: string | null
+  root: string | null
   ofRun: boolean
 }
 
 /** `whole`: the path may be written as an absolute one although it lies in the workspace. Null: it lies outside. */
-function spotOf(path: string, places: Places, whole = false): Spot | null {
-  const { stateDir, workspace } = places
-  const outside = places.outside || places.given?.has(path) === true
+function spotOf(path: string, scope: FileScope, whole = false): Spot | null {
+  const { stateDir, workspace } = scope
+  const outside = scope.outside || scope.given?.has(path) === true
   if (path.includes('\0')) return null
   const own = path.startsWith('files/')
-  const lent = folderOfTree(path, places)
+  const lent = folderOfTree(path, scope)
   const full = resolve(own ? stateDir : workspace, path)
-  const room = own ? join(stateDir, 'files') : (lent ?? (outside ? null : workspace))
-  if (room !== null && !within(full, room)) return null
-  if (room === workspace && isAbsolute(path) && !whole) return null
-  return { full, room, ofRun: own || lent !== null }
+  const root = own ? join(stateDir, 'files') : (lent ?? (outside ? null : workspace))
+  if (root !== null && !within(full, root)) return null
+  if (root === workspace && isAbsolute(path) && !whole) return null
+  return { full, root, ofRun: own || lent !== null }
 }
 
 /** Whether both, with links resolved, leave the rule intact. A workspace may contain the home, but does not lend it. */
-function isInside(real: string, realRoom: string, { stateDir }: Places): boolean {
+function isInside(real: string, realRoot: string, { stateDir }: FileScope): boolean {
   const home = dirname(dirname(stateDir))
-  return within(real, realRoom) && (within(realRoom, home) || !within(real, home))
+  return within(real, realRoot) && (within(realRoot, home) || !within(real, home))
 }
 
 /** The real path of an existing file or folder. Throws an AgentError when it is missing or lies outside. */
-export async function locate(path: string, places: Places): Promise<string> {
-  const spot = spotOf(path, places)
+export async function locate(path: string, scope: FileScope): Promise<string> {
+  const spot = spotOf(path, scope)
   if (!spot) throw refused(path)
-  const { full, room, ofRun } = spot
+  const { full, root, ofRun } = spot
   try {
-    const [real, realRoom] = await Promise.all([realpath(full), room && realpath(room)])
-    if (realRoom !== null && !isInside(real, realRoom, places)) throw refused(path)
+    const [real, realRoot] = await Promise.all([realpath(full), root && realpath(root)])
+    if (realRoot !== null && !isInside(real, realRoot, scope)) throw refused(path)
     return real
   } catch (error) {
     if (error instanceof AgentError) throw error
     throw new AgentError(`${path} does not exist`, {
       code: 'not_found',
-      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : `looked in ${places.workspace}`,
+      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : `looked in ${scope.workspace}`,
       cause: error,
     })
   }
 }
 
 /** The absolute path for a command, which opens it by itself. It may name a file that is not there yet. */
-export function wholePath(path: string, places: Places): string {
-  const spot = spotOf(path, places, true)
+export function wholePath(path: string, scope: FileScope): string {
+  const spot = spotOf(path, scope, true)
   if (!spot) throw refused(path)
-  if (spot.room !== null && !isInside(realNow(spot.full), realNow(spot.room), places)) throw refused(path)
+  if (spot.root !== null && !isInside(realNow(spot.full), realNow(spot.root), scope)) throw refused(path)
   return spot.full
 }
 
@@ -82,28 +82,28 @@ export function wholePath(path: string, places: Places): string {
  * A path that a run begins with, as it is recorded: with the links in it resolved, so that it means the same place for
  * as long as the run lives. It may name a file that is not there yet.
  */
-export function settledPath(path: string, places: Places): string {
-  const spot = spotOf(path, places)
+export function settledPath(path: string, scope: FileScope): string {
+  const spot = spotOf(path, scope)
   if (!spot) throw refused(path)
-  const [real, room] = [realNow(spot.full), realNow(spot.room ?? places.workspace)]
-  if (spot.room !== null && !isInside(real, room, places)) throw refused(path)
-  const plain = spot.ofRun ? places.stateDir : places.workspace
+  const [real, root] = [realNow(spot.full), realNow(spot.root ?? scope.workspace)]
+  if (spot.root !== null && !isInside(real, root, scope)) throw refused(path)
+  const plain = spot.ofRun ? scope.stateDir : scope.workspace
   if (real === resolve(realNow(plain), path)) return path
   // A sandbox shows this file only for as long as no link is on the way to it.
-  if (!within(real, room)) return real
-  const inside = relative(room, real)
+  if (!within(real, root)) return real
+  const inside = relative(root, real)
   return spot.ofRun ? `files/${inside}` : inside.startsWith(`files${sep}`) ? `./${inside}` : inside
 }
 
 /** A path that a run hands to one below it, where `files/…` means other files. Judged by its text alone. */
-export function handedPath(path: string, places: Places): string {
-  const spot = spotOf(path, places)
+export function handedPath(path: string, scope: FileScope): string {
+  const spot = spotOf(path, scope)
   if (!spot) throw refused(path)
   return spot.ofRun ? spot.full : path
 }
 
 /** The `files` folder of another run of the tree, if `path` is absolute and lies in it. */
-function folderOfTree(path: string, { stateDir, sameTree }: Places): string | null {
+function folderOfTree(path: string, { stateDir, sameTree }: FileScope): string | null {
   const runs = dirname(stateDir)
   if (!sameTree || !isAbsolute(path) || !within(path, runs)) return null
   const [runId, files] = path.slice(runs.length + 1).split(sep)

@@ -26,13 +26,17 @@ const RESERVE_PART = 0.02
 const LOOK_BYTES = 4 * 1_048_576
 
 /**
- * Writes a file that does not exist yet. A file of at most `small` bytes is not synced, and its bytes are returned so
- * that the caller can keep them elsewhere. Larger files are synced; by default all files are.
+ * Writes and syncs a file that does not exist yet. Content of at most `small` bytes is not written, but returned; by
+ * default all content is written. `prepare` is called before the file is made.
  */
 export async function writeWhole(
   path: string,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { small = -1, signal }: { small?: number; signal?: AbortSignal | undefined } = {},
+  {
+    small = -1,
+    prepare,
+    signal,
+  }: { small?: number; prepare?: () => Promise<unknown>; signal?: AbortSignal | undefined } = {},
 ): Promise<Digest & { small: Uint8Array | null }> {
   const hasher = new Bun.CryptoHasher('sha256')
   /**
@@ -43,7 +47,10 @@ export async function writeWhole(
   let bytes = 0
   let spare = SPARED_BYTES
   let file: FileHandle | null = null
-  const openNew = () => open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  const openNew = async () => {
+    await prepare?.()
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  }
   try {
     for await (const chunk of chunks) {
       signal?.throwIfAborted()
@@ -63,8 +70,7 @@ export async function writeWhole(
       }
     }
     if (bytes <= small) {
-      const whole = Buffer.concat(held)
-      await writeUnsynced(path, whole)
+      const whole = held.length === 1 ? held[0]! : Buffer.concat(held)
       return { ...digestNow(whole), small: whole }
     }
     file ??= await openNew()

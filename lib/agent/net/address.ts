@@ -13,20 +13,18 @@ const MOST_REMEMBERED = 256
  * settings say. The order is: AWS, Azure, GCP, Oracle and DigitalOcean, which share the first address; ECS tasks, EKS
  * pods, Tencent, Azure's wire server, Oracle Classic, Alibaba; then the IPv6 addresses of AWS, EKS pods and GCP.
  */
-const METADATA = new Set(
-  [
-    '169.254.169.254',
-    '169.254.170.2',
-    '169.254.170.23',
-    '169.254.0.23',
-    '168.63.129.16',
-    '192.0.0.192',
-    '100.100.100.200',
-    'fd00:ec2::254',
-    'fd00:ec2::23',
-    'fd20:ce::254',
-  ].map(address => ipaddr.parse(address).toNormalizedString()),
-)
+const METADATA = [
+  '169.254.169.254',
+  '169.254.170.2',
+  '169.254.170.23',
+  '169.254.0.23',
+  '168.63.129.16',
+  '192.0.0.192',
+  '100.100.100.200',
+  'fd00:ec2::254',
+  'fd00:ec2::23',
+  'fd20:ce::254',
+]
 
 const METADATA_NAMES = new Set([
   'metadata',
@@ -42,23 +40,34 @@ const METADATA_NAMES = new Set([
  * IPv6 ranges that carry an IPv4 address, and the byte at which it begins. Such an address is judged by the IPv4
  * address inside.
  */
-const WRAPPED: readonly [range: [ipaddr.IPv6, number], at: number][] = [
-  [cidr6('::ffff:0:0/96'), 12],
-  [cidr6('::ffff:0:0:0/96'), 12],
-  [cidr6('64:ff9b::/96'), 12],
-  [cidr6('2002::/16'), 2],
-  [cidr6('::/96'), 12],
+const WRAPPED: readonly [range: string, at: number][] = [
+  ['::ffff:0:0/96', 12],
+  ['::ffff:0:0:0/96', 12],
+  ['64:ff9b::/96', 12],
+  ['2002::/16', 2],
+  ['::/96', 12],
 ]
 
 /**
  * Global unicast (RFC 4291) is the only block that IANA assigns. The ranges below lie in it but are not for ordinary
  * hosts.
  */
-const GLOBAL = cidr6('2000::/3')
-const NOT_GLOBAL = ['2001::/23', '2001:db8::/32', '3fff::/20', '3ffe::/16'].map(cidr6)
+const GLOBAL = '2000::/3'
+const NOT_GLOBAL = ['2001::/23', '2001:db8::/32', '3fff::/20', '3ffe::/16']
 
-function cidr6(text: string): [ipaddr.IPv6, number] {
-  return ipaddr.IPv6.parseCIDR(text)
+let parsedOnce: ReturnType<typeof parseKnown> | undefined
+
+/** The addresses and ranges above. A command that reaches no address need not wait until they are parsed. */
+const known = () => (parsedOnce ??= parseKnown())
+
+function parseKnown() {
+  const cidr6 = (text: string) => ipaddr.IPv6.parseCIDR(text)
+  return {
+    metadata: new Set(METADATA.map(address => ipaddr.parse(address).toNormalizedString())),
+    wrapped: WRAPPED.map(([range, at]) => ({ range: cidr6(range), at })),
+    global: cidr6(GLOBAL),
+    notGlobal: NOT_GLOBAL.map(cidr6),
+  }
 }
 
 /** The host of a URL in lower case, without brackets and without the trailing dot of the DNS root. */
@@ -98,12 +107,13 @@ export function isMetadataName(host: string): boolean {
 export const judge = remembered((address: string): Verdict => {
   const parsed = parse(address)
   if (parsed === null) return 'private'
-  if (METADATA.has(parsed.toNormalizedString())) return 'metadata'
+  const { metadata, global, notGlobal } = known()
+  if (metadata.has(parsed.toNormalizedString())) return 'metadata'
   if (parsed.kind() === 'ipv4') return (parsed as ipaddr.IPv4).range() === 'unicast' ? 'public' : 'private'
   const inner = unwrap(parsed as ipaddr.IPv6)
   if (inner) return judge(inner)
-  const global = parsed.match(GLOBAL) && !NOT_GLOBAL.some(range => parsed.match(range))
-  return global ? 'public' : 'private'
+  const isGlobal = parsed.match(global) && !notGlobal.some(range => parsed.match(range))
+  return isGlobal ? 'public' : 'private'
 })
 
 /**
@@ -148,12 +158,12 @@ function unwrap(address: ipaddr.IPv6): string | null {
   const bytes = address.toByteArray()
   // `::` and `::1` match a range of wrapped addresses but carry no IPv4 address.
   if (bytes.slice(0, 15).every(byte => byte === 0)) return null
-  const found = WRAPPED.find(([range]) => address.match(range))
-  return found ? bytes.slice(found[1], found[1] + 4).join('.') : null
+  const found = known().wrapped.find(({ range }) => address.match(range))
+  return found ? bytes.slice(found.at, found.at + 4).join('.') : null
 }
 
 /** Every request asks about the same few addresses, and an answer takes up to 30 µs to find. */
 function remembered<T extends NonNullable<unknown>>(find: (address: string) => T): (address: string) => T {
-  const known = new Recent<string, T>(MOST_REMEMBERED)
-  return address => known.get(address) ?? known.set(address, find(address))
+  const answers = new Recent<string, T>(MOST_REMEMBERED)
+  return address => answers.get(address) ?? answers.set(address, find(address))
 }

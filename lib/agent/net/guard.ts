@@ -70,17 +70,17 @@ export function isOriginIn(addresses: readonly string[], origin: string): boolea
 /** Decides whether a URL may be reached, and how. Throws an AgentError `refused` or `dns`, both with `sent: 'no'`. */
 export async function vet(url: URL, guard: Guard): Promise<Route> {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    refuse(placeOf(url), `the scheme must be http: or https:, not ${url.protocol}`)
+    refuse(authorityOf(url), `the scheme must be http: or https:, not ${url.protocol}`)
   if (url.username || url.password)
-    refuse(placeOf(url), 'a URL must not contain credentials; put them into the agent’s settings')
+    refuse(authorityOf(url), 'a URL must not contain credentials; put them into the agent’s settings')
   const host = bareHost(url.hostname)
-  if (isMetadataName(host)) refuse(placeOf(url), 'it is a cloud metadata service, which is never allowed')
+  if (isMetadataName(host)) refuse(authorityOf(url), 'it is a cloud metadata service, which is never allowed')
   const proxy = proxyOf(url, guard.env)
   const byName = !isAddress(host)
   const known = guard.knows(url.origin)
   const alone = proxy !== null && byName && (known || isLeftToProxy(host, guard))
   const addresses = alone ? [] : byName ? await addressesOf(host, proxy, guard) : [host]
-  for (const address of addresses) check(placeOf(url), host, address, known, guard)
+  for (const address of addresses) check(authorityOf(url), host, address, known, guard)
   if (!byName || proxy) return { urls: [url], name: null, proxy }
   return { urls: addresses.map(address => byAddress(url, address)), name: url.host, proxy: null }
 }
@@ -98,11 +98,11 @@ export async function vetHost(target: string, settings: unknown, guard: Guard): 
     const hint = 'give a host, host:port or a URL'
     throw new AgentError(`${JSON.stringify(target)} names no host`, { code: 'invalid_url', hint, sent: 'no' })
   }
-  const place = url.host
-  if (isMetadataName(host)) refuse(place, 'it is a cloud metadata service, which is never allowed')
+  const authority = url.host
+  if (isMetadataName(host)) refuse(authority, 'it is a cloud metadata service, which is never allowed')
   const addresses = isAddress(host) ? [host] : await resolved(host, guard, null)
   const known = namesHost(settings, host, url.port)
-  for (const address of addresses) check(place, host, address, known, guard)
+  for (const address of addresses) check(authority, host, address, known, guard)
   return { host, port: url.port ? Number(url.port) : null, address: addresses[0]!, addresses }
 }
 
@@ -118,15 +118,15 @@ function urlOf(target: string): URL | null {
   return URL.parse(target.includes('://') ? target : `host://${isBareIpv6 ? `[${target}]` : target}`)
 }
 
-function check(place: string, host: string, address: string, known: boolean, { allow }: Guard): void {
+function check(authority: string, host: string, address: string, known: boolean, { allow }: Guard): void {
   const verdict = judge(address)
   const via = host === address ? `${address} is` : `${host} resolves to ${address},`
-  if (verdict === 'metadata') refuse(place, `${via} a cloud metadata service, which is never allowed`)
+  if (verdict === 'metadata') refuse(authority, `${via} a cloud metadata service, which is never allowed`)
   if (verdict === 'public' || known || isAllowed(host, address, allow)) return
-  refuse(place, `${via} not a public address. If this is meant, allow it: ${allowing(host, allow)}`)
+  refuse(authority, `${via} not a public address. If this is meant, allow it: ${allowing(host, allow)}`)
 }
 
-/** The command that allows a host. It does not tell what is allowed already, because others read the errors of runs. */
+/** The command that allows a host. It does not say what is allowed already, because others read the errors of runs. */
 function allowing(host: string, allow: readonly string[]): string {
   const command = commandLine('settings', 'set', 'network.allow', host)
   return allow.length === 0 ? command : `${command}, with what ${commandLine('settings', 'list')} says of it now`
@@ -138,12 +138,12 @@ function trusting(host: string, allow: readonly string[]): string {
   return `allow it: ${allowing(host, allow)}; or leave all names to the proxy: ${all}`
 }
 
-function placeOf(url: URL): string {
+function authorityOf(url: URL): string {
   return `${url.protocol}//${url.host}`
 }
 
-function refuse(place: string, why: string): never {
-  throw new AgentError(`refused to connect to ${place}: ${why}`, { code: 'refused', sent: 'no' })
+function refuse(authority: string, why: string): never {
+  throw new AgentError(`refused to connect to ${authority}: ${why}`, { code: 'refused', sent: 'no' })
 }
 
 /** Names of the machine that resolves them are not left to a proxy, because they would reach its own services. */

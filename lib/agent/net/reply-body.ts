@@ -1,6 +1,7 @@
 // Limits on the body of a reply: how long it may be silent, and how much of it may be kept in memory. Sizes are counted
 // after decompression, chunk by chunk, so that a decompression bomb is stopped while it grows.
 
+import { Limit } from '../../lived-time.ts'
 import { chunksIn } from '../../stream.ts'
 import { AgentError } from '../core/agent-error.ts'
 
@@ -16,7 +17,7 @@ export interface BodyBounds {
   /** Turns a failure while reading into the error to throw. */
   explain(error: unknown): unknown
   /** The method and origin of the request, for messages. */
-  place: string
+  endpoint: string
 }
 
 /** The same `reply`, with limits on all of its ways to read the body. */
@@ -41,7 +42,7 @@ export function bound(reply: Response, bounds: BodyBounds): Response {
         return JSON.parse(read)
       } catch (cause) {
         const hint = `its content type is ${type || 'missing'}: check that the address is correct and not that of a login page`
-        throw new AgentError(`the reply of ${bounds.place} must be JSON`, { code: 'no_json', hint, cause })
+        throw new AgentError(`the reply of ${bounds.endpoint} must be JSON`, { code: 'no_json', hint, cause })
       }
     },
   }
@@ -49,21 +50,20 @@ export function bound(reply: Response, bounds: BodyBounds): Response {
   return Object.defineProperty(reply, 'body', { value: body })
 }
 
-function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explain, place }: BodyBounds) {
+function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explain, endpoint }: BodyBounds) {
   const reader = source.getReader()
   let silent = false
-  let timer: Timer
+  let limit: Limit | undefined
   const expect = () => {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
+    limit?.end()
+    limit = new Limit(idle, () => {
       silent = true
       abort()
       done()
-    }, idle)
-    timer.unref()
+    }).unref()
   }
   const end = () => {
-    clearTimeout(timer)
+    limit?.end()
     done()
   }
   expect()
@@ -73,13 +73,13 @@ function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explai
         expect()
         try {
           const { done: over, value } = await reader.read()
-          clearTimeout(timer)
+          limit?.end()
           if (!over) return controller.enqueue(value)
           end()
           controller.close()
         } catch (error) {
           end()
-          const message = `${place} sent nothing for ${idle} ms in the middle of its reply`
+          const message = `${endpoint} sent nothing for ${idle} ms in the middle of its reply`
           controller.error(silent ? new AgentError(message, { code: 'timeout', retryable: true }) : explain(error))
         }
       },
@@ -95,7 +95,7 @@ function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explai
 
 async function collect(
   body: ReadableStream<Uint8Array>,
-  { maxBytes, place }: BodyBounds,
+  { maxBytes, endpoint }: BodyBounds,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -103,7 +103,7 @@ async function collect(
     size += chunk.byteLength
     if (size > maxBytes) {
       const hint = 'stream the reply to a file, or request less data'
-      throw new AgentError(`the reply of ${place} has more than ${maxBytes} bytes`, { code: 'too_large', hint })
+      throw new AgentError(`the reply of ${endpoint} has more than ${maxBytes} bytes`, { code: 'too_large', hint })
     }
     chunks.push(chunk)
   }

@@ -45,13 +45,13 @@ export async function replyError(
 ): Promise<AgentError> {
   const isPage = reply.headers.get('content-type')?.includes('html') ?? false
   const body = await reply.text().catch(() => '')
-  const said = isPage ? '' : quoted(body.replace(/\s+/g, ' ').trim())
+  const quotedBody = isPage ? '' : quoted(body.replace(/\s+/g, ' ').trim())
   const { status } = reply
   const refused = status >= 400 && status < 500 && status !== 408
   // Some vendors answer 403 when there were too many requests.
   const meant = isRateLimit(status, reply.headers, body) ? 429 : status
   const hint = hints[meant] ?? HINTS[meant]
-  return new AgentError(`${doing}: HTTP ${status}${said && `: ${said}`}`, {
+  return new AgentError(`${doing}: HTTP ${status}${quotedBody && `: ${quotedBody}`}`, {
     code: CODES[meant] ?? (status >= 500 ? 'vendor_error' : 'unexpected_status'),
     retryable: isTransient(meant),
     sent: refused ? 'no' : 'unknown',

@@ -8,10 +8,12 @@
 import { isLoopbackAddress } from '../../agent/net/address.ts'
 import { CadreError } from '../../error.ts'
 import type { Access, Incoming } from '../../http/admission.ts'
+import { viaOf } from '../../http/via.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { DaemonAccess } from '../../wire/access.ts'
+import type { StartedBy, Via } from '../../wire/records/started-by.ts'
 import { hubActor } from '../home/audit.ts'
-import { localName } from '../home/local-name.ts'
+import { localName, userName } from '../home/local-name.ts'
 import { type Credential, type Credentials, NO_CREDENTIAL } from './remote-credentials.ts'
 
 export interface Caller {
@@ -22,6 +24,8 @@ export interface Caller {
   local: boolean
   /** The only run that a dispatch token is for, together with the runs of its tree. Null means any run. */
   runId: string | null
+  /** Whom a run names that this call starts. */
+  startedBy: StartedBy
   /**
    * Whether the call would be allowed now, for calls that last. When the hub does not answer, the previous decision
    * stands.
@@ -49,7 +53,7 @@ export function strictFrom(value: string | undefined): boolean {
 export type AccessOf = (rule: DaemonAccess) => Access<Caller>
 
 export function createAccess({ localToken, strict, credentials }: AccessOptions): AccessOf {
-  const local: Admitted = {
+  const local: Omit<Admitted, 'startedBy'> = {
     name: localName(),
     actor: localName(),
     local: true,
@@ -58,14 +62,18 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
     stillAllowed: async () => true,
   }
 
+  const localBy = ({ headers }: Request): Admitted => {
+    return { ...local, startedBy: { kind: 'person', name: userName(), via: viaOf(headers) } }
+  }
+
   return rule => ({
     rule: inWords(rule),
     async admit({ request, bearer, peer }: Incoming) {
       const address = peer()
       const here = address !== null && isLoopbackAddress(address)
       if (bearer !== null) {
-        if (here && sameSecret(bearer, localToken)) return local
-        return remote(await credentials.check(bearer), async () => {
+        if (here && sameSecret(bearer, localToken)) return localBy(request)
+        return remote(await credentials.check(bearer), viaOf(request.headers), async () => {
           const credential = await credentials.again(bearer)
           if (credential) judge(credential, rule)
         })
@@ -76,7 +84,7 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
       if (strict || rule.local === 'token') {
         throw new CadreError('unauthorized', 'this call needs the local token: the content of <home>/token, as Bearer')
       }
-      return local
+      return localBy(request)
     },
     permit({ credential }: Admitted) {
       if (!credential) return
@@ -85,7 +93,7 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
     },
   })
 
-  function remote(credential: Credential, again: () => Promise<void>): Admitted {
+  function remote(credential: Credential, via: Via, again: () => Promise<void>): Admitted {
     if (!credentials.connected()) {
       throw new CadreError('unavailable', 'this daemon is not connected to its hub: calls from elsewhere wait for that')
     }
@@ -99,6 +107,10 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
       actor: hubActor(credential.name),
       local: false,
       runId: credential.runId,
+      startedBy:
+        credential.token === null
+          ? { kind: 'person', name: credential.name, via }
+          : { kind: 'token', name: credential.token, owner: credential.name, via },
       credential,
       stillAllowed,
     }

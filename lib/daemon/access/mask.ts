@@ -23,7 +23,7 @@ export class Mask {
   readonly #warned = new Set<string>()
   #current: readonly KnownSecret[]
   /** The number of values that were added to the maskers since they were created. */
-  #told = 0
+  #added = 0
 
   constructor(secrets: () => readonly KnownSecret[], log: Log) {
     this.#secrets = secrets
@@ -65,7 +65,7 @@ export class Mask {
     this.#concealed.set(value, value)
     // Maskers never forget a value, so from time to time new ones are created, which hold only what is still
     // remembered.
-    if (++this.#told > MOST_CONCEALED) this.#renew()
+    if (++this.#added > MOST_CONCEALED) this.#renew()
     for (const redactor of this.#inUse()) redactor.add(value)
   }
 
@@ -90,7 +90,7 @@ export class Mask {
 
   #renew(): void {
     this.#known.clear()
-    this.#told = 0
+    this.#added = 0
   }
 
   /** Warns once for each value that is too short to be masked. */

@@ -37,6 +37,8 @@ export interface Credential {
   name: string
   actions: readonly RemoteAction[]
   runId: string | null
+  /** The name of a token that is not that of a session. Null for a person, and when the hub does not say. */
+  token: string | null
   /** Marks a token that counts once as used. Throws `unauthorized` the second time. */
   spend?(): void
 }
@@ -64,7 +66,7 @@ const Claims = Type.Object({
   action: Type.Enum(['access', 'execute', 'cancel']),
   sub: Type.String({ minLength: 1 }),
   realm_id: Type.String(),
-  /** The role of the caller in the realm, from memberships alone. Hubs before it was told do not say it. */
+  /** The role of the caller in the realm, from memberships alone. Older hubs do not send it. */
   realm_role: Type.Optional(Type.Enum(['none', 'member', 'operator', 'admin'])),
   run_id: Type.Optional(Type.String()),
   exp: Type.Number(),
@@ -81,9 +83,11 @@ export function createCredentials(
   remote: () => Remote | null,
   used: UsedTokens,
   now: () => number = Date.now,
+  /** A clock that never steps. */
+  monotonic: () => number = () => performance.now(),
 ): Credentials {
-  /** The user tokens that the hub vouched for, by their digest. */
-  const known = new Map<string, { asked: number; expires: number; credential: Credential }>()
+  /** The user tokens that the hub vouched for, by their digest, and when it did by the monotonic clock. */
+  const known = new Map<string, { askedAt: number; expires: number; credential: Credential }>()
   const imported = new Map<string, Promise<CryptoKey>>()
 
   return {
@@ -111,13 +115,13 @@ export function createCredentials(
     if (!hub?.connected()) throw new CadreError('unavailable', 'this daemon is not connected to its hub')
     const hash = digest(token)
     const fresh = known.get(hash)
-    if (fresh && now() < Math.min(fresh.asked + maxAge, fresh.expires)) return fresh.credential
-    const asked = now()
+    if (fresh && monotonic() < fresh.askedAt + maxAge && now() < fresh.expires) return fresh.credential
+    const askedAt = monotonic()
     const reply = await hub.whoami(token).catch(refusal)
     if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
-    const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
+    const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null, token: nameOf(reply) }
     if (known.size >= MOST_KNOWN) known.clear()
-    known.set(hash, { asked, expires: reply.expires_at ?? Number.POSITIVE_INFINITY, credential })
+    known.set(hash, { askedAt, expires: reply.expires_at ?? Number.POSITIVE_INFINITY, credential })
     return credential
   }
 
@@ -147,14 +151,14 @@ export function createCredentials(
     const { action, realm_role, run_id: runId = null, jti, sub, exp } = payload
     if (realm_role === 'none') throw bad()
     const mayNot = realm_role === 'member' && action !== 'access'
-    const credential = { name: sub, actions: mayNot ? [] : [action], runId }
+    const credential = { name: sub, actions: mayNot ? [] : [action], runId, token: null }
     if (action !== 'execute') return credential
     return { ...credential, spend: () => spend(jti, (exp + TOLERANCE_S) * 1_000) }
   }
 
   /** Marks a token that starts work as used, because it counts only once. */
   function spend(jti: string, until: number): void {
-    if (!used.use(jti, until, now())) throw bad()
+    if (!used.use(jti, until)) throw bad()
   }
 
   async function importKey(pem: string): Promise<CryptoKey> {
@@ -173,6 +177,9 @@ const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
 function refusal(thrown: unknown): never {
   throw thrown instanceof CadreError && thrown.status < 500 ? bad() : thrown
 }
+
+/** Hubs of 0.1.0 do not say the name. */
+const nameOf = ({ kind, name }: Identity): string | null => (kind === 'session' ? null : (name ?? null))
 
 /** Reading needs `runs` read. Starting and cancelling need `runs` write and at least the role of an operator. */
 function actionsOf({ permissions, realm_role }: Identity): RemoteAction[] {

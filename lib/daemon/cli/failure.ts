@@ -7,40 +7,40 @@ import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { pathError } from '../../files/path-error.ts'
 import { renderProblem } from '../../team/team.ts'
 import { createPaint, line, lines, nothing, type Paint, type Printable, paragraph } from '../../text/printable.ts'
-import { tell } from '../../text/terminal.ts'
+import { printMessage } from '../../text/terminal.ts'
 import { fullDisk } from '../home/full-disk.ts'
 import { databaseFile, homeFolder } from '../home/home.ts'
 import { EXIT } from './kit/exit.ts'
 
 const PLACE = /^(.+?):(\d+):(\d+): ([\s\S]*)$/
 
-export interface Told {
+export interface FailedCommand {
   home: string | undefined
   /** The team that the command was given, if any. */
   path: string | undefined
 }
 
 /** Prints what was thrown, each thing once, and returns the exit code. */
-export function tellFailure(thrown: unknown, { home, path }: Told): number {
+export function printFailure(thrown: unknown, { home, path }: FailedCommand): number {
   const paint = createPaint(process.stderr)
   const error = homeErrorOf(thrown, home) ?? pathError(thrown) ?? thrown
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
     const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
-    tell(line`${paint.red('error')}  ${messageOf(error).split('\n', 1)[0]!}${hint}`)
-    if (isDebug && error instanceof Error) tell(lines(error.stack ?? ''))
+    printMessage(line`${paint.red('error')}  ${messageOf(error).split('\n', 1)[0]!}${hint}`)
+    if (isDebug && error instanceof Error) printMessage(lines(error.stack ?? ''))
     return EXIT.failed
   }
   const details = error.details ?? []
   const places = details.map(({ message }) => placed(message, path, paint))
-  for (const text of places) if (text !== null) tell(text, nothing)
+  for (const text of places) if (text !== null) printMessage(text, nothing)
   const rest = details.filter((_, index) => places[index] === null)
   const [first = nothing, ...more] = paragraph(withoutList(error.message, details))
-  tell(line`${paint.red('error')}  ${first}`, more)
+  printMessage(line`${paint.red('error')}  ${first}`, more)
   for (const detail of rest) {
     const [first = nothing, ...more] = paragraph(detail.message)
-    if (error.besides.includes(detail)) tell(line`  ${detail.path}  ${first}`, more)
-    else if (details.length > 1) tell(line`  ${first}`, more)
+    if (error.besides.includes(detail)) printMessage(line`  ${detail.path}  ${first}`, more)
+    else if (details.length > 1) printMessage(line`  ${first}`, more)
   }
   return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
 }

@@ -11,7 +11,8 @@ import type { AuditSource, Sealed } from '../../audit/audit-export.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
 import { ROOT } from '../../program/install-root.ts'
-import { counted, MOST_COUNTED } from '../../wire/page.ts'
+import { MOST_COUNTED } from '../../wire/budget.ts'
+import { counted } from '../../wire/page.ts'
 import type { HomeAuditEntry } from '../../wire/records/audit.ts'
 import { databaseFile, makeHome } from './home.ts'
 import { localName } from './local-name.ts'
@@ -191,15 +192,20 @@ export class Audit extends AuditLog {
       .immediate()
   }
 
-  /** Deletes sealed entries that were recorded before `before`, up to the first younger one. Returns how many. */
-  deleteBefore(before: number): number {
+  /**
+   * Deletes sealed entries that were recorded before `before` and have at most the id `lastId`, up to the first one that
+   * was not. Returns how many.
+   */
+  deleteBefore(before: number, lastId: number): number {
     const { db, name } = this
     return db
       .transaction(() => {
         const oldest = db
-          .query<Link & { at: number }, [number]>('SELECT seq, hash, at FROM audit WHERE seq > 0 ORDER BY seq LIMIT ?')
+          .query<Link & { id: number; at: number }, [number]>(
+            'SELECT id, seq, hash, at FROM audit WHERE seq > 0 ORDER BY seq LIMIT ?',
+          )
           .all(DELETED_AT_ONCE)
-        const young = oldest.findIndex(({ at }) => at >= before)
+        const young = oldest.findIndex(({ at, id }) => at >= before || id > lastId)
         const last = oldest.at(young === -1 ? oldest.length - 1 : young - 1)
         if (young === 0 || !last) return 0
         db.query('UPDATE audit_chain SET anchor_seq = ?, anchor_hash = ?, anchor_at = ? WHERE chain = ?').run(

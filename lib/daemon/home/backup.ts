@@ -38,7 +38,7 @@ import { version } from './version.ts'
 /** What of a home is in a backup, besides its database. Everything else is made anew, or is not ours. */
 const KEPT = ['settings.yml', 'key', 'secrets', 'publish-keys.json', 'agents', 'tsconfig.json', 'packages', 'runs']
 /** What belongs to a process, to this place, or to a session, and is not worth a word. */
-const OWN = /^(daemon\.(db|lock)|place(\.|$)|processes$|token$|session$|dashboard\.html$)/
+const OWN = /^(daemon\.(db|lock)|search\.db|place(\.|$)|processes$|token$|session$|dashboard\.html$)/
 
 const FORMAT = 1
 const CHUNK_BYTES = 1_048_576
@@ -141,7 +141,9 @@ function addFiles(draft: string, home: string): { files: number; runs: number } 
   }
   db.run('COMMIT')
   checked(db, draft)
-  const { runs } = db.query<{ runs: number }, []>('SELECT count(*) AS runs FROM runs WHERE parent_id IS NULL').get()!
+  const { runs } = db
+    .query<{ runs: number }, []>('SELECT count(*) AS runs FROM runs INDEXED BY runs_roots WHERE parent_id IS NULL')
+    .get()!
   return { files, runs }
 }
 

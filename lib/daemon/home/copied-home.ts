@@ -1,7 +1,7 @@
 // Where a home is, and whether it is where it was. Its database remembers which file it is, by inode and birth time, and
 // a mark: a random value in a file beside it, which each start renews. A copy, a home that was put back and one that was
 // moved to another disk differ in one of these. A reboot, another name of the folder and a container made anew on its
-// volume change none. Device number and machine id are only told to people, except where the birth time is unknown.
+// volume change none. Device number and machine id are only shown to people, except where the birth time is unknown.
 
 import type { Database } from 'bun:sqlite'
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { type FileIdentity, identityFrom, identityOf, isSameFile } from '../../files/file-identity.ts'
 import { HOME_FACTS, Store } from '../../run/engine.ts'
+import { liftPauses, pauseTriggers } from './copied-triggers.ts'
 import { databaseFile } from './home.ts'
 
 /** Where a database was, for a person. */
@@ -71,6 +72,7 @@ export function settlePlace(db: Database, home: string, now: number): Copied | n
     facts.set(COPIED, JSON.stringify(found))
     facts.drop(RESTORED)
     copies.found(now)
+    pauseTriggers(db, now)
     leaveHub(store)
   }).immediate()
   failpoint()
@@ -85,8 +87,8 @@ function leaveHub({ facts, copies }: Store): void {
   // A copy that was never at work as a daemon of its own is still one of the home that it was made from.
   if (id !== null && (copies.reportsAny || facts.get(HOME_FACTS.former) === null)) facts.set(HOME_FACTS.former, id)
   copies.reportNothing()
-  const told = ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved', HOME_FACTS.movedAway, HOME_FACTS.left]
-  for (const fact of told) facts.drop(fact)
+  const hubFacts = ['daemon_id', 'epoch', 'sync', 'sync_again', 'approved', HOME_FACTS.movedAway, HOME_FACTS.left]
+  for (const fact of hubFacts) facts.drop(fact)
 }
 
 /**
@@ -94,9 +96,10 @@ function leaveHub({ facts, copies }: Store): void {
  * refuses the other one. Throws `invalid_state` where there is nothing to say, and `conflict` where it comes too late.
  * Called in a transaction.
  */
-export function takePlace({ facts, copies }: Store): void {
+export function takePlace({ db, facts, copies }: Store): void {
   const { former, left, movedAway, starts } = HOME_FACTS
   const was = facts.get(former)
+  const lifted = liftPauses(db)
   if (was !== null) {
     if (copies.reportsAny) {
       throw new CadreError(
@@ -112,7 +115,7 @@ export function takePlace({ facts, copies }: Store): void {
     for (const fact of ['epoch', 'sync', 'approved']) facts.drop(fact)
     // All of its runs are sent to the hub, as after the loss of an acknowledged change.
     facts.set('sync_again', JSON.stringify({ root: '', key: '' }))
-  } else if (facts.get(movedAway) === null) {
+  } else if (facts.get(movedAway) === null && lifted === 0) {
     throw new CadreError(
       'invalid_state',
       'no hub knows this home at another place, so there is nothing to say; `status` shows what waits here',

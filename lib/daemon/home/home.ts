@@ -40,6 +40,9 @@ function unusable(home: string, why: string, cause?: unknown): CadreError {
 
 export const databaseFile = (home: string): string => join(home, 'daemon.db')
 
+/** The index of searches, which is made anew when it is missing. */
+export const searchFile = (home: string): string => join(home, 'search.db')
+
 /** The folder that records the processes that agents have started, while they run. */
 export const processesFolder = (home: string): string => join(home, 'processes')
 

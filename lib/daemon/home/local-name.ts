@@ -5,12 +5,15 @@ import { userInfo } from 'node:os'
 
 let known: string | undefined
 
+/** `local:<os user>`, the actor behind a call from this machine. */
+export const localName = (): string => `local:${userName()}`
+
 /**
- * `local:<os user>`: the user that this process belongs to. `userInfo()` reads the environment, which in a container is
+ * The user that this process belongs to. `userInfo()` reads the environment, which in a container is
  * often empty, and a process that asks costs a run more than its own record.
  */
-export function localName(): string {
-  known ??= `local:${inPasswd() ?? asked() ?? userInfo().username}`
+export function userName(): string {
+  known ??= inPasswd() ?? asked() ?? userInfo().username
   return known
 }
 

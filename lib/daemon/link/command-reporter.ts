@@ -1,5 +1,5 @@
-// What a command that runs without a daemon tells the hub of an enrolled home: at its end, and only for a short time.
-// What is left is sent by the next command or daemon that reaches the hub.
+// What a command without a daemon reports to the hub of an enrolled home, at its end, for a short time. The next
+// command or daemon that reaches the hub sends what is left.
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../../error.ts'
@@ -58,7 +58,7 @@ export class Reporter {
     }
     const { left } = outbox
     if (left.changes + left.lines === 0) return
-    log.warn('the hub has not heard everything yet: the next command or `serve` that reaches it sends the rest', {
+    log.warn('the hub has not received everything yet: the next command or `serve` that reaches it sends the rest', {
       ...left,
     })
   }

@@ -10,17 +10,17 @@ import { type CallOptions, HubClient } from './hub-client.ts'
 const PATHS: readonly string[] = [Register, Heartbeat, Poll, Ack, Sync].map(({ path }) => path)
 
 export class DaemonClient extends HubClient {
-  readonly #told: () => { memory?: Remembered }
+  readonly #callFields: () => { memory?: Remembered }
   readonly #learn: (memory: Remembered | undefined) => void
 
   constructor(
     url: string,
     token: string | null,
-    told: () => { memory?: Remembered },
+    callFields: () => { memory?: Remembered },
     learn: (memory: Remembered | undefined) => void,
   ) {
     super(url, token)
-    this.#told = told
+    this.#callFields = callFields
     this.#learn = learn
   }
 
@@ -32,7 +32,7 @@ export class DaemonClient extends HubClient {
     if (!PATHS.includes(call.path)) return super.call(call, body, options)
     const { daemon_id } = body as { daemon_id?: string }
     const headers = { ...options.headers, ...(daemon_id !== undefined && { [CALLER_HEADER]: daemon_id }) }
-    const sent = { ...(body as object), ...this.#told() } as Static<Body>
+    const sent = { ...(body as object), ...this.#callFields() } as Static<Body>
     const reply = await super.call(call, sent, { ...options, headers })
     if (isObject(reply)) this.#learn(reply.memory as Remembered | undefined)
     return reply

@@ -4,23 +4,24 @@ import type { Log } from '../../log/log.ts'
 import { pause } from '../../wait.ts'
 import type { PublicKey } from '../../wire/protocol.ts'
 
-/** How often the hub is asked for its keys because of a token. */
-const ASK_MS = 1_000
+/** The keys are fetched at most this often because of a token. */
+const FETCH_MS = 1_000
 
 interface Parts {
   /** CADRE_DISPATCH_PUBLIC_KEY: only this key is trusted. */
   pinnedKey: string | null
   log: Log
   signal: AbortSignal
-  /** Asks the hub for its keys, and has them learned. A hub that does not answer leaves them as they are. */
-  ask(): Promise<void>
+  /** Fetches the keys of the hub, and passes them to `learn`. A hub that does not answer leaves them as they are. */
+  fetchKeys(): Promise<void>
 }
 
 export class DispatchKeys {
   readonly #parts: Parts
   #keys: readonly PublicKey[] = []
   #renewing: Promise<void> | null = null
-  #askedAt = 0
+  /** By the monotonic clock. */
+  #fetchedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -33,7 +34,7 @@ export class DispatchKeys {
     return this.#keys.filter(key => key.not_after === undefined || key.not_after > Date.now())
   }
 
-  /** Takes the keys that the hub told. */
+  /** Takes the keys that the hub sent. */
   learn(keys: readonly PublicKey[]): void {
     this.#keys = keys
     const { pinnedKey, log } = this.#parts
@@ -42,19 +43,19 @@ export class DispatchKeys {
     }
   }
 
-  /** Asks the hub for its keys, at most once a second, whatever keys the tokens of strangers name. */
+  /** Fetches the keys of the hub, at most once a second, whatever keys the tokens of strangers name. */
   renew(): Promise<void> {
     if (this.#parts.pinnedKey) return Promise.resolve()
-    this.#renewing ??= this.#ask().finally(() => {
+    this.#renewing ??= this.#fetchKeys().finally(() => {
       this.#renewing = null
     })
     return this.#renewing
   }
 
-  async #ask(): Promise<void> {
-    await pause(Math.max(0, this.#askedAt + ASK_MS - Date.now()), this.#parts.signal)
-    this.#askedAt = Date.now()
-    await this.#parts.ask()
+  async #fetchKeys(): Promise<void> {
+    await pause(Math.max(0, this.#fetchedAt + FETCH_MS - performance.now()), this.#parts.signal)
+    this.#fetchedAt = performance.now()
+    await this.#parts.fetchKeys()
   }
 }
 

@@ -6,6 +6,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { RunRow } from '../../run/engine.ts'
 import { Whoami } from '../../wire/calls/auth.ts'
+import { readStarter } from '../../wire/records/started-by.ts'
 import { noSession, refuseSessionForm } from '../access/api-key.ts'
 import { type Enrolment, HubCredentials, storeEnrolment } from '../access/hub-credentials.ts'
 import { hubActor } from '../home/audit.ts'
@@ -37,11 +38,19 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
     log: daemon.log,
     store: daemon.engine.store,
     commit: daemon.engine.commit,
+    lived: () => daemon.engine.lived,
+    confirmed: () => void daemon.ages.confirm().catch(() => {}),
     outbox: daemon.outbox,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,
-    fileOf: (runId, path) => openArtifact(daemon.engine.stateDir(runId), runId, path),
+    async fileOf(runId, path) {
+      await daemon.engine.writeFiles(runId)
+      if (daemon.engine.unwrittenFile(runId, path)) {
+        throw new CadreError('conflict', 'it is not written yet, because the disk takes no files')
+      }
+      return openArtifact(daemon.engine.stateDir(runId), runId, path)
+    },
     network: () => daemon.settings.network(),
     enrolled: () => remember(daemon, url, realmToken),
   })
@@ -50,7 +59,7 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
   try {
     await link.start()
     offers.start()
-    tellKept(daemon)
+    warnOfKept(daemon)
   } catch (error) {
     const refused = error instanceof CadreError && ['unauthorized', 'forbidden'].includes(error.code)
     if (!remembered || !refused) throw error
@@ -61,7 +70,7 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
 }
 
 /** Says which workspaces are offered to the realm although no person has said so, as those of homes of 0.1.0 are. */
-function tellKept({ workspaces, log }: Daemon): void {
+function warnOfKept({ workspaces, log }: Daemon): void {
   const kept = workspaces.kept()
   if (kept.length === 0) return
   log.warn('workspaces are offered to the realm only because dispatched runs have used them', {
@@ -110,10 +119,10 @@ export async function refuseSession(url: string, apiKey: string, daemon: Daemon)
 function jobHost(daemon: Daemon): JobHost {
   const { engine } = daemon
   const { runs, reviews } = engine.store
-  const told = (runId: RunId): RunRow => {
+  const reportedRun = (runId: RunId): RunRow => {
     const row = runs.get(runId)
     if (row?.synced === 1) return row
-    throw untold(`run ${runId}`)
+    throw notReported(`run ${runId}`)
   }
   return {
     freeSlots: () => engine.load.free,
@@ -125,24 +134,25 @@ function jobHost(daemon: Daemon): JobHost {
         throw new CadreError('conflict', `the id of run ${runId} is taken here`)
       await daemon.packages.require(team, sha256)
     },
-    async start(runId, { team, inputs, run_name, workspace, by }) {
-      const origin = { local: false, dispatched: true, actor: hubActor(by), runId, synced: true }
+    async start(runId, { team, inputs, run_name, workspace, started_by, by }) {
+      const startedBy = readStarter(started_by)
+      const origin = { local: false, dispatched: true, actor: hubActor(by), startedBy, runId, synced: true }
       await startRun(daemon, { team, inputs, run_name, workspace }, origin)
     },
-    ended: runId => engine.ended(told(runId).id),
+    ended: runId => engine.ended(reportedRun(runId).id),
     async cancel(runId, again, { reason, by }) {
-      const run = told(runId)
+      const run = reportedRun(runId)
       // A second cancel would end phases that clean up.
       if (run.state === 'cancelled' || ((again || reason !== undefined) && run.ending !== null)) return
       const entry = { actor: hubActor(by), action: 'runs/cancel', target: runId }
       await engine.cancel(runId, reason, () => daemon.audit.write(entry))
     },
-    async resume(runId, { from_phase: from = null, by }) {
-      await resumeRun(daemon, told(runId).id, { actor: hubActor(by), from, failed: false })
+    async resume(runId, { from_phase: from = null, failed = false, by }) {
+      await resumeRun(daemon, reportedRun(runId).id, { actor: hubActor(by), from, failed })
     },
     async decide(reviewId, { decision, by, comment, values }) {
       const review = reviews.get(reviewId)
-      if (!review || !runs.isSynced(review.run_id)) throw untold(`review ${reviewId}`)
+      if (!review || !runs.isSynced(review.run_id)) throw notReported(`review ${reviewId}`)
       // The order was delivered twice.
       if (review.state === 'decided' && review.decision === decision && review.decided_by === by) return
       const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
@@ -151,6 +161,6 @@ function jobHost(daemon: Daemon): JobHost {
   }
 }
 
-/** The same for what is not here and for what was not told to the hub, which so learns nothing. */
-const untold = (what: string) =>
+/** The same error for what is not here and for what was not reported to the hub, which so learns nothing. */
+const notReported = (what: string) =>
   new CadreError('not_found', `not_found: there is no ${what} of which this hub was told`)

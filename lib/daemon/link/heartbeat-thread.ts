@@ -3,6 +3,7 @@
 // `stuck` and names no jobs, so that their leases expire.
 
 import { CadreError, messageOf } from '../../error.ts'
+import { livedMs } from '../../lived-time.ts'
 import { Heartbeat, type Start } from '../../wire/calls/daemon-link.ts'
 import { type Bulletin, isMoved, PROTOCOL, type Remembered } from '../../wire/protocol.ts'
 import { HubClient } from './hub-client.ts'
@@ -14,7 +15,7 @@ export interface HeartbeatSetup {
   token: string
   daemonId: string
   start: Start
-  /** One Int32: epoch seconds of the main thread's last beat. */
+  /** One Int32: the count of the beats of the main thread. */
   beat: SharedArrayBuffer
 }
 
@@ -22,9 +23,10 @@ export type HeartbeatOrder =
   | { setup: HeartbeatSetup }
   | { running: string[]; teamsVersion: string | null; memory: Remembered | null }
 
-export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string; moved: boolean }
+/** `ahead`: by how many milliseconds the hub's clock was ahead of this machine's when the reply came. */
+export type HeartbeatReport = { reply: Bulletin; ahead: number } | { code: string; message: string; moved: boolean }
 
-const STUCK_SECONDS = 60
+const STUCK_MS = 60_000
 const FIRST_INTERVAL_MS = 15_000
 /** The hub chooses the interval, between these limits. */
 const SHORTEST_INTERVAL_MS = 100
@@ -38,11 +40,15 @@ if (!Bun.isMainThread) {
   let memory: Remembered | null = null
   let interval = FIRST_INTERVAL_MS
   let timer: Timer
+  /** The last beat that was new, and when it was seen. */
+  let seen = { count: -1, lived: 0 }
 
   const beat = async () => {
     clearTimeout(timer)
-    const age = Date.now() / 1_000 - Atomics.load(new Int32Array(setup.beat), 0)
-    const stuck = age > STUCK_SECONDS
+    const count = Atomics.load(new Int32Array(setup.beat), 0)
+    const lived = livedMs()
+    if (count !== seen.count) seen = { count, lived }
+    const stuck = lived - seen.lived > STUCK_MS
     try {
       const reply = await client.call(Heartbeat, {
         daemon_id: setup.daemonId,
@@ -56,7 +62,8 @@ if (!Bun.isMainThread) {
       })
       memory = reply.memory ?? memory
       interval = Math.min(Math.max(reply.next_ms, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
-      self.postMessage({ reply } satisfies HeartbeatReport)
+      const ahead = reply.server_time - Date.now()
+      self.postMessage({ reply, ahead } satisfies HeartbeatReport)
     } catch (error) {
       const code = error instanceof CadreError ? error.code : 'unavailable'
       self.postMessage({ code, message: messageOf(error), moved: isMoved(error) } satisfies HeartbeatReport)

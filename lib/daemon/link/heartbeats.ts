@@ -15,23 +15,23 @@ interface Parts {
   signal: AbortSignal
   /** The program of the thread. */
   program?: string | undefined
-  /** What the next heartbeats tell, for a thread that has just started. */
+  /** What the next heartbeats report, for a thread that has just started. */
   state(): HeartbeatOrder
   /** Which start of the home this is. */
   start: Start
   /** Called when the hub has refused this daemon because a later start of its home has called. */
   moved(message: string): void
-  /** Called with each answer of the hub. */
-  heard(bulletin: Bulletin): void
+  /** Called with each answer of the hub, and by how many milliseconds its clock is ahead. */
+  received(bulletin: Bulletin, ahead: number): void
 }
 
 export class Heartbeats {
   readonly #parts: Parts
-  /** One number: when the main thread was last seen at work. */
+  /** One number, which grows as long as the main thread is at work. */
   readonly #beat = new SharedArrayBuffer(4)
   #worker: Worker | null = null
   #daemonId = ''
-  /** How often the thread has died since the hub was last heard. */
+  /** How often the thread has died since the last reply of the hub. */
   #deaths = 0
   #timer: Timer | null = null
   /** The last refusal that was logged. */
@@ -45,21 +45,21 @@ export class Heartbeats {
   start(daemonId: string): void {
     this.#daemonId = daemonId
     this.#worker?.terminate()
-    const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
+    const touch = () => Atomics.add(new Int32Array(this.#beat), 0, 1)
     touch()
     this.#timer ??= setInterval(touch, 1_000)
     const { url, token, start, program = thread('lib/daemon/link/heartbeat-thread.ts') } = this.#parts
     const worker = new Worker(program)
     this.#worker = worker
-    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
+    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#received(data)
     worker.onerror = ({ message }) => void this.#restart(worker, message)
     worker.addEventListener('close', () => void this.#restart(worker, 'its thread has ended'))
     const setup: HeartbeatSetup = { url, token, daemonId, start, beat: this.#beat }
-    this.tell({ setup })
-    this.tell(this.#parts.state())
+    this.send({ setup })
+    this.send(this.#parts.state())
   }
 
-  tell(order: HeartbeatOrder): void {
+  send(order: HeartbeatOrder): void {
     this.#worker?.postMessage(order)
   }
 
@@ -71,7 +71,7 @@ export class Heartbeats {
   /** Replaces a thread that has died. Without heartbeats the hub would take this daemon's jobs away. */
   async #restart(dead: Worker, error: string): Promise<void> {
     const { log, signal } = this.#parts
-    // An error is followed by the end of the thread, which is heard as well.
+    // An error is followed by the end of the thread, which calls this too.
     if (dead !== this.#worker || signal.aborted) return
     this.#worker = null
     dead.terminate()
@@ -82,11 +82,11 @@ export class Heartbeats {
     if (this.#worker === null && !signal.aborted) this.start(this.#daemonId)
   }
 
-  #heard(report: HeartbeatReport): void {
+  #received(report: HeartbeatReport): void {
     if ('reply' in report) {
       this.#refused = null
       this.#deaths = 0
-      return this.#parts.heard(report.reply)
+      return this.#parts.received(report.reply, report.ahead)
     }
     const { moved, ...refusal } = report
     if (moved) return this.#parts.moved(refusal.message)

@@ -1,5 +1,5 @@
-// What the hub tells this daemon with its replies to register and heartbeat: whether it is approved, the teams whose runs
-// are reported, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
+// What the hub adds to its replies to register and heartbeat: whether this daemon is approved, the teams whose runs it
+// reports, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
 
 import type { Log } from '../../log/log.ts'
 import type { Store } from '../../run/engine.ts'

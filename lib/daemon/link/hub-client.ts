@@ -6,6 +6,7 @@ import { outgoing } from '../../agent/net/outgoing.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { type SentEvent, sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
+import { Limit, limitSignal } from '../../lived-time.ts'
 import { Type } from '../../schema/type.ts'
 import { type Answerer, type Call, type Export, failureOf, plainData, type Transfer } from '../../wire/call.ts'
 
@@ -45,14 +46,14 @@ export class HubClient {
     options: CallOptions = {},
   ): Promise<Static<Data>> {
     const { token = this.#token, timeout = DEADLINE_MS, signal, headers = {} } = options
-    const deadline = AbortSignal.timeout(timeout)
+    using deadline = limitSignal(timeout)
     const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers, ...(token && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      signal: signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal,
     }
-    return this.#ask(path, data, request)
+    return await this.#ask(path, data, request)
   }
 
   /**
@@ -68,10 +69,10 @@ export class HubClient {
     if (this.#token) headers.set('authorization', `Bearer ${this.#token}`)
     const late = new AbortController()
     const expire = () => late.abort(new Error(`it took nothing for ${DEADLINE_MS / 1_000} seconds`))
-    let timer = setTimeout(expire, DEADLINE_MS)
+    let limit = new Limit(DEADLINE_MS, expire)
     const taken = () => {
-      clearTimeout(timer)
-      timer = setTimeout(expire, DEADLINE_MS)
+      limit.end()
+      limit = new Limit(DEADLINE_MS, expire)
     }
     const body = outgoing(file, headers, taken)
     const until = signal ? AbortSignal.any([signal, late.signal]) : late.signal
@@ -84,7 +85,7 @@ export class HubClient {
         timeout: false,
       })
     } finally {
-      clearTimeout(timer)
+      limit.end()
     }
   }
 
@@ -98,12 +99,12 @@ export class HubClient {
     signal: AbortSignal,
   ): AsyncGenerator<SentEvent> {
     const silent = new AbortController()
-    let timer: Timer | undefined
-    const heard = () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => silent.abort(new Error(`it said nothing for ${SILENT_MS / 1_000} seconds`)), SILENT_MS)
+    let limit: Limit | undefined
+    const onChunk = () => {
+      limit?.end()
+      limit = new Limit(SILENT_MS, () => silent.abort(new Error(`it said nothing for ${SILENT_MS / 1_000} seconds`)))
     }
-    heard()
+    onChunk()
     const headers = { ...(this.#token && { authorization: `Bearer ${this.#token}` }) }
     const until = AbortSignal.any([signal, silent.signal])
     try {
@@ -112,11 +113,11 @@ export class HubClient {
         const answer: unknown = await reply.json().catch(() => null)
         throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(call.path))
       }
-      yield* sentEvents(reply.body, heard)
+      yield* sentEvents(reply.body, onChunk)
     } catch (cause) {
       throw cause instanceof CadreError ? cause : this.#unanswered(cause)
     } finally {
-      clearTimeout(timer)
+      limit?.end()
     }
   }
 
@@ -127,8 +128,8 @@ export class HubClient {
       ...(this.#token && { authorization: `Bearer ${this.#token}` }),
     }
     try {
-      const asked = { method: 'POST', headers, body: JSON.stringify(body), redirect: 'manual' } as const
-      const reply = await fetch(this.url + path, asked)
+      const request = { method: 'POST', headers, body: JSON.stringify(body), redirect: 'manual' } as const
+      const reply = await fetch(this.url + path, request)
       if (reply.ok && reply.body) return reply.body
       const answer: unknown = await reply.json().catch(() => null)
       throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(path))

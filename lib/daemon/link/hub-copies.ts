@@ -1,6 +1,6 @@
-// What this daemon remembers of the databases of its hubs: the highest count of commits that each has told, which the
+// What this daemon remembers of the databases of its hubs: the highest count of commits that each has sent, which the
 // daemon sends back with its calls. A hub that has a lower one is on an older copy. It then recalls what daemons have:
-// everything is sent to it again, and it is told when that has been done.
+// everything is sent to it again, and it gets a report when that has been done.
 
 import type { Store } from '../../run/engine.ts'
 import type { Remembered } from '../../wire/protocol.ts'
@@ -10,7 +10,7 @@ const MEMORY = 'hub_memory'
 const RECALL = 'hub_recall'
 /** How many databases are remembered. */
 const MOST = 20
-/** What was told since the last write is stored this late. */
+/** How long what the hub sends may wait until it is stored. */
 const STORE_MS = 500
 
 /** `begun`: what the hub lacks is queued, or about to be. `done`: the hub has it, and knows so. */
@@ -36,8 +36,8 @@ export class HubCopies {
     this.#recall = JSON.parse(facts.get(RECALL) ?? 'null')
   }
 
-  /** What the next call tells the hub. */
-  get told(): { memory?: Remembered } {
+  /** What each call to the hub carries. */
+  get callFields(): { memory?: Remembered } {
     return this.#last === null ? {} : { memory: this.#known[this.#last]! }
   }
 
@@ -73,7 +73,7 @@ export class HubCopies {
     this.#facts.set(RECALL, JSON.stringify(recall))
   }
 
-  /** Writes what was told. */
+  /** Writes what the hub has sent. */
   store(): void {
     if (this.#timer === null) return
     clearTimeout(this.#timer)

@@ -36,7 +36,7 @@ export type JobToTake = Pick<AnyLeasedJob, 'job_id' | 'lease_id' | 'kind' | 'run
 
 type Row = Omit<TakenJob, 'payload'> & { payload: string }
 
-/** An answer that the hub did not take is kept this long, because the job may be delivered again. */
+/** An answer that the hub did not take is kept this long in lived time, because the job may be delivered again. */
 const KEPT_MS = 7 * 86_400_000
 
 export class JobTable {

@@ -27,7 +27,7 @@ import type { JobState, JobTable, JobToTake, TakenJob } from './job-table.ts'
 
 /**
  * What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. To all of them, a run or
- * review of which the hub was not told is not here.
+ * review that was not reported to the hub is not here.
  */
 export interface JobHost {
   /** Leaf phases that could start now. */
@@ -58,6 +58,8 @@ export interface JobsOptions {
   changed(): void
   /** Starts the pauses before another try. */
   startPause: typeof startPause
+  /** The lived time of the home. */
+  lived(): number
 }
 
 /** What a job needs to be answered. */
@@ -90,14 +92,14 @@ export class Jobs {
   /** Goes on with the jobs of earlier processes. */
   start(): void {
     const { book } = this.#options
-    book.forgetOld(Date.now())
+    book.forgetOld(this.#options.lived())
     for (const id of book.ids()) this.#go(id, true)
   }
 
   /** Records the jobs that the hub delivered, and works on them. One that this daemon cannot read is refused alone. */
   async take(delivered: readonly unknown[]): Promise<void> {
     const jobs = delivered.flatMap(each => this.#read(each) ?? [])
-    await this.#options.book.take(jobs, Date.now())
+    await this.#options.book.take(jobs, this.#options.lived())
     for (const { job_id } of jobs) this.#go(job_id, false)
   }
 
@@ -122,8 +124,8 @@ export class Jobs {
     log.warn('a job was refused', { job: inWords(job_id), run: inWords(run_id), error: messageOf(error) })
     if (!matches(Answerable, delivered)) return
     // Not repeated: a hub that delivers the job again gets the same answer again.
-    const told = ack({ id: delivered.job_id, lease_id: delivered.lease_id }, 'failed', explain(error))
-    told.catch(cause => log.debug('the hub did not take the refusal of a job', { error: messageOf(cause) }))
+    const refusal = ack({ id: delivered.job_id, lease_id: delivered.lease_id }, 'failed', explain(error))
+    refusal.catch(cause => log.debug('the hub did not take the refusal of a job', { error: messageOf(cause) }))
   }
 
   /** The ids of the jobs whose leases this daemon needs. */
@@ -182,7 +184,7 @@ export class Jobs {
       if (job.state !== 'held') open.decided.resolve()
       changed()
       if (job.state === 'begun') await this.#follow(job, open)
-      else if (job.state !== 'held') return this.#tell(job)
+      else if (job.state !== 'held') return this.#reportEnd(job)
       else if (job.kind === 'run') await this.#begin(job)
       else await this.#carryOut(job, again)
     }
@@ -279,7 +281,7 @@ export class Jobs {
     }
   }
 
-  async #tell(job: TakenJob): Promise<void> {
+  async #reportEnd(job: TakenJob): Promise<void> {
     const { book } = this.#options
     const { taken, last } = await this.#answered(job, job.state === 'done' ? 'done' : 'failed', job.error)
     // Where the lease was over, the job may come once more, and then gets the same answer.
@@ -361,7 +363,7 @@ function orderOf<K extends JobKind>(kind: K, payload: unknown): Static<(typeof O
   })
 }
 
-/** An error as the hub stores it with the job: the message, and the details that it does not tell itself. */
+/** An error as the hub stores it with the job: the message, and the details that it does not contain itself. */
 function explain(error: unknown): string {
   if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
   return [error.message, ...error.besides.map(({ path, message }) => `${path} ${message}`)].join('; ')

@@ -1,8 +1,9 @@
-// The link to the hub. The daemon always calls: it enrols, sends heartbeats, polls for jobs and sends what its runs
+// The loops of the link to the hub. The daemon always calls: it sends heartbeats, polls for jobs and sends what its runs
 // did. The hub may be away at any time. Runs continue then, changes wait in the outbox, and every loop tries again with
 // backoff and jitter.
 
 import type { NetworkPolicy } from '../../agent/fetch.ts'
+import { isLoopback } from '../../agent/net/address.ts'
 import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
@@ -10,8 +11,7 @@ import type { Log } from '../../log/log.ts'
 import { type Commit, HOME_FACTS, type Store } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/calls/auth.ts'
-import { Ack, Deregister, Heartbeat, MOST_SLOTS, Poll } from '../../wire/calls/daemon-link.ts'
-import type { OfferedAgent } from '../../wire/needs.ts'
+import { Ack, Heartbeat, MOST_SLOTS, Poll } from '../../wire/calls/daemon-link.ts'
 import {
   type Bulletin,
   isMoved,
@@ -22,6 +22,7 @@ import {
 } from '../../wire/protocol.ts'
 import { DaemonClient } from './daemon-client.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
+import { EnrolledDaemon, type Offers } from './enrolled-daemon.ts'
 import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HubBulletin } from './hub-bulletin.ts'
@@ -31,25 +32,9 @@ import { Answers } from './job-answers.ts'
 import { JobTable } from './job-table.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import type { SyncOutbox } from './outbox/outbox.ts'
-import { register, startOf } from './register.ts'
+import { startOf } from './register.ts'
 import { SyncSender } from './sync-sender.ts'
 import { FileUploads, LANES, type OpenFile } from './uploads.ts'
-
-/** What a hub chooses a daemon by. */
-export interface Offer {
-  labels: Record<string, string>
-  agents: OfferedAgent[]
-  workspaces: string[]
-  /** Where the commands of dispatched runs run. */
-  sandbox: string
-}
-
-export interface Offers {
-  /** What the daemon offers to runs now. The hub is told when it has changed. */
-  current(): Promise<Offer>
-  /** Ends what is done to keep the offer current. */
-  stop(): Promise<void>
-}
 
 export interface LinkOptions {
   hubUrl: string
@@ -63,6 +48,10 @@ export interface LinkOptions {
   log: Log
   store: Store
   commit: Commit
+  /** The lived time of the home. */
+  lived(): number
+  /** Called when the hub believes its clock and that shows the same time as this machine's, if it runs on another one. */
+  confirmed(): void
   outbox: SyncOutbox
   /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
@@ -78,8 +67,8 @@ export interface LinkOptions {
   heartbeat?: string
 }
 
-/** If the last answered heartbeat is older than this, the hub counts as away. */
-const CONNECTED_MS = 45_000
+/** By how much the clocks of two machines may differ that confirm each other. */
+const SAME_TIME_MS = 60_000
 const POLL_MS = 25_000
 /** While no slot is free, the hub is asked this often for orders about runs. */
 const BUSY_MS = 500
@@ -94,6 +83,7 @@ export class Link {
   readonly client: HubClient
   readonly #options: LinkOptions
   readonly #stop = new AbortController()
+  readonly #self: EnrolledDaemon
   readonly #jobs: Jobs
   readonly #syncSender: SyncSender
   readonly #uploads: FileUploads
@@ -101,62 +91,53 @@ export class Link {
   readonly #heartbeats: Heartbeats
   readonly #bulletin: HubBulletin
   readonly #hubCopies: HubCopies
-  #daemonId: string | null
-  #realmId: string | null
-  #answeredAt = 0
   #wakeSync: (() => void) | null = null
   #wakePoll: (() => void) | null = null
   #change: NodeJS.Immediate | null = null
   #loops: Promise<void>[] = []
-  /** The offer that the hub has, or an empty text when that is in doubt. Null before it has enrolled this daemon. */
-  #offered: string | null = null
-  /** The hub has said that it does not know this daemon, so its database was restored from an older copy. */
-  #forgotten = false
   #polling = new AbortController()
 
   constructor(options: LinkOptions) {
     this.#options = options
-    const { store } = options
+    const { capacity, fileOf, heartbeat, hubUrl, log, name, network, offers } = options
+    const { outbox, pinnedKey, realmToken, store, version } = options
+    const { signal } = this.#stop
     this.#hubCopies = new HubCopies(store)
     this.client = new DaemonClient(
-      options.hubUrl,
-      options.realmToken,
-      () => this.#hubCopies.told,
+      hubUrl,
+      realmToken,
+      () => this.#hubCopies.callFields,
       memory => this.#remember(memory),
     )
-    this.#daemonId = store.facts.get('daemon_id')
-    this.#realmId = store.facts.get('realm_id')
-    this.#bulletin = new HubBulletin(store, options.log)
+    this.#self = new EnrolledDaemon({
+      ...{ client: this.client, store, offers, log, introduction: { name, version, capacity } },
+      enrolled: (bulletin, daemonId) => {
+        this.#learn(bulletin)
+        this.#syncSender.doubt()
+        this.#heartbeats.start(daemonId)
+      },
+    })
+    this.#bulletin = new HubBulletin(store, log)
     this.#syncSender = new SyncSender({
       ...options,
       client: this.client,
       hubCopies: this.#hubCopies,
       answered: () => answers.settled(),
     })
-    options.outbox.onQueued(() => this.#wakeSync?.())
-    const { log, fileOf, network } = options
-    const daemonId = () => this.#enrolledAs()
+    outbox.onQueued(() => this.#wakeSync?.())
     this.#uploads = new FileUploads({
-      ...{
-        rows: options.outbox.uploads,
-        client: this.client,
-        log,
-        signal: this.#stop.signal,
-        daemonId,
-        fileOf,
-        network,
-      },
+      ...{ rows: outbox.uploads, client: this.client, log, signal, fileOf, network, lived: options.lived },
+      daemonId: () => this.#self.id,
     })
-    const { pinnedKey, realmToken, hubUrl, heartbeat } = options
-    const { signal } = this.#stop
-    this.#keys = new DispatchKeys({ pinnedKey, log, signal, ask: () => this.#askForKeys() })
+    this.#keys = new DispatchKeys({ pinnedKey, log, signal, fetchKeys: () => this.#fetchKeys() })
     this.#heartbeats = new Heartbeats({
       ...{ url: hubUrl, token: realmToken, log, signal, program: heartbeat },
       state: () => this.#state(),
       start: startOf(store),
       moved: message => this.#leave(message),
-      heard: bulletin => {
-        this.#answeredAt = Date.now()
+      received: (bulletin, ahead) => {
+        if (confirms(hubUrl, bulletin, ahead)) options.confirmed()
+        this.#self.answered()
         this.#remember(bulletin.memory)
         this.#learn(bulletin)
       },
@@ -164,37 +145,33 @@ export class Link {
     const answers = new Answers((first, others) =>
       this.client.call(
         Ack,
-        {
-          daemon_id: this.#enrolledAs(),
-          protocol: PROTOCOL,
-          ...first,
-          ...(others.length > 0 && { others }),
-        },
-        { signal: this.#stop.signal },
+        { daemon_id: this.#self.id, protocol: PROTOCOL, ...first, ...(others.length > 0 && { others }) },
+        { signal },
       ),
     )
     this.#jobs = new Jobs({
       book: new JobTable(store.db, options.commit),
       host: options.jobs,
-      log: options.log,
-      signal: this.#stop.signal,
+      log,
+      signal,
       changed: () => this.#jobsChanged(),
       startPause,
+      lived: options.lived,
       ack: (job, status, error) => answers.give(job, status, error),
     })
   }
 
   get daemonId(): string | null {
-    return this.#daemonId
+    return this.#self.knownId
   }
 
   get realmId(): string | null {
-    return this.#realmId
+    return this.#self.realmId
   }
 
   /** Whether the hub has answered a heartbeat recently. */
   connected(): boolean {
-    return Date.now() - this.#answeredAt < CONNECTED_MS
+    return this.#self.isConnected
   }
 
   /** Whether `token` is the realm token with which this link was opened. */
@@ -210,8 +187,8 @@ export class Link {
     return this.#keys.renew()
   }
 
-  async #askForKeys(): Promise<void> {
-    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...startOf(this.#options.store) }
+  async #fetchKeys(): Promise<void> {
+    const beat = { daemon_id: this.#self.id, protocol: PROTOCOL, ...startOf(this.#options.store) }
     const reply = await this.client.call(Heartbeat, beat, { signal: this.#stop.signal }).catch(() => null)
     if (reply) this.#learn(reply)
   }
@@ -227,7 +204,7 @@ export class Link {
    */
   async start(): Promise<void> {
     try {
-      await this.#register()
+      await this.#enrol()
     } catch (error) {
       if (isMoved(error)) this.#leave(messageOf(error))
       if (!(error instanceof CadreError) || error.code !== 'unavailable') throw error
@@ -252,42 +229,12 @@ export class Link {
 
   /** The owner of a user token, and the role in this daemon's realm. Throws the hub's error. */
   whoami(pat: string): Promise<Identity> {
-    return this.client.call(Whoami, { realm_id: this.#realmId }, { token: pat })
+    return this.client.call(Whoami, { realm_id: this.#self.realmId }, { token: pat })
   }
 
-  async #register(): Promise<void> {
-    const { store, name, version, capacity } = this.#options
-    const offer = await this.#options.offers.current()
-    const again = this.#forgotten
-    const enrolled = await register(this.client, store, { name, version, capacity, ...offer }, { again })
-    this.#forgotten = false
-    this.#daemonId = enrolled.daemon_id
-    this.#realmId = enrolled.realm_id
-    this.#answeredAt = Date.now()
-    this.#learn(enrolled)
-    this.#offered = JSON.stringify(offer)
-    this.#syncSender.doubt()
-    this.#heartbeats.start(enrolled.daemon_id)
-    await this.#removeFormer()
+  async #enrol(): Promise<void> {
+    await this.#self.enrol()
     await this.#options.enrolled()
-    this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
-  }
-
-  /** Removes the daemon at the hub that this home was until a person said that it was moved. */
-  async #removeFormer(): Promise<void> {
-    const { facts } = this.#options.store
-    const daemon_id = facts.get(HOME_FACTS.left)
-    if (daemon_id === null) return
-    try {
-      await this.client.call(Deregister, { daemon_id, protocol: PROTOCOL })
-    } catch (error) {
-      if (error instanceof CadreError && error.code === 'unavailable') throw error
-      this.#options.log.warn('a former daemon of this home stays at the hub', {
-        daemon: daemon_id,
-        error: messageOf(error),
-      })
-    }
-    facts.drop(HOME_FACTS.left)
   }
 
   /** Ends the link, because the hub has said that this daemon goes on elsewhere. */
@@ -295,7 +242,7 @@ export class Link {
     if (this.#stop.signal.aborted) return
     this.#options.store.facts.set(HOME_FACTS.movedAway, message)
     this.#options.log.error('the link to the hub ends', { error: message })
-    this.#answeredAt = 0
+    this.#self.leave()
     this.#stop.abort()
     this.#heartbeats.stop()
     this.#wakeSync?.()
@@ -304,12 +251,12 @@ export class Link {
   /** Takes in what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
     this.#keys.learn(bulletin.dispatch_keys)
-    if (this.#bulletin.learn(bulletin, this.#daemonId)) this.#tellRunning()
+    if (this.#bulletin.learn(bulletin, this.#self.knownId)) this.#sendState()
   }
 
   async #poll(): Promise<void> {
-    if (this.#answeredAt === 0) await this.#register()
-    const daemon_id = this.#enrolledAs()
+    if (!this.#self.isEnrolled) await this.#enrol()
+    const daemon_id = this.#self.id
     this.#polling = new AbortController()
     const slots = await this.#slots()
     const wait_ms = slots > 0 ? POLL_MS : 0
@@ -345,22 +292,9 @@ export class Link {
     return free()
   }
 
-  /** Tells the hub what is offered when that has changed: a label, an agent, what a doctor found, a workspace. */
   async #offer(): Promise<void> {
     await pause(OFFER_LOOK_MS, this.#stop.signal)
-    if (this.#offered === null || this.#stop.signal.aborted) return
-    const offer = await this.#options.offers.current()
-    const text = JSON.stringify(offer)
-    if (text === this.#offered) return
-    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...startOf(this.#options.store), ...offer }
-    await this.client.call(Heartbeat, beat, { signal: this.#stop.signal })
-    this.#offered = text
-  }
-
-  /** Throws `unavailable` before the hub has answered for the first time, because it may not know this daemon. */
-  #enrolledAs(): string {
-    if (this.#answeredAt !== 0 && this.#daemonId !== null) return this.#daemonId
-    throw new CadreError('unavailable', `the hub at ${this.client.url} has not enrolled this daemon yet`)
+    if (!this.#stop.signal.aborted) await this.#self.offerChanges(this.#stop.signal)
   }
 
   /** Jobs change many at a time. What follows happens once for all that change in a turn of the event loop. */
@@ -368,25 +302,24 @@ export class Link {
     this.#change ??= setImmediate(() => {
       this.#change = null
       if (this.#stop.signal.aborted) return
-      this.#tellRunning()
+      this.#sendState()
       this.#wakePoll?.()
     })
   }
 
-  #tellRunning(): void {
-    this.#heartbeats.tell(this.#state())
+  #sendState(): void {
+    this.#heartbeats.send(this.#state())
   }
 
   #state(): HeartbeatOrder {
-    const { memory = null } = this.#hubCopies.told
+    const { memory = null } = this.#hubCopies.callFields
     return { running: this.#jobs.leased, teamsVersion: this.#bulletin.teamsVersion, memory }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
   async #sync(): Promise<void> {
-    const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
-    if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    if (await this.#syncSender.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
+    if (!this.#self.isEnrolled) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
+    if (await this.#syncSender.send(this.#self.id, this.#stop.signal)) this.#uploads.wake()
     else await this.#nextChange()
   }
 
@@ -414,25 +347,24 @@ export class Link {
   /** A hub that was away may come back as an older copy of itself. */
   #doubt(): void {
     this.#syncSender.doubt()
-    if (this.#offered !== null) this.#offered = ''
+    this.#self.doubt()
   }
 
   /** The next poll enrols. The present one may wait for jobs, which cannot come. */
   #enrolAgain(): void {
-    this.#forgotten = true
-    this.#answeredAt = 0
+    this.#self.forget()
     this.#polling.abort()
   }
 
   /** Repeats `step` until the link stops, with growing pauses after failures. */
   async #forever(name: string, step: () => Promise<void>): Promise<void> {
     let failures = 0
-    let told = ''
+    let logged = ''
     while (!this.#stop.signal.aborted) {
       try {
         await step()
         failures = 0
-        told = ''
+        logged = ''
       } catch (error) {
         if (this.#stop.signal.aborted) return
         if (isMoved(error)) return this.#leave(messageOf(error))
@@ -440,10 +372,17 @@ export class Link {
         if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++
         const message = messageOf(error)
-        if (message !== told) this.#options.log.warn(`${name} failed; trying again`, { error: message })
-        told = message
+        if (message !== logged) this.#options.log.warn(`${name} failed; trying again`, { error: message })
+        logged = message
         await pause(backoff(failures), this.#stop.signal)
       }
     }
   }
 }
+
+/**
+ * Whether an answer of the hub confirms the clock of this machine. A hub may have the same clock, on the loopback interface
+ * or on the host of its container, so that it has to say that it believes its own. Older hubs do not say it.
+ */
+export const confirms = (url: string, { clock_believed = false }: Bulletin, ahead: number): boolean =>
+  clock_believed && Math.abs(ahead) <= SAME_TIME_MS && !isLoopback(new URL(url).hostname)

@@ -7,7 +7,7 @@ import type { OfferedAgent } from '../../wire/needs.ts'
 import { version } from '../home/version.ts'
 import { examine, type Patient } from '../runs/agent-checks.ts'
 import type { Workspaces } from '../runs/workspaces.ts'
-import type { Offer } from './link.ts'
+import type { Offer } from './enrolled-daemon.ts'
 
 /** How often doctors are asked again; more often while one of them finds something wrong. */
 const LOOK_MS = 600_000
@@ -63,8 +63,8 @@ export class Offers {
         this.#patient.log.warn('the agents could not be examined', { error: messageOf(error) })
       }
       const wrong = [...this.#findings.values()].includes('wrong')
-      const until = Date.now() + (wrong ? LOOK_WRONG_MS : LOOK_MS)
-      while (!signal.aborted && Date.now() < until && asked === this.#settings()) await pause(CHANGE_MS, signal)
+      const until = performance.now() + (wrong ? LOOK_WRONG_MS : LOOK_MS)
+      while (!signal.aborted && performance.now() < until && asked === this.#settings()) await pause(CHANGE_MS, signal)
     }
   }
 

@@ -1,4 +1,4 @@
-// The hub as the place that packages are downloaded from.
+// The hub as the server from which packages are downloaded.
 
 import type { Settings } from '../../settings/settings.ts'
 import { enrolmentOf } from '../access/hub-credentials.ts'

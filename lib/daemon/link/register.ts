@@ -13,7 +13,7 @@ export type Introduction = Pick<
   'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces' | 'sandbox'
 >
 
-/** Which start of the home this is, as the hub is told. */
+/** Which start of the home this is, as the daemon reports it to the hub. */
 export function startOf({ facts }: Pick<Store, 'facts'>): Start {
   const [starts, start] = [facts.get(HOME_FACTS.starts), facts.get(HOME_FACTS.start)]
   return starts === null || start === null ? {} : { starts: Number(starts), start }

@@ -28,6 +28,8 @@ export interface UploadsOptions {
   client: HubClient
   log: Log
   signal: AbortSignal
+  /** The lived time of the home. */
+  lived(): number
   /** The id of this daemon. Throws `unavailable` while the hub does not know it. */
   daemonId(): string
   /** Opens a file of a run. Throws `not_found`. */
@@ -66,7 +68,7 @@ export class FileUploads {
   /** Sends one file that is due, or waits a moment for one. Throws when the hub cannot take any. */
   async step(): Promise<void> {
     const { rows } = this.#options
-    const row = rows.due(Date.now(), LANES).find(each => !this.#busy.has(keyOf(each)))
+    const row = rows.due(this.#options.lived(), LANES).find(each => !this.#busy.has(keyOf(each)))
     if (!row) return this.#idle()
     this.#busy.add(keyOf(row))
     try {
@@ -117,12 +119,12 @@ export class FileUploads {
     const options = { method: 'PUT', headers: Object.fromEntries(allowed), body: file, follow: false }
     const reply = await send(url, options)
     if (reply.ok) return void (await reply.body?.cancel())
-    const said = (await reply.text().catch(() => '')).replace(/\s+/g, ' ').slice(0, 300)
-    throw new CadreError('conflict', `the store at ${new URL(url).origin} answered ${reply.status}: ${said}`)
+    const replyText = (await reply.text().catch(() => '')).replace(/\s+/g, ' ').slice(0, 300)
+    throw new CadreError('conflict', `the store at ${new URL(url).origin} answered ${reply.status}: ${replyText}`)
   }
 
   #failed(row: UploadRow, error: unknown): void {
-    const { rows, log, signal } = this.#options
+    const { rows, log, signal, lived } = this.#options
     if (signal.aborted) return
     const code = error instanceof CadreError ? error.code : null
     if ((code !== null && HUB_AWAY.includes(code)) || isAbsentDaemon(error)) throw error
@@ -134,7 +136,7 @@ export class FileUploads {
       return
     }
     if (row.failures === 0) log.warn('a file of a run could not be sent to the hub; trying again later', about)
-    rows.later(row, Date.now() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS }))
+    rows.later(row, lived() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS }))
   }
 }
 

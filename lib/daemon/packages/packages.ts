@@ -23,7 +23,7 @@ const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 const LONGEST_VERSION = 100
 
 declare const brand: unique symbol
-/** `@scope/name`, read. With a `Version` it is the place of a package; no other text becomes part of that path. */
+/** `@scope/name`, read. With a `Version` it is the path of a package; no other text becomes part of that path. */
 type Name = string & { readonly [brand]: 'Name' }
 /** One version, read; not a range. */
 type Version = string & { readonly [brand]: 'Version' }
@@ -114,7 +114,7 @@ export class Packages {
       if (frozen.every(each => text(each.path) === each.text)) continue
       throw new CadreError(
         'forbidden',
-        `${reference} is not what this run began with, when packages.trust of this daemon was not what it is now: start a new run`,
+        `packages.trust of this daemon has changed since this run began, and ${reference} has another content now: start a new run`,
       )
     }
   }
@@ -244,10 +244,10 @@ export class Packages {
 function packagesOf(bundle: Bundle): Map<string, { path: string; text: string }[]> {
   const found = new Map<string, { path: string; text: string }[]>()
   for (const [key, { text }] of Object.entries(bundle.json().teams)) {
-    const place = bundle.package(key)
-    if (!place) continue
-    const reference = `${place.name}@${place.version}`
-    found.set(reference, [...(found.get(reference) ?? []), { path: join(place.folder, TEAM_FILE), text }])
+    const origin = bundle.package(key)
+    if (!origin) continue
+    const reference = `${origin.name}@${origin.version}`
+    found.set(reference, [...(found.get(reference) ?? []), { path: join(origin.folder, TEAM_FILE), text }])
   }
   return found
 }

@@ -4,9 +4,15 @@
 import { existsSync } from 'node:fs'
 import { openForReading } from '../../../db/open.ts'
 import type { Sandbox } from '../../agent/commands/sandbox.ts'
-import { furnish, type Protected, type RoomNeeds } from '../../agent/commands/sandbox-view.ts'
+import { type Protected, type SandboxNeeds, sandboxView } from '../../agent/commands/sandbox-view.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
-import { endLeftContainers, protectedFolders, realPath, type Workshop, workshopFor } from '../../agent/sandbox-trial.ts'
+import {
+  endLeftContainers,
+  protectedFolders,
+  realPath,
+  type SandboxFactory,
+  sandboxFactoryFor,
+} from '../../agent/sandbox-trial.ts'
 import { commandLine } from '../../program/called-as.ts'
 import { Store } from '../../run/engine.ts'
 import { mayHaveNetwork, type SandboxChoices, type SandboxKind, type Settings } from '../../settings/settings.ts'
@@ -77,13 +83,14 @@ export class Sandboxes {
   }
 
   /** The sandbox for the commands of a phase; null for none. Throws an AgentError `sandbox` when they must not run. */
-  async of(team: CommandTeam, needs: RoomNeeds): Promise<Sandbox | null> {
-    const { fails, kind, workshop } = await this.#decide(!team.fromPath, false)
+  async of(team: CommandTeam, needs: SandboxNeeds): Promise<Sandbox | null> {
+    const { fails, kind, factory } = await this.#decide(!team.fromPath, false)
     if (fails !== null) throw refusal(fails, 'ask the owner of this machine; `doctor` says more')
-    if (kind === 'none' || workshop === null) return null
+    if (kind === 'none' || factory === null) return null
     const missing = needs.network ? this.whyNoNetwork(team.name) : null
-    if (missing !== null) throw refusal(missing, 'the owner of this machine consents, or the phase does without')
-    return workshop.make(furnish(needs, this.#protected, realPath))
+    if (missing !== null)
+      throw refusal(missing, 'ask the owner of this machine to allow it, or remove `needs` from the phase')
+    return factory.make(sandboxView(needs, this.#protected, realPath))
   }
 
   /** Ends what an earlier daemon left in containers, which are no children of it. */
@@ -95,20 +102,20 @@ export class Sandboxes {
   async #decide(
     isPackage: boolean,
     again: boolean,
-  ): Promise<ChosenSandbox & { workshop: Exclude<Workshop, { fails: string }> | null }> {
+  ): Promise<ChosenSandbox & { factory: Exclude<SandboxFactory, { fails: string }> | null }> {
     const choices = this.#settings.sandbox()
     const { problem } = isPackage ? choices.packages : choices.exec
-    if (problem !== null) return { kind: 'none', fails: problem, warning: null, workshop: null }
+    if (problem !== null) return { kind: 'none', fails: problem, warning: null, factory: null }
     const chosen = chosenKind(choices, isPackage)
-    const none = { kind: 'none', fails: null, workshop: null } as const
+    const none = { kind: 'none', fails: null, factory: null } as const
     if (chosen === 'none' || (chosen === null && !isPackage)) return { ...none, warning: null }
     if (chosen === null && this.#keepsNone) return { ...none, warning: kept() }
     const kind = chosen ?? 'bubblewrap'
     const image = kind === 'container' ? choices.image : null
-    const found = await workshopFor({ kind, image, home: this.#home }, again)
-    if (!('fails' in found)) return { kind, fails: null, warning: null, workshop: found }
+    const found = await sandboxFactoryFor({ kind, image, home: this.#home }, again)
+    if (!('fails' in found)) return { kind, fails: null, warning: null, factory: found }
     if (chosen === null) return { ...none, warning: `packages run without a sandbox: ${found.fails}` }
-    return { kind, fails: `${KEYS[`${isPackage}`]} asks for ${kind}: ${found.fails}`, warning: null, workshop: null }
+    return { kind, fails: `${KEYS[`${isPackage}`]} asks for ${kind}: ${found.fails}`, warning: null, factory: null }
   }
 }
 

@@ -25,13 +25,14 @@ import { schema } from './schema.ts'
 import { settings } from './settings.ts'
 import { stream } from './stream.ts'
 import { teams } from './teams.ts'
+import { triggers } from './triggers.ts'
 import { workspaces } from './workspaces.ts'
 
 const ABOUT =
   'The API of a daemon. On its own machine most calls need no credential; callers from elsewhere send a token of the hub.'
 
 /** Anybody may ask for the health, so it says nothing of folders and machines. */
-function toldCopy({ copied }: Daemon): { at: number; runs: number } | null {
+function copyForHealth({ copied }: Daemon): { at: number; runs: number } | null {
   return copied && { at: copied.at, runs: copied.runs }
 }
 
@@ -40,14 +41,14 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     createAccess({
       localToken: localToken(daemon.home),
       strict,
-      credentials: createCredentials(() => daemon.remote, new UsedTokens(daemon.db)),
+      credentials: createCredentials(() => daemon.remote, new UsedTokens(daemon.db, () => daemon.ages.believed)),
     }),
   )
   return new Elysia(STRICT)
     .use(root(daemon.log, { program: 'the daemon', damageOf: thrown => damageOf(thrown, databaseFile(daemon.home)) }))
     .use(
       health(
-        () => ({ version, ...daemon.engine.load, copied: toldCopy(daemon) }),
+        () => ({ version, ...daemon.engine.load, copied: copyForHealth(daemon) }),
         () => daemon.trouble(),
       ),
     )
@@ -56,6 +57,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(log(daemon, kit))
     .use(artifacts(daemon, kit))
     .use(reviews(daemon, kit))
+    .use(triggers(daemon, kit))
     .use(workspaces(daemon, kit))
     .use(teams(daemon, kit))
     .use(agents(daemon, kit))

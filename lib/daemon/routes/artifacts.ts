@@ -7,7 +7,7 @@ import { streamOf } from '../../stream.ts'
 import { GetArtifact, ListArtifacts } from '../../wire/calls/artifacts.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
-import { contentOf, openArtifact } from '../runs/artifact-file.ts'
+import { readArtifact } from '../runs/artifact-file.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { target } from './runs.ts'
 
@@ -22,8 +22,8 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
     }),
     answer(GetArtifact, async ({ query, caller }) => {
       const runId = target(daemon, caller, query.run_id)
-      const artifact = await openArtifact(daemon.engine.stateDir(runId), runId, query.path)
-      const headers = { ...downloadHeaders(artifact.name), 'content-length': `${artifact.bytes}` }
-      return new Response(streamOf(contentOf(artifact)), { headers })
+      const unwritten = daemon.engine.unwrittenFile(runId, query.path)
+      const { name, bytes, chunks } = await readArtifact(daemon.engine.stateDir(runId), runId, query.path, unwritten)
+      return new Response(streamOf(chunks), { headers: { ...downloadHeaders(name), 'content-length': `${bytes}` } })
     }),
   ])

@@ -2,7 +2,7 @@
 
 import { eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
 import { resource } from '../../http/resource.ts'
-import { RUN_STATES } from '../../run/engine.ts'
+import { RUN_STATES, type Store } from '../../run/engine.ts'
 import { GetMetrics } from '../../wire/calls/metrics.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
@@ -11,15 +11,18 @@ import type { Daemon } from '../runs/daemon.ts'
 
 export function metrics(daemon: Daemon, kit: DaemonKit) {
   return resource('metrics', kit, [
-    answer(GetMetrics, ({ durations }) => metricsReply([text(), durations.text(), eventLoopDelay()])),
+    answer(GetMetrics, async ({ durations }) => {
+      const counts = await countRuns(daemon.engine.store.runLists)
+      return metricsReply([text(counts), durations.text(), eventLoopDelay()])
+    }),
   ])
 
-  function text(): string {
+  function text(counts: Sample[]): string {
     const { slots, free, stalled } = daemon.engine.load
     const { left } = daemon.outbox
     return [
       gauge('cadre_build_info', 'Version of the daemon.', [[{ version }, 1]]),
-      gauge('cadre_runs', 'Runs by state, sub-runs included.', runsByState()),
+      gauge('cadre_runs', 'Runs by state, sub-runs included.', counts),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
       gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),
       gauge('cadre_stalled', '1 while nothing new begins, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
@@ -44,11 +47,18 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
     const stored = settings.value('hub.realm_token')
     return remote && typeof stored === 'string' ? [[{}, remote.uses(stored) ? 0 : 1]] : []
   }
+}
 
-  function runsByState(): Sample[] {
-    const rows = daemon.db
-      .query<{ state: string; count: number }, []>('SELECT state, count(*) AS count FROM runs GROUP BY state')
-      .all()
-    return RUN_STATES.map(state => [{ state }, rows.find(row => row.state === state)?.count ?? 0])
+/** Other calls run between the parts that are counted. */
+async function countRuns(runLists: Store['runLists']): Promise<Sample[]> {
+  const samples: Sample[] = []
+  for (const state of RUN_STATES) {
+    let count = 0
+    for (const part of runLists.counts(state)) {
+      count += part
+      await Bun.sleep(0)
+    }
+    samples.push([{ state }, count])
   }
+  return samples
 }

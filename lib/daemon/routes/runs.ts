@@ -5,7 +5,17 @@ import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import { resource } from '../../http/resource.ts'
 import { jsonStream } from '../../http/stream.ts'
-import { hasLines, listRuns, readLines, rootOf, runDetail, runHistory, treeEntries, why } from '../../run/engine.ts'
+import {
+  hasLines,
+  listRuns,
+  readLines,
+  rootOf,
+  runDetail,
+  runHistory,
+  startedBy,
+  treeEntries,
+  why,
+} from '../../run/engine.ts'
 import {
   CancelRun,
   DeleteRun,
@@ -21,14 +31,14 @@ import {
   StartRun,
 } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
-import { withCommandsOfNow } from '../../wire/records/explain.ts'
+import { withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
 import type { Caller } from '../access/access.ts'
 import { answer, answerMessage } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
-import { cancelRun, resumeRun } from '../runs/cancel-resume.ts'
+import { cancelRun, planOfResume, resumeRun } from '../runs/cancel-resume.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { deleteTree } from '../runs/delete-tree.ts'
-import { shown, shownPhases, shownWhy, toldFilter } from '../runs/interrupted.ts'
+import { shown, shownPhases, shownWhy, storedFilter } from '../runs/interrupted.ts'
 import { teamAsRead } from '../runs/plan.ts'
 import { startRun } from '../runs/start-run.ts'
 
@@ -37,10 +47,14 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
   const { store } = engine
   return resource('runs', kit, [
     answer(StartRun, ({ body, caller }) => start(daemon, body, caller)),
-    answer(ListRuns, ({ body }) => {
+    answer(ListRuns, async ({ body }) => {
       const filter = { ...body, ...page(body) }
-      const { runs, total } = listRuns(store, toldFilter(filter, daemon.openRuns.interrupted))
-      return { runs: runs.map(run => (daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), total }
+      const { runs, ...counted } = await listRuns(
+        store,
+        storedFilter(filter, daemon.openRuns.interrupted),
+        daemon.reads,
+      )
+      return { runs: runs.map(run => (daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), ...counted }
     }),
     answer(GetRun, ({ body, caller }) => {
       const run = runDetail(store, target(daemon, caller, body.run_id))
@@ -48,17 +62,25 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     }),
     answer(CancelRun, ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id), caller.actor)),
     answer(ResumeRun, ({ body, caller }) => {
-      const { run_id, from_phase: from = null, failed = false, inputs } = body
+      const { run_id, from_phase: from = null, failed = false, plan = false, inputs } = body
       if (inputs && !caller.local) {
         throw new CadreError('forbidden', 'secret inputs are only accepted on the daemon’s own machine')
       }
-      const request = { actor: caller.actor, from, failed, ...(inputs && { inputs }) }
-      return resumeRun(daemon, target(daemon, caller, run_id), request)
+      const request = { from, failed, ...(inputs && { inputs }) }
+      const runId = target(daemon, caller, run_id)
+      if (plan) {
+        const recorded = { store, bundle: (id: string) => engine.bundle(id) }
+        return planOfResume(recorded, runId, request, id => daemon.openRuns.isInterrupted(id))
+      }
+      return resumeRun(daemon, runId, { actor: caller.actor, ...request })
     }),
     answer(DeleteRun, async ({ body, caller }) => {
       const record = engine.record(target(daemon, caller, body.run_id))
       const entry = { actor: caller.actor, action: 'runs/delete', target: record.run_id }
-      await deleteTree(daemon.engine, record.run_id, () => daemon.audit.write(entry))
+      await deleteTree(daemon.engine, record.run_id, {
+        first: () => daemon.audit.write(entry),
+        between: () => daemon.reads.checkpoint(),
+      })
       return record
     }),
     answer(GetWhy, async ({ body, caller }) => {
@@ -68,12 +90,16 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
       const root = rootOf(daemon.db, runId)
       const found = await withCommandsOfNow(
-        why(store, runId, id => engine.bundle(id), { waitsOf, unasked }),
+        why(store, runId, id => engine.bundle(id), { waitsOf, endWaitOf: id => engine.endWait(id), unasked }),
         store.runs.get(root)!.state,
         (id, phase) => hasLines(engine.stateDir(engine.idOf(id)), phase),
       )
       const isLeft = daemon.openRuns.isInterrupted(root)
-      return shownWhy(found, isLeft ? root : null, isLeft && store.copies.isHeld(root))
+      return shownWhy(
+        withStarter(found, startedBy(store.runs.get(runId)!)),
+        isLeft ? root : null,
+        isLeft && store.copies.isHeld(root),
+      )
     }),
     answer(GetTree, ({ body, caller }) => {
       const root = rootOf(daemon.db, target(daemon, caller, body.run_id))
@@ -120,14 +146,16 @@ async function start(daemon: Daemon, body: Static<typeof StartRun.body>, caller:
   if (!caller.local && body.run_id !== undefined) {
     throw new CadreError('forbidden', 'a call from another machine must not set the id of the run')
   }
-  const { inputs, run_id: runId, ...request } = body
+  const { inputs, run_id: runId, unattended = false, ...request } = body
   const given = { ...request, ...(inputs && { inputs }) }
-  const { run_id, state } = await startRun(daemon, given, {
+  const { run_id, state, reason } = await startRun(daemon, given, {
     local: caller.local,
     actor: caller.actor,
+    unattended,
+    startedBy: caller.startedBy,
     ...(runId !== undefined && { runId }),
   })
-  return { run_id, state }
+  return { run_id, state, reason }
 }
 
 /** The run that a call names. Throws unless it exists and the caller's credential is for it or for any run. */

@@ -1,5 +1,5 @@
 // GET /schema/team.json: the schema of team.yml for editors, which cannot send a token, with the agents that are installed.
-// Callers from elsewhere and pages of other sites are refused, because it tells which agents these are.
+// Callers from elsewhere and pages of other sites are refused, because it shows which agents these are.
 
 import { resource } from '../../http/resource.ts'
 import { teamJsonSchema } from '../../team/team.ts'

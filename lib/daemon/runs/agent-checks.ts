@@ -8,6 +8,7 @@ import { AgentError } from '../../agent/core/agent-error.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { isObject, type JsonObject } from '../../json.ts'
+import { limitSignal } from '../../lived-time.ts'
 import type { Log } from '../../log/log.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor, type Redactor } from '../../secrets/redact.ts'
@@ -64,11 +65,11 @@ async function ofHub({ home, settings }: Patient, only: string | undefined): Pro
 async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only !== undefined && only !== 'exec') return []
   const [own, packages] = [await sandboxes.choose(false, true), await sandboxes.choose(true, true)]
-  const told = [
+  const choices = [
     ['exec.sandbox', own],
     ['packages.sandbox', packages],
   ] as const
-  return told.flatMap(([agent, { kind, fails, warning }]) => {
+  return choices.flatMap(([agent, { kind, fails, warning }]) => {
     if (fails !== null) return { agent, state: 'wrong' as const, who: null, missing: [], text: fails }
     const text = warning ?? (kind === 'none' ? null : `commands run in a sandbox of ${kind}`)
     return text === null ? [] : { agent, state: 'settings' as const, who: null, missing: [], text }
@@ -79,14 +80,14 @@ async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Pr
 async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
   const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
-  // A key that an agent's schema refuses is a problem of that agent, and told there.
-  const told = new Set(
+  // A key that an agent's schema refuses is a problem of that agent, and reported there.
+  const reported = new Set(
     configured(settings, catalogue).flatMap(each =>
       settings.problems(each, catalogue.get(each)!).map(({ path }) => path),
     ),
   )
   const concerning = problems.filter(
-    ({ path }) => !told.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
+    ({ path }) => !reported.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
   )
   return concerning.map(({ path, message }) => ({ agent: path, state: 'wrong', who: null, missing: [], text: message }))
 }
@@ -102,11 +103,11 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
     return { ...finding, state: 'wrong', text: problems.map(({ message }) => message).join('; ') }
   }
   if (!definition.doctor) {
-    const bare = Object.keys(definition.settings.properties).length === 0
+    const needsNone = Object.keys(definition.settings.properties).length === 0
     return {
       ...finding,
       state: 'settings',
-      text: bare ? 'needs no settings' : 'the settings are valid; no system was asked',
+      text: needsNone ? 'needs no settings' : 'the settings are valid; no system was asked',
     }
   }
   const redactor = createRedactor(settings.secrets(catalogue))
@@ -137,14 +138,14 @@ function contextOf(
     network: { ...all.network(), literalOrigins: [] },
     addresses: () => definition.addresses?.(settings) ?? [],
     redactor,
-    signal: AbortSignal.timeout(TIMEOUT),
+    signal: limitSignal(TIMEOUT).signal,
     log: (message, fields) => log.info(message, fields),
     stateDir: home,
     workspace: home,
     outside: false,
     key: crypto.randomUUID(),
     attempt: 1,
-    run: { id: 'doctor', name: null, team: '@local/doctor', url: null },
+    run: { id: 'doctor', name: null, team: '@local/doctor', created_at: Date.now(), url: null },
     phase: { name: 'doctor' },
     effect: 'read',
   })

@@ -41,8 +41,31 @@ export async function openArtifact(stateDir: string, runId: string, path: string
   throw missing()
 }
 
+/** What a file has for those who get it. */
+export interface ArtifactContent {
+  name: string
+  bytes: number
+  chunks: AsyncGenerator<Uint8Array, void>
+}
+
+/** The content of a file of a run: `unwritten` when the database has it and its file may still be missing. */
+export async function readArtifact(
+  stateDir: string,
+  runId: string,
+  path: string,
+  unwritten: Uint8Array | null,
+): Promise<ArtifactContent> {
+  if (unwritten) return { name: basename(path), bytes: unwritten.byteLength, chunks: whole(unwritten) }
+  const artifact = await openArtifact(stateDir, runId, path)
+  return { name: artifact.name, bytes: artifact.bytes, chunks: contentOf(artifact) }
+}
+
+async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes.slice()
+}
+
 /** As many bytes as the file had when it was opened. It is closed behind them. */
-export async function* contentOf(artifact: Artifact): AsyncGenerator<Uint8Array, void> {
+async function* contentOf(artifact: Artifact): AsyncGenerator<Uint8Array, void> {
   await using _ = artifact
   let left = artifact.bytes
   for await (const slice of slicesFrom(artifact.handle)) {

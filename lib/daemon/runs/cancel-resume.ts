@@ -2,9 +2,11 @@
 
 import { CadreError, type Detail } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import type { ResumePlan, RunRecord } from '../../run/engine.ts'
-import { problemWith } from '../../team/team.ts'
+import { planResume, type RunRecord, type RunRow, type Store } from '../../run/engine.ts'
+import { type Bundle, problemWith, type Team } from '../../team/team.ts'
 import { didYouMean } from '../../text/spelling.ts'
+import type { ResumePlan } from '../../wire/records/resume-plan.ts'
+import type { Written } from '../../wire/records/run-records.ts'
 import type { Daemon } from './daemon.ts'
 
 /** Cancels a run. `cleanup` has the names of the `always` phases that continue. */
@@ -42,6 +44,11 @@ function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
   return [...new Set(names)]
 }
 
+interface Recorded {
+  store: Store
+  bundle: (id: string) => Bundle
+}
+
 interface Request {
   /** Who resumes it, for the audit log. */
   actor: string
@@ -51,7 +58,8 @@ interface Request {
   inputs?: JsonObject
 }
 
-type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }
+/** `repeats`: the phases of the run that run again. `written`: what they have written, which is not sent again. */
+type Resumed = RunRecord & { repeats: string[]; written: Written[]; continued: boolean }
 
 /**
  * Resumes a run. `continued` means that it had been interrupted and continues unchanged. Throws `not_found`,
@@ -63,24 +71,50 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
   const { actor, from, failed, inputs } = request
   const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
   const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
-  if (inputs) checkSecrets(daemon, row, inputs)
+  if (inputs) checkSecrets(engine.bundle(row.bundle_id).team(row.team_key), inputs)
   await daemon.packages.judge(engine.bundle(row.bundle_id))
   if (openRuns.isInterrupted(row.root_id)) {
-    const reason =
-      row.parent_id !== null
-        ? `run ${runId} is a sub-run: resume its top run ${row.root_id}`
-        : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
-    if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
+    checkInterrupted(row, request)
     await daemon.openRuns.continueTree(runId, { isAsked: true })
     await engine.commit(also)
     return { ...engine.record(runId), repeats: [], written: [], continued: true }
   }
-  const { repeats, written } = engine.planResume(runId, { from, failed })
-  return { ...(await engine.resume(runId, request, also)), repeats, written, continued: false }
+  const { repeated, writes } = engine.planResume(runId, { from, failed })
+  const repeats = repeated.map(({ phase }) => phase)
+  const written = writes.filter(({ state, fate }) => fate !== 'kept' && (state === 'done' || state === 'partial'))
+  return {
+    ...(await engine.resume(runId, request, also)),
+    repeats,
+    written: written.map(({ fate: _, ...write }) => write),
+    continued: false,
+  }
 }
 
-function checkSecrets({ engine }: Daemon, row: { bundle_id: string; team_key: string }, given: JsonObject): void {
-  const fields = engine.bundle(row.bundle_id).team(row.team_key).inputs
+/** What `resumeRun` would do. It changes nothing, and throws the same errors, except for secret inputs that are missing. */
+export function planOfResume(
+  { store, bundle }: Recorded,
+  runId: string,
+  request: Omit<Request, 'actor'>,
+  isInterrupted: (rootId: string) => boolean,
+): ResumePlan {
+  const row = store.runs.get(runId)
+  const { from, failed, inputs } = request
+  if (row && inputs) checkSecrets(bundle(row.bundle_id).team(row.team_key), inputs)
+  const interrupted = row !== null && isInterrupted(row.root_id)
+  if (interrupted) checkInterrupted(row, request)
+  return planResume({ store, world: { bundle } }, runId, { from, failed }, interrupted)
+}
+
+/** An interrupted run only continues where it was. */
+function checkInterrupted({ id, root_id, parent_id }: RunRow, { from, failed, inputs }: Omit<Request, 'actor'>): void {
+  const reason =
+    parent_id !== null
+      ? `run ${id} is a sub-run: resume its top run ${root_id}`
+      : `run ${id} was interrupted: resume it without options, then again with them once it has ended`
+  if (parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
+}
+
+function checkSecrets({ inputs: fields }: Team, given: JsonObject): void {
   const secrets = fields.filter(({ secret }) => secret)
   const details = Object.entries(given).flatMap(([name, value]): Detail[] => {
     const path = `/inputs/${name}`

@@ -12,15 +12,16 @@ import type { Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import { openTracer } from '../../log/tracing.ts'
-import { Engine, RootSecrets, Store } from '../../run/engine.ts'
+import { Engine, Reads, RootSecrets, Store } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { openSettings, type Settings } from '../../settings/settings.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
 import { Mask } from '../access/mask.ts'
 import type { Remote } from '../access/remote-credentials.ts'
+import { Ages } from '../home/ages.ts'
 import { Audit, MIGRATIONS } from '../home/audit.ts'
 import { type Copied, copiedOf, settlePlace } from '../home/copied-home.ts'
-import { databaseFile, makeHome, processesFolder } from '../home/home.ts'
+import { databaseFile, makeHome, processesFolder, searchFile } from '../home/home.ts'
 import { type Lock, takeLock } from '../home/lock.ts'
 import { onOwnSecrets, ownSecrets } from '../home/own-secrets.ts'
 import { SyncOutbox } from '../link/outbox/outbox.ts'
@@ -56,11 +57,15 @@ export class Daemon {
   readonly engine: Engine
   readonly audit: Audit
   readonly workspaces: Workspaces
+  /** Searches and other long reads of runs. */
+  readonly reads: Reads
   readonly packages: Packages
   /** Where commands run. */
   readonly sandboxes: Sandboxes
   bundles = new Bundles()
   readonly openRuns: OpenRuns
+  /** How old the records of this home are. */
+  readonly ages: Ages
   /** The changes of synced runs that have to be sent to the hub. */
   readonly outbox: SyncOutbox
   /** Created with the database, and the same after restarts. */
@@ -153,6 +158,7 @@ export class Daemon {
       mode,
       stateDir: runId => runFolder(home, runId),
       bundle: id => this.engine.bundle(id),
+      log,
     })
     this.engine = new Engine({
       home,
@@ -171,7 +177,11 @@ export class Daemon {
       }),
       outbox: this.outbox,
     })
+    const files = { database: databaseFile(home), index: searchFile(home) }
+    this.reads = new Reads({ db, ...files, log, isBusy: () => this.engine.load.slots > 0 })
     this.openRuns = new OpenRuns(home, this.engine)
+    const { commit } = this.engine
+    this.ages = new Ages({ db, facts: store.facts, commit, lived: () => this.engine.lived })
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
 
@@ -264,7 +274,7 @@ export class Daemon {
 
   /** Interrupts the runs, which the next start continues, and releases the home. */
   async close(): Promise<void> {
-    const stopped = Promise.all([this.remote?.stop(), this.engine.stop()])
+    const stopped = Promise.all([this.remote?.stop(), this.engine.stop(), this.reads.close()])
     // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()
     await stopped

@@ -57,12 +57,13 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         conceal: value => mask.conceal(value),
         signal: binding.signal,
         log: (text, fields) => run.log(logLine(text, fields)),
-        room: run.room,
+        logLimit: run.room,
         stateDir: run.stateDir,
         workspace: run.workspace,
         outside: run.fromPath,
         given: run.given,
         sameTree: run.sameTree,
+        unwritten: run.unwritten,
         processes: processesFolder(home),
         sandbox: needs =>
           sandboxes.of(run.team, {

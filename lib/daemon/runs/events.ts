@@ -1,6 +1,6 @@
 // The events of a run and of all runs below it: first the present state, then every change until the run has ended and
-// its listeners have been told, because they may write to its log. Changes that pile up behind a slow reader are merged:
-// it gets the newest state of each run and phase, and every log line, which is read from the file if many wait.
+// its listeners have its events, because they may write to its log. For a slow reader, changes are merged: it
+// gets the newest state of each run and phase, and every log line, which is read from the file if many wait.
 
 import type { Engine, Notice } from '../../run/engine.ts'
 import { phaseRecord, type RunHead, type RunRow, readLines, runHead } from '../../run/engine.ts'
@@ -27,20 +27,20 @@ export async function* runEvents(
   since = 0,
 ): AsyncGenerator<RunEvent> {
   const { tree_key: root, root_id } = rowOf(engine, engine.record(runId).run_id)
-  const changed = new Map<string, Notice | Said>()
+  const changed = new Map<string, Notice | WaitingLines>()
   let wake = () => {}
   const unfollow = engine.follow(notice => {
     if (notice.rootId !== root_id) return
     const key = `${notice.kind}:${notice.runId}:${notice.position}`
     if (notice.kind !== 'log') changed.set(key, notice)
-    else if (notice.lines?.length) changed.set(key, saidMore(changed.get(key) as Said | undefined, notice))
+    else if (notice.lines?.length) changed.set(key, withMoreLines(changed.get(key) as WaitingLines | undefined, notice))
     wake()
   })
   const stop = () => wake()
   signal.addEventListener('abort', stop)
   try {
-    yield* standing(engine, runId, root, root_id)
-    if (since > 0) yield* saidSince(engine, root, root_id, since - LATE_MS)
+    yield* currentStates(engine, runId, root, root_id)
+    if (since > 0) yield* linesSince(engine, root, root_id, since - LATE_MS)
     while (!signal.aborted) {
       const notices = [...changed.values()]
       changed.clear()
@@ -53,13 +53,13 @@ export async function* runEvents(
       // The run was deleted meanwhile, so there is no end to report.
       if (!engine.store.runs.get(runId)) return
       const record = engine.record(runId)
-      const telling = record.completed_at === null ? null : engine.untilSent(root_id, root)
+      const sending = record.completed_at === null ? null : engine.untilSent(root_id, root)
       // Lines that were written in this turn are passed on now.
-      if (record.completed_at !== null && !telling) engine.logs.flush()
-      if (record.completed_at !== null && !telling && changed.size === 0)
+      if (record.completed_at !== null && !sending) engine.logs.flush()
+      if (record.completed_at !== null && !sending && changed.size === 0)
         return yield { event: 'end', data: runHead(rowOf(engine, runId)) }
       if (changed.size === 0) {
-        void telling?.finally(() => wake())
+        void sending?.finally(() => wake())
         await new Promise<void>(resolve => {
           wake = resolve
           if (signal.aborted || changed.size > 0) resolve()
@@ -73,7 +73,7 @@ export async function* runEvents(
 }
 
 /** Every run of the tree below `root`, with the phases of the first run and of runs that have not ended. */
-function* standing(engine: Engine, runId: string, root: string, rootId: string): Generator<RunEvent> {
+function* currentStates(engine: Engine, runId: string, root: string, rootId: string): Generator<RunEvent> {
   const top = rowOf(engine, runId)
   yield* withPhases(engine, top)
   for (let after = root; ; ) {
@@ -88,7 +88,7 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
 }
 
 /** The log lines of the runs that were open at `since` or later. */
-async function* saidSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
+async function* linesSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
   engine.logs.flush()
   for (const id of engine.store.runLists.openSince(rootId, root, since)) {
     for (let afterSeq = 0; ; ) {
@@ -108,7 +108,7 @@ function* withPhases(engine: Engine, row: RunRow | RunHead): Generator<RunEvent>
 }
 
 /** Log lines of a run that wait. */
-interface Said {
+interface WaitingLines {
   runId: string
   /** Null when there are too many to be held. */
   lines: readonly LogLine[] | null
@@ -119,14 +119,18 @@ interface Said {
   last: number
 }
 
-function saidMore(before: Said | undefined, { runId, lines: more = [] }: Notice): Said {
+function withMoreLines(before: WaitingLines | undefined, { runId, lines: more = [] }: Notice): WaitingLines {
   const length = more.reduce((sum, { text }) => sum + text.length, before?.length ?? 0)
   const first = before?.first ?? more[0]!.seq
   const held = before === undefined ? more : before.lines && [...before.lines, ...more]
   return { runId, lines: length > HELD_MOST ? null : held, length, first, last: more.at(-1)!.seq }
 }
 
-async function* linesOf(engine: Engine, run_id: RunRow['id'], { lines, first, last }: Said): AsyncGenerator<RunEvent> {
+async function* linesOf(
+  engine: Engine,
+  run_id: RunRow['id'],
+  { lines, first, last }: WaitingLines,
+): AsyncGenerator<RunEvent> {
   if (lines) return yield { event: 'log', data: { run_id, lines: [...lines] } }
   for (let afterSeq = first - 1; afterSeq < last; ) {
     const page = await readLines(engine.stateDir(run_id), { ...PIECE, afterSeq })
@@ -145,8 +149,8 @@ function* eventsOf(engine: Engine, row: RunRow, { kind, position }: Notice): Gen
 function phaseEvent(engine: Engine, row: RunRow | RunHead, position: number): RunEvent {
   const { phases } = engine.bundle(row.bundle_id).team(row.team_key)
   const phase = engine.store.phases.get(row.id, position)!
-  const bare = { ...phase, data: null, text: phase.text && cut(phase.text, VALUE_BYTES) }
-  const { data: _, sub_runs: __, ...record } = phaseRecord(bare, phases[position]!, phases, [])
+  const withoutData = { ...phase, data: null, text: phase.text && cut(phase.text, VALUE_BYTES) }
+  const { data: _, sub_runs: __, ...record } = phaseRecord(withoutData, phases[position]!, phases, [])
   const items = record.type === 'map' && phase.started_at !== null ? engine.store.phases.total(row.id, position) : null
   const tries = { failures: phase.failures, max_attempts: phases[position]!.retry.attempts }
   return { event: 'phase', data: { run_id: row.id, position, ...record, items, ...tries } }

@@ -14,7 +14,7 @@ export type ShownPhases = Omit<Shown<RunPhases>, 'phases'> & { phases: Shown<Run
  * The filter of a list in terms of the database, which knows `running` only. `left` are the top runs that no process
  * continues.
  */
-export function toldFilter<F extends { state?: string }>(filter: F, left: readonly string[]) {
+export function storedFilter<F extends { state?: string }>(filter: F, left: readonly string[]) {
   if (filter.state === 'interrupted') return { ...filter, state: 'running', trees: { only: true, roots: left } }
   return filter.state === 'running' ? { ...filter, trees: { only: false, roots: left } } : filter
 }
@@ -30,7 +30,7 @@ export function shownPhases(found: RunPhases): ShownPhases {
 
 const INTERRUPTED = 'The run was interrupted: no process goes on with it.'
 const COPIED =
-  'The run was unfinished when this home was copied, and may have gone on at the other place. It waits for a person to resume it here; what it may have written is then asked for first.'
+  'The run was unfinished when this home was copied, and the original home may have continued it. It waits until a person resumes it here. cadre then first looks up what the run may have written.'
 
 /**
  * `left` is the top run when no process continues it: it is then the run that has to be resumed. `isHeld`: because the home

@@ -22,10 +22,7 @@ export class OpenRuns {
 
   /** Top runs that have not ended. */
   get roots(): string[] {
-    return this.#engine.store.db
-      .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL ORDER BY id')
-      .all()
-      .map(({ id }) => id)
+    return this.#engine.store.runs.openRootIds()
   }
 
   get interrupted(): readonly string[] {
@@ -79,6 +76,6 @@ function heldBack(root: string): CadreError {
   const way = `resume it first with \`${commandLine('resume', root)}\``
   return new CadreError(
     'invalid_state',
-    `run ${root} was unfinished when this home was copied, and may have gone on at the other place: ${way}`,
+    `run ${root} was unfinished when this home was copied, and the original home may have continued it: ${way}`,
   )
 }

@@ -142,9 +142,7 @@ function unheldKeys(bundle: Bundle): string[] {
   return teamsOf(bundle).flatMap(([key, { name, key: held }]) =>
     key === bundle.root || !held
       ? []
-      : [
-          `the key ${held.source} of ${name} is held only by runs that are started by themselves, and not by its sub-runs`,
-        ],
+      : [`only a top run of ${name} holds its key ${held.source}; as a sub-run ${name} does not hold it`],
   )
 }
 

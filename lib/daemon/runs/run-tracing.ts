@@ -16,8 +16,8 @@ import { Recent } from '../../recent.ts'
 import type { Engine, Notice, RunRow } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 
-/** What is known to have been told lately, because a row changes again after its end. */
-const MOST_TOLD = 10_000
+/** How many spans are remembered as added, because a row changes again after its end. */
+const MOST_REMEMBERED = 10_000
 
 const RESULTS: Record<string, string> = {
   completed: 'success',
@@ -37,11 +37,11 @@ export interface RunTracingOptions {
 
 export class RunTracing {
   readonly #options: RunTracingOptions
-  readonly #told = new Recent<string, true>(MOST_TOLD)
+  readonly #added = new Recent<string, true>(MOST_REMEMBERED)
 
   constructor(options: RunTracingOptions) {
     this.#options = options
-    options.engine.follow(notice => this.#heard(notice))
+    options.engine.follow(notice => this.#onNotice(notice))
   }
 
   close(): Promise<void> {
@@ -79,7 +79,7 @@ export class RunTracing {
     }
   }
 
-  #heard({ kind, runId, position }: Notice): void {
+  #onNotice({ kind, runId, position }: Notice): void {
     const row = kind === 'run' || kind === 'phase' ? this.#options.engine.store.runs.get(runId) : null
     if (!row) return
     if (kind === 'phase' && position !== null) this.#phaseChanged(row, position)
@@ -90,7 +90,7 @@ export class RunTracing {
     const { pageOf, engine } = this.#options
     const parent = row.parent_id === null ? null : engine.store.runs.get(row.parent_id)
     const page = pageOf(row.id)
-    this.#tell({
+    this.#addOnce({
       trace: traceIdOf(row.root_id),
       id: runSpanOf(row.id, row.attempt),
       parent: parent ? phaseSpanOf(parent, row.parent_phase!) : null,
@@ -115,7 +115,7 @@ export class RunTracing {
     if (!row || row.completed_at === null || row.started_at === null) return
     const { name, type } = this.#phasesOf(run)[position]!
     const id = phaseSpanOf(run, name)
-    this.#tell({
+    this.#addOnce({
       trace: traceIdOf(run.root_id),
       id,
       parent: runSpanOf(run.id, run.attempt),
@@ -140,10 +140,10 @@ export class RunTracing {
     return this.#options.engine.bundle(bundle_id).team(team_key).phases
   }
 
-  #tell(span: Span): void {
+  #addOnce(span: Span): void {
     const key = `${span.id} ${span.end}`
-    if (this.#told.get(key)) return
-    this.#told.set(key, true)
+    if (this.#added.get(key)) return
+    this.#added.set(key, true)
     this.#add(span)
   }
 

@@ -3,7 +3,7 @@
 
 import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../../error.ts'
-import { newRunId, type RunId } from '../../files/run-id.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
 import type { SecretUser } from '../../settings/settings.ts'
@@ -16,6 +16,7 @@ import {
   type Team,
   teamsOf,
 } from '../../team/team.ts'
+import type { StartedBy } from '../../wire/records/started-by.ts'
 import type { Daemon } from './daemon.ts'
 import type { Namer } from './workspaces.ts'
 
@@ -39,17 +40,26 @@ export interface Origin {
   local: boolean
   /** Who starts it, for the audit log. */
   actor: string
+  /** Who starts it, for its record. */
+  startedBy?: StartedBy
   /** The hub asks, which may name what is offered to it. */
   dispatched?: boolean
   /** The id from dispatch, or from the command that starts the run, so that the same run is started only once. */
   runId?: RunId
   /** Whether the run is reported to the hub. By default it is if the realm lists the team. */
   synced?: boolean
+  /**
+   * Nobody hears the answer: what was read and cannot begin becomes a run that has failed, whose reason is `not_started`
+   * and whose listeners are told.
+   */
+  unattended?: boolean
+  /** Changes other rows in the transaction that starts the run. */
+  also?(): void
 }
 
 /** Starts a run. Throws `invalid_request` with everything that is wrong. */
 export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
-  const besides = (teams: readonly Team[]) => lacking(daemon, request, teams)
+  const besides = origin.unattended ? undefined : (teams: readonly Team[]) => lacking(daemon, request, teams)
   return startBundle(daemon, await loadTeam(daemon, request, besides), request, origin)
 }
 
@@ -64,32 +74,51 @@ export async function startBundle(
     await daemon.openRuns.continueTree(origin.runId)
     return daemon.engine.record(origin.runId)
   }
-  await askCommands(daemon, bundle)
   const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
-  const missing = [
-    ...problems,
-    ...missingSettings(daemon, bundle),
-    ...daemon.settings.missingSecrets(secretUsers(bundle)),
-  ]
-  if (missing.length > 0) {
-    const list = missing.map(({ message }) => message).join('; ')
-    throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
-  }
-  const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
   const { name, version } = bundle.team(bundle.root)
-  const runId = origin.runId ?? newRunId()
+  const runId = origin.runId ?? daemon.engine.store.runs.newId()
   const target = `${name}@${version} as ${runId}${namesIn(values)}`
   const start = {
     bundle,
     inputs: values,
     runName: request.run_name ?? null,
-    workspace,
+    workspace: null,
     fromPath: origin.local && request.path !== undefined,
     synced: origin.synced ?? daemon.lists(name),
     runId,
+    ...(origin.startedBy && { startedBy: daemon.mask(origin.startedBy) }),
   }
-  return daemon.engine.start(start, () => daemon.audit.write({ actor: origin.actor, action: 'runs/start', target }))
+  const also = () => {
+    daemon.audit.write({ actor: origin.actor, action: 'runs/start', target })
+    origin.also?.()
+  }
+  try {
+    await mustHaveAll(daemon, bundle, problems)
+    const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
+    return await daemon.engine.start({ ...start, workspace }, also)
+  } catch (error) {
+    if (!origin.unattended || !isLasting(error)) throw error
+    const { code, message } = error
+    return daemon.engine.start({ ...start, notStarted: daemon.mask({ code, message, run_id: runId }) }, also)
+  }
 }
+
+/** Throws `invalid_request` with everything that the run lacks. */
+async function mustHaveAll(daemon: Daemon, bundle: Bundle, problems: readonly Detail[]): Promise<void> {
+  await askCommands(daemon, bundle)
+  const missing = [
+    ...problems,
+    ...missingSettings(daemon, bundle),
+    ...daemon.settings.missingSecrets(secretUsers(bundle)),
+  ]
+  if (missing.length === 0) return
+  const list = missing.map(({ message }) => message).join('; ')
+  throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
+}
+
+/** Whether the same would fail again: what is asked for is wrong or missing, and it is not the disk or the database. */
+export const isLasting = (error: unknown): error is CadreError =>
+  error instanceof CadreError && !['unavailable', 'disk_full', 'internal'].includes(error.code)
 
 /** The names of inputs, never their values. */
 function namesIn(inputs: JsonObject): string {

@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
 import { basename, isAbsolute } from 'node:path'
 import { CadreError } from '../../error.ts'
+import { OPEN_TOPS } from '../../run/engine.ts'
 import { sharedLook } from '../../shared-look.ts'
 import type { WorkspaceRecord } from '../../wire/calls/workspaces.ts'
 
@@ -151,18 +152,26 @@ export class Workspaces {
 
   #record(row: Row): WorkspaceRecord {
     const { id, path, name, created_at } = row
-    const used = this.#db
-      .query<{ team: string; active: number }, [string]>(
-        `SELECT team, sum(completed_at IS NULL) AS active FROM runs
-         WHERE parent_id IS NULL AND workspace = ? GROUP BY team ORDER BY team`,
+    // Jumps from team to team in the index, however many runs each has.
+    const teams = this.#db
+      .query<{ team: string }, [string]>(
+        `WITH RECURSIVE used (team) AS (
+           SELECT min(team) FROM runs WHERE parent_id IS NULL AND workspace = ?1
+           UNION ALL
+           SELECT (SELECT min(team) FROM runs WHERE parent_id IS NULL AND workspace = ?1 AND team > used.team)
+           FROM used WHERE team IS NOT NULL)
+         SELECT team FROM used WHERE team IS NOT NULL`,
       )
       .all(path)
+    const { active } = this.#db
+      .query<{ active: number }, [string]>(`SELECT count(*) AS active ${OPEN_TOPS} AND workspace = ?`)
+      .get(path)!
     return {
       workspace_id: id,
       path,
       name,
-      teams: used.map(({ team }) => team),
-      active_runs: used.reduce((sum, { active }) => sum + active, 0),
+      teams: teams.map(({ team }) => team),
+      active_runs: active,
       created_at,
       offered: isOffered(row),
     }

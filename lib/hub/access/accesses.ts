@@ -3,11 +3,12 @@
 
 import { CadreError } from '../../error.ts'
 import type { Access, Incoming } from '../../http/admission.ts'
+import { viaOf } from '../../http/via.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { UserRule } from '../../wire/access.ts'
 import { allows } from '../../wire/grants.ts'
 import type { Hub } from '../core/hub.ts'
-import { asked, lacksGrant, RealmCaller, type Stranger, UserCaller } from './callers.ts'
+import { accessText, lacksGrant, RealmCaller, type Stranger, UserCaller } from './callers.ts'
 import { authenticator, type TokenFacts } from './live-token.ts'
 
 /** The accesses that the hub's routes declare. */
@@ -30,7 +31,11 @@ export function createAccesses(hub: Hub) {
       permit(caller, rule)
       return caller
     }
-    return new UserCaller(hub, token, rule, { address: () => addressOf(incoming), again })
+    return new UserCaller(hub, token, rule, {
+      address: () => addressOf(incoming),
+      via: viaOf(incoming.request.headers),
+      again,
+    })
   }
 
   /** Checks the grant of a token before anything is looked up. */
@@ -126,7 +131,10 @@ export function createAccesses(hub: Hub) {
 
 function describe({ grant, site, ...roles }: UserRule): string {
   const parts = Object.entries(roles).map(([kind, role]) => `${kind} role ${role}`)
-  return ['user token', ...(grant ? [`grant ${asked(grant)}`] : []), ...parts, ...(site ? ['site admin'] : [])].join(
-    ', ',
-  )
+  return [
+    'user token',
+    ...(grant ? [`grant ${accessText(grant)}`] : []),
+    ...parts,
+    ...(site ? ['site admin'] : []),
+  ].join(', ')
 }

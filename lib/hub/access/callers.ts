@@ -6,10 +6,11 @@ import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { type Kind, ROLES, type Role, type UserRule } from '../../wire/access.ts'
-import { type Ask, allows, reaches } from '../../wire/grants.ts'
+import { allows, type RequiredAccess, reaches } from '../../wire/grants.ts'
 import { LACKS_GRANT } from '../../wire/reasons.ts'
+import type { StartedBy, Via } from '../../wire/records/started-by.ts'
 import type { Hub } from '../core/hub.ts'
-import { atLeast, decide, roleIn, type Standing } from './decision.ts'
+import { atLeast, decide, type Memberships, roleIn } from './decision.ts'
 import { type TokenFacts, writeWhileLive } from './live-token.ts'
 
 /** A caller without a token. */
@@ -71,6 +72,8 @@ export class UserCaller {
   readonly kind = 'user'
   readonly token: TokenFacts
   readonly address: () => string
+  /** With what the call was made. */
+  readonly via: Via
   /**
    * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
    */
@@ -78,16 +81,24 @@ export class UserCaller {
   readonly #hub: Hub
   readonly #rule: UserRule
 
-  constructor(hub: Hub, token: TokenFacts, rule: UserRule, from: Pick<UserCaller, 'address' | 'again'>) {
+  constructor(hub: Hub, token: TokenFacts, rule: UserRule, from: Pick<UserCaller, 'address' | 'via' | 'again'>) {
     this.#hub = hub
     this.token = token
     this.#rule = rule
     this.address = from.address
+    this.via = from.via
     this.again = from.again
   }
 
   get user() {
     return this.token.user
+  }
+
+  /** Whom a run names that this caller starts: the person of a session, or a token. */
+  get startedBy(): StartedBy {
+    const { kind, name, user } = this.token
+    if (kind === 'session') return { kind: 'person', name: user.username, via: this.via }
+    return { kind: 'token', name, owner: user.username, via: this.via }
   }
 
   /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
@@ -117,15 +128,15 @@ export class UserCaller {
       .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, this.user.id)))
       .where('id' in key ? eq(scopes.id, key.id) : eq(scopes.slug, key.slug))
     const name = `scope ${'id' in key ? key.id : `@${key.slug}`}`
-    const standing = { org: row?.org ?? null, own: row?.own ?? null }
-    const role = this.#settle('scope', need, row && { org_id: row.scope.org_id }, standing, name)
+    const memberships = { org: row?.org ?? null, own: row?.own ?? null }
+    const role = this.#settle('scope', need, row && { org_id: row.scope.org_id }, memberships, name)
     return { ...row!.scope, role }
   }
 
   /** The realm, if the grant reaches it and the live role is high enough. */
   async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
-    const { row, target, standing } = await this.#realmRow(id, db)
-    const role = this.#settle('realm', need, target, standing, `realm ${id}`)
+    const { row, target, memberships } = await this.#realmRow(id, db)
+    const role = this.#settle('realm', need, target, memberships, `realm ${id}`)
     return { ...row!.realm, role }
   }
 
@@ -141,8 +152,8 @@ export class UserCaller {
 
   /** The role in a realm that comes from memberships alone. A site admin gets no additional rights on daemons. */
   async membership(id: string): Promise<Role<'realm'> | null> {
-    const { target, standing } = await this.#realmRow(id, this.#hub.store.db)
-    return target && this.reaches(target) ? roleIn('realm', { ...standing, siteAdmin: false }) : null
+    const { target, memberships } = await this.#realmRow(id, this.#hub.store.db)
+    return target && this.reaches(target) ? roleIn('realm', { ...memberships, siteAdmin: false }) : null
   }
 
   async #realmRow(id: string, db: Db) {
@@ -152,17 +163,17 @@ export class UserCaller {
     // A transaction looks for itself.
     const [row] = await (db === store.db ? memo.get(`realm ${id} for user ${userId}`, find) : find())
     const target = row && { org_id: row.realm.org_id, realm_id: id }
-    return { row, target, standing: { org: row?.org ?? null, own: row?.own ?? null } }
+    return { row, target, memberships: { org: row?.org ?? null, own: row?.own ?? null } }
   }
 
   /** The role that the given memberships give the caller. For lists, which have already read the memberships. */
-  roleIn<K extends Kind>(kind: K, known: Omit<Standing, 'siteAdmin'>): Role<K> | null {
+  roleIn<K extends Kind>(kind: K, known: Omit<Memberships, 'siteAdmin'>): Role<K> | null {
     return roleIn(kind, { ...known, siteAdmin: this.user.siteAdmin })
   }
 
   /** For permissions that depend on the body: throws the same error as a route that declares the grant `ask`. */
-  mustAllow(ask: Ask): void {
-    if (!allows(this.token.grant, ask)) throw lacksGrant(ask)
+  mustAllow(required: RequiredAccess): void {
+    if (!allows(this.token.grant, required)) throw lacksGrant(required)
   }
 
   reaches(target: { org_id: number; realm_id?: string }): boolean {
@@ -173,26 +184,26 @@ export class UserCaller {
     kind: K,
     need: Role<K> | undefined,
     target: { org_id: number; realm_id?: string } | undefined,
-    known: Omit<Standing, 'siteAdmin'>,
+    known: Omit<Memberships, 'siteAdmin'>,
     name: string,
   ): Role<K> {
     if (need === undefined) throw new Error(`the route declares no role for a ${kind}`)
-    const standing = { ...known, siteAdmin: this.user.siteAdmin }
-    const verdict = target ? decide(kind, need, this.token.grant, target, standing) : 'hidden'
+    const memberships = { ...known, siteAdmin: this.user.siteAdmin }
+    const verdict = target ? decide(kind, need, this.token.grant, target, memberships) : 'hidden'
     if (verdict === 'hidden') throw new CadreError('not_found', `no ${name} that you may see`)
     if (verdict === 'too_low') {
       const enough = ROLES[kind].filter(role => atLeast(kind, role as Role<K>, need)).join(' or ')
       throw new CadreError('forbidden', `your role in ${name} is too low: this call takes ${enough}`)
     }
-    return roleIn(kind, standing)!
+    return roleIn(kind, memberships)!
   }
 }
 
-export const lacksGrant = (ask: Ask) =>
-  new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`, { reason: LACKS_GRANT })
+export const lacksGrant = (required: RequiredAccess) =>
+  new CadreError('forbidden', `the token’s grant lacks ${accessText(required)}`, { reason: LACKS_GRANT })
 
-export const asked = (ask: Ask) =>
-  Object.entries(ask)
+export const accessText = (required: RequiredAccess) =>
+  Object.entries(required)
     .map(([entity, level]) => `${entity}:${level}`)
     .join(' or ')
 

@@ -18,6 +18,7 @@ import {
 import type { Daemon } from '../../wire/records/hub-records.ts'
 import type { JobKind } from '../../wire/records/jobs.ts'
 import type { Hub } from '../core/hub.ts'
+import { isBelieved } from '../core/hub-clock.ts'
 import type { RealmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 
@@ -30,14 +31,24 @@ export const CRASHED_MS = 300_000
 
 export type DaemonStatus = Static<typeof Daemon>['status']
 
-export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatus {
+export function statusOf({ lastSeen, lived }: Hub, daemon: DaemonRow): DaemonStatus {
   if (daemon.removed_at !== null) return 'removed'
-  const silent = now() - lastSeen.lastCallOf(daemon.id, daemon.last_seen_at)
+  const silent = lived() - lastSeen.lastCallOf(daemon).lived
   return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
 }
 
 export function daemonRecord(hub: Hub, daemon: DaemonRow) {
-  const { id, token_id: _, epoch: __, acked_seq: ___, stale_at: ____, start: _____, approved_at, ...row } = daemon
+  const {
+    id,
+    token_id: _,
+    epoch: __,
+    acked_seq: ___,
+    stale_at: ____,
+    start: _____,
+    called_at: ______,
+    ...rest
+  } = daemon
+  const { approved_at, ...row } = rest
   return {
     id,
     daemon_id: id,
@@ -46,7 +57,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
     clock_offset: hub.clocks.get(id) ?? null,
-    last_seen_at: hub.lastSeen.lastCallOf(id, daemon.last_seen_at),
+    last_seen_at: hub.lastSeen.lastCallOf(daemon).at,
   }
 }
 
@@ -64,17 +75,19 @@ export function checkProtocol(protocol: number | undefined): void {
 export async function callingDaemon(
   hub: Hub,
   caller: RealmCaller,
-  { daemon_id: id, memory, ...start }: { daemon_id: string; memory?: Remembered | undefined } & Start,
+  // Taking the rest of a body as another object would cost each heartbeat a copy of it.
+  body: { daemon_id: string; memory?: Remembered | undefined } & Start,
 ): Promise<DaemonRow> {
+  const { daemon_id: id, memory } = body
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
   refuseAbsent(id, row)
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
   caller.within(row.realm_id)
-  refuseMoved(hub, row, start)
-  const wasSilent = statusOf(hub, row) !== 'online'
-  hub.lastSeen.noteDaemonCall(id)
+  refuseMoved(hub, row, body)
+  const last = hub.lastSeen.lastCallOf(row)
+  const wasSilent = hub.lastSeen.noteDaemonCall(id).lived - last.lived >= ONLINE_MS
   // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
   // seconds.
   if (wasSilent) await hub.lastSeen.flush()
@@ -148,6 +161,7 @@ export function bulletin(
     dispatch_keys: facts.keys,
     acl_version: facts.aclVersion,
     teams_version: facts.teamsVersion,
+    clock_believed: isBelieved(hub.clock),
   }
   if (knownTeams !== facts.teamsVersion) reply.teams = facts.teams
   return reply
@@ -173,7 +187,7 @@ export function whyIdle(hub: Hub, daemon: DaemonRow, kind: JobKind, name: string
   if (kind === 'cancel' || kind === 'decide') return null
   if (daemon.paused) return awaitsEndOfPause(name)
   const fullSince = hub.fullDisks.get(daemon.id) ?? Number.NEGATIVE_INFINITY
-  return hub.now() - fullSince < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
+  return hub.lived() - fullSince < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
 }
 
 /** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */

@@ -6,7 +6,7 @@ import { type Kind, ROLES, type Role } from '../../wire/access.ts'
 import { type Grant, reaches, type Target } from '../../wire/grants.ts'
 
 /** The memberships of a token's owner that matter for one object. */
-export interface Standing {
+export interface Memberships {
   siteAdmin: boolean
   org: Role<'org'> | null
   /** The role that the scope or realm itself gives. */
@@ -14,7 +14,7 @@ export interface Standing {
 }
 
 /** The effective role. Owners and admins of an org are admins of its realms and owners of its scopes. */
-export function roleIn<K extends Kind>(kind: K, { siteAdmin, org, own = null }: Standing): Role<K> | null {
+export function roleIn<K extends Kind>(kind: K, { siteAdmin, org, own = null }: Memberships): Role<K> | null {
   const highest = ROLES[kind].at(-1) as Role<K>
   if (siteAdmin) return highest
   if (kind === 'org') return org as Role<K> | null
@@ -39,9 +39,9 @@ export function decide<K extends Kind>(
   need: Role<K>,
   grant: Grant,
   target: Target,
-  standing: Standing,
+  memberships: Memberships,
 ): Verdict {
-  const role = roleIn(kind, standing)
+  const role = roleIn(kind, memberships)
   if (role === null || !(kind === 'scope' || reaches(grant, target))) return 'hidden'
   return atLeast(kind, role, need) ? 'allowed' : 'too_low'
 }

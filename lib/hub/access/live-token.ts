@@ -1,9 +1,9 @@
 // The token of a request: who it belongs to and what it grants, and whether that is still so when something is written.
 
-import { and, eq } from 'drizzle-orm'
+import { and, eq, isNull, lte } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
-import { CadreError } from '../../error.ts'
+import { CadreError, messageOf } from '../../error.ts'
 import type { Incoming } from '../../http/admission.ts'
 import type { Role } from '../../wire/access.ts'
 import type { Grant } from '../../wire/grants.ts'
@@ -14,6 +14,7 @@ import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
 
 export interface TokenFacts {
   id: number
+  name: string
   /** Of the secret that came with the request, as it is stored. A rotation changes it. */
   hash: string
   type: 'user' | 'realm'
@@ -41,10 +42,13 @@ export function writeWhileLive<T>(hub: Hub, token: TokenFacts, work: (tx: Db) =>
 }
 
 /** Throws 401 when the token has ended since the request was admitted, and 403 when its owner was demoted. */
-export async function refuseEnded({ store, now }: Hub, tx: Db, { id, hash, user }: TokenFacts): Promise<void> {
-  const [row] = await tokenNow(store, tx, { id })
+export async function refuseEnded(hub: Hub, tx: Db, { id, hash, user, kind }: TokenFacts): Promise<void> {
+  const [row] = await tokenNow(hub.store, tx, { id })
   if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
-  if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
+  if (hasExpired(hub, row)) {
+    if (kind === 'session') void endSession(hub, id)
+    throw invalid()
+  }
   if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are not a site admin any more')
 }
 
@@ -61,9 +65,24 @@ const tokenNow = prepared((store, db, slot: Slot<'id'>) => {
   return store.hold(found, tokens)
 })
 
+/** Whether a token has expired by the clock as it stands. A token that has may live again when the clock is set back. */
+const hasExpired = ({ now }: Hub, { expires_at }: Pick<TokenFacts, 'expires_at'>): boolean =>
+  expires_at !== null && expires_at <= now()
+
+/** A session that was found expired stays ended, whatever becomes of the clock. */
+async function endSession({ store, log, now }: Hub, id: number): Promise<void> {
+  const { tokens } = store
+  const open = and(eq(tokens.id, id), isNull(tokens.revoked_at), lte(tokens.expires_at, now()))
+  try {
+    await store.write(tx => tx.update(tokens).set({ revoked_at: tokens.expires_at }).where(open))
+  } catch (error) {
+    log.warn('the end of a session could not be recorded', { error: messageOf(error).split('\n', 1)[0] })
+  }
+}
+
 /** Returns the function that finds the token of a request. It returns no promise when it need not ask the database. */
 export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Promise<TokenFacts> {
-  const { store, now } = hub
+  const { store } = hub
 
   async function load(secret: string, hash: string): Promise<TokenFacts | null> {
     if (!isSecretForm(secret) || secret.startsWith(PREFIX.invitation)) throw invalid()
@@ -73,6 +92,7 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
     const reach = row.type === 'realm' ? await liveRealms(row.id, user) : { realmIds: [], live: [] }
     return {
       id: row.id,
+      name: row.name,
       hash,
       type: row.type,
       kind: row.kind,
@@ -105,9 +125,15 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
     return token instanceof Promise ? token.then(found => live(found, request)) : live(token, request)
   }
 
-  function live(token: TokenFacts | null, request: Request): TokenFacts {
+  function live(token: TokenFacts | null, request: Request): TokenFacts | Promise<TokenFacts> {
     if (!token) hub.lineage.noteUnknownToken(request.headers.get(CALLER_HEADER))
-    if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
+    if (!token) throw invalid()
+    if (hasExpired(hub, token)) {
+      if (token.kind !== 'session') throw invalid()
+      return endSession(hub, token.id).then(() => {
+        throw invalid()
+      })
+    }
     hub.lastSeen.noteTokenUse(token.id)
     return token
   }
@@ -118,10 +144,22 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
 const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
 
 const tokenWith = prepared(({ tokens, users }, db, slot: Slot<'hash'>) => {
-  const { id, type, kind, grant, expires_at, revoked_at } = tokens
+  const { id, name, type, kind, grant, expires_at, revoked_at } = tokens
   const { username, site_admin, suspended_at } = users
   return db
-    .select({ id, type, kind, grant, expires_at, revoked_at, user_id: users.id, username, site_admin, suspended_at })
+    .select({
+      id,
+      name,
+      type,
+      kind,
+      grant,
+      expires_at,
+      revoked_at,
+      user_id: users.id,
+      username,
+      site_admin,
+      suspended_at,
+    })
     .from(tokens)
     .innerJoin(users, eq(users.id, tokens.user_id))
     .where(eq(tokens.hash, slot('hash')))

@@ -30,8 +30,8 @@ function stands(store: Store, owner: SQLiteColumn, realm: SQLiteColumn, own?: SQ
 /** The condition that the webhook delivers: its owner could still add it. Events of the audit log take an org admin. */
 export function delivers(store: Store): SQL {
   const { created_by, realm_id, events } = store.webhooks
-  const tellsNoAudit = not(like(sql`${events}`, '%"audit.%'))
-  return and(hasRole(store, created_by, realm_id, 'admin'), or(tellsNoAudit, stands(store, created_by, realm_id)))!
+  const hasNoAuditEvents = not(like(sql`${events}`, '%"audit.%'))
+  return and(hasRole(store, created_by, realm_id, 'admin'), or(hasNoAuditEvents, stands(store, created_by, realm_id)))!
 }
 
 /** At most this many of each kind are named. */

@@ -34,7 +34,7 @@ export async function quotaUseOf(hub: Hub, db: Db, realm: Realm): Promise<QuotaV
   const { realmUse, openStreams } = hub.store
   const quotas = quotasOf(hub, realm)
   const [row] = await db.select().from(realmUse).where(eq(realmUse.realm_id, realm.id))
-  const now = hub.now()
+  const now = hub.lived()
   const open = and(eq(openStreams.realm_id, realm.id), gt(openStreams.until, now))
   const used: QuotaValues = {
     waiting: row?.waiting ?? 0,
@@ -91,7 +91,7 @@ export async function countQuotaUseOfAllRealms(hub: Hub): Promise<void> {
 export async function countDispatches(hub: Hub, tx: Db, realm: Realm, runs: number): Promise<void> {
   const quotas = quotasOf(hub, realm)
   if (quotas.waiting === null && quotas.dispatches_per_minute === null) return
-  const now = hub.now()
+  const now = hub.lived()
   let [use] = await dispatched(hub.store, tx, { realmId: realm.id, runs, now, since: now - MINUTE_MS })
   if (!use || (quotas.waiting !== null && use.waiting === null)) {
     await countQuotaUse(hub, tx, realm)
@@ -157,7 +157,7 @@ export async function countStoredFile(hub: Hub, tx: Db, realmId: string, bytes: 
 }
 
 /** How many bytes of log lines the realm has room for; null: any number. */
-export async function logRoom(hub: Hub, tx: Db, realmId: string): Promise<number | null> {
+export async function logBytesLeft(hub: Hub, tx: Db, realmId: string): Promise<number | null> {
   const { realmUse } = hub.store
   const realm = await realmOf(hub, tx, realmId)
   const { log_bytes: most } = quotasOf(hub, realm)
@@ -195,10 +195,10 @@ export async function countedStream<T>(hub: Hub, realm: Realm, items: AsyncGener
   const most = quotasOf(hub, realm).streams
   if (most === null) return items
   const id = crypto.randomUUID()
-  const until = () => hub.now() + STREAM_MS
+  const until = () => hub.lived() + STREAM_MS
   await hub.store.write(async tx => {
     const ofRealm = eq(streams.realm_id, realm.id)
-    await tx.delete(streams).where(and(ofRealm, lte(streams.until, hub.now())))
+    await tx.delete(streams).where(and(ofRealm, lte(streams.until, hub.lived())))
     if ((await total(tx, streams, ofRealm)) >= most)
       throw quotaExceeded('streams', realm, `${most} streams may be open`, 10)
     await tx.insert(streams).values({ id, realm_id: realm.id, until: until() })

@@ -11,11 +11,16 @@ import { downloadHeaders } from '../../http/download.ts'
 import { chunksIn } from '../../stream.ts'
 import { type ArtifactStore, type KeptFile, objectKeyOf } from '../core/artifact-store.ts'
 
-/** A temporary file that is older belongs to an upload that was interrupted. */
+/** A temporary file that nobody writes to for so long, by the clock, belongs to an upload that was interrupted. */
 const LONGEST_UPLOAD_MS = 24 * 3_600_000
+/** How long this process has to see it unchanged besides, because the clock may have jumped. */
+const UNCHANGED_MS = 3_600_000
 
-export function folderStore(root: string, most: number): ArtifactStore {
+/** `monotonic`: in milliseconds from any start. A step of the clock does not change it. */
+export function folderStore(root: string, most: number, monotonic = () => performance.now()): ArtifactStore {
   const pathOf = (file: KeptFile) => join(root, objectKeyOf(file))
+  /** Temporary files with their last change, and since when this process has seen that. */
+  let seen = new Map<string, { mtimeMs: number; since: number }>()
 
   async function has(file: KeptFile): Promise<boolean> {
     const found = await lstat(pathOf(file)).catch(absent)
@@ -52,13 +57,21 @@ export function folderStore(root: string, most: number): ArtifactStore {
       // The folder stays while it has other files.
       await rmdir(dirname(pathOf(file))).catch(() => {})
     },
-    async tidy() {
+    async tidy(now) {
+      const at = monotonic()
+      const still: typeof seen = new Map()
       for (const name of await readdir(root)) {
         if (!name.startsWith('.')) continue
         const found = await lstat(join(root, name)).catch(absent)
-        if (found?.isFile() && found.mtimeMs < Date.now() - LONGEST_UPLOAD_MS)
-          await rm(join(root, name), { force: true })
+        if (!found?.isFile()) continue
+        const { mtimeMs } = found
+        const known = seen.get(name)
+        const since = known?.mtimeMs === mtimeMs ? known.since : at
+        const isOld = now - mtimeMs > LONGEST_UPLOAD_MS && at - since >= UNCHANGED_MS
+        if (isOld) await rm(join(root, name), { force: true })
+        else still.set(name, { mtimeMs, since })
       }
+      seen = still
     },
   }
 }

@@ -60,7 +60,7 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
     if (known && known.stored_at !== null) return known
     if (!known) await countStoredFile(hub, tx, daemon.realm_id, bytes)
     const row = { realm_id: daemon.realm_id, root_run_id: run.root, sha256, bytes, kept_for: run.root }
-    const asked = { asked_at: hub.now() }
+    const asked = { asked_at: hub.lived() }
     await tx
       .insert(keptFiles)
       .values({ ...row, ...asked })
@@ -131,7 +131,7 @@ export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
   const { artifacts: fileStore, store } = hub
   if (fileStore === null) return
   const { keptFiles } = store
-  const before = hub.now() - UPLOAD_URL_SECONDS * 1_000 - SLACK_MS
+  const before = hub.lived() - UPLOAD_URL_SECONDS * 1_000 - SLACK_MS
   for (;;) {
     const left = await store.db
       .select()
@@ -154,5 +154,5 @@ export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
       for (const { realm_id, bytes } of forgotten) await addBytes(hub, tx, realm_id, 'stored_bytes', -bytes)
     })
   }
-  await fileStore.tidy()
+  await fileStore.tidy(hub.now())
 }

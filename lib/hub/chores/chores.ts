@@ -1,6 +1,7 @@
 // What a serving hub does by itself, at intervals, besides answering calls. Several hubs on one database do it at once:
 // each transaction decides which of them wins.
 
+import { backoff } from '../../backoff.ts'
 import { messageOf } from '../../error.ts'
 import { ONLINE_MS } from '../access/daemons.ts'
 import { countQuotaUseOfAllRealms } from '../access/quotas.ts'
@@ -19,6 +20,9 @@ const HOUR_MS = 3_600 * SECOND_MS
 const DAY_MS = 24 * HOUR_MS
 /** A run that no daemon asks for ends at most this much later than its deadline. */
 const TICK_MS = 2 * SECOND_MS
+
+/** After a failure, then after twice as long, up to the interval of the chore. */
+const RETRY_MS = 5 * SECOND_MS
 
 /** How long things are kept. */
 type Retention = Pick<HubConfig, 'keepRunsDays' | 'keepAuditDays'>
@@ -57,7 +61,7 @@ const CHORES: readonly Chore[] = [
     failure: 'silent daemons could not be found',
     // While this hub was away, no daemon could call it.
     run: async hub => {
-      if (hub.now() >= hub.startedAt + ONLINE_MS) await queueStaleDaemonMessages(hub)
+      if (hub.lived() >= hub.startedAt + ONLINE_MS) await queueStaleDaemonMessages(hub)
     },
   },
   {
@@ -99,13 +103,13 @@ const CHORES: readonly Chore[] = [
   },
 ]
 
-/** Deletes what is older than `days`, a part at a time. `deleteSome` returns how many it deleted. */
+/** Deletes what is older than `days` by the time that is believed, a part at a time. `deleteSome` returns how many it deleted. */
 async function deleteOld(
   hub: Hub,
   days: number,
   deleteSome: (hub: Hub, before: number) => Promise<number>,
 ): Promise<void> {
-  while ((await deleteSome(hub, hub.now() - days * DAY_MS)) > 0) await Bun.sleep(100)
+  while ((await deleteSome(hub, hub.clock.believed() - days * DAY_MS)) > 0) await Bun.sleep(100)
 }
 
 /**
@@ -114,17 +118,23 @@ async function deleteOld(
  */
 export function startChores(hub: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
   const nextAt = new Map<Chore, number>()
+  const failures = new Map<Chore, number>()
   let isRunning = false
   const runDue = async () => {
     if (isRunning) return
     isRunning = true
     for (const chore of CHORES) {
       const { name, everyMs, failure, run } = chore
-      if (everyMs > TICK_MS && Date.now() < (nextAt.get(chore) ?? 0)) continue
-      nextAt.set(chore, Date.now() + everyMs)
+      if (everyMs > TICK_MS && performance.now() < (nextAt.get(chore) ?? 0)) continue
+      nextAt.set(chore, performance.now() + everyMs)
       try {
         await run(hub, retention)
+        failures.delete(chore)
       } catch (error) {
+        // What is due once an hour is tried again soon: a store of files may have been away for a moment.
+        const failed = failures.get(chore) ?? 0
+        failures.set(chore, failed + 1)
+        nextAt.set(chore, performance.now() + backoff(failed, { firstMs: RETRY_MS, mostMs: everyMs }))
         hub.log.warn(failure, { chore: name, error: messageOf(error).split('\n', 1)[0] })
       }
     }

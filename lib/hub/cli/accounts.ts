@@ -36,8 +36,8 @@ export async function onHub(
   const log = createLog({ level: 'error' })
   const hub = createHub({ store: await openStore(database), log, key, home })
   try {
-    const said = await command(hub)
-    print(typeof said === 'string' ? lines(said) : said)
+    const message = await command(hub)
+    print(typeof message === 'string' ? lines(message) : message)
   } finally {
     await hub.close()
   }

@@ -7,7 +7,7 @@ import { CadreError } from '../../error.ts'
 import { hubCalledAs } from '../../program/called-as.ts'
 import { addHelp, examplesText, refuseWords } from '../../text/command-words.ts'
 import { line } from '../../text/printable.ts'
-import { commanderOutput, print, tell } from '../../text/terminal.ts'
+import { commanderOutput, print, printMessage } from '../../text/terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
 import { type ReconcileFlags, reconcile } from './reconcile.ts'
@@ -28,7 +28,7 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
   try {
     await program(serve).parseAsync()
   } catch (error) {
-    if (error instanceof CadreError) tell(line`hub: ${error.message}`)
+    if (error instanceof CadreError) printMessage(line`hub: ${error.message}`)
     else if ((error as { code?: string }).code?.startsWith('commander.')) {
       process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
     } else throw error

@@ -43,7 +43,7 @@ async function realmOf({ store: { db, realms } }: Hub, wanted: string | undefine
 function shown({ older_copy: copy, held, awaited, passed, lost, came_back }: Reconciliation): readonly Printable[] {
   if (copy === null) return [line`this hub is on no older copy of its database`]
   const at = (time: number) => new Date(time).toISOString()
-  const standing =
+  const summary =
     copy.ended_at !== null
       ? `the hub trusts its database again since ${at(copy.ended_at)}`
       : copy.lost === null
@@ -51,7 +51,7 @@ function shown({ older_copy: copy, held, awaited, passed, lost, came_back }: Rec
         : 'the hub waits for what daemons executed since'
   return [
     line`${copy.kind}: the copy was last written to at ${at(copy.written_at)}, and found at ${at(copy.found_at)}`,
-    line`${standing}; ${held} jobs are held`,
+    line`${summary}; ${held} jobs are held`,
     ...awaited.map(({ name, daemon_id, why }) => line`awaited: ${name} (${daemon_id}) ${why}`),
     ...passed.map(({ name, daemon_id }) => line`goes on without ${name} (${daemon_id})`),
     ...lost.map(each => line`lost: ${each}`),

@@ -34,8 +34,8 @@ export interface ArtifactStore {
   download(file: KeptFile, name: string): Promise<Response>
   /** Removes a file; one that is missing is removed already. */
   remove(file: KeptFile): Promise<void>
-  /** Removes what interrupted uploads left behind. */
-  tidy(): Promise<void>
+  /** Removes what interrupted uploads left behind. `now`: the time as it stands, in epoch milliseconds. */
+  tidy(now: number): Promise<void>
 }
 
 const UUID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'

@@ -10,9 +10,11 @@ import type { QuotaValues } from '../../wire/records/quotas.ts'
 import type { PackageChecker } from '../packages/packages.ts'
 import type { ArtifactStore } from './artifact-store.ts'
 import type { Counts } from './counts.ts'
+import type { HubClock } from './hub-clock.ts'
 import type { LastSeen } from './last-seen.ts'
 import type { Memo } from './memo.ts'
 import type { Notifier } from './notifier.ts'
+import type { HubRunIds } from './run-ids.ts'
 import type { Sealer } from './sealer.ts'
 import type { Sealing } from './sealing.ts'
 
@@ -27,9 +29,12 @@ export interface PasswordCost {
 export interface Hub {
   readonly store: Store
   readonly log: Log
-  /** The current time in epoch milliseconds. */
+  /** The time as it stands, in epoch milliseconds: for people, and for sessions, tokens and invitations. */
   readonly now: () => number
-  /** When this process began to listen. */
+  /** What every limit of runs, jobs and daemons counts, in milliseconds. */
+  readonly lived: () => number
+  readonly clock: HubClock
+  /** When this process began to listen, in lived time. */
   readonly startedAt: number
   readonly memo: Memo
   readonly lineage: Lineage
@@ -39,6 +44,7 @@ export interface Hub {
   /** When daemons last said that their disk is full, from the polls that this process has received. */
   readonly fullDisks: Map<string, number>
   readonly notifier: Notifier
+  readonly runIds: HubRunIds
   readonly signInLimit: SignInLimit
   readonly sealer: Sealer
   /** Of the audit log. */

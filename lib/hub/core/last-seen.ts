@@ -2,49 +2,65 @@
 // last called. They are kept in memory and written together, every two seconds and at the end.
 
 import { eq, sql } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
 import type { Store } from '../../../db/hub/store.ts'
 import { messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
+import type { HubClock } from './hub-clock.ts'
 
 const FLUSH_MS = 2_000
+
+type DaemonCall = Pick<Tables['daemons']['$inferSelect'], 'id' | 'last_seen_at' | 'called_at'>
+
+interface Call {
+  /** In lived time, and by the clock. */
+  lived: number
+  at: number
+}
+
 /** A session expires this long after its last use. */
 export const SESSION_MS = 30 * 86_400_000
 
 export class LastSeen {
   readonly #store: Store
   readonly #log: Log
-  readonly #now: () => number
+  readonly #clock: Pick<HubClock, 'now' | 'lived'>
   readonly #timer: Timer
   #tokens = new Map<number, number>()
-  #daemons = new Map<string, number>()
+  #daemons = new Map<string, Call>()
 
-  constructor(store: Store, log: Log, now: () => number) {
+  constructor(store: Store, log: Log, clock: Pick<HubClock, 'now' | 'lived'>) {
     this.#store = store
     this.#log = log
-    this.#now = now
+    this.#clock = clock
     this.#timer = setInterval(() => void this.flush(), FLUSH_MS)
     this.#timer.unref()
   }
 
   noteTokenUse(id: number): void {
-    this.#tokens.set(id, this.#now())
+    this.#tokens.set(id, this.#clock.now())
   }
 
-  noteDaemonCall(id: string): void {
-    this.#daemons.set(id, this.#now())
+  noteDaemonCall(id: string): Call {
+    const call = { lived: this.#clock.lived(), at: this.#clock.now() }
+    this.#daemons.set(id, call)
+    return call
   }
 
-  /** When the daemon last called. `stored` is the time in its row. */
-  lastCallOf(id: string, stored: number): number {
-    return Math.max(stored, this.#daemons.get(id) ?? 0)
+  /** When the daemon last called. Other hubs may have written a later call in its row. */
+  lastCallOf({ id, last_seen_at, called_at }: DaemonCall): Call {
+    const stored = { lived: last_seen_at, at: called_at ?? last_seen_at }
+    const called = this.#daemons.get(id)
+    return called && called.lived >= stored.lived ? called : stored
   }
 
   async flush(): Promise<void> {
     if (this.#tokens.size === 0 && this.#daemons.size === 0) return
-    const [used, heard] = [this.#tokens, this.#daemons]
+    const [used, called] = [this.#tokens, this.#daemons]
     this.#tokens = new Map()
     const { tokens, daemons } = this.#store
-    // A session's expiry is moved at most once a day, so that not every use changes its row.
+    // A session's expiry is moved at most once a day, so that not every use changes its row. It is never moved back: after a
+    // use while the clock was behind, the session would have ended when the clock is right again.
     const slid = (at: number) =>
       sql`CASE WHEN ${tokens.kind} = 'session' AND ${tokens.expires_at} < ${at + SESSION_MS - 86_400_000}
         THEN ${at + SESSION_MS} ELSE ${tokens.expires_at} END`
@@ -57,11 +73,11 @@ export class LastSeen {
             .set({ last_used_at: at, expires_at: slid(at) })
             .where(eq(tokens.id, id))
         }
-        for (const [id, at] of [...heard].sort(([a], [b]) => (a < b ? -1 : 1))) {
-          await tx.update(daemons).set({ last_seen_at: at }).where(eq(daemons.id, id))
+        for (const [id, { lived, at }] of [...called].sort(([a], [b]) => (a < b ? -1 : 1))) {
+          await tx.update(daemons).set({ last_seen_at: lived, called_at: at }).where(eq(daemons.id, id))
         }
       })
-      for (const [id, at] of heard) if (this.#daemons.get(id) === at) this.#daemons.delete(id)
+      for (const [id, call] of called) if (this.#daemons.get(id) === call) this.#daemons.delete(id)
     } catch (error) {
       this.#log.warn('the times of last use could not be written', { error: messageOf(error).split('\n', 1)[0] })
     }

@@ -3,7 +3,8 @@
 import { type AnyColumn, count, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Db } from '../../../db/hub/store.ts'
-import { counted, MOST_COUNTED } from '../../wire/page.ts'
+import { MOST_COUNTED } from '../../wire/budget.ts'
+import { counted } from '../../wire/page.ts'
 
 export async function countOf(db: Db, table: SQLiteTable, where?: SQL): Promise<number> {
   const [row] = await db

@@ -21,6 +21,8 @@ export class CommitCounts {
   readonly #identity: DatabaseIdentity
   readonly #copies: OlderCopies
   #signed: Remembered | null = null
+  /** The reply with that to daemons which have nothing else to do. All replies share it. */
+  #reply: { memory?: Remembered } = {}
   /** Daemons whose counts were ignored, with the lineage that they sent: the log names each once. */
   readonly #ignored = new Set<string>()
 
@@ -36,9 +38,10 @@ export class CommitCounts {
     const { known } = this.#parts.store.commits
     if (this.#signed?.count !== known) {
       this.#signed = { lineage: row.lineage, count: known, mac: this.#sign(known) }
+      this.#reply = { memory: this.#signed }
     }
     const recall = this.#copies.isOlderCopy ? this.#copyToReportFor(daemon) : undefined
-    return { memory: { ...this.#signed!, ...(recall !== undefined && { recall }) } }
+    return recall === undefined ? this.#reply : { memory: { ...this.#signed, recall } }
   }
 
   compare(daemon: DaemonRow, seen: Remembered | undefined): Promise<void> | undefined {
@@ -58,11 +61,11 @@ export class CommitCounts {
   /** The older copy for which the daemon has to send everything that it has. */
   #copyToReportFor({ id, realm_id, approved_at }: Pick<DaemonRow, 'id' | 'realm_id' | 'approved_at'>) {
     if (approved_at === null) return undefined
-    const { now } = this.#parts
+    const { lived } = this.#parts
     return this.#copies.untrusted.find(
       copy =>
         concernsRealm(copy, realm_id) &&
-        (copy.lost !== null || now() - copy.found_at > UNCLEAR_MS) &&
+        (copy.lost !== null || lived() - (copy.found_lived ?? copy.found_at) > UNCLEAR_MS) &&
         (copy.confirmations.get(id)?.reported_at ?? null) === null,
     )?.id
   }

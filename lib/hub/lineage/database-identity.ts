@@ -15,7 +15,7 @@ export class DatabaseIdentity {
   readonly #copies: OlderCopies
   #row: LineageRow | null = null
   #checking: Promise<void> | null = null
-  /** When this process last noted that it runs. */
+  /** When this process last noted that it runs, in lived time. */
   heartbeatAt = 0
 
   constructor(parts: LineageParts, copies: OlderCopies) {
@@ -82,10 +82,10 @@ export class DatabaseIdentity {
 
   /** Notes that this process runs, and how much it has committed. */
   async heartbeat(): Promise<void> {
-    const { store, now, process } = this.#parts
-    this.heartbeatAt = now()
+    const { store, now, lived, process } = this.#parts
+    this.heartbeatAt = lived()
     const { hubProcesses } = store
-    const beat = { beat_at: now() }
+    const beat = { beat_at: lived(), beat_time: now() }
     await store.write(tx =>
       tx
         .insert(hubProcesses)
@@ -97,9 +97,9 @@ export class DatabaseIdentity {
 
   /** Notes that this process writes no more. */
   async leave(): Promise<void> {
-    const { store, now, process } = this.#parts
+    const { store, now, lived, process } = this.#parts
     const { hubProcesses } = store
-    const left = { left_at: now(), beat_at: now() }
+    const left = { left_at: now(), beat_at: lived(), beat_time: now() }
     await store.write(tx => tx.update(hubProcesses).set(left).where(eq(hubProcesses.id, process)))
     this.#writeMark()
   }

@@ -2,7 +2,7 @@
 // standby that lacked the last seconds. Jobs that waited in the copy may have been executed since, so they are held until
 // the daemons that could have executed them have reported. New dispatches are not held.
 
-import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or } from 'drizzle-orm'
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or, sql } from 'drizzle-orm'
 import type { OfferAtCopy } from '../../../db/hub/lineage-tables.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { inState } from '../core/job-rows.ts'
@@ -24,16 +24,25 @@ export interface Discovery {
   /** The hub process that has found it. */
   process: string
   now: number
+  lived: number
 }
 
 /** Records that the database is an older copy, and holds what waited in it. */
-export async function holdJobsOfCopy(store: Store, tx: Db, { process, now, ...found }: Discovery): Promise<CopyRow> {
+export async function holdJobsOfCopy(
+  store: Store,
+  tx: Db,
+  { process, now, lived, ...found }: Discovery,
+): Promise<CopyRow> {
   const { copies, daemons, hubProcesses, jobs, confirmations } = store
-  const [beat] = await tx.select({ at: max(hubProcesses.beat_at) }).from(hubProcesses)
-  const [call] = await tx.select({ at: max(daemons.last_seen_at) }).from(daemons)
+  const beatTime = sql`coalesce(${hubProcesses.beat_time}, ${hubProcesses.beat_at})`
+  const callTime = sql`coalesce(${daemons.called_at}, ${daemons.last_seen_at})`
+  const [beat] = await tx.select({ lived: max(hubProcesses.beat_at), at: max(beatTime) }).from(hubProcesses)
+  const [call] = await tx.select({ lived: max(daemons.last_seen_at), at: max(callTime) }).from(daemons)
   const written_at = Math.max(Number(beat?.at ?? 0), Number(call?.at ?? 0))
+  // Who was there before the last write is decided in lived time: one call while the clock was ahead would hide all others.
+  const written = Math.max(Number(beat?.lived ?? 0), Number(call?.lived ?? 0))
   const copy: CopyRow = {
-    ...{ id: crypto.randomUUID(), ...found, found_at: now, written_at, ended_at: null },
+    ...{ id: crypto.randomUUID(), ...found, found_at: now, found_lived: lived, written_at, ended_at: null },
     lost: found.kind === 'failover' ? null : true,
   }
   await tx.insert(copies).values(copy)
@@ -47,21 +56,21 @@ export async function holdJobsOfCopy(store: Store, tx: Db, { process, now, ...fo
     .update(jobs)
     .set(copied)
     .where(and(inState(store, 'blocked'), ofRealm))
-  const since = written_at - (found.kind === 'failover' ? RECENT_MS : DAY_MS)
+  const since = written - (found.kind === 'failover' ? RECENT_MS : DAY_MS)
   const recent = and(isNull(daemons.removed_at), isNotNull(daemons.approved_at), gte(daemons.last_seen_at, since))
   const calledRecently = await tx
     .select()
     .from(daemons)
     .where(and(recent, found.realm_id === null ? undefined : eq(daemons.realm_id, found.realm_id)))
-  const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written_at - LIVE_HUB_MS))
+  const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written - LIVE_HUB_MS))
   const hubs = found.kind === 'failover' ? await tx.select().from(hubProcesses).where(live) : []
   const rows: (typeof confirmations.$inferInsert)[] = [
-    ...calledRecently.map(({ id, name, realm_id, last_seen_at, labels, agents, workspaces }) => ({
-      ...{ copy_id: copy.id, id, kind: 'daemon' as const, name, realm_id, last_seen_at },
+    ...calledRecently.map(({ id, name, realm_id, last_seen_at, called_at, labels, agents, workspaces }) => ({
+      ...{ copy_id: copy.id, id, kind: 'daemon' as const, name, realm_id, last_seen_at: called_at ?? last_seen_at },
       offer: { labels, agents, workspaces } satisfies OfferAtCopy,
     })),
-    ...hubs.map(({ id, beat_at }) => ({
-      ...{ copy_id: copy.id, id, kind: 'hub' as const, name: id, last_seen_at: beat_at },
+    ...hubs.map(({ id, beat_at, beat_time }) => ({
+      ...{ copy_id: copy.id, id, kind: 'hub' as const, name: id, last_seen_at: beat_time ?? beat_at },
       ...(id === process && { compared_at: null }),
     })),
   ]

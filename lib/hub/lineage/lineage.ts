@@ -10,7 +10,7 @@ import { type LineageParts, OlderCopies } from './older-copies.ts'
 const HEARTBEAT_MS = 10_000
 
 export function createLineage(given: Omit<LineageParts, 'process'>): Lineage {
-  const { store, now } = given
+  const { store, lived } = given
   const parts: LineageParts = { ...given, process: crypto.randomUUID() }
   const copies = new OlderCopies(parts)
   const identity = new DatabaseIdentity(parts, copies)
@@ -33,8 +33,8 @@ export function createLineage(given: Omit<LineageParts, 'process'>): Lineage {
       if (store.dialect === 'postgres') await identity.check()
       // A command, or another hub, may have changed something.
       if (store.dialect === 'postgres' || copies.isOlderCopy) await copies.read()
-      if (now() - identity.heartbeatAt >= HEARTBEAT_MS) await identity.heartbeat()
-      if (copies.isOlderCopy || now() - copies.releasedAt >= HEARTBEAT_MS) await copies.releaseJobs()
+      if (lived() - identity.heartbeatAt >= HEARTBEAT_MS) await identity.heartbeat()
+      if (copies.isOlderCopy || lived() - copies.releasedAt >= HEARTBEAT_MS) await copies.releaseJobs()
     },
     async close() {
       if (identity.row === null) return

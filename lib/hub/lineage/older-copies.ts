@@ -7,6 +7,7 @@ import type { Db, Store } from '../../../db/hub/store.ts'
 import { messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
 import { isUuid } from '../core/bodies.ts'
+import { timeOf } from '../core/hub-clock.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { Notifier } from '../core/notifier.ts'
 import { awaitedFor, type Copy, type CopyKind, concernsRealm, isAwaited, readCopies } from './copies.ts'
@@ -26,6 +27,7 @@ export interface LineageParts {
   store: Store
   log: Log
   now: () => number
+  lived: () => number
   notifier: Notifier
   /** The id of this hub process. */
   process: string
@@ -38,7 +40,7 @@ export class OlderCopies {
   readonly #unknownDaemons = new Set<string>()
   /** A daemon that has seen a lower count may have seen commits that were lost. */
   safeCount = 0
-  /** When this process last looked for jobs that can be released. */
+  /** When this process last looked for jobs that can be released, in lived time. */
   releasedAt = 0
 
   constructor(parts: LineageParts) {
@@ -73,10 +75,15 @@ export class OlderCopies {
 
   doubtAt(realmId: string, at: number): 'unclear' | 'lost' | null {
     const before = this.#copies.filter(
-      copy => concernsRealm(copy, realmId) && copy.lost !== false && at <= copy.found_at,
+      copy => concernsRealm(copy, realmId) && copy.lost !== false && at <= this.#foundAt(copy),
     )
     if (before.length === 0) return null
     return before.some(({ lost }) => lost) ? 'lost' : 'unclear'
+  }
+
+  /** When the copy was found. The clock may have been ahead then, so it was not later than lived time says. */
+  #foundAt({ found_at, found_lived }: Copy): number {
+    return Math.min(found_at, timeOf(this.#parts, found_lived) ?? found_at)
   }
 
   awaitsDaemon(daemonId: string): boolean {
@@ -124,7 +131,8 @@ export class OlderCopies {
     const copy = this.#copies.find(each => each.id === copyId)
     if (!copy || !concernsRealm(copy, daemon.realm_id) || daemon.approved_at === null) return
     const { confirmations } = store
-    const { id, name, realm_id, last_seen_at } = daemon
+    const { id, name, realm_id } = daemon
+    const last_seen_at = daemon.called_at ?? daemon.last_seen_at
     const at = { reported_at: now(), compared_at: now() }
     await tx
       .insert(confirmations)
@@ -140,9 +148,9 @@ export class OlderCopies {
     await this.raiseCount(tx, raised)
   }
 
-  async recordCopy(tx: Db, found: Omit<Discovery, 'process' | 'now'>): Promise<void> {
-    const { store, log, now, process } = this.#parts
-    const copy = await holdJobsOfCopy(store, tx, { ...found, process, now: now() })
+  async recordCopy(tx: Db, found: Omit<Discovery, 'process' | 'now' | 'lived'>): Promise<void> {
+    const { store, log, now, lived, process } = this.#parts
+    const copy = await holdJobsOfCopy(store, tx, { ...found, process, now: now(), lived: lived() })
     log.warn(
       copy.lost === null
         ? 'the database was taken over by another server: what waited in it is not given out before it is known that nothing was lost'
@@ -173,9 +181,9 @@ export class OlderCopies {
   }
 
   async #releaseNow(): Promise<void> {
-    const { store, log, now, notifier } = this.#parts
-    this.releasedAt = now()
-    const { released, ended } = await releaseJobs(store, now())
+    const { store, log, lived, notifier } = this.#parts
+    this.releasedAt = lived()
+    const { released, ended } = await releaseJobs(store, this.#parts)
     if (released.length === 0 && ended.length === 0) return
     await this.read()
     for (const { id, lost } of ended) {

@@ -22,7 +22,7 @@ export interface Release {
 }
 
 /** Trusts the copies of which enough is known, and releases the jobs that no daemon can have executed any more. */
-export async function releaseJobs(store: Store, now: number): Promise<Release> {
+export async function releaseJobs(store: Store, clock: { now: () => number; lived: () => number }): Promise<Release> {
   const { copies, db, jobs } = store
   const [held] = await db.select({ id: jobs.id }).from(jobs).where(inState(store, 'held')).limit(1)
   const [open] = await db.select({ id: copies.id }).from(copies).where(isNull(copies.ended_at)).limit(1)
@@ -34,11 +34,11 @@ export async function releaseJobs(store: Store, now: number): Promise<Release> {
       if (copy.ended_at !== null) continue
       if (copy.lost === null && isWhole(copy)) {
         copy.lost = false
-        await resumeDeliveries(store, tx, now)
+        await resumeDeliveries(store, tx, clock.lived())
       } else if (copy.lost && copy.kind === 'failover') await stopDeliveries(store, tx, copy)
       if (copy.lost === false || (copy.lost && isComplete(copy))) {
-        copy.ended_at = now
-        await tx.update(copies).set({ ended_at: now, lost: copy.lost }).where(eq(copies.id, copy.id))
+        copy.ended_at = clock.now()
+        await tx.update(copies).set({ ended_at: copy.ended_at, lost: copy.lost }).where(eq(copies.id, copy.id))
         ended.push(copy)
       }
     }

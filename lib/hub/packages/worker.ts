@@ -12,12 +12,12 @@ if (!Bun.isMainThread) {
   let agents: AgentLookup
   let asked = 0
   const asking = new Map<number, (found: Found | null) => void>()
-  const say = (message: FromWorker) => self.postMessage(message)
+  const post = (message: FromWorker) => self.postMessage(message)
 
   const resolve = async (reference: string): Promise<TeamPackage | null> => {
     const { promise, resolve } = Promise.withResolvers<Found | null>()
     asking.set(++asked, resolve)
-    say({ find: reference, ask: asked })
+    post({ find: reference, ask: asked })
     const found = await promise
     if (!found) return null
     const files = found.files.map(file => [file.path, Buffer.from(file.content_base64, 'base64')] as const)
@@ -32,18 +32,18 @@ if (!Bun.isMainThread) {
     if ('setup' in data) {
       const { discover } = await import('../../agent/catalogue.ts')
       agents = await discover(data.setup)
-      return say('ready')
+      return post('ready')
     }
     const [{ checkPackage }, { CadreError, messageOf }] = await Promise.all([
       import('./reading.ts'),
       import('../../error.ts'),
     ])
     try {
-      say({ checked: await checkPackage(data.check, { agents, resolve }) })
+      post({ checked: await checkPackage(data.check, { agents, resolve }) })
     } catch (error) {
-      if (!(error instanceof CadreError)) return say({ failed: messageOf(error) })
+      if (!(error instanceof CadreError)) return post({ failed: messageOf(error) })
       const { code, message, details } = error
-      say({ refused: { code, message: message.slice(0, 10_000), details: details?.slice(0, MOST_PROBLEMS) } })
+      post({ refused: { code, message: message.slice(0, 10_000), details: details?.slice(0, MOST_PROBLEMS) } })
     }
   }
 }

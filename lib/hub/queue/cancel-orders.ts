@@ -51,8 +51,9 @@ export async function requestCancel(
   const given = await unansweredCancel(hub, tx, row)
   if (given) return { job: given, waits: true }
   const first = await firstJob(hub, tx, root_run_id)
-  const order = { realm_id, run_id, kind: 'cancel' as const, payload, created_by: by }
-  const job = await enqueueJob(hub.store, tx, { ...order, daemon_id: daemon_id ?? first?.leased_to ?? null }, hub.now())
+  const order = { realm_id, run_id, kind: 'cancel' as const, payload, created_by: by, asked_at: hub.now() }
+  const target = { daemon_id: daemon_id ?? first?.leased_to ?? null }
+  const job = await enqueueJob(hub.store, tx, { ...order, ...target }, hub.lived())
   if (concurrency_key !== null && run_id === root_run_id) await markAsEnding(hub, tx, run_id)
   if (isUnleased(first)) await endUndeliverableRuns(hub, tx, realm_id)
   return { job, waits: false }

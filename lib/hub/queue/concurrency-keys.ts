@@ -2,7 +2,7 @@
 // The job of a run that waits is `blocked`, so that claims never look at it. Every change of a key happens in the
 // transaction of what caused it; on PostgreSQL these are serializable, so that two hubs never grant a key beyond its limit.
 
-import { and, asc, count, eq, gte, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, count, eq, gte, inArray, isNull, lt, max, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import { turnOf, type WhenFull, waitsForKey } from '../../wire/concurrency.ts'
@@ -32,7 +32,8 @@ export async function requestKey(
 ): Promise<KeyRow> {
   const { concurrencyKeys, runs } = hub.store
   const { text: key, limit: most, whenFull: when_full } = asked
-  const fresh = { key, most, when_full, state: 'waits' as const, since: hub.now(), ending: false }
+  const since = await lastTurn(hub, tx, realm_id, key)
+  const fresh = { key, most, when_full, state: 'waits' as const, since, ending: false }
   await tx
     .insert(concurrencyKeys)
     .values({ run_id, realm_id, ...fresh })
@@ -89,8 +90,18 @@ async function countHolders(hub: Hub, db: Db, realmId: string, key: string): Pro
 }
 
 /** While a hub was away, no daemon could call it, so it judges none before it has listened for long enough. */
-function silentBefore({ now, startedAt }: Hub): number {
-  return now() - startedAt < CRASHED_MS ? 0 : now() - CRASHED_MS
+function silentBefore({ lived, startedAt }: Hub): number {
+  return lived() - startedAt < CRASHED_MS ? 0 : lived() - CRASHED_MS
+}
+
+/** What puts a run behind all others of its key, whatever the clock said when those came. */
+async function lastTurn(hub: Hub, tx: Db, realmId: string, key: string): Promise<number> {
+  const { concurrencyKeys } = hub.store
+  const [row] = await tx
+    .select({ since: max(concurrencyKeys.since) })
+    .from(concurrencyKeys)
+    .where(rowsOfKey(hub, realmId, key, ['waits', 'holds']))
+  return Math.max(hub.lived(), Number(row?.since ?? 0) + 1)
 }
 
 /** Releases the key of a run that has ended. `waiting` says that the run may not have begun. */
@@ -112,7 +123,7 @@ type Run = Pick<Tables['runs']['$inferSelect'], 'run_id' | 'realm_id' | 'concurr
 export async function holdKeyAgain(hub: Hub, tx: Db, run: Run): Promise<void> {
   if (run.concurrency_key === null) return
   const { concurrencyKeys } = hub.store
-  const fresh = { since: hub.now(), ending: false }
+  const fresh = { since: await lastTurn(hub, tx, run.realm_id, run.concurrency_key), ending: false }
   const away = and(eq(concurrencyKeys.run_id, run.run_id), ne(concurrencyKeys.state, 'holds'))
   const [back] = await tx.update(concurrencyKeys).set(fresh).where(away).returning()
   if (back) await startHolding(hub, tx, back)

@@ -60,14 +60,15 @@ export async function dispatchRun(
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
   const { idempotency_key: idempotencyKey = null } = request
   const run: NewRun = {
-    ...{ caller, realm, found, inputs, key, idempotencyKey, action: 'dispatch/run' },
+    ...{ caller, realm, found, inputs, key, idempotencyKey, action: 'dispatch/run', startedBy: caller.startedBy },
     runName: request.run_name ?? null,
     workspace: request.workspace ?? null,
     needs: jobNeeds(needs, request.workspace ?? null),
     daemonId: request.daemon_id ?? null,
     priority: request.priority ?? 0,
-    expiresAt: wait === null ? null : hub.now() + wait,
+    expiresAt: wait === null ? null : hub.lived() + wait,
   }
+  await hub.runIds.look()
   const { job, state } = await (idempotencyKey !== null
     ? queueOnce(hub, run, idempotencyKey)
     : key !== null

@@ -24,7 +24,7 @@ export async function recordJobAnswers(
   const verdicts = await caller.write(async tx => {
     const approved = !given.some(isAccept) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
     const open = approved ? given : given.filter(each => !isAccept(each))
-    const judged = await recordAnswers(hub.store, tx, daemon, open, hub.now())
+    const judged = await recordAnswers(hub.store, tx, daemon, open, hub.lived())
     await applyResults(hub, tx, caller, daemon, judged)
     const inTurn = judged.values()
     return given.map((each): AnswerResult => {
@@ -40,7 +40,7 @@ export async function recordJobAnswers(
       return new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
     }
     if (job.kind === 'run' && job.state === 'accepted' && before === 'leased') {
-      hub.counts.waits.observe((hub.now() - job.created_at) / 1_000, { cicd_pipeline_run_state: 'pending' })
+      hub.counts.waits.observe((hub.lived() - job.created_at) / 1_000, { cicd_pipeline_run_state: 'pending' })
       traceQueueWait(hub, job, daemon)
     }
     return job
@@ -49,7 +49,8 @@ export async function recordJobAnswers(
 
 /** The hub's part of the trace of a dispatched run: how long it waited for a daemon. Its daemon exports the rest. The span
  * lies below that of the run, which begins later. */
-function traceQueueWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): void {
+function traceQueueWait({ tracer, now, lived }: Hub, job: JobRow, daemon: DaemonRow): void {
+  const end = now()
   const name = String(job.payload.team).replace(/(.)@.*$/, '$1')
   tracer?.add({
     trace: traceIdOf(job.run_id),
@@ -57,8 +58,8 @@ function traceQueueWait({ tracer, now }: Hub, job: JobRow, daemon: DaemonRow): v
     parent: runSpanOf(job.run_id, 1),
     name: `dispatch ${name}`,
     kind: 'producer',
-    start: job.created_at,
-    end: now(),
+    start: Math.min(end, job.asked_at ?? end - (lived() - job.created_at)),
+    end,
     failed: false,
     attributes: {
       'cicd.pipeline.name': name,

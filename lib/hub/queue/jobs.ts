@@ -1,6 +1,6 @@
 // The queue of jobs. A job waits, is then leased to one daemon at a time, and leaves the queue when a daemon accepts
-// it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter,
-// and every change happens in a transaction of the caller.
+// it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter, in
+// lived time, and every change happens in a transaction of the caller.
 
 import { and, eq, inArray, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { batchWriter } from '../../../db/hub/batch-writer.ts'
@@ -31,6 +31,8 @@ export interface NewJob {
   idempotency_key?: string | null
   /** Whether its run waits for a concurrency key. */
   blocked?: boolean
+  /** When it was asked for, by the clock. */
+  asked_at?: number
 }
 
 export async function enqueueJob(store: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
@@ -44,7 +46,7 @@ export async function enqueueJobs(store: Store, tx: Db, jobs: readonly NewJob[],
     return {
       ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
       ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null, copy_id: null },
-      ...{ priority: 0, deliveries: 0, created_at: now },
+      ...{ priority: 0, deliveries: 0, created_at: now, asked_at: null },
       ...given,
       state: blocked ? 'blocked' : 'waiting',
       needs,

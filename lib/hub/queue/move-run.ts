@@ -25,6 +25,7 @@ export async function moveRun(
 ): Promise<Dispatched & { moved_from: string }> {
   const { store } = hub
   const { receipts, runs } = store
+  await hub.runIds.look()
   const queued = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
     if (row.run_id !== row.root_run_id)
@@ -76,6 +77,7 @@ export async function moveRun(
       expiresAt: null,
       idempotencyKey: null,
       action: 'dispatch/move',
+      startedBy: { kind: 'move', run_id: row.run_id, by: caller.user.username },
     })
   })
   hub.notifier.notify(`realm ${queued.job.realm_id}`)

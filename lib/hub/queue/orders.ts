@@ -30,7 +30,7 @@ export async function orderRun(
   const done = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
     const over = ENDED_RUN_STATES.includes(row.state)
-    const again = row.state !== 'completed' || payload.from_phase !== undefined
+    const again = row.state !== 'completed' || payload.from_phase !== undefined || payload.failed === true
     if (kind === 'resume' ? !over || !again : over) {
       throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
     }
@@ -64,7 +64,7 @@ async function enqueueOrder(
   const { realm_id, run_id, daemon_id, concurrency_key } = row
   const target = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
   const blocked = order.kind === 'resume' && concurrency_key !== null
-  const job = await enqueueJob(hub.store, tx, { ...target, ...order, blocked }, hub.now())
+  const job = await enqueueJob(hub.store, tx, { ...target, ...order, blocked, asked_at: hub.now() }, hub.lived())
   if (!blocked) return { job, waits: false }
   const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
   await requestKeyAgain(hub, tx, row, await findPackage(hub.store, tx, team), job)

@@ -6,12 +6,14 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { RunOrder } from '../../wire/records/jobs.ts'
 import type { Quotas } from '../../wire/records/quotas.ts'
+import type { StartedBy } from '../../wire/records/started-by.ts'
 import { recordAll } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { refuseEnded } from '../access/live-token.ts'
 import { countDispatches } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
+import { starterColumns } from '../core/starters.ts'
 import type { PackageRow } from '../packages/packages.ts'
 import { ownerOf, RUN_LIMITS, splitLargeValues, writeLargeValues } from '../reports/large-values.ts'
 import { LOG_COLUMNS } from '../reports/log-state.ts'
@@ -36,6 +38,7 @@ export interface NewRun {
   idempotencyKey: string | null
   /** The route that queues it. */
   action: string
+  startedBy: StartedBy
 }
 
 export interface QueuedRun {
@@ -65,6 +68,7 @@ export function createRunQueue(hub: Hub): RunQueue {
   return new Batcher({ maxSize: MOST, concurrency: store.dialect === 'postgres' ? CONCURRENCY : 1, work, isOfOne })
 }
 
+/** `hub.runIds.look` has to be awaited before the transaction. */
 export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun> {
   const [queued] = await queueRuns(hub, tx, [run])
   return queued!
@@ -78,8 +82,8 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   }
   // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
   // delivered in the order of their ids, which are made in the order in which the runs were asked for.
-  const all = runs.map(run => ({ ...run, runId: Bun.randomUUIDv7() as string, jobId: Bun.randomUUIDv7() as string }))
-  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace }) => {
+  const all = runs.map(run => ({ ...run, runId: hub.runIds.next(), jobId: hub.runIds.next() }))
+  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace, startedBy }) => {
     const row = {
       run_id: runId,
       realm_id: realm.id,
@@ -95,6 +99,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
       inputs,
       concurrency_key: key?.text ?? null,
       workspace,
+      ...starterColumns(startedBy),
       attempt: 0,
       created_at: now,
     }
@@ -109,7 +114,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   const jobs = await enqueueJobs(
     store,
     tx,
-    all.map(({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, ...run }) => ({
+    all.map(({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, startedBy, ...run }) => ({
       id: jobId,
       realm_id: realm.id,
       run_id: runId,
@@ -120,6 +125,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
         inputs,
         run_name: runName,
         workspace,
+        started_by: startedBy,
       } satisfies RunOrder,
       created_by: caller.user.id,
       daemon_id: run.daemonId,
@@ -129,8 +135,9 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
       expires_at: run.expiresAt,
       idempotency_key: run.idempotencyKey,
       blocked: key !== null,
+      asked_at: now,
     })),
-    now,
+    hub.lived(),
   )
   await recordAll(
     hub,
@@ -153,7 +160,7 @@ const versionOf = ({ name, version }: NewRun['found']) => `${name}@${version}`
 /** What a daemon will report, and what the hub counts from that. */
 const insertRuns = batchWriter(({ runs }) => runs, {
   left: [
-    ...(['daemon_id', 'parent_run_id', 'parent_phase', 'started_at', 'completed_at', 'rev'] as const),
+    ...(['daemon_id', 'parent_run_id', 'parent_phase', 'started_at', 'completed_at', 'kept_since', 'rev'] as const),
     ...(['reason', 'error', 'outputs', 'deliveries', ...LOG_COLUMNS] as const),
   ],
 })

@@ -21,7 +21,7 @@ export async function takeReport(
   const { store } = hub
   const { outcome, ...applied } = await applyBatch(hub, tx, daemonId, batch)
   const { adopted, resumed, ended, keys } = outcome
-  const now = hub.now()
+  const now = hub.lived()
   for (const runs of inParts([...adopted])) await adoptJobs(store, tx, { runs, daemonId })
   await countEndOfWait(hub, tx, realm_id, adopted.size)
   for (const runs of inParts([...resumed])) await endResumptions(store, tx, { runs, now })

@@ -15,8 +15,8 @@ import { giveUpJobs, realmsToSweep } from './undeliverable-jobs.ts'
 
 /** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
 export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
-  const { store, now } = hub
-  const lost = await giveUpJobs(store, tx, realmId, now())
+  const { store, now, lived } = hub
+  const lost = await giveUpJobs(store, tx, realmId, lived())
   await countEndOfWait(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
   for (const { job, reason, cancelled } of lost) {
     if (job.kind === 'resume') {
@@ -31,8 +31,8 @@ export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): P
 
 /** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
 export async function endUndeliverableRunsOfAllRealms(hub: Hub): Promise<void> {
-  const { store, now } = hub
-  for (const realmId of await realmsToSweep(store, now()))
+  const { store, lived } = hub
+  for (const realmId of await realmsToSweep(store, lived()))
     await store.write(tx => endUndeliverableRuns(hub, tx, realmId))
 }
 
@@ -54,7 +54,7 @@ export async function cancelQueuedRun(hub: Hub, tx: Db, job: JobRow): Promise<vo
 /** Ends a run at once that found its key full and does not wait. */
 export async function skipQueuedRun(hub: Hub, tx: Db, job: JobRow, end: ReturnType<typeof skippedFor>): Promise<void> {
   const { jobs } = hub.store
-  const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
+  const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.lived() }
   await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
   await countEndOfWait(hub, tx, job.realm_id, 1)
   await endQueuedRun(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
@@ -73,7 +73,7 @@ async function endQueuedRun(hub: Hub, tx: Db, runId: string, end: Partial<Report
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
   const [ended] = await tx
     .update(runs)
-    .set({ ...end, rev: sql`${runs.rev} + 1` })
+    .set({ ...end, kept_since: hub.clock.keptSince(), rev: sql`${runs.rev} + 1` })
     .where(queued)
     .returning()
   if (ended) {

@@ -134,12 +134,12 @@ class RealmPolls {
   }
 
   async #keep(notifier: Notifier): Promise<void> {
-    const { store, now } = this.#hub
+    const { store, lived } = this.#hub
     const { signal } = this.#stop
     using notifications = notifier.subscribe(`realm ${this.#realmId}`)
     while (!signal.aborted) {
-      const deadline = await nextDeadline(store, this.#realmId, now()).catch(() => null)
-      const ms = deadline === null ? LOOK_MS : Math.max(SHORTEST_MS, deadline - now())
+      const deadline = await nextDeadline(store, this.#realmId, lived()).catch(() => null)
+      const ms = deadline === null ? LOOK_MS : Math.max(SHORTEST_MS, deadline - lived())
       await notifications.wait(Math.min(LOOK_MS, ms), signal)
       if (signal.aborted) return
       this.#round++
@@ -150,11 +150,11 @@ class RealmPolls {
   }
 
   async #wakeForJobs(): Promise<void> {
-    const { store, now } = this.#hub
-    if (await hasUndeliverableJobs(store, this.#realmId, now())) {
+    const { store, lived } = this.#hub
+    if (await hasUndeliverableJobs(store, this.#realmId, lived())) {
       await store.write(tx => endUndeliverableRuns(this.#hub, tx, this.#realmId))
     }
-    const waiting = await waitingJobs(store, this.#realmId, now())
+    const waiting = await waitingJobs(store, this.#realmId, lived())
     for (const { daemonId, takesSlot } of waiting.pinned) {
       for (const poll of this.#polls) {
         if (poll.daemon.id === daemonId && (!takesSlot || takesRuns(poll))) this.#wake(poll)

@@ -60,7 +60,8 @@ export function describeHold(
   const silent = lineage.awaitedDaemons(job)
   if (silent.length === 0) return 'the hub to trust its database again'
   const names = joinNames(silent)
-  return `${silent.length === 1 ? 'daemon' : 'daemons'} ${names} to say what was executed since the copy of the database was made, on which this hub runs`
+  const [who, they] = silent.length === 1 ? ['daemon', 'it has'] : ['daemons', 'they have']
+  return `${who} ${names} to report what ${they} executed since the copy of the database of this hub was made`
 }
 
 /** That no daemon, online or not, offers the workspace of a job. Empty where one does, or the job names none. */
@@ -77,8 +78,8 @@ export async function waitingReasonOf(
   hub: Hub,
   job: Pick<JobRow, 'realm_id' | 'kind' | 'daemon_id' | 'needs'>,
 ): Promise<string | null> {
-  const { store, memo, now } = hub
-  const since = now() - ONLINE_MS
+  const { store, memo, lived } = hub
+  const since = lived() - ONLINE_MS
   const ready = { realmId: job.realm_id, since, most: MOST_ASKED }
   const some = await memo.get(`ready daemons of realm ${job.realm_id}`, () => readyDaemons(store, store.db, ready))
   const online = some.filter(({ last_seen_at }) => last_seen_at > since)

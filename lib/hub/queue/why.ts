@@ -7,13 +7,13 @@ import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow } from '../../wire/records/explain.ts'
+import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
 import type { Hub } from '../core/hub.ts'
 import { readLinesAfter } from '../reports/log-lines.ts'
 import { runPhases } from '../reports/phases.ts'
-import { type ReportedRun, shownRun, subRuns, wholeRecord } from '../reports/runs.ts'
+import { type ReportedRun, shownRun, starterOfRow, subRuns, wholeRecord } from '../reports/runs.ts'
 import { isBelow } from '../reports/tree-order.ts'
 import { describeWait } from './waiting-reasons.ts'
 
@@ -29,22 +29,23 @@ const DEEPEST = 50
 export async function whyOf(hub: Hub, found: Found): Promise<Why> {
   const { store } = hub
   const { row } = found
-  const reported = await toldBy(hub, found)
-  const told = reported
+  const reported = await reportedBy(hub, found)
+  const explanation = reported
     ? { ...reported, next: await commandsOf(hub, row, reported.next) }
     : await explainedHere(hub, found)
   const root = row.run_id === row.root_run_id ? found : await runOf(hub, row.root_run_id)
-  const says = async (runId: string, phase: string) => (await readLinesAfter(store, runId, 0, 1, phase)).length > 0
-  const now = await withCommandsOfNow({ ...told, run_id: row.run_id }, root?.state ?? row.state, says)
+  const hasLines = async (runId: string, phase: string) => (await readLinesAfter(store, runId, 0, 1, phase)).length > 0
+  const explained = await withCommandsOfNow({ ...explanation, run_id: row.run_id }, root?.state ?? row.state, hasLines)
+  const now = withStarter(explained, starterOfRow(row))
   return { ...now, text: now.lines.join('\n') }
 }
 
 /** The explanation of the daemon, unless the run has gone on since. */
-async function toldBy({ store }: Hub, { row, state }: Found): Promise<Explanation | null> {
+async function reportedBy({ store }: Hub, { row, state }: Found): Promise<Explanation | null> {
   const { explanations, db } = store
   if (state !== row.state) return null
-  const [told] = await db.select().from(explanations).where(eq(explanations.run_id, row.run_id))
-  return told && told.attempt === row.attempt && told.state === row.state ? told.why : null
+  const [stored] = await db.select().from(explanations).where(eq(explanations.run_id, row.run_id))
+  return stored && stored.attempt === row.attempt && stored.state === row.state ? stored.why : null
 }
 
 /** How many commands of an explanation are passed on. A daemon names fewer. */
@@ -171,7 +172,7 @@ async function decidingBelow(
   const onTheWay = leaf && (await towards(hub, above, leaf.row))
   if (onTheWay?.row.parent_phase === cause.name) return onTheWay
   const states = cause.state === 'failed' ? ['failed', 'cancelled'] : [cause.state]
-  const all = await subRuns(hub.store, above, hub.now())
+  const all = await subRuns(hub.store, above, hub.lived())
   const first = all.find(each => each.parent_phase === cause.name && states.includes(each.state))
   return first ? runOf(hub, first.run_id) : null
 }

@@ -6,7 +6,7 @@ import type { Static } from 'typebox'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
-import type { ToldPhases } from '../../wire/records/run-records.ts'
+import type { PhasesView } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
 import { largeValuesOf, ownerOf } from './large-values.ts'
 import { type ReportedRun, subRuns } from './runs.ts'
@@ -36,7 +36,7 @@ export async function phaseHeads(store: Store, db: Db, runId: string, phase?: st
 
 type Head = Awaited<ReturnType<typeof phaseHeads>>[number]
 
-type Phase = Static<typeof ToldPhases>['phases'][number]
+type Phase = Static<typeof PhasesView>['phases'][number]
 
 /** The columns that a reply leaves out when it has no room for them. */
 const RESULT = ['data', 'text'] as const
@@ -87,7 +87,7 @@ function restOf({ beside }: Pick<Head, 'beside'>): number {
 
 /** The runs that each phase started, as many as there is room for. They come in the order of the phases. */
 async function subRunsBelow(hub: Hub, run: ReportedRun) {
-  const all = await subRuns(hub.store, run, hub.now()).limit(MOST_ROWS + 1)
+  const all = await subRuns(hub.store, run, hub.lived()).limit(MOST_ROWS + 1)
   const shown = within(all, jsonBytes, REPLY_BYTES / 4)
   const byPhase = Map.groupBy(shown, each => each.parent_phase)
   return {

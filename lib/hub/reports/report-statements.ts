@@ -79,7 +79,7 @@ export const putRuns = batchWriter(({ runs }) => runs, {
   key: ['run_id'],
   keeps: [
     ...(['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const),
-    ...(['tree_key', 'created_at'] as const),
+    ...(['tree_key', 'created_at', 'started_by', 'starter_kind', 'starter_name'] as const),
   ],
   keepsForNull: ['deliveries'],
 })
@@ -90,4 +90,7 @@ export const putLogs = batchWriter(({ logs }) => logs, { key: ['run_id', 'seq'],
 export const putEvents = batchWriter(({ events }) => events, { left: ['id'] })
 export const putArtifacts = batchWriter(({ artifacts }) => artifacts, { key: ['run_id', 'path'] })
 export const putReceipts = batchWriter(({ receipts }) => receipts, { key: ['run_id', 'phase', 'entry'] })
-export const putReviews = batchWriter(({ reviews }) => reviews, { key: ['id'], keeps: ['run_id', 'realm_id'] })
+export const putReviews = batchWriter(({ reviews }) => reviews, {
+  key: ['id'],
+  keeps: ['run_id', 'realm_id', 'placed_at'],
+})

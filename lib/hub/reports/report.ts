@@ -11,7 +11,7 @@ import type { Db } from '../../../db/hub/store.ts'
 import { pick } from '../../pick.ts'
 import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
-import { addBytes, logRoom } from '../access/quotas.ts'
+import { addBytes, logBytesLeft } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import type { Hub } from '../core/hub.ts'
 import { queueRunMessages } from '../webhooks/webhooks.ts'
@@ -112,7 +112,7 @@ export class Report {
   readonly #reviews = new Map<string, ReviewRow>()
   readonly #large: LargeValue[] = []
   /** How many bytes of lines the realm has room for; null: any number. */
-  #logRoom: number | null = null
+  #logBytesLeft: number | null = null
   #logBytes = 0
   /** How many lines were left out. */
   cutLines = 0
@@ -128,7 +128,7 @@ export class Report {
   async read({ runs, phases, reviews, lines }: NamedRows, endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
-    if (lines) this.#logRoom = await logRoom(this.#hub, tx, this.#daemon.realm_id)
+    if (lines) this.#logBytesLeft = await logBytesLeft(this.#hub, tx, this.#daemon.realm_id)
     for (const ids of inParts([...runs])) {
       for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
       await endTurn()
@@ -264,7 +264,7 @@ export class Report {
 
   /** Counts the bytes of a line. One for which the realm has no room is left out, and its run says so. */
   #hasRoom(run: RunFacts, bytes: number): boolean {
-    if (this.#logRoom !== null && bytes > this.#logRoom - this.#logBytes) {
+    if (this.#logBytesLeft !== null && bytes > this.#logBytesLeft - this.#logBytes) {
       run.log_cut = true
       this.cutLines++
       return false
@@ -306,7 +306,9 @@ export class Report {
     return this.#reviewed.get(id)
   }
 
-  putReview(row: ReviewRow): void {
+  putReview(review: Omit<ReviewRow, 'placed_at'>): void {
+    const { clock, lived } = this.#hub
+    const row = { ...review, placed_at: lived() - Math.max(0, clock.believed() - review.created_at) }
     this.#reviewed.set(row.id, row)
     this.#reviews.set(row.id, row)
   }
@@ -357,7 +359,7 @@ export class Report {
     }
     await putExplanations(store, tx, [...this.#explanations.values()], endTurn)
     await putLogs(store, tx, this.#logs, endTurn)
-    if (this.#logRoom !== null && this.#logBytes > 0) {
+    if (this.#logBytesLeft !== null && this.#logBytes > 0) {
       await addBytes(this.#hub, tx, this.#daemon.realm_id, 'log_bytes', this.#logBytes)
     }
     await putEvents(store, tx, this.#events, endTurn)

@@ -115,7 +115,7 @@ function runsBelow(
 ) {
   const { runs, daemons, db } = hub.store
   return db
-    .select({ row: runs, state: stateColumn(hub.store, hub.now()) })
+    .select({ row: runs, state: stateColumn(hub.store, hub.lived()) })
     .from(runs)
     .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
     .where(

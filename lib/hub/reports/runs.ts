@@ -1,14 +1,15 @@
 // Runs as the hub shows them. Their state comes from the daemons. The hub itself knows only the queue before that, and
 // that the runs of a silent daemon count as crashed, which is not final.
 
-import { and, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import { DeliveryRecord, type ToldTree } from '../../wire/records/run-records.ts'
+import { DeliveryRecord, type TreeView } from '../../wire/records/run-records.ts'
+import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
@@ -17,13 +18,13 @@ import type { Hub } from '../core/hub.ts'
 import { runWithLargeValues } from './large-values.ts'
 import { isAfter, isBelow, treeOrder } from './tree-order.ts'
 
-type TreeEntry = Static<typeof ToldTree>['runs'][number]
+type TreeEntry = Static<typeof TreeView>['runs'][number]
 export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** States of runs that crash when their daemon is silent. */
 const LIVE_RUN_STATES = RUN_STATES.filter(state => !ENDED_RUN_STATES.includes(state))
 
-/** The daemon of a run is silent. A run that waits has none. */
+/** The daemon of a run is silent. A run that waits has none. `now` is in lived time, here and below. */
 const isSilent = ({ daemons }: Store, now: number): SQL => lt(daemons.last_seen_at, now - CRASHED_MS)
 
 /** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
@@ -45,25 +46,55 @@ export function inState(store: Store, state: string, now: number): SQL | undefin
 }
 
 /**
- * The order of lists, newest first. Runs that have crashed are in several states, and SQLite would look for them among all
- * runs of the realm, because these are in that order. The sign keeps it from that, so that it sorts those of the states.
+ * The order of lists, newest first: that of the ids, which no step of a clock changes. Runs that have crashed are in
+ * several states, and SQLite would look for them among all runs of the realm, because these are in that order. The
+ * expression keeps it from that, so that it sorts those of the states.
  */
-export const newestFirst = ({ runs }: Store, state: string | undefined): SQL[] => {
-  const created = state === 'crashed' ? sql`+${runs.created_at}` : runs.created_at
-  return [sql`${created} DESC`, sql`${runs.run_id} DESC`]
+export const newestFirst = ({ runs }: Store, state: string | undefined): SQL => {
+  return state === 'crashed' ? sql`${runs.run_id} || '' DESC` : sql`${runs.run_id} DESC`
+}
+
+/**
+ * A condition that the newest `count` runs of several realms fulfil, and few others. SQLite would sort all runs of these
+ * realms, though it has those of each realm in order; PostgreSQL reads all runs in order, newest first, and needs none. As
+ * many as `count` runs of a realm are at least as new as the last of its newest `count`, so an older run of any realm is not
+ * among them.
+ */
+export function amongNewest(
+  { db, runs, daemons, realms, dialect }: Store,
+  { realms: reached, filters, count }: { realms: SQL | undefined; filters: SQL | undefined; count: number },
+): SQL | undefined {
+  if (dialect !== 'sqlite') return undefined
+  const last = db
+    .select({ id: runs.run_id })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(and(eq(runs.realm_id, realms.id), filters))
+    .orderBy(desc(runs.run_id))
+    .limit(1)
+    .offset(count - 1)
+  const newestLast = db
+    .select({ id: sql`max((${last}))` })
+    .from(realms)
+    .where(reached)
+  return sql`${runs.run_id} >= coalesce((${newestLast}), '')`
 }
 
 /**
  * A run as lists and events have it: its row without the columns that only the hub uses. Of inputs and outputs that are
  * large it has the number of bytes.
  */
-export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
+export function runRecord(
+  { tree_key: _, deliveries: __, rev: ___, kept_since: ____, job_id, ...row }: ReportedRun,
+  state = row.state,
+) {
   const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...rest } = row
-  const { log_bytes, log_cut, beside, inputs, version, ...told } = rest
+  const { log_bytes, log_cut, beside, inputs, version, starter_kind, starter_name, ...shown } = rest
   const { inputs: inputs_bytes, outputs: outputs_bytes } = beside ?? {}
   return {
-    ...told,
+    ...shown,
     version: version ?? '',
+    started_by: starterOfRow(row),
     inputs: inputs_bytes === undefined ? inputs : null,
     ...(inputs_bytes !== undefined && { inputs_bytes }),
     ...(outputs_bytes !== undefined && { outputs_bytes }),
@@ -71,6 +102,10 @@ export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...ro
     state,
   }
 }
+
+/** Null for a sub-run. */
+export const starterOfRow = (row: Pick<ReportedRun, 'parent_run_id' | 'started_by'>): StartedBy | null =>
+  row.parent_run_id === null ? (row.started_by ?? UNKNOWN_STARTER) : null
 
 /** A run as `runs/get` has it. */
 export async function wholeRecord(store: Store, found: { row: ReportedRun; state: string }) {
@@ -84,13 +119,13 @@ export async function wholeRecord(store: Store, found: { row: ReportedRun; state
 
 /** A run with the state that is shown. */
 export async function shownRun(
-  { store, now }: Hub,
+  { store, lived }: Hub,
   where: SQL,
   db = store.db,
 ): Promise<{ row: ReportedRun; state: string } | null> {
   const { runs, daemons } = store
   const [found] = await db
-    .select({ row: runs, state: stateColumn(store, now()) })
+    .select({ row: runs, state: stateColumn(store, lived()) })
     .from(runs)
     .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
     .where(where)
@@ -123,14 +158,14 @@ export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<
 const TREE_PAGE = 500
 
 /** Every run of a tree, depth first. Reads a range of the index (root_run_id, tree_key), one page at a time. */
-export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
+export async function* treeEntries({ store, lived }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
   const { runs, daemons, db } = store
   for (let after: string | null = null; ; ) {
     const rows: (TreeEntry & { tree_key: string })[] = await db
       .select({
         run_id: runs.run_id,
         run_name: runs.run_name,
-        state: stateColumn(store, now()),
+        state: stateColumn(store, lived()),
         call_path: runs.call_path,
         call_depth: runs.call_depth,
         parent_phase: runs.parent_phase,
@@ -175,17 +210,13 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
 export async function deleteOldRuns(hub: Hub, before: number): Promise<number> {
   const { store } = hub
   const { runs } = store
+  // As the index has it.
+  const since = sql`CASE WHEN ${runs.kept_since} IS NULL THEN ${runs.completed_at} ELSE ${runs.kept_since} END`
   return store.write(async tx => {
     const old = tx
       .select({ id: runs.run_id })
       .from(runs)
-      .where(
-        and(
-          eq(runs.run_id, runs.root_run_id),
-          inArray(runs.state, [...ENDED_RUN_STATES]),
-          lt(runs.completed_at, before),
-        ),
-      )
+      .where(and(eq(runs.run_id, runs.root_run_id), inArray(runs.state, [...ENDED_RUN_STATES]), lt(since, before)))
       .limit(200)
     const roots = (await old).map(({ id }) => id)
     if (roots.length === 0) return 0

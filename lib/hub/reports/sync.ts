@@ -5,25 +5,24 @@
 import { eq } from 'drizzle-orm'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { isObject } from '../../json.ts'
+import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { endTurn } from '../../turns.ts'
+import { jsonBytes, MAX_CHANGE_BYTES } from '../../wire/budget.ts'
 import { gap } from '../../wire/protocol.ts'
-import {
-  CHANGES,
-  type ChangeKind,
-  MAX_CHANGE_BYTES,
-  RecordedFile,
-  type SyncChange,
-} from '../../wire/records/changes.ts'
+import { CHANGES, type ChangeKind, RecordedFile, type SyncChange } from '../../wire/records/changes.ts'
 import { bounded } from '../../wire/records/explain.ts'
 import { Explanation } from '../../wire/records/run-records.ts'
+import { StartedBy } from '../../wire/records/started-by.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
+import { starterColumns } from '../core/starters.ts'
 import { type NamedRows, type QueueOutcome, Report } from './report.ts'
 import type { RunFacts, RunReport } from './report-statements.ts'
 
+/** The names of a watch's files are the longest. */
+const MOST_STARTER_BYTES = 64 * 1024
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
 
@@ -197,10 +196,12 @@ async function applyRun(
     realm_id: daemon.realm_id,
     daemon_id: daemon.id,
     deliveries: run.deliveries ?? null,
+    ...starterColumns(parent_run_id === null ? reportedStarter(run.started_by) : null),
     attempt,
     created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),
     // A clock may be set back, but in a record a run must not end before it starts.
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
+    kept_since: over ? hub.clock.keptSince() : null,
   }
   if (known) {
     const again = known.completed_at !== null && attempt === known.attempt
@@ -230,6 +231,11 @@ async function applyRun(
     else if (known.completed_at !== null || isAdopted) report.changeKey(known, true)
   }
   return null
+}
+
+/** What a daemon says started a run, if it is of a known form and not larger than a list has room for. */
+function reportedStarter(given: Json | undefined): StartedBy | null {
+  return given !== undefined && jsonBytes(given) <= MOST_STARTER_BYTES && matches(StartedBy, given) ? given : null
 }
 
 /** Whether the run has kept its parent and its team. Its item may move to another position in its map. */

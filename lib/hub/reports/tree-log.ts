@@ -2,7 +2,7 @@
 // them.
 
 import { and, asc, eq, isNotNull } from 'drizzle-orm'
-import { type LogPlace, linesByTime } from '../../wire/records/lines-by-time.ts'
+import { type LogStart, linesByTime } from '../../wire/records/lines-by-time.ts'
 import type { TreeLines } from '../../wire/records/run-records.ts'
 import type { Hub } from '../core/hub.ts'
 import { readLinesAfter } from './log-lines.ts'
@@ -29,8 +29,8 @@ export async function* treeLog(
     .from(runs)
     .where(and(eq(runs.root_run_id, top.root_run_id), inTree, isNotNull(runs.started_at)))
     .orderBy(asc(runs.started_at))
-  const places = started.map(({ run_id, started_at }): LogPlace => ({ run_id, started_at: started_at! }))
-  yield* linesByTime(places, async (runId, after) => {
+  const starts = started.map(({ run_id, started_at }): LogStart => ({ run_id, started_at: started_at! }))
+  yield* linesByTime(starts, async (runId, after) => {
     await readable()
     return readLinesAfter(store, runId, after, PAGE)
   })

@@ -97,6 +97,7 @@ export function auth(hub: Hub) {
       if (caller.kind === 'realm') return { ...facts, user: null }
       return {
         ...facts,
+        name: caller.token.name,
         user: { id: owner.id, username: owner.username },
         ...(body.realm_id && { realm_role: await caller.membership(body.realm_id) }),
       }

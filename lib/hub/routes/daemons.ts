@@ -27,6 +27,7 @@ import {
 import { atLeast } from '../access/decision.ts'
 import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
+import { timeOf } from '../core/hub-clock.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import { claimJobs, hasClaimableJobs } from '../queue/claims.ts'
 import { recordJobAnswers } from '../queue/job-answers.ts'
@@ -60,7 +61,8 @@ export function daemonProtocol(hub: Hub) {
         workspaces: [],
         sandbox: null,
         ...offerOf(body),
-        last_seen_at: hub.now(),
+        last_seen_at: hub.lived(),
+        called_at: hub.now(),
         stuck: false,
         removed_at: null,
       }
@@ -108,7 +110,7 @@ export function daemonProtocol(hub: Hub) {
       }
       if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
       if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
-        await caller.write(tx => renewLeases(store, tx, daemon.id, running, hub.now()))
+        await caller.write(tx => renewLeases(store, tx, daemon.id, running, hub.lived()))
       }
       if (stuck !== daemon.stuck) {
         await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
@@ -133,15 +135,15 @@ export function daemonProtocol(hub: Hub) {
         checkProtocol(body.protocol)
         let daemon = await callingDaemon(hub, caller, body)
         const { slots = 1, wait_ms = 0, full_disk = false } = body
-        if (full_disk) hub.fullDisks.set(daemon.id, hub.now())
+        if (full_disk) hub.fullDisks.set(daemon.id, hub.lived())
         else hub.fullDisks.delete(daemon.id)
         if (wait_ms > 0) server?.timeout(request, 0)
         const until = AbortSignal.any([request.signal, stopping.signal])
-        const end = hub.now() + wait_ms
+        const end = performance.now() + wait_ms
         using waiting = wait_ms > 0 ? waitingPolls.add(daemon, slots) : null
         for (;;) {
           const leased = until.aborted ? [] : await take(caller, daemon, slots, waiting === null)
-          const left = end - hub.now()
+          const left = end - performance.now()
           if (!waiting || leased.length > 0 || until.aborted || left <= 0)
             return { jobs: leased, ...hub.lineage.replyTo(daemon) }
           const woken = await waiting.wait(daemon, left, until)
@@ -218,8 +220,8 @@ export function daemonProtocol(hub: Hub) {
   /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
     const [overdue, work] = await Promise.all([
-      alone && hasUndeliverableJobs(store, daemon.realm_id, hub.now()),
-      daemon.approved_at !== null && hasClaimableJobs(store, daemon, slots, hub.now()),
+      alone && hasUndeliverableJobs(store, daemon.realm_id, hub.lived()),
+      daemon.approved_at !== null && hasClaimableJobs(store, daemon, slots, hub.lived()),
     ])
     if (!overdue && !work) return []
     const rows = await caller.write(async tx => {
@@ -227,14 +229,14 @@ export function daemonProtocol(hub: Hub) {
       await endUndeliverableRuns(hub, tx, daemon.realm_id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
-      return claimJobs(store, tx, now, slots, hub.now())
+      return claimJobs(store, tx, now, slots, hub.lived())
     })
     const names = await namesOf(rows.map(job => job.created_by))
     return rows.map(job => ({
       job_id: job.id,
       lease_id: job.lease_id,
       attempt: job.deliveries,
-      lease_until: job.lease_until,
+      lease_until: timeOf(hub, job.lease_until),
       kind: job.kind,
       run_id: job.run_id,
       payload: job.payload,

@@ -24,6 +24,7 @@ import { currentKey, publicKeys, rotateKeys } from '../access/dispatch-keys.ts'
 import { hubKit } from '../access/kit.ts'
 import { orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
+import { timeOf } from '../core/hub-clock.ts'
 import { countOf } from '../core/list-total.ts'
 import { describeKeyWait } from '../queue/concurrency-keys.ts'
 import { dispatchRun } from '../queue/dispatch.ts'
@@ -44,9 +45,7 @@ export function dispatch(hub: Hub) {
   return resource('dispatch', hubKit(hub), [
     answer(DispatchRun, ({ body, caller }) => dispatchRun(hub, queue, caller, body)),
     answer(CancelDispatched, ({ body, caller }) => orderRun(hub, caller, body.run_id, 'cancel', {})),
-    answer(ResumeDispatched, ({ body: { run_id, from_phase }, caller }) =>
-      orderRun(hub, caller, run_id, 'resume', from_phase === undefined ? {} : { from_phase }),
-    ),
+    answer(ResumeDispatched, ({ body: { run_id, ...what }, caller }) => orderRun(hub, caller, run_id, 'resume', what)),
     answer(MoveRun, ({ body, caller }) => moveRun(hub, caller, body)),
     answer(ListQueue, async ({ body, caller }) => {
       await caller.realm(body.realm_id)
@@ -83,8 +82,8 @@ export function dispatch(hub: Hub) {
         return {
           ...facts,
           team: kind === 'run' ? `${job.team}@${job.version}` : null,
-          created_at,
-          expires_at,
+          created_at: job.asked_at ?? created_at,
+          expires_at: timeOf(hub, expires_at),
           waiting_for,
         }
       })

@@ -1,4 +1,4 @@
-// GET /metrics: the state of the hub for those who operate it. It tells of all realms, so no member of one may read it.
+// GET /metrics: the state of the hub for those who operate it. It counts all realms, so no member of one may read it.
 
 import { eventLoopDelay, gauge, metricsReply } from '../../http/metrics.ts'
 import { resource } from '../../http/resource.ts'

@@ -64,7 +64,7 @@ export function realms(hub: Hub) {
         .orderBy(realms.created_at, realms.id)
         .limit(limit)
         .offset(offset)
-      const found = rows.map(({ realm, ...standing }) => realmRecord(realm, caller.roleIn('realm', standing)!))
+      const found = rows.map(({ realm, ...memberships }) => realmRecord(realm, caller.roleIn('realm', memberships)!))
       return { realms: found, total: await countOf(store.db, realms, where) }
     }),
     answer(GetRealm, async ({ body, caller }) => {
@@ -153,7 +153,7 @@ export function realms(hub: Hub) {
   ])
 }
 
-/** What `realms/get` and `realms/update` tell of a realm. */
+/** A realm as `realms/get` and `realms/update` answer it. */
 async function detail(hub: Hub, realm: RealmRow, my_role: Role<'realm'>, db: Db) {
   return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use: await quotaUseOf(hub, db, realm) }
 }

@@ -1,6 +1,6 @@
 // Reviews: the questions that runs ask people. The decision is sent to the daemon that has the run.
 
-import { and, desc, eq, inArray } from 'drizzle-orm'
+import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
@@ -10,7 +10,7 @@ import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { inputsFor } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
-import { DecideHubReview, ListHubReviews } from '../../wire/calls/hub-reviews.ts'
+import { DecideHubReview, ListHubReviews } from '../../wire/calls/hub-runs.ts'
 import { choicesOf } from '../../wire/choices.ts'
 import { page } from '../../wire/page.ts'
 import { Field } from '../../wire/records/forms.ts'
@@ -45,7 +45,7 @@ export function reviews(hub: Hub) {
         .select()
         .from(reviews)
         .where(where)
-        .orderBy(desc(reviews.created_at), desc(reviews.id))
+        .orderBy(sql`${reviews.placed_at} DESC NULLS LAST`, desc(reviews.created_at), desc(reviews.id))
         .limit(limit)
         .offset(offset)
       const shown = body.review_id ? await Promise.all(rows.map(row => wholeReview(store, row))) : rows
@@ -79,17 +79,17 @@ const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => 
   beside: null,
 })
 
-/** A review as it is told: with the bytes of what is too large for a list. */
-function reviewRecord({ beside, ...review }: ReviewRow) {
+/** A review as replies have it: with the bytes of what is too large for a list. */
+function reviewRecord({ beside, placed_at: _, ...review }: ReviewRow) {
   const bytes = Object.entries(beside ?? {}).filter(([name]) => name !== 'reason')
   const { entries, inputs, prompt, reason } = review
-  const told = {
+  const shown = {
     entries: entries.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry))),
     form: matches(Form, inputs) ? inputs : [],
     prompt: bytes.some(([name]) => name === 'prompt') ? null : (prompt ?? ''),
     reason: reason ?? '',
   }
-  return { ...review, ...told, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
+  return { ...review, ...shown, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
 }
 
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {
@@ -121,8 +121,8 @@ const Form = Type.Array(Field)
  * the daemon checks the answer anyway.
  */
 function checkForm({ reviewers, inputs }: ReviewRow, given: JsonObject): void {
-  const told = reviewers.length > 0 || inputs.length > 0
-  if (!told || !matches(Form, inputs)) return
+  const isReported = reviewers.length > 0 || inputs.length > 0
+  if (!isReported || !matches(Form, inputs)) return
   const { problems } = inputsFor(inputs, given)
   if (problems.length === 0) return
   const details = problems.map(({ path, message }) => ({ path: path.replace('/inputs/', '/values/'), message }))

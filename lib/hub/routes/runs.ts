@@ -19,13 +19,23 @@ import { realmsReached } from '../access/token-reach.ts'
 import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
 import { beginsWith, literal } from '../core/list-total.ts'
+import { startedByThis } from '../core/starters.ts'
 import { takeReport } from '../queue/reported-runs.ts'
 import { whyOf } from '../queue/why.ts'
 import { readLinesAfter } from '../reports/log-lines.ts'
 import { logStateOf } from '../reports/log-state.ts'
 import { runPhases } from '../reports/phases.ts'
 import { runEvents } from '../reports/run-events.ts'
-import { inState, newestFirst, readableRun, runRecord, stateColumn, treeEntries, wholeRecord } from '../reports/runs.ts'
+import {
+  amongNewest,
+  inState,
+  newestFirst,
+  readableRun,
+  runRecord,
+  stateColumn,
+  treeEntries,
+  wholeRecord,
+} from '../reports/runs.ts'
 import { treeLog } from '../reports/tree-log.ts'
 
 export function runs(hub: Hub) {
@@ -45,32 +55,39 @@ export function runs(hub: Hub) {
     }),
     answer(ListHubRuns, async ({ body, caller }) => {
       if (body.realm_id) await caller.realm(body.realm_id)
-      const state = stateColumn(store, hub.now())
-      const filters: (SQL | undefined)[] = [
-        body.realm_id
-          ? eq(runs.realm_id, body.realm_id)
-          : inArray(runs.realm_id, store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))),
-        body.state && inState(store, body.state, hub.now()),
+      const state = stateColumn(store, hub.lived())
+      const reached = realmsReached(store, caller)
+      const inRealms = body.realm_id
+        ? eq(runs.realm_id, body.realm_id)
+        : inArray(runs.realm_id, store.db.select({ id: realms.id }).from(realms).where(reached))
+      const given: (SQL | undefined)[] = [
+        body.state && inState(store, body.state, hub.lived()),
         body.team && ofTeam(body.team),
         body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
+        body.started_by && startedByThis(store, body.started_by),
         body.search && named(body.search),
         body.begins ? beginsWith(runs.run_id, body.begins) : undefined,
         body.since === undefined ? undefined : sql`coalesce(${runs.started_at}, ${runs.created_at}) >= ${body.since}`,
       ].filter(filter => filter !== undefined && filter !== '') as SQL[]
+      const filters = and(...given)
       const { limit, offset } = page(body)
       const joined = eq(daemons.id, runs.daemon_id)
+      const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)
+      const needsDaemons = body.state !== undefined && !ENDED_RUN_STATES.includes(body.state)
+      const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(inRealms, filters))
+      const total = count!.total
+      // When there are fewer, all of them are read whatever is known of the newest.
+      const areMany = body.realm_id === undefined && body.state !== 'crashed' && total > limit + offset
+      const newest = areMany ? amongNewest(store, { realms: reached, filters, count: limit + offset }) : undefined
       const rows = await store.db
         .select({ row: runs, state })
         .from(runs)
         .leftJoin(daemons, joined)
-        .where(and(...filters))
-        .orderBy(...newestFirst(store, body.state))
+        .where(and(inRealms, filters, newest))
+        .orderBy(newestFirst(store, body.state))
         .limit(limit)
         .offset(offset)
-      const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)
-      const needsDaemons = body.state !== undefined && !ENDED_RUN_STATES.includes(body.state)
-      const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(...filters))
-      return { runs: within(rows.map(found => runRecord(found.row, found.state))), total: count!.total }
+      return { runs: within(rows.map(found => runRecord(found.row, found.state))), total }
     }),
     answer(GetRun, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)

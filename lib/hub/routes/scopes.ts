@@ -51,7 +51,7 @@ export function scopes(hub: Hub) {
         .limit(limit)
         .offset(offset)
       return {
-        scopes: rows.map(({ scope, ...standing }) => ({ ...scope, my_role: caller.roleIn('scope', standing)! })),
+        scopes: rows.map(({ scope, ...memberships }) => ({ ...scope, my_role: caller.roleIn('scope', memberships)! })),
         total: await countOf(store.db, scopes, where),
       }
     }),

@@ -167,7 +167,7 @@ function refuseForeign({ method, headers }: Request, trustProxy: boolean): void 
   }
 }
 
-/** The scheme is not compared, because a proxy that ends TLS need not tell it. */
+/** The scheme is not compared, because a proxy that ends TLS need not pass it on. */
 function isOwn(origin: string, headers: Headers, trustProxy: boolean): boolean {
   const host = (trustProxy && lastOf(headers.get('x-forwarded-host'))) || headers.get('host')
   return URL.parse(origin)?.host === host

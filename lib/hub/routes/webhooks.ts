@@ -2,6 +2,7 @@
 // messages.
 
 import { and, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from '../../agent/net/address.ts'
 import { CadreError } from '../../error.ts'
@@ -26,11 +27,14 @@ import type { UserCaller } from '../access/callers.ts'
 import { hubKit } from '../access/kit.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
+import { timeOf } from '../core/hub-clock.ts'
 import { countOf } from '../core/list-total.ts'
 import { WEBHOOK_TOPIC } from '../webhooks/webhooks.ts'
 
-/** Each event of a realm is told to each of its webhooks, so their number multiplies the work of the hub. */
+/** Each event of a realm is sent to each of its webhooks, so their number multiplies the work of the hub. */
 const MOST_OF_REALM = 10
+
+type DeliveryRow = Tables['webhookDeliveries']['$inferSelect']
 
 const ACTIVE = { state: 'active' as const, reason: null }
 const STOPPED = { state: 'stopped' as const, reason: 'owner_lost_role' as const }
@@ -39,6 +43,14 @@ const BOTH_IDS = '`id` and `webhook_id` name the webhook; give one of them'
 export function webhooks(hub: Hub) {
   const { store } = hub
   const { webhooks, webhookDeliveries: deliveries, users } = store
+
+  /** A message for people: without its body. */
+  const deliveryRecord = ({ body: _, next_at, finished_at, ...row }: DeliveryRow) => ({
+    ...row,
+    next_at: timeOf(hub, next_at),
+    // A message is kept from this time, which is ahead of the clock if that was far ahead shortly before.
+    finished_at: finished_at && Math.min(finished_at, hub.now()),
+  })
 
   return resource('webhooks', hubKit(hub), [
     answer(AddWebhook, ({ body: { realm_id, url, events, secret = mintWebhookSecret() }, caller }) =>
@@ -51,10 +63,10 @@ export function webhooks(hub: Hub) {
           throw new CadreError('conflict', `realm ${realm.slug} has ${MOST_OF_REALM} webhooks, which is the maximum`)
         }
         const id = crypto.randomUUID()
-        const told = { id, realm_id, url, events, created_at: hub.now(), created_by: caller.user.id }
-        await tx.insert(webhooks).values({ ...told, secret: hub.sealer.seal(secret) })
+        const webhook = { id, realm_id, url, events, created_at: hub.now(), created_by: caller.user.id }
+        await tx.insert(webhooks).values({ ...webhook, secret: hub.sealer.seal(secret) })
         await record(hub, tx, caller, { action: 'realms/add_webhook', target: id, org_id: realm.org_id, realm_id })
-        return { ...told, owner: caller.user.username, ...ACTIVE, secret }
+        return { ...webhook, owner: caller.user.username, ...ACTIVE, secret }
       }),
     ),
     answer(ListWebhooks, async ({ body, caller }) => {
@@ -117,14 +129,13 @@ export function webhooks(hub: Hub) {
       const sent = await caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         const ids = tx.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.realm_id, realm_id))
-        const again = { state: 'waiting' as const, attempts: 0, next_at: hub.now(), finished_at: null, error: null }
+        const again = { state: 'waiting' as const, attempts: 0, next_at: hub.lived(), finished_at: null, error: null }
         const over = and(eq(deliveries.id, id), inArray(deliveries.webhook_id, ids), isNotNull(deliveries.finished_at))
         const [row] = await tx.update(deliveries).set(again).where(over).returning()
         if (!row) throw new CadreError('not_found', `realm ${realm.slug} has no message ${id} that has ended`)
         const entry = { action: 'realms/redeliver_webhook', target: id, org_id: realm.org_id, realm_id }
         await record(hub, tx, caller, entry)
-        const { body: _, ...told } = row
-        return told
+        return deliveryRecord(row)
       })
       hub.notifier.notify(WEBHOOK_TOPIC)
       return sent
@@ -144,7 +155,7 @@ export function webhooks(hub: Hub) {
         .limit(limit)
         .offset(offset)
       return {
-        deliveries: rows.map(({ body: _, ...row }) => row),
+        deliveries: rows.map(deliveryRecord),
         total: await countOf(store.db, deliveries, where),
       }
     }),
@@ -155,7 +166,7 @@ function mintWebhookSecret(): string {
   return SECRET_PREFIX + Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
 }
 
-/** Entries of the audit log are told only where the caller could read them (audit/list). */
+/** Entries of the audit log are sent only if the caller could read them (audit/list). */
 async function mayReadAudit(caller: UserCaller, orgId: number, tx: Db): Promise<void> {
   if (!allows(caller.token.grant, { orgs: 'admin' })) {
     const message = 'the events of the audit log take orgs admin, which the grant lacks'

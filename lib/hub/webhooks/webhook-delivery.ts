@@ -58,7 +58,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       .from(deliveries)
       .innerJoin(webhooks, eq(webhooks.id, deliveries.webhook_id))
       // Messages of a webhook whose owner has lost the role wait until somebody takes it over.
-      .where(and(lte(deliveries.next_at, hub.now()), notInArray(deliveries.webhook_id, busy), delivers(store)))
+      .where(and(lte(deliveries.next_at, hub.lived()), notInArray(deliveries.webhook_id, busy), delivers(store)))
       .orderBy(asc(deliveries.next_at))
       .limit(free)
     for (const { delivery, webhook } of due) {
@@ -74,7 +74,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
     const rows = await store.write(tx =>
       tx
         .update(deliveries)
-        .set({ attempts: attempts + 1, next_at: hub.now() + CLAIM_MS, status: null, error: null })
+        .set({ attempts: attempts + 1, next_at: hub.lived() + CLAIM_MS, status: null, error: null })
         .where(unclaimed)
         .returning({ id: deliveries.id }),
     )
@@ -99,15 +99,16 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
     const result = await attempt(delivery, webhook)
     const { status, error, wait } = result
     const delay = DELAYS[delivery.attempts - 1]
-    const now = hub.now()
+    const finished_at = hub.clock.keptSince()
+    const now = hub.lived()
     const outcome =
       error === null
-        ? { state: 'delivered' as const, next_at: null, finished_at: now }
+        ? { state: 'delivered' as const, next_at: null, finished_at }
         : stop.signal.aborted
           ? // The hub stops. The attempt does not count, and the next hub makes it at once.
             { attempts: delivery.attempts - 1, next_at: now }
           : delay === undefined || status === 410
-            ? { state: 'failed' as const, next_at: null, finished_at: now }
+            ? { state: 'failed' as const, next_at: null, finished_at }
             : { next_at: now + Math.max(delay * (1 + Math.random() / 10), Math.min(wait, LONGEST_DELAY_MS)) }
     const mine = and(eq(deliveries.id, delivery.id), eq(deliveries.attempts, delivery.attempts))
     const row = { ...outcome, ...(outcome.next_at && { next_at: Math.round(outcome.next_at) }), status, error }
@@ -141,7 +142,9 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
       })
       await reply.body?.cancel()
       const { status } = reply
-      const wait = retryAfter(reply.headers.get('retry-after'), hub.now()) ?? 0
+      // A time that the receiver names is one of its own clock.
+      const theirs = Date.parse(reply.headers.get('date') ?? '') || hub.now()
+      const wait = retryAfter(reply.headers.get('retry-after'), theirs) ?? 0
       return { status, error: reply.ok ? null : refusal(status), wait }
     } catch (error) {
       return { status: null, error: explained(error, url), wait: 0 }
@@ -200,7 +203,7 @@ function refusal(status: number): string {
 
 /**
  * Why nothing was delivered, for members of the realm. It does not say which address a name has, or whether it has one,
- * because that would tell people outside about the network of the hub.
+ * because that would show people outside the network of the hub.
  */
 function explained(error: unknown, url: string): string {
   const { code } = error as { code?: string }

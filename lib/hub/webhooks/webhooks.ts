@@ -10,6 +10,7 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { JsonObject } from '../../json.ts'
 import type { HookEvent } from '../../wire/records/hooks.ts'
+import { UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
 import { ONLINE_MS } from '../access/daemons.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
@@ -34,10 +35,11 @@ async function queueMessages(hub: Hub, tx: Db, realmId: string, happenings: read
   if (happenings.length === 0) return
   const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()
+  const next_at = hub.lived()
   const rows = happenings.flatMap(({ event, subject, data, attempt, at }) => {
     const asking = hooks.filter(({ events }) => events.includes(event))
     const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
-    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
+    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at, created_at: now }
     const doubt = doubtOf(hub, realmId, at ?? null)
     return asking.map(({ id }) => ({
       ...{ webhook_id: id, ...message, ...doubt },
@@ -73,10 +75,12 @@ async function withoutDuplicates({ store }: Hub, tx: Db, rows: NewDelivery[]): P
 }
 
 /** A message about an event before an older copy was found may have been sent: it is recorded, and sent only on request. */
-function doubtOf({ lineage, now }: Hub, realmId: string, at: number | null) {
+function doubtOf({ lineage, clock }: Hub, realmId: string, at: number | null) {
   const doubt = at === null ? null : lineage.doubtAt(realmId, at)
   if (doubt === null) return {}
-  return doubt === 'unclear' ? { next_at: null } : { state: 'unknown' as const, next_at: null, finished_at: now() }
+  return doubt === 'unclear'
+    ? { next_at: null }
+    : { state: 'unknown' as const, next_at: null, finished_at: clock.keptSince() }
 }
 
 async function insertDeliveries(hub: Hub, tx: Db, rows: readonly Tables['webhookDeliveries']['$inferInsert'][]) {
@@ -102,7 +106,7 @@ const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
 }
 
 type RunOfMessage = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
-  Pick<RunRow, 'state' | 'reason' | 'attempt' | 'created_at' | 'started_at' | 'completed_at'>
+  Pick<RunRow, 'state' | 'reason' | 'attempt' | 'started_by' | 'created_at' | 'started_at' | 'completed_at'>
 
 /** Writes the messages about new states of top runs of a realm. Sub-runs have none: their outcome shows in the run above. */
 export async function queueRunMessages(
@@ -114,9 +118,20 @@ export async function queueRunMessages(
   const happenings = runs.flatMap(run => {
     const event = RUN_EVENTS[run.state]
     if (!event) return []
-    const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt } = run
+    const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt, started_by } = run
     const { created_at, started_at, completed_at } = run
-    const data = { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt }
+    const data = {
+      run_id,
+      realm_id,
+      daemon_id,
+      run_name,
+      team,
+      version,
+      state,
+      reason,
+      attempt,
+      started_by: started_by ?? UNKNOWN_STARTER,
+    }
     const times = { created_at, started_at, completed_at }
     return [{ event, subject: run_id, data: { ...data, ...times }, attempt, at: completed_at ?? started_at }]
   })
@@ -153,6 +168,7 @@ export async function queueAuditMessages(hub: Hub, tx: Db, entries: readonly Sea
       ),
     )
   const now = hub.now()
+  const next_at = hub.lived()
   const timestamp = new Date(now).toISOString()
   const rows = entries.flatMap(({ position: _, ...entry }) => {
     const event = `audit.${entry.action}` as const
@@ -165,7 +181,7 @@ export async function queueAuditMessages(hub: Hub, tx: Db, entries: readonly Sea
     if (asking.length === 0) return []
     const body = JSON.stringify({ type: event, timestamp, data: entry })
     const subject = `${entry.chain} ${entry.seq}`
-    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
+    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at, created_at: now }
     return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
   })
   await insertDeliveries(hub, tx, rows)
@@ -178,14 +194,16 @@ export async function queueStaleDaemonMessages(hub: Hub): Promise<void> {
   const { daemons, db } = hub.store
   const silent = and(
     isNull(daemons.removed_at),
-    lt(daemons.last_seen_at, hub.now() - ONLINE_MS),
+    lt(daemons.last_seen_at, hub.lived() - ONLINE_MS),
     or(isNull(daemons.stale_at), lt(daemons.stale_at, daemons.last_seen_at)),
   )
   const [first] = await db.select({ id: daemons.id }).from(daemons).where(silent).limit(1)
   if (!first) return
   await hub.store.write(async tx => {
-    const found = await tx.update(daemons).set({ stale_at: hub.now() }).where(silent).returning()
-    for (const { id, realm_id, name, hostname, last_seen_at } of found) {
+    const found = await tx.update(daemons).set({ stale_at: hub.lived() }).where(silent).returning()
+    for (const daemon of found) {
+      const { id, realm_id, name, hostname } = daemon
+      const last_seen_at = hub.lastSeen.lastCallOf(daemon).at
       const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
       await queueMessages(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
     }

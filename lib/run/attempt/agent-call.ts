@@ -3,6 +3,7 @@
 
 import type { FileHandle } from 'node:fs/promises'
 import { AgentError } from '../../agent/core/agent-error.ts'
+import { Limit } from '../../lived-time.ts'
 import type { ContextHooks } from '../core/core.ts'
 
 /** How long an agent has to stop after its signal has fired: a cancel promises to reach everything within five seconds. */
@@ -11,21 +12,21 @@ export const STOP_MS = 4_000
 /** The result of `work`. Throws an AgentError when `work` has not settled `stopMs` after `signal` fired. */
 export function endWithSignal<T>(work: Promise<T>, signal: AbortSignal, stopMs = STOP_MS): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    let timer: Timer | undefined
-    const startTimer = () => {
-      timer = setTimeout(() => {
+    let limit: Limit | undefined
+    const startLimit = () => {
+      limit = new Limit(stopMs, () => {
         const message = `the agent did not stop within ${stopMs / 1_000} s after it was asked to`
         reject(new AgentError(message, { code: 'aborted', cause: signal.reason }))
-      }, stopMs)
+      })
     }
-    if (signal.aborted) startTimer()
-    else signal.addEventListener('abort', startTimer, { once: true })
-    const stopTimer = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', startTimer)
+    if (signal.aborted) startLimit()
+    else signal.addEventListener('abort', startLimit, { once: true })
+    const endLimit = () => {
+      limit?.end()
+      signal.removeEventListener('abort', startLimit)
     }
     // A result that comes after the rejection is dropped.
-    work.then(resolve, reject).finally(stopTimer)
+    work.then(resolve, reject).finally(endLimit)
   })
 }
 

@@ -5,11 +5,12 @@ import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import { formatDuration } from '../../duration.ts'
 import type { RunId } from '../../files/run-id.ts'
+import { Limit } from '../../lived-time.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
-import { LONGEST_TIMER_MS } from '../../wait.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
+import type { AttemptFiles, FilesBehind } from '../files/files.ts'
 import { CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf, startSettling } from '../steps/steps.ts'
 import { execute } from './execute.ts'
 import type { Ledger, SettlingWait } from './ledger.ts'
@@ -24,6 +25,7 @@ interface Parts {
   secrets(rootId: RunId): readonly KnownSecret[]
   /** Encrypts a small file for the database. */
   seal(runId: RunId, file: SmallFile): SmallFile
+  behind: FilesBehind
   /** Applies a change to a tree; the promise settles once it is on disk. */
   write<T>(root: RunId, apply: () => T): Promise<T>
   /** The id by which the vendor knows an entry, kept in the database. */
@@ -59,7 +61,12 @@ export class Attempts {
   }
 
   /** Executes an attempt and passes its outcome to `record`. Throws only what `record` throws. */
-  async run(live: LiveRun, position: number, attempt: number, record: (outcome: Outcome) => Promise<void>) {
+  async run(
+    live: LiveRun,
+    position: number,
+    attempt: number,
+    record: (outcome: Outcome, files: AttemptFiles) => Promise<void>,
+  ) {
     const key = keyOf(live.id, position, attempt)
     const controller = new AbortController()
     const phase = live.phase(position)
@@ -67,11 +74,15 @@ export class Attempts {
     const clock = new AttemptClock(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
     const running: Running = { controller, stop, clock, settling: null, endSlotWait() {} }
     this.#running.set(key, running)
+    const isLive = () => this.#running.get(key) === running
+    const files = this.#parts.behind.of(live.root, live.id, phase.name, isLive)
     try {
-      const outcome = await this.#perform(live, position, attempt, running)
+      const outcome = await this.#perform(live, position, attempt, running, files)
       running.clock.stop()
-      await record(outcome)
+      if (outcome.kind !== 'completed') files.drop()
+      await record(outcome, files)
     } finally {
+      files.drop()
       this.#waits.delete(`${live.id}:${position}`)
       this.#running.delete(key)
     }
@@ -127,7 +138,13 @@ export class Attempts {
     while (this.#running.size > 0 && performance.now() < deadline) await Bun.sleep(20)
   }
 
-  async #perform(live: LiveRun, position: number, attempt: number, running: Running): Promise<Outcome> {
+  async #perform(
+    live: LiveRun,
+    position: number,
+    attempt: number,
+    running: Running,
+    files: AttemptFiles,
+  ): Promise<Outcome> {
     const { controller, stop } = running
     const { machine, host, ledger, runFolders } = this.#parts
     const phase = live.phase(position) as StandardPhase | GatePhase
@@ -186,6 +203,9 @@ export class Attempts {
         log: text => environment.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),
+        // A top run ends only when its files are there, so that nothing is won by writing its own files later.
+        hold: live.parent === null ? undefined : files.hold,
+        flush: environment.unwritten.flush,
         settling: this.#settlingWaitOf(live, position, attempt, running, mask),
       },
     )
@@ -237,45 +257,34 @@ export class Attempts {
   }
 }
 
-/**
- * The clock of one attempt. A timer of the process measures it, not the system clock, and it stops while the attempt
- * waits for another system to settle.
- */
+/** The clock of one attempt. It stops while the attempt waits for another system to settle. */
 class AttemptClock {
   readonly #controller: AbortController
   readonly #ms: number
   #left: number
-  #since = 0
-  #timer: Timer | undefined
-  #isStopped = false
+  /** Null while the clock is stopped. */
+  #limit: Limit | null = null
 
   /** Aborts `controller` when the attempt takes longer than `ms`; undefined means no limit. */
   constructor(controller: AbortController, ms: number | undefined) {
     this.#controller = controller
     this.#ms = ms ?? Number.POSITIVE_INFINITY
     this.#left = this.#ms
-    this.#startTimer()
+    this.continue()
   }
 
   stop(): void {
-    if (this.#isStopped) return
-    this.#isStopped = true
-    clearTimeout(this.#timer)
-    this.#left -= performance.now() - this.#since
+    if (this.#limit === null) return
+    this.#left = this.#limit.left
+    this.#limit.end()
+    this.#limit = null
   }
 
   continue(): void {
-    if (!this.#isStopped) return
-    this.#isStopped = false
-    this.#startTimer()
-  }
-
-  #startTimer(): void {
-    this.#since = performance.now()
-    if (this.#left === Number.POSITIVE_INFINITY) return
-    const message = `the attempt took longer than ${formatDuration(this.#ms)}`
-    const abort = () => this.#controller.abort(new DOMException(message, 'TimeoutError'))
-    this.#timer = setTimeout(abort, Math.min(Math.max(0, this.#left), LONGEST_TIMER_MS))
+    this.#limit ??= new Limit(this.#left, () => {
+      const message = `the attempt took longer than ${formatDuration(this.#ms)}`
+      this.#controller.abort(new DOMException(message, 'TimeoutError'))
+    })
   }
 }
 

@@ -1,13 +1,9 @@
-// The free space of the disk that holds the home. Below a floor no leaf phase starts and no job is claimed, so that
-// what already runs can still be recorded. The space is measured every second.
+// The free space of the disk that holds the home, in bytes and in files. Below a floor no leaf phase starts and no job is
+// claimed, so that what already runs can still be recorded. The space is measured every second.
 
-import { statfs } from 'node:fs/promises'
 import type { Log } from '../../log/log.ts'
-import { sizeText } from '../../size.ts'
+import { lackOn } from '../files/files.ts'
 
-const FLOOR_BYTES = 64 * 1_048_576
-/** On a small disk the floor is this fraction of the disk. */
-const FLOOR_PART = 0.05
 const MEASURE_MS = 1_000
 
 /** Measures the free space, and says when there is too little and when there is enough again. */
@@ -25,7 +21,7 @@ export class DiskSpace {
     this.#onSpace = onSpace
   }
 
-  /** How much space is lacking, in words; null while there is enough. */
+  /** What is lacking, in words; null while there is enough. */
   get low(): string | null {
     return this.#low
   }
@@ -52,10 +48,7 @@ export class DiskSpace {
 
   async #lackOfSpace(): Promise<string | null> {
     try {
-      const { bavail, blocks, bsize } = await statfs(this.#home)
-      const floor = Math.min(FLOOR_BYTES, blocks * bsize * FLOOR_PART)
-      if (bavail * bsize >= floor) return null
-      return `${sizeText(bavail * bsize)} are free on the disk of ${this.#home}, ${sizeText(floor)} are needed`
+      return await lackOn(this.#home)
     } catch {
       // A file system that does not report its free space must not stop the runs.
       return null

@@ -4,12 +4,13 @@
 import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
 import { AgentError, withHint } from '../../agent/core/agent-error.ts'
 import type { Handler } from '../../agent/define.ts'
-import { type Places, wholePath } from '../../agent/files/file-rule.ts'
+import { type FileScope, wholePath } from '../../agent/files/file-rule.ts'
 import { diskFull, type SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import { SETTLE_MS } from '../../agent/settling.ts'
 import { parseDuration } from '../../duration.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
+import { limitSignal } from '../../lived-time.ts'
 import { joinMasked, type Masked, type MaskedText } from '../../secrets/masked.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
 import { listed } from '../../text/spelling.ts'
@@ -33,7 +34,7 @@ export interface AttemptServices {
   identity(entry: string): Identity
   stateDir: string
   /** Which files its paths may name. */
-  places: Places
+  places: FileScope
   /** Makes the workspace if it does not exist. */
   makeWorkspace(): void
   /** Writes a line into the log of the phase. */
@@ -42,6 +43,10 @@ export interface AttemptServices {
   mask<T>(value: T): Masked<T>
   /** Encrypts a small file for the database. */
   seal(file: SmallFile): SmallFile
+  /** Takes a small file that is then written later; absent where files are written at once. */
+  hold: ((file: SmallFile) => boolean) | undefined
+  /** Writes the files of the tree that are written later. */
+  flush(): Promise<void>
   settling: SettlingWait
 }
 
@@ -75,6 +80,7 @@ export async function execute(attempt: Attempt, services: AttemptServices): Prom
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, services) : NO_SECRETS
     const calls = await callsOf(agentCall, definition, team, fullScope(attempt, services, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
+    if (attempt.attempt > 1 || isPhaseLevel) await services.flush()
     if (attempt.attempt > 1) await removeFolder(services.stateDir, phase.name)
     if (isPhaseLevel) {
       services.makeWorkspace()
@@ -151,6 +157,7 @@ async function perform(
   const hooks: ContextHooks = {
     wrote: file => void written.push(file),
     small: file => void small.push(file),
+    ...(services.hold && { hold: services.hold }),
     identity: services.identity(name),
   }
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
@@ -175,8 +182,8 @@ async function perform(
   if (effect !== 'once') return services.mask(await send())
   const find = async () => {
     const files = keepFilesOpen()
-    const over = AbortSignal.timeout(FIND_MS)
-    const asking = AbortSignal.any([stopped, over])
+    using over = limitSignal(FIND_MS)
+    const asking = AbortSignal.any([stopped, over.signal])
     try {
       const found = await endWithSignal(
         files.closeAfter(called(() => handler.find!(entry, contextUntil(asking, files.hooks)))),
@@ -185,7 +192,7 @@ async function perform(
       )
       return foundBy(found, agentName)
     } catch (thrown) {
-      if (!over.aborted || stopped.aborted) throw thrown
+      if (!over.signal.aborted || stopped.aborted) throw thrown
       const message = `${agentName} did not answer within ${FIND_MS / 1_000} s`
       throw new AgentError(message, { code: 'timeout', retryable: true, cause: thrown })
     }

@@ -7,6 +7,7 @@ import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
+import { limitSignal } from '../../lived-time.ts'
 import type { Log } from '../../log/log.ts'
 import { type Masked, type MaskedText, maskedJson } from '../../secrets/masked.ts'
 import { startPause, unlessAborted } from '../../wait.ts'
@@ -229,8 +230,8 @@ export class LaterLookups {
     const run = store.runs.get(row.run_id)!
     const text = Buffer.from(open(sealLabel(row), row.call)).toString()
     const { agent, action, kind, entry } = JSON.parse(text) as KeptCall & { entry: JsonObject }
-    const over = AbortSignal.timeout(FIND_MS)
-    const signal = AbortSignal.any([stopping, over])
+    using over = limitSignal(FIND_MS)
+    const signal = AbortSignal.any([stopping, over.signal])
     const { definition, settings } = await host.agent(agent, signal, run.root_id)
     const handler = handlerOf(definition, action, kind)
     if (!handler?.find) throw new AgentError(`${agent} has no look-up any more`)
@@ -245,7 +246,7 @@ export class LaterLookups {
     try {
       return foundBy(await unlessAborted(asking, stopping), agent)
     } catch (thrown) {
-      if (!over.aborted || stopping.aborted) throw thrown
+      if (!over.signal.aborted || stopping.aborted) throw thrown
       throw new AgentError(`${agent} did not answer`, { code: 'timeout', retryable: true, cause: thrown })
     }
   }

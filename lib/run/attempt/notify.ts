@@ -5,10 +5,12 @@
 import type { NotifyEvent } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import { limitSignal } from '../../lived-time.ts'
 import { problems } from '../../schema/schema.ts'
 import { type Masked, type MaskedText, maskedJson, maskedText, recordedText } from '../../secrets/masked.ts'
 import type { EventName, Listener } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
+import { starterText } from '../../wire/records/words.ts'
 import {
   type DeliveryRow,
   type EngineHost,
@@ -16,6 +18,7 @@ import {
   parse,
   type RunEnvironment,
   type RunError,
+  startedBy,
 } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -84,12 +87,14 @@ function eventOf(machine: Machine, live: LiveRun, event: EventName, position: nu
   const row = machine.store.runs.get(live.id)!
   const phaseRow = position === null ? null : machine.store.phases.get(live.id, position)
   const error = parse<RunError>(phaseRow?.error ?? row.error)
+  const by = startedBy(row)
   const phase = phaseRow && {
     name: live.phase(position!).name,
     state: phaseRow.state,
     error: parse<RunError>(phaseRow.error)?.message ?? null,
   }
-  const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason }
+  const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason, started_by: by as Json }
+  const starter = by && starterText(by)
   const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
   const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
   const name = run.name ? `${oneLine(run.name)} (${run.id})` : run.id
@@ -98,7 +103,7 @@ function eventOf(machine: Machine, live: LiveRun, event: EventName, position: nu
     team: row.team,
     run,
     ...(phase && { phase }),
-    message: `${row.team}: run ${name} ${run.state.replace('_', ' ')}${where}${why}`,
+    message: `${row.team}: run ${name} ${run.state.replace('_', ' ')}${where}${starter === null ? '' : `, started by ${oneLine(starter)}`}${why}`,
     outputs: parse<Json>(row.outputs),
   }
 }
@@ -195,7 +200,8 @@ export class DeliverySender {
       if (effect === 'once') await this.#set(row, 'sent', null)
       mayBeSent = effect === 'once'
       const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
-      const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#parts.timeout)])
+      using over = limitSignal(this.#parts.timeout)
+      const signal = AbortSignal.any([this.#stop.signal, over.signal])
       const context = this.#parts.context(
         environment,
         { agent, definition, settings, effect, key, signal },

@@ -7,18 +7,26 @@ import { type RunId, runFolder } from '../../files/run-id.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { type Bundle, secretReader } from '../../team/team.ts'
 import type { LiveRun, RunEnvironment, RunRow } from '../core/core.ts'
+import type { FilesBehind } from '../files/files.ts'
 import { fileInputs, outsideFilesOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
 export class RunFolders {
   readonly #home: string
   readonly #store: Store
+  readonly #behind: Pick<FilesBehind, 'flush' | 'flushNow'>
   readonly #logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>
 
   /** `logOf` returns the log for the lines of a phase. */
-  constructor(home: string, store: Store, logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>) {
+  constructor(
+    home: string,
+    store: Store,
+    behind: Pick<FilesBehind, 'flush' | 'flushNow'>,
+    logOf: (row: RunRow, phase: string) => Pick<RunEnvironment, 'log' | 'room'>,
+  ) {
     this.#home = home
     this.#store = store
+    this.#behind = behind
     this.#logOf = logOf
   }
 
@@ -37,7 +45,7 @@ export class RunFolders {
     const { outside, given } = outsideFilesOf(row, team.fromPath, bundle.team(row.team_key).inputs, inputs)
     const sameTree = (runId: string) => this.#store.runs.get(runId)?.root_id === row.root_id
     return {
-      run: { id: row.id, name: row.run_name, team: row.team },
+      run: { id: row.id, name: row.run_name, team: row.team, created_at: row.created_at },
       rootId: row.root_id,
       phase: { name: phase },
       attempt,
@@ -57,6 +65,10 @@ export class RunFolders {
       fromPath: outside,
       given,
       sameTree,
+      unwritten: {
+        flush: () => this.#behind.flush(row.root_id),
+        flushNow: () => this.#behind.flushNow(row.root_id),
+      },
       bundle,
       inputs,
       ...this.#logOf(row, phase),

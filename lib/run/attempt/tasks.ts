@@ -12,13 +12,14 @@ import { type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts
 import { type Bundle, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
 import { endTurn } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
-import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
+import { checkOutputs, type FilesBehind, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   awaiting,
   endMap,
   errorOf,
   failPhase,
   fileOutputs,
+  isAsked,
   itemsStored,
   kindOf,
   type Machine,
@@ -36,6 +37,8 @@ const ITEMS_PAGE = 500
 /** Maximum number of sub-runs that one change moves. */
 const MOVES_PAGE = 100
 const CHILDREN_PAGE = 200
+/** How often it is looked whether the files of a tree are written by now. */
+const LOOK_MS = 200
 /** An upper bound for the size of a map's `data` without its items. */
 const COUNTS_BYTES = 200
 
@@ -43,6 +46,8 @@ interface Parts {
   machine: Machine
   /** A small file as the database keeps it. */
   seal(runId: RunId, file: SmallFile): SmallFile
+  behind: Pick<FilesBehind, 'flush' | 'has'>
+  stopping: AbortSignal
   /** Records a change of a tree. */
   write<T>(root: string, apply: () => T): Promise<T>
 }
@@ -58,6 +63,7 @@ export class Tasks {
   async run(task: Task): Promise<void> {
     const live = awaiting(this.#parts.machine, task)
     if (!live) return
+    if (task.kind === 'written') return this.#written(task, live)
     if (task.kind === 'outputs') return this.#outputs(task, live)
     const phase = live.phase(task.position)
     if (task.kind === 'files') return this.#handFiles(task, live, phase as TeamPhase | MapPhase)
@@ -70,6 +76,10 @@ export class Tasks {
   fail(task: Task, thrown: unknown): Promise<void> {
     const { machine } = this.#parts
     return this.#recordEnd(task, live => {
+      if (task.kind === 'written') {
+        live.filesWritten = true
+        return machine.agenda.add(live)
+      }
       if (task.kind === 'outputs') {
         live.outputs = { handed: null, fault: { of: 'run', error: thrown } }
         return machine.agenda.add(live)
@@ -122,12 +132,39 @@ export class Tasks {
 
   // Files
 
+  /** Writes the files of a tree that were to be written later, before its top run ends. */
+  async #written(task: Task, live: LiveRun): Promise<void> {
+    const { machine, stopping } = this.#parts
+    await this.#untilWritten(task, live.root)
+    // The next process goes on.
+    if (stopping.aborted) return
+    await this.#recordEnd(task, now => {
+      now.filesWritten = true
+      machine.agenda.add(now)
+    })
+  }
+
+  /**
+   * Resolves when the files of a tree are written. A full disk is waited for, except by a run that is asked to end: its
+   * files follow when there is space.
+   */
+  async #untilWritten(task: Task, root: RunId): Promise<void> {
+    const { behind, machine, stopping } = this.#parts
+    await behind.flush(root)
+    while (behind.has(root) && !stopping.aborted) {
+      const live = awaiting(machine, task)
+      if (!live || isAsked(live)) return
+      await Bun.sleep(LOOK_MS)
+    }
+  }
+
   /** Checks the file outputs of a run and hands them to the run above. The recorded result lets the run end. */
   async #outputs(task: Task, live: LiveRun): Promise<void> {
     const { machine } = this.#parts
     const outputs = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
     const origin = this.#originOf(live.row, live.bundle)
+    if (files.length > 0) await this.#untilWritten(task, live.root)
     await checkOutputs(origin, files)
     let handed: string | null = null
     let fault: { of: 'phase'; error: unknown } | null = null
@@ -142,7 +179,7 @@ export class Tasks {
     }
     await this.#recordEnd(task, now => {
       now.outputs = { handed, fault }
-      if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.now())
+      if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.lived())
       machine.agenda.add(now)
     })
   }
@@ -152,10 +189,11 @@ export class Tasks {
     const { machine } = this.#parts
     const child = machine.store.runs.get(task.child!)!
     const small: SmallFile[] = []
+    await this.#untilWritten(task, live.root)
     const handed = await this.#handOver(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
     await this.#recordEnd(task, now => {
       machine.store.runs.setHanded(child.id, handed)
-      putSmallFiles(machine.store.db, now.id, small, machine.world.now())
+      putSmallFiles(machine.store.db, now.id, small, machine.world.lived())
       kindOf(phase).subRuns!.handed(machine, now, phase, child.id, null)
     })
   }

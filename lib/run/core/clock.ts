@@ -3,7 +3,7 @@
 // a restart.
 
 export interface Clock {
-  /** Epoch milliseconds; set while the clock runs. */
+  /** In the lived time of the home (store/lived.ts); set while the clock runs. */
   deadline: number | null
   /** Milliseconds that remain; set while the clock is stopped. */
   left: number | null

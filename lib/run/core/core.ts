@@ -7,6 +7,7 @@ export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.
 export type { Binding, ContextHooks, EngineHost, LogLine, RunEnvironment } from './host.ts'
 export { type Ending, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
 export { RECEIPT_FENCE } from './receipt.ts'
+export { type EndedPhase, type Repetition, repetitions, wasPassedOver } from './repeated.ts'
 export {
   branchKey,
   type DeliveryRow,
@@ -14,11 +15,11 @@ export {
   json,
   type PhaseRow,
   parse,
-  positionOf,
   type ReceiptRow,
   type ReviewRow,
   type RunError,
   type RunRow,
+  startedBy,
   treeKey,
 } from './rows.ts'
 export { Slots } from './slots.ts'

@@ -2,10 +2,10 @@
 
 import type { FileHandle } from 'node:fs/promises'
 import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
-import type { LogRoom } from '../../agent/commands/output.ts'
+import type { LogLimit } from '../../agent/commands/output.ts'
 import type { Effect } from '../../agent/core/effect.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
-import type { SmallFile } from '../../agent/files.ts'
+import type { SmallFile, Unwritten } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
@@ -39,10 +39,12 @@ export interface RunEnvironment {
   given: ReadonlySet<string>
   /** Whether a run belongs to the same tree. */
   sameTree(runId: string): boolean
+  /** Small files of the tree that are written later, but before anybody is given them. */
+  unwritten: Omit<Unwritten, 'hold'>
   bundle: Bundle
   inputs: JsonObject
   log(line: Masked<Pick<LogLine, 'text' | 'fields'>> & Pick<LogLine, 'stream'>): void
-  room: LogRoom
+  room: LogLimit
 }
 
 /** What one call of an agent is bound to, in addition to its run. */
@@ -71,6 +73,8 @@ export interface ContextHooks {
   holds?: (handle: FileHandle) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
+  /** Takes a small file that is then written later. */
+  hold?: (file: SmallFile) => boolean
   /** The name by which the vendor knows the entry, kept in the database. */
   identity?: Identity
   /** The result of an earlier attempt that has sent the entry. */

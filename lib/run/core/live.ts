@@ -4,6 +4,7 @@
 import type { RunId } from '../../files/run-id.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { type Bundle, hasSubRuns, type Phase, type Team } from '../../team/team.ts'
+import type { RunError } from '../../wire/records/run-records.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
 import type { RunRow } from './rows.ts'
 import { blocks, type PhaseState, phaseEnded, type RunState } from './states.ts'
@@ -78,6 +79,8 @@ export interface Ending {
   state: Extract<RunState, 'cancelled' | 'failed'>
   reason: string
   hard?: boolean
+  /** What the run says of its end. */
+  error?: RunError
 }
 
 export class LiveRun {
@@ -114,6 +117,8 @@ export class LiveRun {
   keepsMapSlot = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
+  /** The task is done that writes the files of the tree which were to be written later. */
+  filesWritten = false
   /** The result of the task that checks its file outputs; null before that. */
   outputs: { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } | null = null
 

@@ -3,6 +3,7 @@
 import type { RunId } from '../../files/run-id.ts'
 import type { MaskedText } from '../../secrets/masked.ts'
 import type { RunError } from '../../wire/records/run-records.ts'
+import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
 import type { ReceiptState } from './receipt.ts'
 import type { PhaseState, RunState } from './states.ts'
 
@@ -48,6 +49,8 @@ export interface RunRow {
   log_due: number
   handed: string | null
   settled: number
+  /** Who or what started a top run, as JSON; null also for one from before this was recorded. */
+  started_by: string | null
 }
 
 export interface PhaseRow {
@@ -57,6 +60,7 @@ export interface PhaseRow {
   reason: string | null
   attempt: number
   failures: number
+  /** In lived time, as all of `deadline`. */
   due_at: number | null
   started_at: number | null
   completed_at: number | null
@@ -67,6 +71,7 @@ export interface PhaseRow {
   deadline: number | null
   time_left: number | null
   total: number | null
+  renewal: 'completed' | 'failed' | null
 }
 
 export interface ReceiptRow {
@@ -140,6 +145,11 @@ export function parse<T>(text: string | null): T | null {
   return text === null ? null : (JSON.parse(text) as T)
 }
 
+/** Who or what started a run; null for a sub-run. */
+export function startedBy(row: Pick<RunRow, 'parent_id' | 'started_by'>): StartedBy | null {
+  return row.parent_id === null ? (parse<StartedBy>(row.started_by) ?? UNKNOWN_STARTER) : null
+}
+
 /**
  * The key by which the runs of a tree are in order, parents first: three base-36 digits for the phase and six for the
  * item, after the key of the parent.
@@ -151,9 +161,4 @@ export function treeKey(parent: string, position: number, item: number): string 
 /** The prefix of the tree keys of all runs below a phase. */
 export function branchKey(parent: string, position: number): string {
   return parent + position.toString(36).padStart(3, '0')
-}
-
-/** The position of the phase of the top run that a tree key lies below. */
-export function positionOf(key: string): number {
-  return Number.parseInt(key.slice(0, 3), 36)
 }

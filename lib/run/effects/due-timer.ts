@@ -1,25 +1,32 @@
-// The single timer for all clocks. It sleeps until something is due according to the rows, reads the rows, and queues
-// the resulting units. It keeps no state that a restart or a rollback could invalidate.
+// The single timer for everything that is due. It sleeps until something is due according to the rows, reads the rows,
+// and queues the resulting units. It keeps no state that a restart or a rollback could invalidate. Times are lived time,
+// which it also keeps from time to time, for a process that is killed.
 
+import { Limit } from '../../lived-time.ts'
 import type { Log } from '../../log/log.ts'
 import { dueUnits, type Machine, nextDue, textOf } from '../steps/steps.ts'
-import type { Journal } from '../store/store.ts'
+import type { Journal, Lived, Unit } from '../store/store.ts'
 
-/** The longest sleep, so that a change of the system clock is noticed. */
-const LONGEST_SLEEP_MS = 1_000
+/** How much lived time a kill may lose while something is due, and while nothing is. */
+const KEEP_MS = 10_000
+const KEEP_IDLE_MS = 5 * 60_000
+/** How soon the rows are read again when something could not be recorded. */
+const AGAIN_MS = 1_000
 
 export class DueTimer {
   readonly #machine: Machine
   readonly #journal: Journal
+  readonly #lived: Lived
   readonly #log: Log
-  #timer: Timer | undefined
+  #sleep: Limit | undefined
   #at = Number.POSITIVE_INFINITY
   #asking = false
   #stopped = false
 
-  constructor(machine: Machine, journal: Journal, log: Log) {
+  constructor(machine: Machine, journal: Journal, lived: Lived, log: Log) {
     this.#machine = machine
     this.#journal = journal
+    this.#lived = lived
     this.#log = log
   }
 
@@ -27,41 +34,49 @@ export class DueTimer {
   wakeAt(at: number): void {
     if (at >= this.#at || this.#stopped) return
     this.#at = at
-    clearTimeout(this.#timer)
-    const wait = Math.min(Math.max(0, at - this.#now()), LONGEST_SLEEP_MS)
-    this.#timer = setTimeout(() => void this.#ring(), wait)
+    this.#wakeAfter(Math.min(Math.max(0, at - this.#lived.now()), KEEP_MS))
   }
 
   stop(): void {
     this.#stopped = true
-    clearTimeout(this.#timer)
+    this.#sleep?.end()
+  }
+
+  #wakeAfter(ms: number): Limit {
+    this.#sleep?.end()
+    this.#sleep = new Limit(ms, () => void this.#ring())
+    return this.#sleep
   }
 
   async #ring(): Promise<void> {
     this.#at = Number.POSITIVE_INFINITY
     if (this.#stopped || this.#asking) return
     this.#asking = true
+    let again = this.#journal.stalled !== null
+    const write = (unit: Unit) =>
+      this.#journal.write(unit).catch(() => {
+        again = true
+      })
     try {
-      const now = this.#now()
-      if (!this.#journal.stalled) {
+      const now = this.#lived.now()
+      if (!again) {
         for (const units of dueUnits(this.#machine, now)) {
-          await Promise.all(units.map(unit => this.#journal.write(unit).catch(() => {})))
+          await Promise.all(units.map(write))
           if (this.#stopped) return
         }
       }
-      // If the clock was set back in the meantime, nothing may be skipped.
-      const next = nextDue(this.#machine, Math.min(now, this.#now()))
+      const keepMs = nextDue(this.#machine, now) === null ? KEEP_IDLE_MS : KEEP_MS
+      if (!again && this.#lived.unkept >= keepMs) await write({ root: null, apply: () => this.#lived.keep() })
+      // Read last: a row that became due while the timer was busy has woken nobody.
+      const next = nextDue(this.#machine, now)
+      if (this.#at === Number.POSITIVE_INFINITY && !this.#stopped) this.#wakeAfter(KEEP_IDLE_MS).unref()
       if (next !== null) this.wakeAt(next)
-      else if (this.#journal.stalled) this.wakeAt(now + LONGEST_SLEEP_MS)
+      if (again) this.wakeAt(now + AGAIN_MS)
     } catch (error) {
       this.#log.error('what is due could not be read', { error: textOf(error) })
-      this.wakeAt(this.#now() + LONGEST_SLEEP_MS)
+      this.wakeAt(this.#lived.now() + AGAIN_MS)
     } finally {
       this.#asking = false
     }
-  }
-
-  #now(): number {
-    return this.#machine.world.now()
   }
 }

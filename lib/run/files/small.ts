@@ -1,18 +1,27 @@
-// Small artifacts. The database keeps their bytes until their files are durable: a start after a power cut restores
-// missing files, and a background task syncs files some time after they were written and then removes their bytes.
+// Small artifacts. The database keeps their bytes until their files are durable: a start after a power cut or a kill
+// restores missing files, and a background task syncs files some time after they were written and then removes their
+// bytes.
 
 import type { Database } from 'bun:sqlite'
-import { rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/agent-context.ts'
-import { foldersOn, makeDurable, makeFolders, moveInto, type Obstacle } from '../../agent/files/folders.ts'
-import { headOf, openPlain, writeUnsynced } from '../../agent/files/hashed-file.ts'
-import { type SmallFile, temporaryIn } from '../../agent/files.ts'
+import { foldersOn, makeDurable } from '../../agent/files/folders.ts'
+import { headOf, openPlain } from '../../agent/files/hashed-file.ts'
+import type { SmallFile } from '../../agent/files.ts'
 import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import { allSmallFiles, dropSyncedFiles, type SmallFileRow, type UnsyncedRow, unsyncedFiles } from '../store/store.ts'
+import {
+  allSmallFiles,
+  dropSyncedFiles,
+  Seal,
+  type SmallFileRow,
+  type UnsyncedRow,
+  unsyncedFiles,
+} from '../store/store.ts'
+import { makeAgain } from './make-again.ts'
 
 type StateDirOf = (runId: RunId) => string
 
@@ -32,32 +41,60 @@ interface Restoring {
   /** Decrypts the bytes of a row. `label` is `<run>/<path>`. */
   open(label: string, sealed: Uint8Array): Uint8Array
   log: Log
+  /** The files of rows up to this number need not be looked at. */
+  after?: number
+  /** Called with a file that could not be restored, and its row. */
+  failed?: (row: SmallFileRow) => void
 }
 
 /**
  * Restores every file that is missing or differs from its row, and returns their number. Called at the start of a
- * process if the machine was rebooted since the last start, because only then can a file be older than the database. A
- * file that cannot be restored is logged and keeps its row, and does not prevent the start.
+ * process: for all rows if the machine was rebooted since the last start, otherwise for those whose files the process
+ * before may not have written. A file that cannot be restored is logged and keeps its row, and does not prevent the
+ * start.
  */
-export async function restoreSmallFiles(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
+export async function restoreSmallFiles(
+  db: Database,
+  { stateDirOf, open, log, after = 0, failed: tell }: Restoring,
+): Promise<number> {
   let made = 0
   let failed = 0
-  for (const row of allSmallFiles(db)) {
+  for (const row of allSmallFiles(db, after)) {
+    let bytes: Uint8Array | null = null
     try {
       const stateDir = stateDirOf(row.run_id)
-      const bytes = open(`${row.run_id}/${row.path}`, row.bytes)
+      bytes = open(`${row.run_id}/${row.path}`, row.bytes)
       if (await isThere(join(stateDir, row.path), bytes)) continue
       await makeAgain(stateDir, { ...row, bytes })
       made++
     } catch (error) {
+      if (bytes) tell?.({ ...row, bytes })
       // On a full disk every file fails, so only the first is logged with its reason.
       if (failed++ === 0)
         log.error('a file of a run could not be restored', { ...nameOf(row), error: messageOf(error) })
     }
   }
   if (failed > 0) log.error('files of runs could not be restored', { files: failed })
-  if (made > 0) log.info('files of runs were restored after a restart of the machine', { files: made })
+  if (made > 0) log.info('files of runs were restored', { files: made })
   return made
+}
+
+/**
+ * The bytes of a small file that the database still has, for a reader of a home that no process holds: after a kill the
+ * file may be missing or cut short. Null when the file itself is all there is, or when the key of the home is lost.
+ */
+export function keptFile(db: Database, home: string, runId: string, path: string): Uint8Array | null {
+  const sealed = db
+    .query<{ bytes: Uint8Array }, [string, string]>('SELECT bytes FROM small_files WHERE run_id = ? AND path = ?')
+    .get(runId, path)?.bytes
+  const seal = new Seal(home)
+  // A reader makes no key.
+  if (!sealed || !existsSync(seal.file)) return null
+  try {
+    return seal.open(`${runId}/${path}`, sealed)
+  } catch {
+    return null
+  }
 }
 
 const nameOf = ({ run_id, path }: UnsyncedRow) => ({ run_id, path })
@@ -75,21 +112,6 @@ async function isThere(path: string, bytes: Uint8Array): Promise<boolean> {
   }
 }
 
-async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promise<void> {
-  const refuse = ({ path: at, kind }: Obstacle) => new Error(`${at} is ${kind}`)
-  const temporary = temporaryIn(stateDir)
-  try {
-    await makeFolders(stateDir, path.split('/').slice(0, -1), refuse)
-    await writeUnsynced(temporary, bytes)
-    failpoint()
-    await moveInto(stateDir, path, temporary, refuse)
-    failpoint()
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
-  }
-}
-
 /** Younger files are not synced, because many are soon replaced or removed. */
 const YOUNG_MS = 30_000
 const MOST_A_TICK = 200
@@ -102,6 +124,8 @@ export interface SmallFileSyncOptions {
   /** Queues a change of the database; its promise settles once the change is on disk. */
   write(change: () => void): Promise<void>
   stateDirOf: StateDirOf
+  /** Whether the file of a row is still to be written. */
+  isUnwritten?(runId: RunId, path: string): boolean
   now(): number
   log: Log
 }
@@ -142,9 +166,10 @@ export class SmallFileSync {
   }
 
   async #sync(): Promise<number> {
-    const { db, write, stateDirOf, now, log } = this.#options
-    const rows = unsyncedFiles(db, now() - YOUNG_MS, MOST_A_TICK, this.#after)
-    this.#after = rows.length < MOST_A_TICK ? 0 : rows.at(-1)!.seq
+    const { db, write, stateDirOf, isUnwritten, now, log } = this.#options
+    const found = unsyncedFiles(db, now() - YOUNG_MS, MOST_A_TICK, this.#after)
+    this.#after = found.length < MOST_A_TICK ? 0 : found.at(-1)!.seq
+    const rows = found.filter(({ run_id, path }) => !isUnwritten?.(run_id, path))
     const synced: UnsyncedRow[] = []
     const failures: unknown[] = []
     for (let at = 0; at < rows.length; at += AT_ONCE) {

@@ -4,7 +4,6 @@
 import type { Database } from 'bun:sqlite'
 import type { Masked } from '../../secrets/masked.ts'
 import { json, type RunError } from '../core/core.ts'
-import { REOPENED } from './phases.ts'
 import { WHOLE } from './runs.ts'
 
 export interface AttemptRow {
@@ -66,11 +65,6 @@ export class Attempts {
     this.#db
       .query(`${ENDED} WHERE run_id = ? AND position = ? AND ${STARTED} ON CONFLICT DO NOTHING`)
       .run(runId, position)
-  }
-
-  /** Keeps the last attempts of the phases that `Phases.reopen` opens; must be called before it. */
-  keepReopened(runId: string): void {
-    this.#db.query(`${ENDED} WHERE run_id = ? AND ${STARTED} AND (${REOPENED}) ON CONFLICT DO NOTHING`).run(runId)
   }
 
   /** Keeps the last attempts of the phases that `Phases.openWhole` opens; must be called before it. */

@@ -35,7 +35,8 @@ export class Copies {
   /**
    * Holds every tree that has not ended, and doubts the deliveries that were about to be sent. Called in the transaction
    * that records the new folder of the home. In a copy of a copy a tree keeps the moment of the first copy: neither of
-   * the other homes knows the ids of runs that started later.
+   * the other homes knows the ids of runs that started later. A run that is there was not created later, whatever the
+   * clock showed then.
    */
   found(at: number): void {
     this.#db
@@ -48,7 +49,7 @@ export class Copies {
     this.#db
       .query(
         `INSERT INTO copied_trees (root_id, found_at, last_row, held)
-         SELECT id, ?1, (SELECT max(rowid) FROM runs), 1 FROM runs WHERE parent_id IS NULL AND completed_at IS NULL
+         SELECT id, (SELECT max(?1, max(created_at)) FROM runs), (SELECT max(rowid) FROM runs), 1 FROM runs WHERE parent_id IS NULL AND completed_at IS NULL
          ON CONFLICT (root_id) DO UPDATE SET held = 1`,
       )
       .run(at)

@@ -1,11 +1,12 @@
 // Table `phases`: one row for each phase of each run. A statement that changes a state has a fence in its WHERE, the
 // attempt and the states that it may come from, and returns whether a row was changed.
 
-import type { Database, Statement } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { JsonText, json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
+import { BatchInsert, type Value } from './batch-insert.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
 /** What is recorded when a phase ends. */
@@ -17,14 +18,20 @@ export interface PhaseChange {
   files?: readonly FileRecord[]
 }
 
-/** The part of a phase that scheduling needs, without its result. */
 /** The columns of a result. Their texts were masked when they were recorded. */
 type RecordedResult = Pick<PhaseRow, 'files' | 'error'> & { text: MaskedText | null; data: MaskedText | null }
 
+/** The part of a phase that scheduling needs, without its result. */
 export type PhaseStates = Pick<
   PhaseRow,
   'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
 >
+
+/**
+ * The sub-runs that stay of a map that evaluates its items again: those that completed and whose inputs are the same,
+ * with `failed` without what failed in them and was passed over. Null: none of them stays.
+ */
+export type Renewal = 'completed' | 'failed'
 
 export interface PhaseId {
   run_id: string
@@ -34,17 +41,14 @@ export interface PhaseId {
 /** A phase that is open again for a new attempt. */
 const PENDING = `state = 'pending', reason = NULL, failures = 0, due_at = NULL, started_at = NULL, completed_at = NULL,
   error = NULL, text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL`
-/** The phases that a new attempt of their run opens. */
-export const REOPENED = "state IN ('failed', 'cancelled') OR (state = 'skipped' AND reason IN ('upstream', 'when'))"
 /** Maximum number of rows that one statement inserts. */
 const CHUNK = 50
 
-type Value = string | number | null
 type EndState = 'completed' | 'failed' | 'skipped' | 'cancelled'
 
 export class Phases {
   readonly #db: Database
-  readonly #inserts = new Map<number, Statement<unknown, Value[]>>()
+  readonly #insert: BatchInsert
   readonly #get
   readonly #start
   readonly #end
@@ -52,11 +56,13 @@ export class Phases {
 
   constructor(db: Database) {
     this.#db = db
+    const into = 'phases (run_id, position, state, attempt, failures)'
+    this.#insert = new BatchInsert(db, into, "(?, ?, 'pending', 0, 0)")
     this.#get = db.query<PhaseRow, [string, number]>('SELECT * FROM phases WHERE run_id = ? AND position = ?')
     this.#start = db.query<unknown, Value[]>(
       `UPDATE phases SET state = 'running', reason = NULL, attempt = ?3, started_at = ?4, due_at = NULL, error = NULL,
          deadline = ?5, time_left = NULL
-       WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND state IN (${PHASE_FENCE.running})`,
+       WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND ${PHASE_FENCE.running}`,
     )
     this.#end = Object.fromEntries(
       (['completed', 'failed', 'skipped', 'cancelled'] as const).map(state => [
@@ -64,7 +70,7 @@ export class Phases {
         db.query<unknown, Value[]>(
           `UPDATE phases SET state = '${state}', reason = ?4, error = ?5, text = ?6, data = ?7, files = ?8,
              completed_at = max(?9, coalesce(started_at, 0)), due_at = NULL, deadline = NULL, time_left = NULL
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND ${PHASE_FENCE[state]}`,
         ),
       ]),
     )
@@ -73,23 +79,16 @@ export class Phases {
     )
   }
 
-  insert(runId: string, count: number): void {
-    for (let from = 0; from < count; from += CHUNK) {
-      const size = Math.min(CHUNK, count - from)
-      const positions = Array.from({ length: size }, (_, n) => from + n)
-      this.#insertOf(size).run(runId, ...positions)
+  /** Inserts the phases of runs that have `count` phases each. */
+  insert(runIds: readonly string[], count: number): void {
+    const values: Value[] = []
+    for (const runId of runIds) {
+      for (let position = 0; position < count; position++) {
+        values.push(runId, position)
+        if (values.length === 2 * CHUNK) this.#insert.run(CHUNK, values.splice(0))
+      }
     }
-  }
-
-  #insertOf(size: number): Statement<unknown, Value[]> {
-    const known = this.#inserts.get(size)
-    if (known) return known
-    const rows = Array.from({ length: size }, (_, n) => `(?1, ?${n + 2}, 'pending', 0, 0)`)
-    const made = this.#db.query<unknown, Value[]>(
-      `INSERT INTO phases (run_id, position, state, attempt, failures) VALUES ${rows.join(', ')}`,
-    )
-    this.#inserts.set(size, made)
-    return made
+    if (values.length > 0) this.#insert.run(values.length / 2, values)
   }
 
   get(runId: string, position: number): PhaseRow | null {
@@ -118,7 +117,7 @@ export class Phases {
         `SELECT run_id, position, state, reason, attempt, failures, due_at, started_at, completed_at, error,
            CASE WHEN position IN (SELECT value FROM json_each(?2)) THEN text END AS text,
            CASE WHEN position IN (SELECT value FROM json_each(?3)) THEN data END AS data,
-           files, deadline, time_left, total
+           files, deadline, time_left, total, renewal
          FROM phases WHERE run_id = ?1 ORDER BY position`,
       )
       .all(runId, JSON.stringify(withText), JSON.stringify(withData))
@@ -153,7 +152,7 @@ export class Phases {
       this.#db
         .query(
           `UPDATE phases SET state = ?4, reason = ?5
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND ${PHASE_FENCE[state]}`,
         )
         .run(runId, position, attempt, state, reason).changes === 1
     )
@@ -186,7 +185,7 @@ export class Phases {
         .query(
           `UPDATE phases SET state = 'pending', reason = 'retry', failures = ?5, due_at = ?4, error = ?6,
              text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE.pending})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND ${PHASE_FENCE.pending}`,
         )
         .run(runId, position, attempt, due, failures, json(error)).changes === 1
     )
@@ -236,8 +235,10 @@ export class Phases {
   }
 
   /** Records that all items of a map are stored. */
-  setTotal(runId: string, position: number, total: number | null): void {
-    this.#db.query('UPDATE phases SET total = ?3 WHERE run_id = ?1 AND position = ?2').run(runId, position, total)
+  setTotal(runId: string, position: number, total: number): void {
+    this.#db
+      .query('UPDATE phases SET total = ?3, renewal = NULL WHERE run_id = ?1 AND position = ?2')
+      .run(runId, position, total)
   }
 
   /** The record of a file that a phase of this run wrote. */
@@ -253,28 +254,42 @@ export class Phases {
 
   // New attempts: only these take a phase out of a terminal state
 
-  /** Opens the phases that did not complete, also those that `when` skipped, and returns their positions. */
-  reopen(runId: string): number[] {
-    return this.#db
-      .query<{ position: number }, [string]>(
-        `UPDATE phases SET ${PENDING} WHERE run_id = ? AND (${REOPENED}) RETURNING position`,
+  /**
+   * Opens a phase again, however it ended. A map keeps its items. One that was to evaluate them again, and did not come to
+   * it, does it now as `renewal` says.
+   */
+  open(runId: string, position: number, renewal: Renewal): void {
+    this.#db
+      .query(
+        `UPDATE phases SET ${PENDING}, renewal = iif(renewal IS NULL, NULL, ?3) WHERE run_id = ?1 AND position = ?2`,
       )
-      .all(runId)
-      .map(row => row.position)
+      .run(runId, position, renewal)
   }
 
-  /** Opens a phase again, however it ended. The items of a map will be evaluated again, unless `keepItems`. */
-  open(runId: string, position: number, keepItems = false): void {
+  /** The same, but a map evaluates its items again. If it was to repeat all of them and did not come to it, it does now. */
+  openAnew(runId: string, position: number, renewal: Renewal | null): void {
     this.#db
-      .query(`UPDATE phases SET ${PENDING}${keepItems ? '' : ', total = NULL'} WHERE run_id = ? AND position = ?`)
-      .run(runId, position)
+      .query(
+        `UPDATE phases SET ${PENDING}, total = NULL, renewal = iif(total IS NULL AND renewal IS NULL, NULL, ?3)
+         WHERE run_id = ?1 AND position = ?2`,
+      )
+      .run(runId, position, renewal)
+  }
+
+  /** Which sub-runs stay of a map that evaluates its items again. */
+  renewal(runId: string, position: number): Renewal | null {
+    return this.#db
+      .query<{ renewal: Renewal | null }, [string, number]>(
+        'SELECT renewal FROM phases WHERE run_id = ? AND position = ?',
+      )
+      .get(runId, position)!.renewal
   }
 
   /** Opens every phase of a run and of the sub-runs of its team phases. */
   openWhole(runId: string): PhaseId[] {
     return this.#db
       .query<PhaseId, [string]>(
-        `${WHOLE} UPDATE phases SET ${PENDING}, total = NULL WHERE run_id IN (SELECT id FROM whole)
+        `${WHOLE} UPDATE phases SET ${PENDING}, total = NULL, renewal = NULL WHERE run_id IN (SELECT id FROM whole)
          RETURNING run_id, position`,
       )
       .all(runId)

@@ -120,7 +120,10 @@ export class Reviews {
       .get(after)!.at
   }
 
-  /** Newest first. Large prompts, entries and comments are read only when `reviewId` names the review. */
+  /**
+   * Newest first: in the order in which they were asked, whatever the clock was. Large prompts, entries and comments are read only
+   * when `reviewId` names the review.
+   */
   list(filter: ReviewFilter): { rows: ListedReview[]; total: number } {
     const where = `WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)
       AND (?3 IS NULL OR reviews.id >= ?3 AND reviews.id < ?3 || '~') AND (?4 IS NULL OR reviews.id = ?4)`
@@ -130,7 +133,7 @@ export class Reviews {
       .query<ListedReview, (string | number | null)[]>(
         `SELECT ${COLUMNS}, ${LARGE.map(sized).join(', ')}, runs.run_name
          FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
-         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?5 OFFSET ?6`,
+         ORDER BY reviews.rowid DESC LIMIT ?5 OFFSET ?6`,
       )
       .all(...given, filter.limit, filter.offset)
     const { total } = this.#db

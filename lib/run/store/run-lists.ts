@@ -1,10 +1,11 @@
 // Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. These statements only
-// read.
+// read. A list costs the same however many runs there are: each of its filters is an index in the order of the list.
 
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
-import { ERROR_BYTES, VALUE_BYTES } from '../../wire/budget.ts'
-import type { RunRow, RunState } from '../core/core.ts'
+import { ERROR_BYTES, MOST_COUNTED, VALUE_BYTES } from '../../wire/budget.ts'
+import { starterOf } from '../../wire/records/started-by.ts'
+import { RUN_STATES, type RunRow, type RunState } from '../core/core.ts'
 
 type Value = string | number | null
 
@@ -21,7 +22,7 @@ const HEAD = `id, root_id, tree_key, parent_id, parent_position, parent_phase, i
   bundle_id, team_key, team, version, state, reason, ${briefError()},
   ${small('inputs')}, octet_length(inputs) AS inputs_bytes, ${small('outputs')}, octet_length(outputs) AS outputs_bytes,
   workspace, from_path, synced, attempt, ending, created_at, started_at, completed_at, deadline, time_left, logged,
-  log_sent, log_ended, log_due, handed, settled`
+  log_sent, log_ended, log_due, handed, settled, started_by`
 
 function small(name: string): string {
   return `CASE WHEN octet_length(${name}) <= ${VALUE_BYTES} THEN ${name} END AS ${name}`
@@ -38,9 +39,9 @@ export interface RunFilter {
   state?: string
   /** A whole name, or the part after the scope. */
   team?: string
-  /** Part of the name, the team or the id, in any case. */
-  search?: string
   root_only?: boolean
+  /** What started them: a kind, or a kind and a name, such as `schedule:nightly`. Only top runs have one. */
+  started_by?: string
   /** Runs whose id begins with this. */
   begins?: string
   /** Runs that started then or later, in epoch milliseconds. */
@@ -51,6 +52,18 @@ export interface RunFilter {
   offset: number
 }
 
+/** Takes about a millisecond. */
+const COUNTED_AT_ONCE = 10_000
+
+export interface Statement {
+  sql: string
+  values: Value[]
+}
+
+/** Runs that began later than this after the time in their id are in the index `runs_late`. */
+const LATE_MS = 60_000
+export const LATE = "id < format('%08x-%04x', (started_at - 60000) >> 16, (started_at - 60000) & 65535)"
+
 export class RunLists {
   readonly #db: Database
 
@@ -58,37 +71,130 @@ export class RunLists {
     this.#db = db
   }
 
-  /** Newest first. */
-  list(filter: RunFilter): { rows: RunHead[]; total: number } {
-    const { state, team, search, root_only, begins, since, trees, limit, offset } = filter
-    const conditions: string[] = []
-    const values: Value[] = []
-    const wanted = (condition: string, ...given: Value[]) => {
-      conditions.push(condition)
-      values.push(...given)
-    }
-    if (state !== undefined) wanted('state = ?', state)
-    if (team !== undefined) wanted(team.includes('/') ? 'team = ?' : "substr(team, instr(team, '/') + 1) = ?", team)
-    if (begins !== undefined) wanted("id >= ? AND id < ? || '~'", begins, begins)
-    if (search !== undefined) {
-      wanted("instr(lower(coalesce(run_name, '') || char(10) || team || char(10) || id), lower(?))", search)
-    }
-    if (since !== undefined) wanted('started_at >= ?', since)
-    if (trees) {
-      wanted(`root_id ${trees.only ? '' : 'NOT '}IN (SELECT value FROM json_each(?))`, JSON.stringify(trees.roots))
-    }
-    if (root_only) wanted('parent_id IS NULL')
-    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-    // The page is read in the order of ids, whatever index the count takes.
-    const rows = this.#db
-      .query<RunHead, Value[]>(
-        `SELECT ${HEAD} FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
+  /** Newest first. At most `MOST_COUNTED + 1` runs are counted. */
+  list(filter: RunFilter): { rows: RunHead[]; found: number } {
+    const { page, count } = this.statements(filter)
+    if (!page || !count) return { rows: [], found: 0 }
+    const ids = this.#db.query<{ id: string }, Value[]>(page.sql).all(...page.values)
+    const { found } = this.#db.query<{ found: number }, Value[]>(count.sql).get(...count.values)!
+    return { rows: this.heads(ids.map(({ id }) => id)), found }
+  }
+
+  /** These runs, newest first. */
+  heads(ids: readonly string[]): RunHead[] {
+    return this.#db
+      .query<RunHead, [string]>(
+        `SELECT ${HEAD} FROM runs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id DESC`,
       )
-      .all(...values, limit, offset)
-    const { total } = this.#db
-      .query<{ total: number }, Value[]>(`SELECT count(*) AS total FROM runs ${where}`)
-      .get(...values)!
-    return { rows, total }
+      .all(JSON.stringify(ids))
+  }
+
+  /**
+   * What a list asks: the ids of its page and the number of all. Each part of the union reads one range of an index in the
+   * order of the ids, and stops when it has enough. Absent where no run can be in the list.
+   */
+  statements(filter: RunFilter): { page?: Statement; count?: Statement } {
+    const { limit, offset } = filter
+    const parts = this.#parts(filter)
+    if (parts.length === 0) return {}
+    const union = (most: number, order: string) => ({
+      sql: parts.map(({ sql }) => `SELECT id FROM (${sql} ${order} LIMIT ${most})`).join(' UNION ALL '),
+      values: parts.flatMap(({ values }) => values),
+    })
+    const page = union(offset + limit, 'ORDER BY id DESC')
+    const count = union(MOST_COUNTED + 1, '')
+    return {
+      page: { ...page, sql: `SELECT id FROM (${page.sql}) ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}` },
+      count: {
+        ...count,
+        sql: `SELECT count(*) AS found FROM (SELECT 1 FROM (${count.sql}) LIMIT ${MOST_COUNTED + 1})`,
+      },
+    }
+  }
+
+  /** The ranges of indexes that together are the list, each with what is left to check of its rows. */
+  #parts(filter: RunFilter): Statement[] {
+    const { state, team, root_only, started_by, since, trees } = filter
+    if (trees?.only && trees.roots.length === 0) return []
+    const rest = restOf(filter)
+    const ranges =
+      started_by === undefined ? this.#ranges(state, team, root_only) : this.#startedRanges(started_by, state, team)
+    const part = (index: string, ...conditions: Statement[]): Statement => {
+      const where = [...conditions, ...rest]
+      const text = where.length === 0 ? '' : `WHERE ${where.map(({ sql }) => sql).join(' AND ')}`
+      return { sql: `SELECT id FROM runs INDEXED BY ${index} ${text}`, values: where.flatMap(({ values }) => values) }
+    }
+    if (since === undefined) return ranges.map(({ index, conditions }) => part(index, ...conditions))
+    const from = firstIdSince(since)
+    return ranges.flatMap(({ index, conditions }) => [
+      part(index, ...conditions, { sql: 'id >= ?', values: [from] }),
+      part('runs_late', { sql: `${LATE} AND id < ?`, values: [from] }, ...conditions),
+    ])
+  }
+
+  /** The ranges of an index for what has to be equal. */
+  #ranges(state?: string, team?: string, rootOnly?: boolean): { index: string; conditions: Statement[] }[] {
+    if (state === undefined && team === undefined) {
+      if (rootOnly) return [{ index: 'runs_roots', conditions: [{ sql: 'parent_id IS NULL', values: [] }] }]
+      return [{ index: 'sqlite_autoindex_runs_1', conditions: [] }]
+    }
+    const tops = rootOnly ? [1] : [0, 1]
+    const isTop = (top: number): Statement => ({ sql: '(parent_id IS NULL) = ?', values: [top] })
+    const isIn = (each: string): Statement => ({ sql: 'state = ?', values: [each] })
+    if (team === undefined) {
+      return tops.map(top => ({ index: 'runs_by_state', conditions: [isIn(state!), isTop(top)] }))
+    }
+    return this.teamsCalled(team).flatMap(name =>
+      tops.flatMap(top =>
+        (state === undefined ? RUN_STATES : [state]).map(each => ({
+          index: 'runs_by_team',
+          conditions: [{ sql: 'team = ?', values: [name] }, isTop(top), isIn(each)],
+        })),
+      ),
+    )
+  }
+
+  /** The same for top runs that this started. */
+  #startedRanges(startedBy: string, state?: string, team?: string): { index: string; conditions: Statement[] }[] {
+    const conditions = startedConditions(startedBy)
+    const index = conditions.length === 2 ? 'runs_by_starter_kind' : 'runs_by_starter'
+    const states = state === undefined ? RUN_STATES : [state]
+    const inStates = (index: string, more: Statement[]) =>
+      states.map(each => ({ index, conditions: [...more, ...conditions, { sql: 'state = ?', values: [each] }] }))
+    if (team === undefined) return inStates(index, [])
+    const ofTeam = index.replace('runs_by_', 'runs_by_team_')
+    return this.teamsCalled(team).flatMap(name => inStates(ofTeam, [{ sql: 'team = ?', values: [name] }]))
+  }
+
+  /** The teams of runs with this whole name, or with this name after any scope. Jumps from team to team in the index. */
+  teamsCalled(team: string): string[] {
+    if (team.startsWith('@')) return [team]
+    return this.#db
+      .query<{ team: string }, [string]>(
+        `WITH RECURSIVE names (team) AS (
+           SELECT min(team) FROM runs
+           UNION ALL SELECT (SELECT min(team) FROM runs WHERE team > names.team) FROM names WHERE team IS NOT NULL)
+         SELECT team FROM names WHERE team = ?1 OR substr(team, instr(team, '/') + 1) = ?1`,
+      )
+      .all(team)
+      .map(row => row.team)
+  }
+
+  /** The number of runs in a state, a part at a time. */
+  *counts(state: RunState): Generator<number> {
+    for (const isTop of [0, 1]) {
+      for (let after: string | null = ''; after !== null; ) {
+        const { count, last }: { count: number; last: string | null } = this.#db
+          .query<{ count: number; last: string | null }, Value[]>(
+            `SELECT count(*) AS count, max(id) AS last FROM (
+               SELECT id FROM runs INDEXED BY runs_by_state
+               WHERE state = ? AND (parent_id IS NULL) = ? AND id > ? ORDER BY id LIMIT ${COUNTED_AT_ONCE})`,
+          )
+          .get(state, isTop, after)!
+        yield count
+        after = count < COUNTED_AT_ONCE ? null : last
+      }
+    }
   }
 
   /** A page of the tree below a tree key, depth first. */
@@ -123,4 +229,37 @@ export class RunLists {
       )
       .all(runId, limit)
   }
+}
+
+/** What is true of top runs that this started, as the indexes have it. */
+export function startedConditions(startedBy: string): Statement[] {
+  const { kind, name } = starterOf(startedBy)
+  return [
+    { sql: 'parent_id IS NULL', values: [] },
+    { sql: "coalesce(started_by ->> 'kind', 'unknown') = ?", values: [kind] },
+    ...(name === null ? [] : [{ sql: `${STARTER_NAME} = ?`, values: [name] }]),
+  ]
+}
+/** A service is found by its identity, and a move by the person who moved. */
+const STARTER_NAME = "coalesce(started_by ->> 'name', started_by ->> 'identity', started_by ->> 'by')"
+
+/** What is left to check of a row that an index found by state, team, or being a top run. */
+export function restOf({ begins, since, trees }: Partial<RunFilter>): Statement[] {
+  const rest: Statement[] = []
+  if (begins !== undefined) rest.push({ sql: "id >= ? AND id < ? || '~'", values: [begins, begins] })
+  if (since !== undefined) rest.push({ sql: 'started_at >= ?', values: [since] })
+  if (trees && (trees.only || trees.roots.length > 0)) {
+    const sql = `root_id ${trees.only ? '' : 'NOT '}IN (SELECT value FROM json_each(?))`
+    rest.push({ sql, values: [JSON.stringify(trees.roots)] })
+  }
+  return rest
+}
+
+/** Runs that began since a moment have ids from this one on, or are in the index `runs_late`. */
+export const firstIdSince = (since: number): string => idAt(since - LATE_MS)
+
+/** The least id that a run of this moment has. */
+function idAt(ms: number): string {
+  const time = Math.max(0, ms).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}`
 }

@@ -3,9 +3,12 @@
 
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
+import type { RunIds } from '../../files/run-ids.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
+import { BatchInsert, type Value } from './batch-insert.ts'
+import { runIdsAfter } from './new-run-ids.ts'
 
 /** The part of a run that is needed to report a change of it. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
@@ -26,15 +29,30 @@ const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = 
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
   SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL)`
 
+/**
+ * The top runs that have not ended. The index of open runs holds few rows, and has the key of a top run, which is empty;
+ * without its name SQLite may read all top runs instead.
+ */
+export const OPEN_TOPS = "FROM runs INDEXED BY runs_open WHERE completed_at IS NULL AND tree_key = ''"
+
 /** Open runs of a tree below a tree key that wait for a new attempt. */
 export const QUEUED_BELOW =
   "root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'queued' AND completed_at IS NULL"
 
-type Value = string | number | null
+/** The columns of a run that begins, in the order of `insert`. */
+const INSERTED = [
+  ...['id', 'root_id', 'tree_key', 'parent_id', 'parent_position', 'parent_phase', 'item', 'run_name', 'call_path'],
+  ...['call_depth', 'bundle_id', 'team_key', 'team', 'version', 'state', 'inputs', 'workspace', 'from_path', 'synced'],
+  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by'],
+]
+/** Maximum number of runs that one statement inserts: as many as one step of a map starts. */
+const CHUNK = 16
 
 export class Runs {
   readonly #db: Database
-  readonly #insert
+  readonly #insert: BatchInsert
+  /** Made with the first id that is asked for: most processes only read. */
+  #ids: RunIds | undefined
   readonly #get
   readonly #attempt
   readonly #synced
@@ -47,12 +65,7 @@ export class Runs {
 
   constructor(db: Database) {
     this.#db = db
-    this.#insert = db.query<unknown, Value[]>(
-      `INSERT INTO runs (id, root_id, tree_key, parent_id, parent_position, parent_phase, item, run_name, call_path,
-         call_depth, bundle_id, team_key, team, version, state, inputs, workspace, from_path, synced, attempt, created_at,
-         started_at, deadline, settled)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
+    this.#insert = new BatchInsert(db, `runs (${INSERTED.join(', ')})`, `(${INSERTED.map(() => '?').join(', ')})`)
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
     this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
@@ -64,8 +77,8 @@ export class Runs {
         state,
         db.query<unknown, Value[]>(
           `UPDATE runs SET state = '${state}', reason = ?2, error = ?3, outputs = ?4, handed = ?5,
-             completed_at = max(?6, started_at), ending = NULL, deadline = NULL, time_left = NULL
-           WHERE id = ?1 AND state IN (${RUN_FENCE[state]})`,
+             completed_at = max(?6, coalesce(started_at, 0)), ending = NULL, deadline = NULL, time_left = NULL
+           WHERE id = ?1 AND ${RUN_FENCE[state]}`,
         ),
       ]),
     )
@@ -77,34 +90,50 @@ export class Runs {
     )
   }
 
-  insert(run: RunRow): void {
-    // The parameters are written out, because building them in a loop costs twice as much as the statement.
-    this.#insert.run(
-      run.id,
-      run.root_id,
-      run.tree_key,
-      run.parent_id,
-      run.parent_position,
-      run.parent_phase,
-      run.item,
-      run.run_name,
-      run.call_path,
-      run.call_depth,
-      run.bundle_id,
-      run.team_key,
-      run.team,
-      run.version,
-      run.state,
-      run.inputs,
-      run.workspace,
-      run.from_path,
-      run.synced,
-      run.attempt,
-      run.created_at,
-      run.started_at,
-      run.deadline,
-      run.settled,
-    )
+  /** The id of a new run. */
+  newId(): RunId {
+    this.#ids ??= runIdsAfter(this.#db)
+    return this.#ids.next()
+  }
+
+  /** Inserts runs, many by one statement. */
+  insert(runs: readonly RunRow[]): void {
+    for (let from = 0; from < runs.length; from += CHUNK) {
+      const some = runs.slice(from, from + CHUNK)
+      const values: Value[] = []
+      // The values are written out, because picking them in a loop costs twice as much as the statement.
+      for (const run of some) {
+        this.#ids?.note(run.id)
+        values.push(
+          run.id,
+          run.root_id,
+          run.tree_key,
+          run.parent_id,
+          run.parent_position,
+          run.parent_phase,
+          run.item,
+          run.run_name,
+          run.call_path,
+          run.call_depth,
+          run.bundle_id,
+          run.team_key,
+          run.team,
+          run.version,
+          run.state,
+          run.inputs,
+          run.workspace,
+          run.from_path,
+          run.synced,
+          run.attempt,
+          run.created_at,
+          run.started_at,
+          run.deadline,
+          run.settled,
+          run.started_by,
+        )
+      }
+      this.#insert.run(some.length, values)
+    }
   }
 
   /** Whether a run exists and has not ended. */
@@ -137,9 +166,15 @@ export class Runs {
 
   /** Top runs that have not ended. */
   openRoots(): RunRow[] {
+    return this.#db.query<RunRow, []>(`SELECT * ${OPEN_TOPS} ORDER BY root_id`).all()
+  }
+
+  /** The ids of top runs that have not ended. */
+  openRootIds(): string[] {
     return this.#db
-      .query<RunRow, []>('SELECT * FROM runs WHERE completed_at IS NULL AND parent_id IS NULL ORDER BY id')
+      .query<{ id: string }, []>(`SELECT root_id AS id ${OPEN_TOPS} ORDER BY root_id`)
       .all()
+      .map(({ id }) => id)
   }
 
   /** Runs of a tree that have started and not ended, parents before their children. */
@@ -177,7 +212,8 @@ export class Runs {
     return this.#end[state]!.run(id, end.reason, json(end.error), json(end.outputs), end.handed, end.at).changes === 1
   }
 
-  setHanded(id: string, handed: string): void {
+  /** Null hands its files over again. */
+  setHanded(id: string, handed: string | null): void {
     this.#db.query("UPDATE runs SET handed = ?2 WHERE id = ?1 AND state = 'completed'").run(id, handed)
   }
 
@@ -326,7 +362,8 @@ export class Runs {
   unsettled(): RunId[] {
     return this.#db
       .query<{ id: RunId }, []>(
-        'SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0',
+        `SELECT id FROM runs INDEXED BY runs_unsettled
+         WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0`,
       )
       .all()
       .map(row => row.id)

@@ -3,7 +3,7 @@
 // with another.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { CadreError } from '../../error.ts'
 import { createWhole } from '../../files/durable-file.ts'
@@ -15,6 +15,8 @@ const TAG_BYTES = 16
 
 export class Seal {
   readonly file: string
+  /** The key as it was read last, and what tells whether its file is still the same. */
+  #last: { key: Buffer; ino: number; ctimeMs: number } | null = null
 
   constructor(home: string) {
     this.file = join(home, 'key')
@@ -36,8 +38,17 @@ export class Seal {
     return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
   }
 
-  /** The key is created when it is first needed. It is read each time, so that a replaced key takes effect at once. */
+  /** The key is created when it is first needed. It is looked at each time, so that a replaced key takes effect at once. */
   #key(): Buffer {
+    const stats = statSync(this.file, { throwIfNoEntry: false })
+    const last = this.#last
+    if (stats && last && stats.ino === last.ino && stats.ctimeMs === last.ctimeMs) return last.key
+    const key = this.#readKey()
+    this.#last = stats ? { key, ino: stats.ino, ctimeMs: stats.ctimeMs } : null
+    return key
+  }
+
+  #readKey(): Buffer {
     const known = this.#read()
     if (known?.length === KEY_BYTES) return known
     if (known && known.length > 0) {

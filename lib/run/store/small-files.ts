@@ -16,10 +16,10 @@ export interface SmallFileRow extends UnsyncedRow {
   bytes: Uint8Array
 }
 
-/** Called inside a change of the database. Replaces the rows of the same paths. */
-export function putSmallFiles(db: Database, runId: string, files: readonly SmallFile[], at: number): void {
+/** Called inside a change of the database. Replaces the rows of the same paths, and returns the number of each new row. */
+export function putSmallFiles(db: Database, runId: string, files: readonly SmallFile[], at: number): number[] {
   const statement = db.query('INSERT OR REPLACE INTO small_files (run_id, path, written_at, bytes) VALUES (?, ?, ?, ?)')
-  for (const { path, bytes } of files) statement.run(runId, path, at, bytes)
+  return files.map(({ path, bytes }) => Number(statement.run(runId, path, at, bytes).lastInsertRowid))
 }
 
 /**
@@ -50,15 +50,15 @@ export function dropSyncedFiles(db: Database, rows: readonly Pick<UnsyncedRow, '
 
 const PAGE = 64
 
-/** Every row, with one page in memory at a time. */
-export function* allSmallFiles(db: Database): Generator<SmallFileRow> {
+/** Every row with a higher number than `after`, with one page in memory at a time. */
+export function* allSmallFiles(db: Database, after = 0): Generator<SmallFileRow> {
   const statement = db.query<SmallFileRow, [number, number]>(
     'SELECT seq, run_id, path, bytes FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?',
   )
-  for (let after = 0; ; ) {
-    const rows = statement.all(after, PAGE)
+  for (let last = after; ; ) {
+    const rows = statement.all(last, PAGE)
     if (rows.length === 0) return
     yield* rows
-    after = rows.at(-1)!.seq
+    last = rows.at(-1)!.seq
   }
 }

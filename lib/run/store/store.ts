@@ -6,6 +6,7 @@ import { Attempts } from './attempts.ts'
 import { Bundles, Facts } from './bundles.ts'
 import { ConcurrencyKeys } from './concurrency-keys.ts'
 import { Copies } from './copies.ts'
+import { Deletions } from './deletions.ts'
 import { Deliveries } from './deliveries.ts'
 import { Identities } from './identities.ts'
 import { Items } from './items.ts'
@@ -28,6 +29,7 @@ export class Store {
   readonly looks: Looks
   readonly reviews: Reviews
   readonly deliveries: Deliveries
+  readonly deletions: Deletions
   readonly bundles: Bundles
   readonly facts: Facts
   readonly concurrencyKeys: ConcurrencyKeys
@@ -45,6 +47,7 @@ export class Store {
     this.looks = new Looks(db)
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
+    this.deletions = new Deletions(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
     this.concurrencyKeys = new ConcurrencyKeys(db)
@@ -58,12 +61,23 @@ export type { AttemptRow } from './attempts.ts'
 export type { KeyClaim } from './concurrency-keys.ts'
 export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type JournalHooks, type Unit } from './journal.ts'
+export { Lived } from './lived.ts'
 export type { LookRow } from './looks.ts'
-export type { Due, PhaseChange, PhaseStates } from './phases.ts'
+export { runIdsAfter } from './new-run-ids.ts'
+export type { Due, PhaseChange, PhaseStates, Renewal } from './phases.ts'
 export type { EntryId, Unasked } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
-export type { RunFilter, RunHead } from './run-lists.ts'
-export type { ChangedRun, ChildRow } from './runs.ts'
+export {
+  firstIdSince,
+  LATE,
+  type RunFilter,
+  type RunHead,
+  RunLists,
+  restOf,
+  type Statement,
+  startedConditions,
+} from './run-lists.ts'
+export { type ChangedRun, type ChildRow, OPEN_TOPS } from './runs.ts'
 export { Seal } from './seal.ts'
 export {
   allSmallFiles,

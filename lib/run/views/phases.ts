@@ -3,15 +3,34 @@
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
 import { fitting, jsonBytes, REPLY_BYTES, within } from '../../wire/budget.ts'
+import { counted } from '../../wire/page.ts'
 import type { History, RunPhases, RunRecord, SubRun, Waiting } from '../../wire/records/run-records.ts'
+import { type Found, findByLooking, isLongRead, type Reads, type SearchFilter } from '../search/search.ts'
 import { written } from '../steps/steps.ts'
-import type { RunFilter, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { attemptRecord, phaseRecord, runHead } from './records.ts'
 
-/** Newest first: as many as fit into a reply. */
-export function listRuns(store: Store, filter: RunFilter): { runs: RunRecord[]; total: number } {
-  const { rows, total } = store.runLists.list(filter)
-  return { runs: within(rows.map(runHead)), total }
+interface RunsListed {
+  runs: RunRecord[]
+  total: number
+  total_more?: true
+  /** Runs that changed later may be missing. */
+  indexed_until?: number
+}
+
+/** Newest first: as many as fit into a reply. Long reads are made by the thread of `reads`. */
+export async function listRuns(store: Store, filter: SearchFilter, reads: Reads): Promise<RunsListed> {
+  return listed(isLongRead(filter) ? await reads.list(filter) : store.runLists.list(filter))
+}
+
+/** The same in a process of its own, which nobody waits for. */
+export function listRunsHere(store: Store, { search, ...filter }: SearchFilter): RunsListed {
+  return listed(search === undefined ? store.runLists.list(filter) : findByLooking(store.db, { ...filter, search }))
+}
+
+function listed({ rows, found, indexedUntil }: Found): RunsListed {
+  const until = indexedUntil === undefined ? {} : { indexed_until: indexedUntil }
+  return { runs: within(rows.map(runHead)), ...counted(found), ...until }
 }
 
 export type { RunPhases }

@@ -13,7 +13,7 @@ import type {
   SubRun,
   RunRecord as ToldRun,
 } from '../../wire/records/run-records.ts'
-import { type PhaseRow, parse, type ReviewRow, type RunRow } from '../core/core.ts'
+import { type PhaseRow, parse, type ReviewRow, type RunRow, startedBy } from '../core/core.ts'
 import type { AttemptRow, RunHead, Store } from '../store/store.ts'
 
 export type { ReviewRecord }
@@ -38,6 +38,7 @@ export function runRecord(row: RunRow): RunRecord {
     inputs: JSON.parse(row.inputs),
     outputs: parse(row.outputs),
     workspace: row.workspace,
+    started_by: startedBy(row),
     attempt: row.attempt,
     started_at: row.started_at,
     completed_at: row.completed_at,

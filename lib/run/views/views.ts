@@ -1,7 +1,7 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
 export { Followers, type Notice } from './followers.ts'
-export { listRuns, type RunPhases, runHistory, runPhases } from './phases.ts'
+export { listRuns, listRunsHere, type RunPhases, runHistory, runPhases } from './phases.ts'
 export {
   phaseRecord,
   type ReviewRecord,

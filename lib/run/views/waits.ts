@@ -7,18 +7,20 @@ import type { Store } from '../store/store.ts'
 
 /**
  * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `short` says that the disk
- * has too little space to start anything, and is null when it has enough.
+ * has too little space to start anything, and is null when it has enough. `wallTime` turns the lived time at which
+ * something is due into what a clock on the wall will show.
  */
 export function waitOf(
   live: LiveRun,
   position: number,
   note: { reason: string; until: Date | undefined } | undefined,
   short: string | null,
+  wallTime: (at: number) => number,
 ): Waiting | null {
   const phase = live.phases[position]!
   if (phase.state === 'running' && note) return { reason: note.reason, until: note.until?.getTime() ?? null }
   if (phase.state === 'pending' && phase.open === 0 && phase.dueAt !== null && !live.ready.includes(position)) {
-    return { reason: 'its next attempt', until: phase.dueAt }
+    return { reason: 'its next attempt', until: wallTime(phase.dueAt) }
   }
   const reason = reasonOf(live, position, short)
   return reason === null ? null : { reason, until: null }

@@ -32,6 +32,8 @@ export interface Step {
 interface Question {
   /** What each phase of a run waits for. It returns nothing where no process executes the run. */
   waitsOf?: (runId: string) => Waits
+  /** What the end of a run waits for whose phases have all ended. */
+  endWaitOf?: (runId: string) => string | null
   /** What other systems were just asked about in vain. */
   unasked?: readonly Unasked[] | null
   /** Steps that were taken for other runs of the same tree. */
@@ -45,13 +47,13 @@ export function why(
   store: Store,
   runId: string,
   bundleOf: (id: string) => Bundle,
-  { waitsOf = () => [], unasked = null, steps = new Map(), isBare = false }: Question = {},
+  { waitsOf = () => [], endWaitOf = () => null, unasked = null, steps = new Map(), isBare = false }: Question = {},
 ): Explanation {
   const teamOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key)
   const phasesOf = (row: RunRow) => teamOf(row).phases
   const way: Step[] = []
   for (let id: string | null = runId; id !== null; ) {
-    const step: Step = steps.get(id) ?? stepOf(store, id, phasesOf, waitsOf)
+    const step: Step = steps.get(id) ?? stepOf(store, id, phasesOf, waitsOf, endWaitOf)
     steps.set(id, step)
     way.push(step)
     id = step.below
@@ -97,6 +99,7 @@ function stepOf(
   runId: string,
   phasesOf: (row: RunRow) => readonly Phase[],
   waitsOf: (runId: string) => Waits,
+  endWaitOf: (runId: string) => string | null,
 ): Step {
   const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
@@ -107,7 +110,8 @@ function stepOf(
   const cause = causeOf(row, rows, phases, waits)
   const phase = cause && phases[cause.position]!
   const below = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
-  return { row, facts: runFacts(store, row, facts, cause && facts[cause.position]!), below: below?.id ?? null }
+  const turn = row.state === 'queued' ? turnOfRun(store, row.id) : row.state === 'running' ? endWaitOf(row.id) : null
+  return { row, facts: runFacts(store, row, facts, cause && facts[cause.position]!, turn), below: below?.id ?? null }
 }
 
 /** Without what other systems answered to messages. */
@@ -124,7 +128,7 @@ const bare = ({ copies, request: _, ...write }: Written): Written => ({
 })
 
 /**
- * Whether `resume --failed` finds items of maps that completed without them. Only maps of the run and of its team phases
+ * Whether `resume --failed` finds items of maps that completed without them, or that failed and were passed over. Only maps of the run and of its team phases
  * are looked at, because the items of a map may be many, and each may have maps of its own.
  */
 function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): boolean {
@@ -132,7 +136,8 @@ function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => re
   for (const row of runs) {
     const phases = phasesOf(row)
     for (const { position, state, data } of store.phases.of(row.id)) {
-      const { type } = phases[position]!
+      const { type, onFailure } = phases[position]!
+      if (state === 'failed' && type === 'map' && onFailure === 'continue') return true
       if (state !== 'completed') continue
       if (type === 'map' && (parse<{ failed?: number }>(data)?.failed ?? 0) > 0) return true
       const below = type === 'team' ? store.runs.child(row.id, position, 0) : null
@@ -142,13 +147,18 @@ function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => re
   return false
 }
 
-function runFacts(store: Store, row: RunRow, phases: readonly PhaseFacts[], cause: PhaseFacts | null): RunFacts {
+function runFacts(
+  store: Store,
+  row: RunRow,
+  phases: readonly PhaseFacts[],
+  cause: PhaseFacts | null,
+  turn: string | null,
+): RunFacts {
   const { id, run_name, team, call_depth, state, reason, error, started_at, completed_at } = row
   const deliveries = store.deliveries
     .of(id)
     .map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
   const place = { run_id: id, run_name, team, call_depth, state, reason, started_at, completed_at }
-  const turn = state === 'queued' ? turnOfRun(store, id) : null
   return { ...place, error: parse(error), phases, cause, turn, deliveries }
 }
 

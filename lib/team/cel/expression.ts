@@ -44,6 +44,8 @@ export function cel(): Environment {
   const made = new Made({ homogeneousAggregateLiterals: false, enableOptionalTypes: true, limits: LIMITS })
   for (const name of ['inputs', 'phases', 'run', 'secrets']) made.registerVariable(name, 'map')
   made.registerVariable('item', 'dyn').registerVariable('index', 'int')
+  for (const name of ['slot', 'now', 'body', 'headers', 'query', 'delivery', 'files'])
+    made.registerVariable(name, 'dyn')
   const mixed: Record<string, (a: number, b: number) => number> = {
     '+': (a, b) => a + b,
     '-': (a, b) => a - b,

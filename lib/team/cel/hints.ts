@@ -86,18 +86,18 @@ const NO_OVERLOAD = /^found no matching overload for '([^']*?\.)?(\w+)\((.*)\)'$
 
 /** Adds to a call that fits no function how the function is called, if the form of the call is the mistake. */
 export function inItsForm(mistake: Mistake, callables: () => readonly Callable[]): Mistake {
-  const [, receiver, name, given] = NO_OVERLOAD.exec(mistake.message) ?? []
-  if (!name || given === undefined || receiver?.endsWith('Namespace.')) return mistake
+  const [, receiver, name, given = ''] = NO_OVERLOAD.exec(mistake.message) ?? []
+  if (!name || receiver?.endsWith('Namespace.')) return mistake
   const after = callables().flatMap(each => (each.name === name ? [each.receiverType] : []))
   const namespace = after.map(type => /^(\w+)Namespace$/.exec(type ?? '')?.[1]?.toLowerCase()).find(Boolean)
   const isFunction = after.includes(null)
-  const isMethod = after.some(type => /^(string|list|map)\b/.test(type ?? ''))
+  const isMethod = after.some(type => /^(string|list|map|optional|google)\b/.test(type ?? ''))
   const rest = (receiver ? given : given.replace(/^[^,]*,?/, '')).trim() === '' ? '' : '…'
   const asFunction = `${name}(x${rest && `, ${rest}`})`
   const asMethod = `x.${name}(${rest})`
   const fitting = namespace ? `${namespace}.${asFunction}` : isFunction ? asFunction : asMethod
   const wrong = receiver ? !isMethod : !isFunction
-  if (after.length === 0 || !wrong) return mistake
+  if (!wrong) return mistake
   return {
     ...mistake,
     message: `${mistake.message}: write \`${fitting}\`, not \`${receiver ? asMethod : asFunction}\``,

@@ -20,6 +20,8 @@ export interface Names {
   secrets?: boolean
   /** The only names that may be used here, and why. */
   only?: { roots: readonly string[]; why: string }
+  /** The variables of an occasion of a trigger, which are the only names here. What they contain is known when it comes. */
+  occasion?: readonly string[]
   /** Inputs of type file that become absolute paths here. Set only where `file()` may be called. */
   files?: ReadonlySet<string>
   /** The declared types of the inputs. Set where what can never be true is a mistake. */
@@ -139,6 +141,10 @@ export class Survey {
   #name(path: Path): void {
     const { root, offset, keys } = path
     if (keys.length === 0 && TYPES.includes(root)) return
+    if (this.#names.occasion) {
+      if (!this.#names.occasion.includes(root)) return this.#mistake(offset, this.#unknown(root))
+      return this.#remember(path)
+    }
     if (!ROOTS.includes(root)) return this.#mistake(offset, this.#unknown(root))
     const { only } = this.#names
     if (only && !only.roots.includes(root)) return this.#mistake(offset, only.why)
@@ -171,6 +177,10 @@ export class Survey {
           this.#mistake(second.offset, unknownField('a phase', second, PHASE_FIELDS))
         } else this.uses.push({ kind: 'phase', name: first.name, offset: first.offset })
     }
+    this.#remember(path)
+  }
+
+  #remember({ root, keys }: Path): void {
     remember(this.reads, [root, ...keys.map(key => key.name)])
     for (const [at, { node }] of keys.entries()) {
       this.accesses.push({ node, root, keys: keys.slice(0, at + 1).map(key => key.name) })
@@ -187,10 +197,12 @@ export class Survey {
   }
 
   #unknown(root: string): string {
-    const known = ROOTS.filter(
-      name =>
-        (this.#names.item || (name !== 'item' && name !== 'index')) && (this.#names.secrets || name !== 'secrets'),
-    )
+    const known =
+      this.#names.occasion ??
+      ROOTS.filter(
+        name =>
+          (this.#names.item || (name !== 'item' && name !== 'index')) && (this.#names.secrets || name !== 'secrets'),
+      )
     const near = didYouMean(root, [...known, 'null', 'true', 'false'], OTHER_NAMES)
     return `unknown name \`${root}\`${near}: there are ${known.join(', ')}`
   }

@@ -14,7 +14,8 @@ export function contextOf(
   const { scope } = evaluation
   const context: Record<string, CelValue> = {}
   for (const [root, read] of reads) {
-    if (root === 'phases') context.phases = phasesOf(read, evaluation)
+    if (scope.occasion) context[root] = pick(scope.occasion[root] ?? null, read, evaluation)
+    else if (root === 'phases') context.phases = phasesOf(read, evaluation)
     else if (root === 'secrets') context.secrets = secretsOf(read, evaluation)
     else if (root === 'inputs') context.inputs = pick(withPaths(evaluation, files, read), read, evaluation)
     else
@@ -69,18 +70,22 @@ function pick(value: Json, read: Read, evaluation: Evaluation): CelValue {
   return picked
 }
 
+/** What need not be there, although it may be named. */
+const OPEN_ROOTS = ['inputs', 'headers', 'query']
+
 type Handle = (left: unknown, ...rest: unknown[]) => unknown
 
 /**
- * Makes an access give null instead of an error: for a declared input that was not given, below the data of a phase
- * that did not complete, and below the error of a phase that has none. `has()` and `.?` find nothing there.
+ * Makes an access give null instead of an error: for a declared input that was not given, for a header or a parameter
+ * that a request lacks, below the data of a phase that did not complete, and below the error of a phase that has none.
+ * `has()` and `.?` find nothing there.
  */
 export function forgiveMissing({ node, root, keys }: Access): void {
   if (node.op !== '.' && node.op !== '[]') return
   const [name, field] = keys
   const inner = node as typeof node & { handle: Handle }
   const { handle } = inner
-  if (root === 'inputs' && keys.length === 1) {
+  if (OPEN_ROOTS.includes(root) && keys.length === 1) {
     inner.handle = (left, ...rest) => (left instanceof Map && !left.has(name) ? null : handle(left, ...rest))
   } else if (root === 'phases' && keys.length > 2) {
     inner.handle = (left, ...rest) => {

@@ -6,7 +6,7 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { Type } from '../../schema/type.ts'
 import { didYouMean, listed } from '../../text/spelling.ts'
 import { compileEntry } from '../cel/cel.ts'
-import type { AgentCall } from '../model/model.ts'
+import { type AgentCall, COMMANDERS } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { checkForeign } from './foreign.ts'
@@ -74,9 +74,6 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
     ),
   }
 }
-
-/** The agents whose phases have `commands`. */
-const COMMANDERS = ['exec', 'ssh']
 
 /** Checks `retry`. A phase is retried as a whole, so every command of it must be repeatable. */
 function checkRetry(compilation: Compilation, node: Mapping): void {

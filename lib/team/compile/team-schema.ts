@@ -58,7 +58,7 @@ export const ConcurrencySchema = Type.Union(
           minLength: 1,
           maxLength: 10_000,
           ...templated,
-          description: 'Runs with the same key share its places. It may name inputs: deploy-{{ inputs.env }}.',
+          description: 'Runs with the same key share its limit. It may name inputs: deploy-{{ inputs.env }}.',
         }),
         limit: Type.Optional(
           Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may hold the key at once; 1.' }),
@@ -66,7 +66,7 @@ export const ConcurrencySchema = Type.Union(
         when_full: Type.Optional(
           Type.Enum([...WHEN_FULL], {
             description:
-              'What a run does that finds no place: wait (queue), end as cancelled (skip), or have the oldest cancelled.',
+              'What a run does when the limit is reached: wait (queue), end as cancelled (skip), or have the oldest cancelled.',
           }),
         ),
         phases: Type.Optional({ ...Concurrency, description: 'How many phases of one run may run at once.' }),
@@ -290,12 +290,12 @@ export const PHASE_FIELDS = {
     ...subTeam,
     items: Type.Array(Type.Any(), {
       ...templated,
-      description: 'The list; its items are `item`, and their places from 0 `index`.',
+      description: 'The list; its items are `item`, and their positions from 0 `index`.',
     }),
     key: Type.Optional(
       Type.Union([Type.String(), Type.Number()], {
         ...templated,
-        description: 'What names an item, so that a resume finds it again; its place if it is left out.',
+        description: 'What names an item, so that a resume finds it again; its position if it is left out.',
       }),
     ),
     concurrency: Type.Optional({ ...Concurrency, description: 'How many items run at once.' }),

@@ -22,6 +22,8 @@ export interface Scope {
   phase(name: string): PhaseValue
   item?: Json
   index?: number
+  /** The variables of an occasion of a trigger; nothing else can be named then. */
+  occasion?: JsonObject
   /** The value of a named secret. Throws when there is none. */
   secret?(name: string): string
   /** The absolute path of a file of the run or the workspace. */
@@ -150,6 +152,13 @@ export type Phase = StandardPhase | GatePhase | TeamPhase | MapPhase
 export type PhaseWithSubRuns = Extract<Phase, SubRuns>
 
 export const hasSubRuns = (phase: Phase): phase is PhaseWithSubRuns => 'team' in phase
+
+/** The agents whose phases have `commands`. */
+export const COMMANDERS: readonly string[] = ['exec', 'ssh']
+
+/** Whether a phase runs commands. No system can tell what a command has done. */
+export const runsCommands = (phase: Phase): boolean =>
+  phase.type === 'gate' || (phase.type === 'standard' && COMMANDERS.includes(phase.agent.split('@', 1)[0]!))
 
 /** What a phase asks a person each time that it runs. */
 export const reviewOf = (phase: Phase): Review | undefined => ('review' in phase ? phase.review : undefined)

@@ -106,7 +106,7 @@ async function contentOf(
     const hints = { 401: refusedToken(product, context) }
     throw await explain(context, reply, doing, { setting: 'api_token', scope }, hints)
   }
-  return whole(reply.body ?? new Blob([]).stream(), size, `[${context.place}] ${doing}`)
+  return whole(reply.body ?? new Blob([]).stream(), size, `[${context.callName}] ${doing}`)
 }
 
 /** The same stream. It fails when it does not have the announced size, as a login page would not. */

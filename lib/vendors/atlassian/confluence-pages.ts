@@ -89,7 +89,7 @@ async function spaceId(key: string, context: AtlassianContext): Promise<string> 
   const space = results.find(found => found.key === key) ?? results[0]
   if (space) return space.id
   const hint = 'check ref: the key of a space is in its address, after /spaces/'
-  throw new AgentError(`[${context.place}] there is no space ${key} that the account may see`, {
+  throw new AgentError(`[${context.callName}] there is no space ${key} that the account may see`, {
     code: 'not_found',
     hint,
     sent: 'no',
@@ -183,7 +183,7 @@ export async function updatePage(id: string, title: string, value: string, conte
     if (page.version.message?.includes(mark)) return page
     if (page.status !== 'current') {
       const hint = 'restore or publish the page first'
-      throw new AgentError(`[${context.place}] page ${id} is ${page.status}`, {
+      throw new AgentError(`[${context.callName}] page ${id} is ${page.status}`, {
         code: 'invalid_state',
         hint,
         sent: 'no',

@@ -86,7 +86,7 @@ export async function readKnownIssues(
   const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
   if (ref === undefined) return issues
   if (issues.length === 1) return [{ ...issues[0], key: ref }]
-  throw new AgentError(`[${context.place}] ref names one issue, but ${file} contains ${issues.length}`, {
+  throw new AgentError(`[${context.callName}] ref names one issue, but ${file} contains ${issues.length}`, {
     code: 'invalid_request',
     hint: 'leave out ref, and add a key to each issue',
     sent: 'no',

@@ -27,11 +27,6 @@ interface Fetched {
   issueErrors?: unknown[]
 }
 
-/** The time at which the run was created. Its id is a UUIDv7, which begins with that time. */
-export function startOf({ run }: AtlassianContext): number {
-  return Number.parseInt(run.id.replaceAll('-', '').slice(0, 12), 16)
-}
-
 /** The issues of a file that this entry has already created: their keys by index in the file, the oldest first. */
 export async function created(
   issues: readonly IssueDraft[],
@@ -68,7 +63,8 @@ function quoted(text: string): string {
 
 /** Issues of the projects that the account has created since the day before the run. */
 async function createdPage(projects: readonly string[], cursor: string | undefined, context: AtlassianContext) {
-  const days = Math.ceil((Date.now() - startOf(context)) / DAY) + 1
+  // The clock may have been ahead when the run began, and may be behind now.
+  const days = Math.ceil(Math.abs(Date.now() - context.run.created_at) / DAY) + 1
   const list = projects.map(quoted).join(', ')
   const jql = `project in (${list}) AND created >= -${days}d AND creator = currentUser() ORDER BY created DESC`
   const { issues, nextPageToken } = await searchMarked(jql, PAGE, cursor, context)
@@ -88,7 +84,7 @@ async function newest(project: string, context: AtlassianContext): Promise<Marke
   const path = '/rest/api/3/issue/bulkfetch'
   const { issues: looked, issueErrors = [] } = await jira(context)<Fetched>(doing, path, options)
   if (issueErrors.length === 0) return looked
-  const message = `[${context.place}] ${doing}: Jira could not look up ${issueErrors.length} of them`
+  const message = `[${context.callName}] ${doing}: Jira could not look up ${issueErrors.length} of them`
   throw new AgentError(message, { code: 'vendor_error', retryable: true })
 }
 

@@ -14,7 +14,7 @@ export interface JiraField {
   schema?: { type: string; items?: string; system?: string; custom?: string }
 }
 
-type Placed = Pick<AgentContext, 'place'>
+type Placed = Pick<AgentContext, 'callName'>
 
 /** By type: the property into which Jira expects a plain text to be wrapped. */
 const HOLDERS: Record<string, string> = {
@@ -46,7 +46,7 @@ export async function jiraFields(context: Placed, given: JsonObject, known: read
   return fields
 }
 
-function fieldNamed({ place }: Placed, name: string, known: readonly JiraField[]): JiraField {
+function fieldNamed({ callName }: Placed, name: string, known: readonly JiraField[]): JiraField {
   const byId = known.find(({ id }) => id === name)
   if (byId) return byId
   const named = known.filter(field => field.name.toLowerCase() === name.toLowerCase())
@@ -55,16 +55,16 @@ function fieldNamed({ place }: Placed, name: string, known: readonly JiraField[]
   const message = named.length > 1 ? `several fields are named "${name}": ${ids}` : `no field is named "${name}"`
   const hint =
     named.length > 1 ? 'use the id of the field instead' : 'check the spelling, and that the account may see the field'
-  throw new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+  throw new AgentError(`[${callName}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
-async function valueFor({ place }: Placed, { id, name, schema }: JiraField, value: Json): Promise<Json> {
+async function valueFor({ callName }: Placed, { id, name, schema }: JiraField, value: Json): Promise<Json> {
   if (value === null) return null
   if (!schema) return held(id, value)
   const { type, items } = schema
   if ([type, items].includes('user') && [value].flat().some(isAddress)) {
     const hint = 'the id of a person is in the address of their profile, after /jira/people/'
-    throw new AgentError(`[${place}] ${name} must be the id of an account, not an e-mail address`, {
+    throw new AgentError(`[${callName}] ${name} must be the id of an account, not an e-mail address`, {
       code: 'invalid_request',
       hint,
       sent: 'no',

@@ -9,7 +9,7 @@ import { messageOf } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { type AdfNode, markdownToAdf } from './adf-write.ts'
 import type { IssueDraft } from './issues-file.ts'
-import { DAY, MARK, startOf } from './jira-created.ts'
+import { DAY, MARK } from './jira-created.ts'
 import { type JiraField, jiraFields } from './jira-fields.ts'
 import { BROWSE, commentsPage, getIssue, type Issue, issuePath, type JiraComment, jira } from './jira-read.ts'
 import { Reply } from './jira-replies.ts'
@@ -35,9 +35,12 @@ export async function comment(
 /** The comments with the mark of this entry. Only comments since the start of the run are searched. */
 export async function commented(key: string, context: AtlassianContext): Promise<{ id: string }[]> {
   const found: { id: string }[] = []
+  const begun = context.run.created_at
+  // A clock that was ahead when the run was created does not say when that was.
+  const since = begun > Date.now() ? 0 : begun - DAY
   const page = (start = 0) => commentsPage(key, start, '-created', context)
   for await (const { items } of pagesOf(page)) {
-    const recent = items.filter(({ created }) => !(Date.parse(created) < startOf(context) - DAY))
+    const recent = items.filter(({ created }) => !(Date.parse(created) < since))
     if (recent.length > 0) found.push(...(await markedAmong(recent, key, context)))
     if (recent.length < items.length) break
   }
@@ -87,7 +90,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
     transitions.find(each => same(each.to.name) || each.to.id === to)
   if (!chosen) {
     const there = transitions.map(({ name, to: status }) => `${name} (to ${status.name})`).join(', ') || 'none'
-    const message = `[${context.place}] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
+    const message = `[${context.callName}] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
     throw new AgentError(message, { code: 'invalid_request', hint: `available transitions: ${there}`, sent: 'no' })
   }
   const historyMetadata = { type: MARK, description: `run ${context.run.id}`, extraData: { [MARK]: context.key } }

@@ -16,7 +16,7 @@ export async function addressesOf(context: AgentContext<unknown>, { host, port, 
   if (tls || addresses.every(isLoopback)) return addresses
   const problem = `${label}: nothing is sent to another machine without TLS`
   const hint = `remove agents.${context.agent}.tls; for a private authority set agents.${context.agent}.ca_file`
-  throw new AgentError(`[${context.place}] ${problem}`, { code: 'refused', sent: 'no', hint })
+  throw new AgentError(`[${context.callName}] ${problem}`, { code: 'refused', sent: 'no', hint })
 }
 
 /** What `connect` gives for the first address at which something answers. */

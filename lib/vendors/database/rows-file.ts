@@ -23,7 +23,7 @@ export async function writeRows(
     columns = batch.columns
     const twice = columns.find((column, index) => columns.indexOf(column) !== index)
     if (twice !== undefined) {
-      const message = `[${context.place}] two columns are named ${JSON.stringify(twice)}`
+      const message = `[${context.callName}] two columns are named ${JSON.stringify(twice)}`
       throw new AgentError(message, { code: 'invalid_request', hint: 'rename one of them with AS', sent: 'no' })
     }
     ahead = await batches.next()

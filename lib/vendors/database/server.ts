@@ -72,7 +72,7 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
       return await unlessAborted(work(), context.signal)
     } catch (error) {
       if (!context.signal.aborted) throw explain(context, access, error, sent, statement, shift)
-      throw new AgentError(`[${context.place}] ${access.label}: stopped`, { code: 'aborted', sent, cause: error })
+      throw new AgentError(`[${context.callName}] ${access.label}: stopped`, { code: 'aborted', sent, cause: error })
     }
   }
   const reserved = async (address: string) => {
@@ -154,7 +154,7 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
     const problem = whyNoQuery(statement.text)
     if (problem !== null) {
       const hint = 'a query must only read; use the action `execute` to write'
-      const message = `[${context.place}] \`sql\` ${problem}`
+      const message = `[${context.callName}] \`sql\` ${problem}`
       throw new AgentError(message, { code: 'invalid_request', hint, sent: 'no' })
     }
     await ours(`SET sql_select_limit = ${most}, time_zone = '+00:00'`)
@@ -287,7 +287,7 @@ const CONNECTION = /(CONNECTION_REFUSED|CONNECTION_CLOSED|CONNECTION_TIMEOUT|CON
 
 /** The error of the client, in the words of the server. */
 function explain(
-  { agent, place }: AgentContext<unknown>,
+  { agent, callName }: AgentContext<unknown>,
   { label, provider, host, tls }: Server,
   error: unknown,
   sent: 'no' | 'unknown',
@@ -301,7 +301,7 @@ function explain(
   const options = { cause: error }
   if (code.endsWith('SYNTAX_ERROR') && statement?.isSeveral) {
     const [problem, hint] = SEVERAL
-    return new AgentError(`[${place}] ${problem}: ${message}`, {
+    return new AgentError(`[${callName}] ${problem}: ${message}`, {
       ...options,
       code: 'invalid_request',
       sent: 'no',
@@ -317,19 +317,22 @@ function explain(
         ? `, ${spotOf(statement, statement.origin(Number(position) - 1 - shift))}`
         : ''
     const hint = hintOf?.(settings) ?? advice ?? (shift > 0 && NO_CURSOR.includes(state) ? QUERIES : undefined)
-    return new AgentError(`[${place}] ${label}: ${message}${detail ? ` (${detail})` : ''} (SQLSTATE ${state}${spot})`, {
-      ...options,
-      code: kind,
-      retryable: RETRYABLE.includes(kind),
-      sent: 'no',
-      ...(hint && { hint }),
-    })
+    return new AgentError(
+      `[${callName}] ${label}: ${message}${detail ? ` (${detail})` : ''} (SQLSTATE ${state}${spot})`,
+      {
+        ...options,
+        code: kind,
+        retryable: RETRYABLE.includes(kind),
+        sent: 'no',
+        ...(hint && { hint }),
+      },
+    )
   }
   const said = message || messageOf(error)
   if (CONNECTION.test(code)) {
     const hint = `check that ${provider} is running, and ${settings}.host and ${settings}.port`
     const what = code.endsWith('REFUSED') ? 'no connection' : `the connection broke: ${said}`
-    return new AgentError(`[${place}] ${label}: ${what} (${code})`, {
+    return new AgentError(`[${callName}] ${label}: ${what} (${code})`, {
       ...options,
       code: 'network',
       retryable: true,
@@ -341,7 +344,7 @@ function explain(
     const problem = tls && code.endsWith('AUTHENTICATION_FAILED') ? 'the server does not offer TLS' : said
     const own = isLoopback(host) ? `; on this machine ${settings}.tls may be false` : ''
     const hint = `the server must offer TLS with a trusted certificate for ${host}: for a private authority set ${settings}.ca_file${own}`
-    return new AgentError(`[${place}] ${label}: ${problem} (${code})`, { ...options, code: 'tls', sent, hint })
+    return new AgentError(`[${callName}] ${label}: ${problem} (${code})`, { ...options, code: 'tls', sent, hint })
   }
-  return new AgentError(`[${place}] ${label}: ${said} (${code})`, { ...options, code: 'rejected', sent })
+  return new AgentError(`[${callName}] ${label}: ${said} (${code})`, { ...options, code: 'rejected', sent })
 }

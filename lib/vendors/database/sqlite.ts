@@ -113,11 +113,14 @@ async function* linesIn(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-function ended({ place, signal }: AgentContext<unknown>, { label }: File, job: Job, stderr: string): AgentError {
+function ended({ callName, signal }: AgentContext<unknown>, { label }: File, job: Job, stderr: string): AgentError {
   const sent = 'write' in job ? 'unknown' : 'no'
-  if (signal.aborted) return new AgentError(`[${place}] ${label}: stopped`, { code: 'aborted', sent })
+  if (signal.aborted) return new AgentError(`[${callName}] ${label}: stopped`, { code: 'aborted', sent })
   const said = stderr.trim().slice(-QUOTED)
-  return new AgentError(`[${place}] ${label}: the process ended early${said && `: ${said}`}`, { code: 'crashed', sent })
+  return new AgentError(`[${callName}] ${label}: the process ended early${said && `: ${said}`}`, {
+    code: 'crashed',
+    sent,
+  })
 }
 
 const CODES: readonly [codes: RegExp, code: string, hint?: string][] = [
@@ -127,7 +130,7 @@ const CODES: readonly [codes: RegExp, code: string, hint?: string][] = [
 ]
 
 function explain(
-  { place, agent }: AgentContext<unknown>,
+  { callName, agent }: AgentContext<unknown>,
   { label }: File,
   { message, code: said, offset }: { message: string; code: string; offset: number },
   statement: Statement | undefined,
@@ -136,7 +139,7 @@ function explain(
   if (said === NO_JSON) return statement!.lists[offset]!.refused()
   const [, code = 'rejected', hint] = CODES.find(([codes]) => codes.test(said)) ?? []
   const spot = statement && offset >= 0 ? `, ${spotOf(statement, statement.origin(offset))}` : ''
-  return new AgentError(`[${place}] ${label}: ${message} (${said || 'SQLITE_ERROR'}${spot})`, {
+  return new AgentError(`[${callName}] ${label}: ${message} (${said || 'SQLITE_ERROR'}${spot})`, {
     code,
     sent: 'no',
     retryable: code === 'conflict',

@@ -26,7 +26,7 @@ export interface ListValue {
   at: number
   /** The column that gets it. Without one the database itself says of which type the value is. */
   column: Column | null
-  /** The error for a place that takes no list. */
+  /** The error for a callName that takes no list. */
   refused(): AgentError
 }
 
@@ -42,9 +42,9 @@ export const SEVERAL = ['`sql` must be a single statement', 'write an entry for 
  * values. Throws an AgentError for names that do not fit the parameters, for a list where one value belongs, and for a
  * second statement of SQLite, which would ignore it; servers refuse one themselves.
  */
-export function statementOf(place: string, provider: Dialect, written: string, params: Params = []): Statement {
+export function statementOf(callName: string, provider: Dialect, written: string, params: Params = []): Statement {
   const refuse = (message: string, hint: string) =>
-    new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+    new AgentError(`[${callName}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
   const values: Json[] = Array.isArray(params) ? [...params] : []
   const lists: ListValue[] = []
   const used = new Set<string>()

@@ -49,7 +49,7 @@ export function bitbucketHost(
 ): CodeHost {
   if (labels.length > 0) {
     const options = { code: 'invalid_request', hint: 'leave out `labels`', sent: 'no' } as const
-    throw new AgentError(`[${context.place}] Bitbucket does not support labels`, options)
+    throw new AgentError(`[${context.callName}] Bitbucket does not support labels`, options)
   }
   const { email = '', api_token = '', base_branch } = account
   // The address in the browser is accepted, too.

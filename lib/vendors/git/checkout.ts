@@ -97,7 +97,7 @@ export async function openCheckout(folder: string, trust: Trust, context: AgentC
     const hint = `see what git says: git -C ${JSON.stringify(root)} status`
     const options = { code: 'invalid_request', hint, sent: 'no', cause: error } as const
     throw new AgentError(
-      `[${context.place}] the git repository of ${root} cannot be read: ${messageOf(error)}`,
+      `[${context.callName}] the git repository of ${root} cannot be read: ${messageOf(error)}`,
       options,
     )
   }
@@ -110,12 +110,16 @@ function placeOf(root: string, gitDir: string): Record<string, string> {
 }
 
 /** The nearest folder with a `.git`, from the folder upward. */
-async function rootOf(folder: string, { place }: AgentContext<unknown>): Promise<string> {
+async function rootOf(folder: string, { callName }: AgentContext<unknown>): Promise<string> {
   for (let root = folder; ; root = dirname(root)) {
     if (await isThere(join(root, '.git'))) return root
     if (root !== dirname(root)) continue
     const hint = 'check that project_dir is a git repository'
-    throw new AgentError(`[${place}] ${folder} is in no git repository`, { code: 'invalid_request', hint, sent: 'no' })
+    throw new AgentError(`[${callName}] ${folder} is in no git repository`, {
+      code: 'invalid_request',
+      hint,
+      sent: 'no',
+    })
   }
 }
 

@@ -212,7 +212,7 @@ const MEANINGS: readonly [said: RegExp, code: string, hint?: string][] = [
 ]
 
 function failure(
-  { agent, place }: AgentContext<unknown>,
+  { agent, callName }: AgentContext<unknown>,
   command: string,
   output: string,
   remote: GitRemote | undefined,
@@ -220,7 +220,7 @@ function failure(
   const said = linesOf(output).join('; ')
   const [, code = 'git', meant] = (remote && MEANINGS.find(([pattern]) => pattern.test(output))) ?? []
   const hint = code === 'unauthorized' && remote?.setting ? `set agents.${agent}.${remote.setting} again` : meant
-  return new AgentError(`[${place}] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
+  return new AgentError(`[${callName}] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
     code,
     sent: 'no',
     retryable: code === 'network',

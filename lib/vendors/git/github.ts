@@ -140,11 +140,19 @@ async function asJson(context: AgentContext<unknown>, doing: string, reply: Resp
   return new Response(JSON.stringify(await jsonOf(context, doing, reply)), { status: reply.status, headers })
 }
 
-/** Unwraps an error that the guarded fetch threw from the error that Octokit puts around it. */
+/**
+ * Unwraps an error that the guarded fetch threw from the error that Octokit puts around it. A text with half of a character
+ * (a lone surrogate) cannot be part of an address.
+ */
 async function plain<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
+    if (error instanceof URIError) {
+      throw new AgentError('the name of a branch or repository has half of a character, so it cannot be sent', {
+        cause: error,
+      })
+    }
     const { cause } = error as Error
     throw cause instanceof AgentError ? cause : error
   }

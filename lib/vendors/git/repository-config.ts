@@ -47,7 +47,7 @@ export async function isTrusted(folder: string, trusted: readonly string[]): Pro
 
 /** The error for what only a trusted folder may have. Its hint is the line for settings.yml. */
 export function untrusted(
-  { agent, place }: AgentContext<unknown>,
+  { agent, callName }: AgentContext<unknown>,
   { setting }: Pick<Trust, 'setting'>,
   folder: string,
   message: string,
@@ -55,7 +55,7 @@ export function untrusted(
 ): AgentError {
   const trust = `trust the folder in settings.yml: agents.${agent}.${setting}: [${JSON.stringify(folder)}]`
   const hint = instead ? `${instead}, or ${trust}` : trust
-  return new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+  return new AgentError(`[${callName}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
 /**

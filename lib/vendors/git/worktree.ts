@@ -35,7 +35,7 @@ export interface WorktreeRequest {
 
 export interface Worktree extends AsyncDisposable {
   checkout: Checkout
-  /** The value of `context.place`, for messages. */
+  /** The value of `context.callName`, for messages. */
   at: string
   git: Git
   remote: GitRemote
@@ -72,7 +72,7 @@ export interface Repository {
 
 /** Reads the state of the folder and of the remote, and changes nothing. Errors have `sent: 'no'`. */
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
-  const at = context.place
+  const at = context.callName
   if (/^(https?|ssh|git):\/\/|^git@/.test(request.folder)) {
     const hint = `clone it first (git clone ${request.folder}), and set project_dir to the folder`
     throw refusal(at, 'project_dir must be a folder on this machine, not an address', hint)
@@ -87,7 +87,7 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
 }
 
 async function read(checkout: Checkout, request: WorktreeRequest, context: AgentContext<unknown>) {
-  const at = context.place
+  const at = context.callName
   const git = gitIn(checkout, context)
   await checkSubmodules(at, git, checkout)
   const reached = async (remote: string) => {
@@ -348,7 +348,7 @@ async function folderOf(
   const instead = 'set the address of the repository with `git remote set-url`'
   if (!trusted && !(await isTrusted(folder, trust.folders).catch(() => false)))
     throw untrusted(context, trust, folder, what, instead)
-  return { ...namesIn(context.place, path, remote), remote: { address: folder } }
+  return { ...namesIn(context.callName, path, remote), remote: { address: folder } }
 }
 
 /** The owner and the name of a repository: the last two segments of its address. */

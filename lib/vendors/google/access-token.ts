@@ -55,10 +55,10 @@ export async function googleSignIn(
 }
 
 /** The content of the file, which may have changed since the settings were judged. */
-function credentialsOf({ agent, place }: AgentContext<unknown>, account: GoogleAccount): Credentials {
+function credentialsOf({ agent, callName }: AgentContext<unknown>, account: GoogleAccount): Credentials {
   const found = readCredentials(account)
   if (!('setting' in found)) return found
-  const message = `[${place}] agents.${agent}.${found.setting} ${found.words}`
+  const message = `[${callName}] agents.${agent}.${found.setting} ${found.words}`
   throw new AgentError(message, { code: 'invalid_settings', sent: 'no' })
 }
 

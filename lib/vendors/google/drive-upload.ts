@@ -56,7 +56,7 @@ export async function driveUpload(
   )
   const session = URL.parse(begun.headers.get('location') ?? '')
   if (!session)
-    throw new AgentError(`[${context.place}] ${doing}: the reply of Drive has no upload session`, {
+    throw new AgentError(`[${context.callName}] ${doing}: the reply of Drive has no upload session`, {
       code: 'vendor_error',
       sent: 'no',
     })
@@ -88,7 +88,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
         const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
         if (has > received) failures = 0
         else if (!asking && ++failures >= TRIES) {
-          throw new AgentError(`[${context.place}] ${doing}: Drive does not store any of the data`, {
+          throw new AgentError(`[${context.callName}] ${doing}: Drive does not store any of the data`, {
             code: 'vendor_error',
           })
         }
@@ -111,7 +111,7 @@ async function fill(
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
     if (bytesRead === 0) {
-      throw new AgentError(`[${context.place}] the file became shorter while it was sent`, {
+      throw new AgentError(`[${context.callName}] the file became shorter while it was sent`, {
         code: 'conflict',
         sent: 'no',
       })

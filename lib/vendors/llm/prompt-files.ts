@@ -21,7 +21,7 @@ export async function inputsOf(context: AgentContext<unknown>, paths: readonly s
   const files = await Promise.all(paths.map(path => context.read(path)))
   const size = files.reduce((sum, file) => sum + file.size, 0)
   if (size > MOST) {
-    throw new AgentError(`[${context.place}] the files have ${size} bytes, but at most ${MOST} can be sent`, {
+    throw new AgentError(`[${context.callName}] the files have ${size} bytes, but at most ${MOST} can be sent`, {
       code: 'too_large',
       hint: 'send fewer files, or only the parts that matter',
       sent: 'no',
@@ -30,7 +30,7 @@ export async function inputsOf(context: AgentContext<unknown>, paths: readonly s
   return Promise.all(files.map(async (file, at) => inputOf(context, paths[at]!, await file.bytes())))
 }
 
-function inputOf({ place }: AgentContext<unknown>, path: string, bytes: Uint8Array): Input {
+function inputOf({ callName }: AgentContext<unknown>, path: string, bytes: Uint8Array): Input {
   const name = basename(path)
   const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1')
   const [, kind, type] = KINDS.find(([magic]) => magic.test(head)) ?? []
@@ -38,7 +38,7 @@ function inputOf({ place }: AgentContext<unknown>, path: string, bytes: Uint8Arr
   try {
     return { kind: 'text', name, type: 'text/plain', content: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (cause) {
-    throw new AgentError(`[${place}] ${path} is not a text, an image (PNG, JPEG, GIF, WebP) or a PDF`, {
+    throw new AgentError(`[${callName}] ${path} is not a text, an image (PNG, JPEG, GIF, WebP) or a PDF`, {
       code: 'invalid_request',
       hint: 'convert the file to one of these kinds before',
       sent: 'no',

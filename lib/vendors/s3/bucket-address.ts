@@ -57,7 +57,7 @@ export function bucketIn(endpoint: string | undefined): string | null {
  * endpoint of AWS that belongs to another bucket.
  */
 export function bucketAt(
-  { agent, place, settings }: Pick<AgentContext<StoreSettings>, 'agent' | 'place' | 'settings'>,
+  { agent, callName, settings }: Pick<AgentContext<StoreSettings>, 'agent' | 'callName' | 'settings'>,
   bucket: string,
   learned?: string,
 ): Bucket {
@@ -71,7 +71,7 @@ export function bucketAt(
   const scheme = given?.protocol ?? 'https:'
   const own = bucketIn(settings.endpoint)
   if (own !== null && own !== bucket) {
-    throw new AgentError(`[${place}] agents.${agent}.endpoint belongs to the bucket ${own}, not to ${bucket}`, {
+    throw new AgentError(`[${callName}] agents.${agent}.endpoint belongs to the bucket ${own}, not to ${bucket}`, {
       code: 'invalid_settings',
       hint: `set agents.${agent}.endpoint to ${scheme}//${host}, and name the bucket in \`ref\`: s3://bucket/key`,
       sent: 'no',

@@ -30,7 +30,7 @@ export async function objectsPage(
   })
   const xml = parseXml(await reply.text())
   if (xml?.name !== 'ListBucketResult') {
-    const message = `[${context.place}] ${urlOf(object)}: the reply is not that of S3`
+    const message = `[${context.callName}] ${urlOf(object)}: the reply is not that of S3`
     throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
   }
   const items = xml.children

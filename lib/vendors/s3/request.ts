@@ -124,7 +124,7 @@ async function saidBy(reply: Response) {
 
 /** The error for a refusal. */
 export async function explain(
-  { agent, place: at }: Pick<StoreContext, 'agent' | 'place'>,
+  { agent, callName: at }: Pick<StoreContext, 'agent' | 'callName'>,
   object: ObjectAddress,
   { permission }: Pick<StoreRequest, 'permission'>,
   { reply, text, xml }: Pick<Awaited<ReturnType<typeof saidBy>>, 'reply' | 'text' | 'xml'>,

@@ -40,7 +40,7 @@ export async function download(context: StoreContext, object: ObjectAddress) {
     const headers = { 'if-match': info.etag ?? '', ...(at > 0 && { range: `bytes=${at}-` }) }
     const reply = await storeRequest(context, object, { permission, headers })
     if (reply.status === (at > 0 ? 206 : 200)) return reply
-    throw new AgentError(`[${context.place}] ${urlOf(object)}: the store cannot continue a download`, {
+    throw new AgentError(`[${context.callName}] ${urlOf(object)}: the store cannot continue a download`, {
       code: 'vendor_error',
       retryable: true,
     })
@@ -246,17 +246,17 @@ async function sendParts(
   }
 }
 
-async function fill(bytes: Uint8Array, handle: FileHandle, from: number, { place }: StoreContext): Promise<void> {
+async function fill(bytes: Uint8Array, handle: FileHandle, from: number, { callName }: StoreContext): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
     if (bytesRead === 0) {
-      throw new AgentError(`[${place}] the file became shorter while it was sent`, { code: 'conflict', sent: 'no' })
+      throw new AgentError(`[${callName}] the file became shorter while it was sent`, { code: 'conflict', sent: 'no' })
     }
     at += bytesRead
   }
 }
 
-function foreign({ agent, place: at }: StoreContext, object: ObjectAddress): AgentError {
+function foreign({ agent, callName: at }: StoreContext, object: ObjectAddress): AgentError {
   const hint = `check that agents.${agent}.endpoint belongs to an S3-compatible store`
   return new AgentError(`[${at}] ${urlOf(object)}: the reply is not that of S3`, { code: 'unexpected_reply', hint })
 }

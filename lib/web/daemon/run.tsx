@@ -54,7 +54,7 @@ function Header({ live, run }: RunProps) {
         )}
         {top && state === 'completed' && (
           <Resume live={live} what={{ failed: true }} plain>
-            Repeat failed items
+            Repeat what failed
           </Resume>
         )}
         {top && (

@@ -9,6 +9,8 @@ const MOST_TEXT = 100_000
 const MOST_LINE = 5_000
 /** Rows are filled up to the width of the table. */
 const MOST_CELLS = 20_000
+/** At each line of a paragraph the library looks for a table, as far as the paragraph goes. */
+const MOST_LINES = 2_000
 const MOST_MS = 300
 const DEEPEST = 20
 
@@ -55,6 +57,17 @@ class Bounded extends Tokenizer {
     return rows.length * rows[0]!.split('|').length > MOST_CELLS ? undefined : super.table(src)
   }
 
+  /** The library tries an underline after each character of a paragraph, so it is asked only where there is one. */
+  override lheading(src: string): Tokens.Heading | undefined {
+    const paragraph = src.split(/\n[ \t]*\n/, 1)[0]!
+    return /\n {0,3}(=+|-+)[ \t]*(\n|$)/.test(paragraph) ? super.lheading(src) : undefined
+  }
+
+  override paragraph(src: string): Tokens.Paragraph | undefined {
+    if (linesOf(src) > MOST_LINES) throw new Error('this paragraph has too many lines')
+    return super.paragraph(src)
+  }
+
   #below<T>(read: () => T | undefined): T | undefined {
     if (this.#depth >= DEEPEST) return undefined
     this.#depth++
@@ -69,3 +82,6 @@ class Bounded extends Tokenizer {
     if (performance.now() > this.#end) throw new Error('this text takes too long')
   }
 }
+
+/** The lines before the first empty one. */
+const linesOf = (src: string): number => src.split(/\n[ \t]*\n/, 1)[0]!.split('\n').length

@@ -9,17 +9,17 @@ import type {
   AskedReview,
   History,
   LogLine,
+  PhasesView,
+  RunDetailView,
   RunEvent,
-  ToldDetail,
-  ToldPhases,
-  ToldTree,
+  TreeView,
 } from '../../wire/records/run-records.ts'
 import { call, Refusal } from '../kit/api.ts'
 import { events } from './streams.ts'
 
-export type Detail = Static<typeof ToldDetail>
-export type Phase = Static<typeof ToldPhases>['phases'][number]
-export type Branch = Static<typeof ToldTree>['runs'][number]
+export type Detail = Static<typeof RunDetailView>
+export type Phase = Static<typeof PhasesView>['phases'][number]
+export type Branch = Static<typeof TreeView>['runs'][number]
 
 const PAUSE_MS = 150
 const AGAIN_MS = 1_000

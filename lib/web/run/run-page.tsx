@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
+import { viewedStarter } from '../../wire/records/words.ts'
 import { useKeys } from '../kit/keys.tsx'
 import { Failure, Json } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
@@ -130,6 +131,7 @@ export function RunHeader({
   origin: ComponentChildren
   children: ComponentChildren
 }) {
+  const starter = viewedStarter(run.started_by)
   return (
     <>
       <p class="crumbs">
@@ -156,6 +158,7 @@ export function RunHeader({
             <span>
               {run.team} {run.version}
             </span>
+            {starter !== null && <span class="wrap">by {starter}</span>}
             {run.attempt > 1 && <span>attempt {run.attempt}</span>}
             <span>
               started <When at={run.started_at} />

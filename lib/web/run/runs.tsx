@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
 import { ListRuns } from '../../wire/calls/runs.ts'
-import type { ToldRun } from '../../wire/records/run-records.ts'
+import type { RunView } from '../../wire/records/run-records.ts'
 import { call } from '../kit/api.ts'
 import { Field, nameChoices, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
@@ -15,7 +15,7 @@ import { State, wordOf } from '../kit/state.tsx'
 import { Duration, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 
-type Run = Static<typeof ToldRun>
+type Run = Static<typeof RunView>
 
 const PAGE = 100
 const HEIGHT = 56
@@ -42,7 +42,13 @@ export function RunFilters({
         of={[['', 'all'], ...states.map(each => [each, wordOf(each)] as const)]}
       />
       <Select label="Team" {...team} of={nameChoices('all', teams.data ?? [], team.value)} />
-      <Field label="Search" type="search" maxLength={200} placeholder="name, team or id" {...filter('search')} />
+      <Field
+        label="Search"
+        type="search"
+        maxLength={200}
+        placeholder="name, team, id, input or error"
+        {...filter('search')}
+      />
     </search>
   )
 }
@@ -65,6 +71,8 @@ export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filt
 function List({ filter: given, children }: Listed) {
   const pages = useSignal<Record<number, Run[]>>({})
   const total = useSignal<number | null>(null)
+  /** There are more runs than were counted. */
+  const isMore = useSignal(false)
   const error = useSignal<unknown>(null)
   const chosen = useSignal(-1)
   const range = useRef<[number, number]>([0, 1])
@@ -80,6 +88,7 @@ function List({ filter: given, children }: Listed) {
         const found = await call(ListRuns, { ...body, ...rest, ...filter })
         runs.push(...found.runs)
         total.value = found.total
+        isMore.value = found.total_more === true
         more = found.runs.length > 0 && runs.length < Math.min(PAGE, found.total - body.offset)
       }
       error.value = null
@@ -126,7 +135,9 @@ function List({ filter: given, children }: Listed) {
   return (
     <>
       <Failure of={error.value} />
-      <p class="quiet small">{count === 1 ? '1 run' : `${count.toLocaleString('en')} runs`}</p>
+      <p class="quiet small">
+        {count === 1 ? '1 run' : `${isMore.value ? 'the newest ' : ''}${count.toLocaleString('en')} runs`}
+      </p>
       <Virtual
         count={count}
         height={HEIGHT}

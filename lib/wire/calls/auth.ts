@@ -30,6 +30,7 @@ const Identity = withMore(Type.Pick(Token, ['type', 'kind', 'realm_ids']), {
   permissions: Grant,
   expires_at: nullable(Time),
   realm_role: Type.Optional(nullable(RealmRole)),
+  name: Type.Optional(Type.String({ description: 'The name of the token.' })),
 })
 export type Identity = Static<typeof Identity>
 

@@ -37,7 +37,11 @@ export const CancelDispatched = call('/v1/dispatch/cancel', {
 export const ResumeDispatched = call('/v1/dispatch/resume', {
   summary: 'Resume a run that failed or was cancelled',
   hub: { user: WRITE },
-  body: closed({ run_id: Uuid, from_phase: Type.Optional(Type.String({ maxLength: 300 })) }),
+  body: closed({
+    run_id: Uuid,
+    from_phase: Type.Optional(Type.String({ maxLength: 300 })),
+    failed: Type.Optional(Type.Boolean()),
+  }),
   data: Ordered,
 })
 export const MoveRun = call('/v1/dispatch/move', {

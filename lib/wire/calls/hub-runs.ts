@@ -1,4 +1,4 @@
-// Runs, as far as a hub has other calls than a daemon. runs.ts has what both answer.
+// Runs and their reviews, as far as a hub has other calls than a daemon. runs.ts has what both answer.
 
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
@@ -6,8 +6,10 @@ import { READ } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { listOf } from '../page.ts'
 import { Text, Uuid } from '../parts.ts'
-import { Artifact, Run } from '../records/hub-records.ts'
+import { Artifact, ORDER_FATE, Review, Run, withMore } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
+import { WRITE } from './dispatch.ts'
+import { DecideReview, ListReviews } from './reviews.ts'
 import { ListRuns } from './runs.ts'
 
 /** Few runs have more files, and all of them fit into a reply. */
@@ -33,4 +35,13 @@ export const ListHubArtifacts = call('/v1/runs/artifacts', {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MOST_FILES })),
   }),
   data: listOf('artifacts', Artifact),
+})
+export const ListHubReviews = atHub(ListReviews, {
+  hub: { user: READ },
+  body: closed({ ...ListReviews.body.properties, realm_id: Type.Optional(Uuid) }),
+  data: listOf('reviews', Review),
+})
+export const DecideHubReview = atHub(DecideReview, {
+  hub: { user: WRITE },
+  data: withMore(Review, { job_id: Type.String(), ...ORDER_FATE }),
 })

@@ -1,26 +1,28 @@
-// Runs: what starts, continues and ends them on a daemon, and what daemon and hub tell about them in the same records.
+// Runs: the calls that start, continue and end them on a daemon, and what daemon and hub answer with equal records.
 
 import type { RunId } from '../../files/run-id.ts'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
-import { listBody, listOf, rowsOf } from '../page.ts'
-import { AnyObject, AnyText, Name, Path, Text, WrittenId } from '../parts.ts'
+import { listBody, longListOf, rowsOf } from '../page.ts'
+import { AnyObject, AnyText, Name, NullableText, Path, Text, WrittenId } from '../parts.ts'
 import { AnyTeam } from '../records/plans.ts'
+import { ResumePlan } from '../records/resume-plan.ts'
 import {
   History,
   LOG_STATE,
   LogLine,
+  PhasesView,
+  RunDetailView,
   RunRecord,
-  ToldDetail,
-  ToldPhases,
-  ToldRun,
-  ToldTree,
+  RunView,
+  TreeView,
   Why,
   Written,
 } from '../records/run-records.ts'
-import { RUN_STATES, TOLD_RUN_STATES } from '../states.ts'
+import { StarterFilter } from '../records/started-by.ts'
+import { DAEMON_RUN_STATES, RUN_STATES } from '../states.ts'
 import { WHICH } from './teams.ts'
 
 const UUID = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
@@ -36,32 +38,43 @@ export const StartRun = call('/v1/runs/start', {
     workspace: Type.Optional(nullable(Path)),
     // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
     run_id: Type.Optional(Type.Unsafe<RunId>(Type.String({ pattern: UUID, 'x-expected': 'a UUID' }))),
+    unattended: Type.Optional(
+      Type.Boolean({
+        description:
+          'Nobody hears the answer: what was read and cannot begin is recorded as a failed run, `not_started`.',
+      }),
+    ),
   }),
-  data: Type.Object({ run_id: AnyText, state: Type.Enum([...RUN_STATES]) }),
+  data: Type.Object({ run_id: AnyText, state: Type.Enum([...RUN_STATES]), reason: Type.Optional(NullableText) }),
 })
 export const ListRuns = call('/v1/runs/list', {
   summary: 'Runs, newest first',
   daemon: READER,
   body: listBody({
     // A string for clients, which send what a person wrote: the daemon says which states there are.
-    state: Type.Optional(Type.Unsafe<string>(Type.Enum([...TOLD_RUN_STATES]))),
+    state: Type.Optional(Type.Unsafe<string>(Type.Enum([...DAEMON_RUN_STATES]))),
     team: Type.Optional(Name),
-    /** Part of the name, the team or the id. */
+    /** Part of the id, the name, the team, the inputs or an error, in any case. */
     search: Type.Optional(Name),
     root_only: Type.Optional(Type.Boolean()),
+    started_by: Type.Optional(StarterFilter),
     /** The beginning of an id. */
     begins: Type.Optional(WrittenId),
     /** Only runs that began then or later. */
     since: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
-  data: listOf('runs', ToldRun),
+  data: Type.Object({
+    ...longListOf('runs', RunView).properties,
+    /** Epoch milliseconds: a search may miss runs that changed later. */
+    indexed_until: Type.Optional(Type.Integer()),
+  }),
 })
 export const GetRun = call('/v1/runs/get', {
   summary: 'One run',
   hub: { user: READ },
   daemon: READER_OF_RUN,
   body: OneRun,
-  data: ToldDetail,
+  data: RunDetailView,
 })
 /** `cleanup`: names of `always` phases that continue. */
 export const CancelRun = call('/v1/runs/cancel', {
@@ -70,13 +83,13 @@ export const CancelRun = call('/v1/runs/cancel', {
   body: OneRun,
   data: Type.Object({
     ...RunRecord.properties,
-    state: Type.Enum([...TOLD_RUN_STATES]),
+    state: Type.Enum([...DAEMON_RUN_STATES]),
     cleanup: Type.Array(AnyText),
   }),
 })
 /**
  * Returns what runs again, and what was already written and is not sent again. `continued` means that it was
- * interrupted.
+ * interrupted. With `plan` it changes nothing, and returns what it would do.
  */
 export const ResumeRun = call('/v1/runs/resume', {
   summary: 'Continue an interrupted run, or an ended one as a new attempt',
@@ -86,8 +99,12 @@ export const ResumeRun = call('/v1/runs/resume', {
     from_phase: Type.Optional(Name),
     failed: Type.Optional(Type.Boolean()),
     inputs: Type.Optional(AnyObject),
+    plan: Type.Optional(Type.Boolean()),
   }),
-  data: Type.Object({ repeats: Type.Array(AnyText), written: Type.Array(Written), continued: Type.Boolean() }),
+  data: Type.Union([
+    ResumePlan,
+    Type.Object({ repeats: Type.Array(AnyText), written: Type.Array(Written), continued: Type.Boolean() }),
+  ]),
 })
 export const DeleteRun = call('/v1/runs/delete', {
   summary: 'Delete an ended run and all below it',
@@ -108,7 +125,7 @@ export const GetTree = call('/v1/runs/tree', {
   hub: { user: READ },
   daemon: READER_OF_RUN,
   body: OneRun,
-  data: ToldTree,
+  data: TreeView,
 })
 export const GetHistory = call('/v1/runs/history', {
   summary: 'Earlier attempts of a run, and what it wrote outside',
@@ -128,7 +145,7 @@ export const GetPhases = call('/v1/runs/phases', {
   daemon: READER_OF_RUN,
   envelope: 'run_phases',
   body: closed({ run_id: WrittenId, phase: Type.Optional(Text(300, 1)) }),
-  data: ToldPhases,
+  data: PhasesView,
 })
 /** `next` is the `after_seq` of the next call. A hub also says whether it has all lines. */
 export const GetLogs = call('/v1/runs/logs', {

@@ -19,6 +19,7 @@ export const ValidateTeam = call('/v1/teams/validate', {
   daemon: HERE,
   body: Which,
   data: Type.Object({
+    name: Type.Optional(AnyText),
     inputs: Type.Array(Field),
     /** The named secrets that it uses, and those of them that cannot be read. */
     secrets: Type.Array(AnyText),

@@ -5,7 +5,7 @@ import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { Moment, NullableText, AnyText as Text, Text as TextUpTo, Time } from '../parts.ts'
 
-/** The place of an entry in its chain. Null until it is sealed; a hub of an earlier version seals nothing. */
+/** The position of an entry in its chain. Null until it is sealed; a hub of an earlier version seals nothing. */
 export const SEAL = {
   seq: Type.Optional(nullable(Type.Integer())),
   hash: Type.Optional(NullableText),

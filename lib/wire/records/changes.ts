@@ -18,7 +18,7 @@ const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', 'x-expected': 'the id of a run' })
 
 /** What happened, in a line. Half a character is stored as it is. */
-const Said = Type.String({
+const OneLine = Type.String({
   minLength: 1,
   maxLength: 300,
   pattern: '^[^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]*$',
@@ -41,7 +41,7 @@ const Fault = Type.Unsafe<RunError | null>(
 
 /**
  * How much there is of the log of a run. `ended`: no line is added any more. `kept`: the daemon sends no lines. Older
- * daemons do not tell it.
+ * daemons do not report it.
  */
 const Log = Type.Object({ lines: Count, ended: Type.Boolean(), kept: Type.Boolean() })
 
@@ -66,6 +66,8 @@ const Run = Type.Object({
   inputs: Values,
   outputs: nullable(Values),
   workspace: NullableText(4_000),
+  /** Who or what started a top run. Older daemons leave it out, and a hub passes over what it does not know. */
+  started_by: Type.Optional(AnyJson),
   created_at: Type.Optional(Time),
   started_at: NullableTime,
   completed_at: NullableTime,
@@ -150,7 +152,7 @@ export const CHANGES = {
     last: Type.Optional(Count),
     ended: Type.Optional(Type.Boolean()),
   }),
-  event: change({ event: Type.Object({ name: Said, phase: nullable(Said), at: Time, data: AnyJson }) }),
+  event: change({ event: Type.Object({ name: OneLine, phase: nullable(OneLine), at: Time, data: AnyJson }) }),
   artifact: change({
     artifact: Type.Object({ phase: PhaseName, ...FILE }),
   }),
@@ -161,9 +163,3 @@ export const CHANGES = {
 export type ChangeKind = keyof typeof CHANGES
 /** A change of runs/sync. */
 export type SyncChange<K extends ChangeKind> = Static<(typeof CHANGES)[K]>
-
-/**
- * The maximum size of a change in bytes of JSON. The sender keeps each change below it, and the hub refuses larger
- * ones.
- */
-export const MAX_CHANGE_BYTES = 1024 * 1024

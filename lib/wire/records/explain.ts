@@ -7,7 +7,8 @@ import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { cut, jsonBytes, within } from '../budget.ts'
 import type { Explanation, RunError, Written } from './run-records.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite } from './words.ts'
+import type { StartedBy } from './started-by.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText } from './words.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -49,7 +50,7 @@ export interface RunFacts {
   phases: readonly PhaseFacts[]
   /** One of `phases`. */
   cause: PhaseFacts | null
-  /** What it waits for before it begins. */
+  /** What it waits for before it begins, or before it ends. */
   turn: string | null
   deliveries: readonly { phase: string; event: string; state: string; error: string | null }[]
 }
@@ -70,7 +71,7 @@ export interface WhyFacts {
   holder: string | null
   /** A phase of the last run of the chain that a person completed, and whose result is read where that run failed. */
   unfilled: string | null
-  /** Whether `resume --failed` finds items to repeat. A hub does not offer it. */
+  /** Whether `resume --failed` finds items to repeat. */
   failedItems: boolean
   /** Whether its top run began. What ended in the queue of a hub cannot be resumed. */
   began: boolean
@@ -95,7 +96,7 @@ export function explain(facts: WhyFacts): Explanation {
     facts.unfilled !== null ? byHand(facts.unfilled) : endsTheSame(chain.at(-1)!) ? INCURABLE : '',
     listText(chain.some(({ state }) => state === 'failed') ? 'Failed, too:' : 'Failed:', chain.flatMap(othersIn)),
     listText('Failed and passed over:', tolerated),
-    listText('Could not be told, or may not have been:', undelivered),
+    listText('Events that listeners did not deliver, or may not have delivered:', undelivered),
     writtenText(written),
     listText('Not asked:', facts.unasked),
     cancelledText(cancelled),
@@ -115,10 +116,10 @@ export function explain(facts: WhyFacts): Explanation {
 /** Outputs are evaluated from what the phases recorded, and a resume does not repeat phases that completed. */
 const endsTheSame = ({ state, reason }: RunFacts): boolean => state === 'failed' && reason === 'outputs'
 const INCURABLE =
-  'A resume would end the same, because a run uses its team as it was at the start: correct team.yml, and start it again.'
+  'A resume would end the same way, because a run keeps the team.yml of its start: correct team.yml, and start a new run.'
 
 const byHand = (phase: string): string =>
-  `Phase ${phase} was completed by hand, and its result is read there: repeat it, and decide with --values, which become its data.`
+  `A person completed phase ${phase} by hand, and its result is read there: repeat the phase, and give its data with --values.`
 
 /** Maximum length of an error that is only mentioned. */
 const MENTIONED = 160
@@ -189,7 +190,10 @@ function repeats(facts: WhyFacts): string[][] {
     chain: [run],
     failedItems,
   } = facts
-  const passedOver = run.phases.filter(({ state, tolerated }) => state === 'failed' && tolerated)
+  // `--from` would repeat the items of a map that completed.
+  const passedOver = run.phases.filter(
+    ({ state, tolerated, type }) => state === 'failed' && tolerated && type !== 'map',
+  )
   if (run.run_id !== root_run_id) return passedOver.length > 0 || failedItems ? [['why', root_run_id]] : []
   return [
     ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
@@ -213,16 +217,29 @@ function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): s
 export async function withCommandsOfNow(
   found: Explanation,
   rootState: string,
-  says: (run_id: string, phase: string) => Promise<boolean>,
+  hasLines: (run_id: string, phase: string) => Promise<boolean>,
 ): Promise<Explanation> {
   const next: string[][] = []
   for (const args of found.next) {
     const [command, run_id = '', flag, phase] = args
     const canResume = rootState === 'failed' || rootState === 'cancelled'
     if (command === 'resume' && flag === undefined && !canResume) next.push(['why', run_id])
-    else if (command !== 'logs' || phase === undefined || (await says(run_id, phase))) next.push(args)
+    else if (command !== 'logs' || phase === undefined || (await hasLines(run_id, phase))) next.push(args)
   }
   return { ...found, next }
+}
+
+/** The explanation with who started its run; a sub-run has none. */
+export function withStarter<E extends Explanation>(
+  found: E,
+  by: StartedBy | null,
+): E & { started_by: StartedBy | null } {
+  const text = by && starterText(by)
+  return {
+    ...found,
+    lines: text === null ? found.lines : [...found.lines, oneLine(`Started by ${text}.`)],
+    started_by: by,
+  }
 }
 
 /** The explanation as far as it fits into `room` bytes of JSON: with fewer steps of the way, fewer writes and shorter texts. */
@@ -314,9 +331,9 @@ function listText(lead: string, items: readonly string[]): string {
 }
 
 function writtenText(written: readonly Written[] | null): string {
-  if (written === null) return 'What was written outside is known on the daemon of the run only.'
+  if (written === null) return 'Only the daemon of the run knows what the run wrote to other systems.'
   if (written.length === 0) {
-    return 'Nothing was written outside that a repetition would write twice; writes that may be repeated are not recorded one by one.'
+    return 'The run sent no write that must happen only once. Writes that may be repeated, such as PUT and uploads, are not listed.'
   }
   const shown = doubtfulFirst(written)
     .slice(0, 10)

@@ -10,7 +10,7 @@ import { AnyList, AnyText as Text, Time } from '../parts.ts'
 import { PublicKey } from '../protocol.ts'
 import { SEAL } from './audit.ts'
 import { REALM_QUOTAS } from './quotas.ts'
-import { AskedReview, ToldRun } from './run-records.ts'
+import { AskedReview, RunView } from './run-records.ts'
 
 /** ISO 8601. */
 const Iso = Type.String({ format: 'date-time' })
@@ -152,7 +152,7 @@ const RunState = Text
 
 /** A run as a hub lists it: as its daemon does, and with what only a hub knows. */
 export const Run = named('run', {
-  ...ToldRun.properties,
+  ...RunView.properties,
   realm_id: Text,
   daemon_id: nullable(Text),
   job_id: nullable(Text),
@@ -172,7 +172,7 @@ export const Artifact = named('artifact', {
 export const Review = named('review', {
   ...AskedReview.properties,
   realm_id: Text,
-  /** The form as the daemon told it, also with kinds of fields that the hub does not know. */
+  /** The form as the daemon reported it, also with kinds of fields that the hub does not know. */
   inputs: AnyList,
   reviewers: Type.Array(Text),
 })

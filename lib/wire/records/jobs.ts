@@ -4,7 +4,7 @@ import type { Static, TSchema } from 'typebox'
 import { named } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { EVERY_CHOICE } from '../choices.ts'
-import { AnyObject, AnyText, NullableText, RunUuid, Time, Uuid } from '../parts.ts'
+import { AnyJson, AnyObject, AnyText, NullableText, RunUuid, Time, Uuid } from '../parts.ts'
 
 export const JOB_KINDS = ['run', 'cancel', 'resume', 'decide'] as const
 export type JobKind = (typeof JOB_KINDS)[number]
@@ -21,6 +21,8 @@ export const RunOrder = Type.Object({
   inputs: AnyObject,
   run_name: NullableText,
   workspace: NullableText,
+  /** What the run says of who started it. Older hubs leave it out, and newer ones may have kinds that are not known here. */
+  started_by: Type.Optional(AnyJson),
   ...BY,
 })
 export type RunOrder = Static<typeof RunOrder>
@@ -29,7 +31,11 @@ export type RunOrder = Static<typeof RunOrder>
 export const CancelOrder = Type.Object({ reason: Type.Optional(AnyText), ...BY })
 export type CancelOrder = Static<typeof CancelOrder>
 
-export const ResumeOrder = Type.Object({ from_phase: Type.Optional(AnyText), ...BY })
+export const ResumeOrder = Type.Object({
+  from_phase: Type.Optional(AnyText),
+  failed: Type.Optional(Type.Boolean()),
+  ...BY,
+})
 export type ResumeOrder = Static<typeof ResumeOrder>
 
 /** A person's answer to a review, and who that person is. */

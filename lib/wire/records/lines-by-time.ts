@@ -3,7 +3,7 @@
 
 import type { LogLine, TreeLines } from './run-records.ts'
 
-export interface LogPlace {
+export interface LogStart {
   run_id: string
   started_at: number
 }
@@ -11,31 +11,31 @@ export interface LogPlace {
 /** Reads the next lines of a run after the line with this number. None: there are no more. */
 export type ReadLines = (runId: string, after: number) => Promise<readonly LogLine[]>
 
-interface Source extends LogPlace {
+interface Source extends LogStart {
   lines: readonly LogLine[]
   /** The next line of `lines`. */
   next: number
 }
 
 /** The lines of runs, which are in the order of their start, in pieces of one run each. */
-export async function* linesByTime(places: readonly LogPlace[], read: ReadLines): AsyncGenerator<TreeLines> {
+export async function* linesByTime(starts: readonly LogStart[], read: ReadLines): AsyncGenerator<TreeLines> {
   const open: Source[] = []
-  for (let at = 0; at < places.length || open.length > 0; ) {
+  for (let at = 0; at < starts.length || open.length > 0; ) {
     const first = open.reduce<Source | null>(
       (least, source) => (least && timeOf(least) <= timeOf(source) ? least : source),
       null,
     )
-    const place = places[at]
-    if (place && (!first || place.started_at <= timeOf(first))) {
+    const start = starts[at]
+    if (start && (!first || start.started_at <= timeOf(first))) {
       at++
-      const lines = await read(place.run_id, 0)
-      if (lines.length > 0) open.push({ ...place, lines, next: 0 })
+      const lines = await read(start.run_id, 0)
+      if (lines.length > 0) open.push({ ...start, lines, next: 0 })
       continue
     }
     // All lines of this run that come before those of any other are one piece.
     const others = open.reduce(
       (least, source) => (source === first ? least : Math.min(least, timeOf(source))),
-      place?.started_at ?? Number.POSITIVE_INFINITY,
+      start?.started_at ?? Number.POSITIVE_INFINITY,
     )
     const from = first!.next++
     while (first!.next < first!.lines.length && timeOf(first!) <= others) first!.next++

@@ -33,7 +33,7 @@ export const Reconciliation = Type.Object({
   passed: Type.Array(Type.Object({ daemon_id: Text, name: Text }), {
     description: 'The daemons without which somebody has decided to go on.',
   }),
-  lost: Type.Array(Type.String(), { description: 'What only the hub knew and has lost, as far as it can tell.' }),
+  lost: Type.Array(Type.String(), { description: 'What only the hub knew and has lost, as far as it knows.' }),
   came_back: Type.Array(Type.String(), { description: 'What had been ended since and counts again.' }),
 })
 export type Reconciliation = Static<typeof Reconciliation>

@@ -47,13 +47,13 @@ export type PlannedPhase = Static<typeof Phase> & { below?: PlannedTeam }
 const TEAM = {
   name: AnyText,
   version: AnyText,
-  /** The team is already above this place, so it calls itself. */
+  /** The team is already above this phase, so it calls itself. */
   recursive: Type.Optional(Type.Boolean()),
   /** The key of the team, as written. It is not held here, because only top runs hold a key. */
   unheld: Type.Optional(AnyText),
   listeners: Type.Optional(
     Type.Array(Type.Object({ name: AnyText, agent: AnyText, events: Type.Array(AnyText) }), {
-      description: 'The listeners, and the events of its runs that they tell; absent when there are none.',
+      description: 'The listeners, and the events of its runs that they report; absent when there are none.',
     }),
   ),
 }

@@ -19,6 +19,7 @@ import {
 } from '../parts.ts'
 import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES } from '../states.ts'
 import { Field } from './forms.ts'
+import { StartedBy, StartedByView } from './started-by.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
 export const RunError = Type.Object({
@@ -41,10 +42,10 @@ export const FileRecord = Type.Object({
 
 const RunState = Type.Enum([...RUN_STATES])
 /**
- * The state that is shown to people: a run that no process continues is `interrupted`. What a hub tells of runs is read
- * in the same form, and there a run whose daemon is silent is `crashed`, or in a state that only a newer daemon knows.
+ * The state that people see: a run that no process continues is `interrupted`. A hub answers in the same form, and adds
+ * `crashed` for a run whose daemon is silent, and states that only a newer daemon knows.
  */
-const ToldRunState = AnyText
+const ViewedState = AnyText
 
 const RUN = {
   run_id: AnyText,
@@ -73,9 +74,11 @@ const AT_HUB = {
   job_id: Type.Optional(NullableText),
   created_at: Type.Optional(Time),
 }
-const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: RunState, ...more })
+const recorded = <P extends TProperties>(more: P) =>
+  Type.Object({ ...RUN, state: RunState, started_by: nullable(StartedBy), ...more })
 /** A run as people are shown it, by a daemon or by a hub. */
-const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, ...AT_HUB, state: ToldRunState, ...more })
+const viewOf = <P extends TProperties>(more: P) =>
+  Type.Object({ ...RUN, ...AT_HUB, state: ViewedState, started_by: StartedByView, ...more })
 
 /** In lists and events `inputs` and `outputs` are null if they are large; `runs/get` has them. */
 const HEAD = { inputs: nullable(AnyObject) }
@@ -84,8 +87,8 @@ const HEAD = { inputs: nullable(AnyObject) }
 export const RunRecord = recorded(HEAD)
 export type RunRecord = Static<typeof RunRecord>
 /** An item of `runs/list`. */
-export const ToldRun = told(HEAD)
-export type ToldRun = Static<typeof ToldRun>
+export const RunView = viewOf(HEAD)
+export type RunView = Static<typeof RunView>
 
 /** An item of `deliveries` in `runs/get`. */
 export const DeliveryRecord = Type.Object({
@@ -98,8 +101,8 @@ const WHOLE = { inputs: AnyObject, deliveries: Type.Array(DeliveryRecord) }
 const RunDetail = recorded(WHOLE)
 export type RunDetail = Static<typeof RunDetail>
 /** `runs/get`. */
-export const ToldDetail = told(WHOLE)
-export type ToldDetail = Static<typeof ToldDetail>
+export const RunDetailView = viewOf(WHOLE)
+export type RunDetailView = Static<typeof RunDetailView>
 
 const TREE_ENTRY = {
   run_id: AnyText,
@@ -114,9 +117,9 @@ const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
 /** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
 export type TreeEntry = Static<typeof TreeEntry>
 /** `runs/tree`. */
-export const ToldTree = Type.Object({
+export const TreeView = Type.Object({
   root_run_id: AnyText,
-  runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
+  runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ViewedState })),
 })
 
 const SUB_RUN = { run_id: AnyText, run_name: NullableText }
@@ -177,18 +180,18 @@ export const Written = Type.Object({
 })
 export type Written = Static<typeof Written>
 
-/** `runs/history`: what happened in a run before what `runs/phases` tells, and what its phases wrote outside. */
+/** `runs/history`: what happened in a run before what `runs/phases` has, and what its phases wrote outside. */
 export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })
 export type History = Static<typeof History>
 
 const PHASE = { ...BARE_PHASE, data: AnyJson }
 /** What a reply has of a phase: `text` and `data` are null if it has no room for them. */
 const CUT_PHASE = { ...PHASE, text: NullableText, ...BYTES_OF_RESULT, sub_runs_more: SUB_RUNS_MORE }
-/** What people are told of phases may come from a newer program, like the states of runs. */
-const TOLD_PHASE = { type: AnyText, state: AnyText }
+/** What people see of phases may come from a newer program, like the states of runs. */
+const PHASE_VIEW = { type: AnyText, state: AnyText }
 /** Hubs of 0.1.0 leave it out. */
-const TOLD_WAIT = { waiting: Type.Optional(nullable(Waiting)) }
-const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
+const WAIT_VIEW = { waiting: Type.Optional(nullable(Waiting)) }
+const SubRunView = Type.Object({ ...SUB_RUN, state: ViewedState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 
 const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })
@@ -201,10 +204,10 @@ const RunPhases = Type.Object({
 })
 export type RunPhases = Static<typeof RunPhases>
 /** `runs/phases`. */
-export const ToldPhases = Type.Object({
+export const PhasesView = Type.Object({
   run_id: AnyText,
-  state: ToldRunState,
-  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...TOLD_PHASE, ...TOLD_WAIT, sub_runs: Type.Array(ToldSubRun) })),
+  state: ViewedState,
+  phases: rowsOf(Type.Object({ ...CUT_PHASE, ...PHASE_VIEW, ...WAIT_VIEW, sub_runs: Type.Array(SubRunView) })),
 })
 
 export const LogLine = Type.Object({
@@ -285,13 +288,13 @@ export const Explanation = Type.Object(EXPLANATION)
 export type Explanation = Static<typeof Explanation>
 
 /** `runs/why`. `text`: `lines`, and on a daemon then the commands of `next` as they are typed on its machine. */
-export const Why = Type.Object({ ...EXPLANATION, text: AnyText })
+export const Why = Type.Object({ ...EXPLANATION, text: AnyText, started_by: StartedByView })
 export type Why = Static<typeof Why>
 
 const PhaseEvent = Type.Object({
   ...BARE_PHASE,
-  ...TOLD_PHASE,
-  ...TOLD_WAIT,
+  ...PHASE_VIEW,
+  ...WAIT_VIEW,
   run_id: AnyText,
   position: Type.Integer(),
   /** The number of items of a map, once it is known. A hub does not say. */
@@ -305,10 +308,10 @@ export type PhaseEvent = Static<typeof PhaseEvent>
 
 /** `data` of the events of a stream, by name. `end` is the last one: the run that was asked for has ended. */
 export const EVENTS = {
-  run: ToldRun,
+  run: RunView,
   phase: PhaseEvent,
   log: TreeLines,
-  end: ToldRun,
+  end: RunView,
 } as const
 
 export type RunEvent = {

@@ -1,6 +1,7 @@
 // What records say, in words: for the terminal, messages and the pages, which load it without the schemas.
 
 import type { Waiting, Written } from './run-records.ts'
+import type { StartedBy, StartedByView, Via } from './started-by.ts'
 
 /** A wait in one text, such as `HTTP 503, until 14:03:10`. Times of another day have their date. */
 export function waitText({ reason, until }: Waiting, now = Date.now()): string {
@@ -41,3 +42,36 @@ export function doubtfulFirst(all: readonly Written[]): Written[] {
 /** Whether a write exists, and only once. */
 export const isCertain = ({ state, copies = [], unconfirmed = false }: Written): boolean =>
   state === 'done' && copies.length === 0 && !unconfirmed
+
+const WAY: Record<Via, string> = { cli: 'command line', page: 'page', api: 'API' }
+
+/** The same of what another program sent, which may be newer or older. */
+export const viewedStarter = (by: StartedByView | undefined): string | null =>
+  by ? starterText(by as StartedBy) : null
+
+/** Who or what started a run, such as `ada (command line)`. Null when nobody knows, or it is a kind of newer programs. */
+export function starterText(by: StartedBy): string | null {
+  const hand = 'manual' in by && by.manual ? `, by hand of ${by.manual.by}` : ''
+  switch (by.kind) {
+    case 'person':
+      return `${by.name} (${WAY[by.via]})`
+    case 'token':
+      return `token ${by.name} of ${by.owner} (${WAY[by.via]})`
+    case 'service':
+      return `service ${by.identity} (${by.subject})`
+    case 'mcp':
+      return `${by.name} (${by.client})`
+    case 'schedule':
+      return `schedule ${by.name}, for ${by.slot}${by.catch_up ? ', catching up' : ''}${hand}`
+    case 'hook':
+      return `hook ${by.name}, delivery ${by.delivery}${hand}`
+    case 'watch':
+      return `watch ${by.name}, ${by.files.length === 1 ? by.files[0]!.path : `${by.files.length} files`}${hand}`
+    case 'chain':
+      return `chain ${by.name}, after run ${by.run_id}${hand}`
+    case 'move':
+      return `${by.by}, who moved run ${by.run_id}`
+    default:
+      return null
+  }
+}

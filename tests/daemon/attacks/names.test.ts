@@ -75,7 +75,7 @@ async function outcomes(names: readonly string[], phases: object[]): Promise<Out
 /** Every path below `at`, links not followed. Databases, caches and the folders of runs change by themselves. */
 const below = (at: string) =>
   [...new Bun.Glob('**').scanSync({ cwd: at, dot: true, onlyFiles: false })]
-    .filter(path => !/^home\/(runs|packages|daemon|processes|key$|\.bun)/.test(path))
+    .filter(path => !/^home\/(runs|packages|daemon|search|processes|key$|\.bun)/.test(path))
     .sort()
 
 const up = '../'.repeat(12)

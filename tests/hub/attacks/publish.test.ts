@@ -128,7 +128,7 @@ describe.skipIf(AGAIN)('a check is bounded', () => {
   const light = () => ({ files: [file('team.yml', leaf('@admin/light'))], scope: undefined })
 
   test('in time: the thread that is at it is ended, and the next package gets another', async () => {
-    const checker = new PackageChecker(place, 4_000)
+    const checker = new PackageChecker(place, 2_500)
     const slow = { files: heavy('@admin/slow', 400), scope: undefined }
     await expect(checker.check(1, slow, none)).rejects.toMatchObject({ code: 'too_large' })
     expect(await checker.check(1, light(), none)).toMatchObject({ name: '@admin/light' })

@@ -1,9 +1,10 @@
 // Two tenants with everything in them, the people of the matrix, and their tokens.
 
 import { expect } from 'bun:test'
-import { eq, getTableName, is, isNull, Table } from 'drizzle-orm'
+import { eq, getTableName, is, isNull, sql, Table } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { preparedForAny } from '../../../db/hub/prepared.ts'
+import type { Store } from '../../../db/hub/store.ts'
 import type { TestHub } from '../../support/hub.ts'
 import { FILE, phaseChange, reviewChange, runChange } from '../../support/sync.ts'
 import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
@@ -161,7 +162,15 @@ function rowsOf(table: Table): Rows {
 }
 
 /** Whether a table tells an older copy: it counts the commits of the hub, its chores included, and the beats of hubs. */
-const isMemory = (table: Table): boolean => /^(memory|hub_processes$)/.test(getTableName(table))
+const isMemory = (table: Table): boolean => /^(memory|hub_processes$|lived_time$)/.test(getTableName(table))
+
+/** Differs from what it was before any commit to the database. */
+export async function commitsOf({ epoch, db, users }: Store): Promise<string> {
+  const known = epoch()
+  if (known !== null) return String(known)
+  const snapshot = sql<string>`pg_current_snapshot()::text`
+  return (await db.select({ snapshot }).from(users).limit(1))[0]!.snapshot
+}
 
 /**
  * The whole database, but for the times of use of tokens, which is what a refused call may leave, for what the hub

@@ -56,6 +56,25 @@ test('one that never returns fails its delivery at the time-out, and the next ev
   await within(t.engine.untilQuiet(), 'all that is told')
 })
 
+test('one that returned while the process was paused is delivered', async () => {
+  t = await testEngine({ agents: { ...agents, bell }, deliveryTimeout: 1_000 })
+  const server = new Worker(
+    `data:text/javascript,const s = Bun.serve({ port: 0, async fetch() { await Bun.sleep(300); return new Response('') } });
+     postMessage(s.port)`,
+  )
+  const port = await new Promise(resolve => {
+    server.onmessage = ({ data }) => resolve(data)
+  })
+  rings = () => fetch(`http://127.0.0.1:${port}/`)
+  const { run_id } = await t.start(team([act('work', 'work'), listening('on_complete')]))
+  await until(() => told.length === 1, 'the call')
+  await Bun.sleep(50)
+  Bun.sleepSync(2_500)
+  await within(t.engine.ended(run_id), 'the end of the run')
+  expect(deliveries(t, run_id)).toMatchObject([{ state: 'delivered' }])
+  server.terminate()
+})
+
 test('one that never returns delays no other run, no resume and no later start', async () => {
   const home = folder()
   await open(home)

@@ -73,10 +73,35 @@ describe('`when`', () => {
     calls.length = 0
     expect(await resumed(run_id)).toMatchObject({ state: 'completed' })
     expect(stateOf(run_id, 'c')).toEqual(['completed', null])
-    expect(calls).toEqual(['work a', 'work c'])
+    expect(calls.toSorted()).toEqual(['work a', 'work b', 'work c', 'work d'])
   })
 
-  test('is evaluated again for skipped phases, and completed phases are not repeated', async () => {
+  test('is no way around what is repeated: all behind a phase runs again, a cleanup that completed too', async () => {
+    t = await testEngine({ agents })
+    broken.add('x').add('other')
+    const { run_id } = await t.run(
+      team([
+        act('x', 'work', { value: 'x' }),
+        act('alw', 'work', { value: 'alw', depends_on: ['x'], always: true }),
+        act('b', 'work', { value: '{{ phases.x.state }}', depends_on: ['alw'] }),
+        act('other', 'work', { value: 'other' }),
+      ]),
+    )
+    expect(dataOf(t, run_id, 'b')).toMatchObject({ value: 'failed' })
+    broken.delete('x')
+    calls.length = 0
+    const { kept, repeated } = t.engine.planResume(run_id)
+    expect([kept.length, repeated.map(({ phase }) => phase)]).toEqual([0, ['x', 'alw', 'b', 'other']])
+    expect(await resumed(run_id)).toMatchObject({ state: 'failed' })
+    expect(dataOf(t, run_id, 'b')).toMatchObject({ value: 'completed' })
+    calls.length = 0
+    // Nothing of it is repeated where only the other phase failed.
+    broken.clear()
+    expect(await resumed(run_id)).toMatchObject({ state: 'completed' })
+    expect(calls).toEqual(['work other'])
+  })
+
+  test('is evaluated again, but not where a completed phase depends on it', async () => {
     t = await testEngine({ agents })
     broken.add('first').add('other')
     const { run_id } = await t.run(
@@ -94,9 +119,11 @@ describe('`when`', () => {
     broken.clear()
     calls.length = 0
     expect(await resumed(run_id)).toMatchObject({ state: 'completed' })
-    expect(stateOf(run_id, 'second')).toEqual(['completed', null])
+    // `instead` ran because of the failure, and `after` because of the skip.
+    expect(stateOf(run_id, 'first')).toEqual(['failed', null])
+    expect(stateOf(run_id, 'second')).toEqual(['skipped', 'when'])
     expect(stateOf(run_id, 'never')).toEqual(['skipped', 'when'])
-    expect(calls.sort()).toEqual(['work first', 'work other', 'work second'])
+    expect(calls.sort()).toEqual(['work other'])
   })
 
   test('is evaluated again inside a sub-run, too', async () => {
@@ -161,7 +188,13 @@ describe('with `failed`', () => {
     const { run_id } = await t.run(map)
     expect(t.engine.record(run_id)).toMatchObject({ state: 'completed', outputs: { failed: 2 } })
     const before = phaseOf(t, run_id, 'each').sub_runs.map(run => run.run_id)
-    expect(t.engine.planResume(run_id, { failed: true })).toMatchObject({ run_id, repeats: ['each', 'after'] })
+    expect(t.engine.planResume(run_id, { failed: true })).toMatchObject({
+      kept: [{ phase: 'beside' }],
+      repeated: [
+        { phase: 'each', whole: false, renewed: false, runs: { kept: 2, repeated: 2, names: ['b', 'd'] } },
+        { phase: 'after', whole: true },
+      ],
+    })
     broken.delete('b')
     calls.length = 0
     expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed', outputs: { failed: 1 } })
@@ -204,6 +237,130 @@ describe('with `failed`', () => {
     calls.length = 0
     expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed', outputs: { failed: 0 } })
     expect(calls.sort()).toEqual(['work 0 failed', 'work b', 'work beside'])
+  })
+})
+
+describe('what is repeated is closed under `depends_on`', () => {
+  const instead = team([
+    act('primary', 'work', { value: 'primary', on_failure: 'continue' }),
+    act('fallback', 'work', {
+      value: 'fallback',
+      depends_on: ['primary'],
+      when: "phases.primary.state == 'failed'",
+    }),
+    act('last', 'work', {
+      depends_on: ['primary', 'fallback'],
+      value: '{{ phases.primary.state }} {{ phases.fallback.state }}',
+    }),
+  ])
+
+  test('a failure because of which another phase completed stays at a resume', async () => {
+    t = await testEngine({ agents })
+    broken.add('primary').add('failed completed')
+    const { run_id } = await t.run(instead)
+    expect(t.engine.record(run_id).state).toBe('failed')
+    broken.clear()
+    calls.length = 0
+    const { kept, repeated } = t.engine.planResume(run_id)
+    expect([kept, repeated].map(list => list.map(({ phase }) => phase))).toEqual([['primary', 'fallback'], ['last']])
+    expect(await resumed(run_id)).toMatchObject({ state: 'completed' })
+    expect(calls).toEqual(['work failed completed'])
+  })
+
+  test('`failed` repeats it, with all that depends on it', async () => {
+    t = await testEngine({ agents })
+    broken.add('primary')
+    const { run_id } = await t.run(instead)
+    expect(t.engine.record(run_id).state).toBe('completed')
+    broken.clear()
+    calls.length = 0
+    expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed' })
+    expect(stateOf(run_id, 'fallback')).toEqual(['skipped', 'when'])
+    expect(calls).toEqual(['work primary', 'work completed skipped'])
+    const none = t.engine.resume(run_id, { failed: true })
+    await expect(none).rejects.toMatchObject({ code: 'invalid_state' })
+  })
+
+  test('`failed` reaches the rest of a map that stopped, and repeats no item that completed', async () => {
+    t = await testEngine({ agents })
+    broken.add('b')
+    const stops = { inputs: { v: '{{ item }}' }, concurrency: 1, on_failure: 'continue' }
+    const { run_id } = await t.run({
+      'team.yml': team([
+        keyed(['a', 'b', 'c'], './one', stops),
+        act('after', 'work', { depends_on: ['each'], value: '{{ phases.each.data.completed }} completed' }),
+      ]),
+      'one/team.yml': team([act('work', 'work', { value: '{{ inputs.v }}' })], {
+        inputs: [{ name: 'v', type: 'string' }],
+      }),
+    })
+    expect(t.engine.record(run_id).state).toBe('completed')
+    expect(calls).toEqual(['work a', 'work b', 'work 1 completed'])
+    broken.clear()
+    calls.length = 0
+    expect(t.engine.planResume(run_id, { failed: true }).repeated).toMatchObject([
+      { phase: 'each', whole: false, runs: { kept: 1, repeated: 2, names: ['b'] } },
+      { phase: 'after' },
+    ])
+    expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed' })
+    expect(calls).toEqual(['work b', 'work c', 'work 3 completed'])
+  })
+
+  test('a map behind it gets the items that are new, and keeps those that completed and are the same', async () => {
+    t = await testEngine({ agents })
+    broken.add('b').add('a+')
+    const one = (suffix: string) =>
+      team([act('work', 'work', { value: `{{ inputs.v + '${suffix}' }}` })], {
+        inputs: [{ name: 'v', type: 'string' }],
+        outputs: [{ name: 'v', type: 'string', value: '{{ phases.work.data.value }}' }],
+      })
+    const each = { inputs: { v: '{{ item }}' }, concurrency: 1, on_item_failure: 'continue' }
+    const { run_id } = await t.run({
+      'team.yml': team([
+        keyed(['a', 'b', 'c'], './one', each),
+        {
+          ...{ name: 'then', type: 'map', depends_on: ['each'], team: './two', key: '{{ item }}', ...each },
+          items: "{{ phases.each.data.items.filter(i, i.state == 'completed').map(i, i.outputs.v) }}",
+        },
+      ]),
+      'one/team.yml': one(''),
+      'two/team.yml': one('+'),
+    })
+    expect(calls).toEqual(['work a', 'work b', 'work c', 'work a+', 'work c+'])
+    broken.clear()
+    calls.length = 0
+    const before = phaseOf(t, run_id, 'then').sub_runs.map(run => run.run_id)
+    expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed' })
+    expect(calls).toEqual(['work b', 'work a+', 'work b+'])
+    const { sub_runs } = phaseOf(t, run_id, 'then')
+    expect(sub_runs.map(run => [run.run_name, run.state])).toEqual(['a', 'b', 'c'].map(key => [key, 'completed']))
+    expect([sub_runs[0]!.run_id, sub_runs[2]!.run_id]).toEqual(before)
+  })
+
+  test('`failed` reaches what was passed over inside of sub-runs that failed, and of items that completed', async () => {
+    t = await testEngine({ agents })
+    broken.add('soft').add('2 hard')
+    const { run_id } = await t.run({
+      'team.yml': team([
+        {
+          ...{ name: 'each', type: 'map', items: [1, 2], key: 'k{{ item }}', team: './one', concurrency: 1 },
+          ...{ inputs: { n: '{{ item }}' }, on_item_failure: 'continue' },
+        },
+      ]),
+      'one/team.yml': team(
+        [
+          act('soft', 'work', { value: 'soft', on_failure: 'continue' }),
+          act('then', 'work', { value: 'then', depends_on: ['soft'] }),
+          act('hard', 'work', { value: '{{ inputs.n }} hard', depends_on: ['then'] }),
+          act('beside', 'work', { value: 'beside' }),
+        ],
+        { inputs: [{ name: 'n', type: 'number' }], concurrency: 1 },
+      ),
+    })
+    broken.clear()
+    calls.length = 0
+    expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed' })
+    expect(calls).toEqual(['work soft', 'work then', 'work 1 hard', 'work soft', 'work then', 'work 2 hard'])
   })
 })
 

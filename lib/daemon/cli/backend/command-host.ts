@@ -62,14 +62,11 @@ export class CommandHost {
 
   /** Whether something runs here that does not wait for a person. */
   get atWork(): boolean {
-    const { engine, db, openRuns } = this.daemon
+    const { engine, openRuns } = this.daemon
     if (engine.load.slots > 0) return true
-    return db
-      .query<{ id: string }, []>(
-        "SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL AND state <> 'awaiting_input'",
-      )
-      .all()
-      .some(({ id }) => !openRuns.isInterrupted(id))
+    return engine.store.runs
+      .openRoots()
+      .some(({ id, state }) => state !== 'awaiting_input' && !openRuns.isInterrupted(id))
   }
 
   /** Resolves when nothing runs here and nobody can start anything any more, or when `signal` fires. */
@@ -133,7 +130,7 @@ export class CommandHost {
     try {
       this.daemon.lock.announce(null)
     } catch {
-      // On a full disk no lock file can be written. New callers are refused and told to try again.
+      // On a full disk no lock file can be written. New callers get an error that says to try again.
     }
     await serving.listening.stop()
   }

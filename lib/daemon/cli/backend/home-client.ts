@@ -5,10 +5,11 @@ import type { Static, TSchema } from 'typebox'
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
 import { sentEvents } from '../../../event-stream.ts'
+import { COMMAND_LINE } from '../../../http/via.ts'
 import { isObject } from '../../../json.ts'
+import { chunksIn } from '../../../stream.ts'
 import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../../wire/call.ts'
-import { StreamRun } from '../../../wire/calls/runs.ts'
-import { EVENTS, type RunEvent } from '../../../wire/records/run-records.ts'
+import type { RunEvent } from '../../../wire/records/run-records.ts'
 import { readToken } from '../../home/home.ts'
 import { type Holder, holderOf } from '../../home/lock.ts'
 import { HealthWatch } from './health-watch.ts'
@@ -21,6 +22,12 @@ export interface Callee {
 export interface Client extends Callee {
   /** Events of a run until it ends. */
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
+}
+
+/** A client for the process that holds a home. */
+export interface HomeClient extends Client {
+  /** The content of a file of a run. Throws `not_found`. */
+  artifact(runId: string, path: string): Promise<AsyncGenerator<Uint8Array, void>>
 }
 
 /** How long to wait for an address. A process that has just taken the home, or is about to release it, has none. */
@@ -37,7 +44,7 @@ const GONE_MS = 1_000
  */
 export async function withHome<T>(
   home: string,
-  over: (client: Client) => Promise<T>,
+  over: (client: HomeClient) => Promise<T>,
   alone: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
@@ -91,10 +98,14 @@ async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boo
   return false
 }
 
-/** A client for the process that listens at `address`. */
-export function createClient(home: string, address: string): Client {
+/** A client for the process that listens at `address`. It loads records and calls when it is used, which most runs do not. */
+export function createClient(home: string, address: string): HomeClient {
   const base = reachable(address)
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
+  const headers = {
+    'content-type': 'application/json',
+    authorization: `Bearer ${readToken(home)}`,
+    'user-agent': COMMAND_LINE,
+  }
 
   const from = (path: string): Answerer => {
     return { url: base + path, kind: 'daemon', advice: `check which program listens at ${base}` }
@@ -108,13 +119,21 @@ export function createClient(home: string, address: string): Client {
     try {
       // Each call has its own connection. A kept connection may be cut while idle, and then nobody knows whether the
       // call arrived.
-      const asked = { method: 'POST', headers, body: JSON.stringify(body), keepalive: false, signal }
-      const reply = await fetch(base + path, asked)
+      const request = { method: 'POST', headers, body: JSON.stringify(body), keepalive: false, signal }
+      const reply = await fetch(base + path, request)
       return { reply, answer: await reply.json() }
     } catch (cause) {
       signal.throwIfAborted()
       throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, { cause })
     }
+  }
+
+  /** What is sent bit by bit in answer to a GET. */
+  async function streamed(path: string, query: Record<string, string>, signal: AbortSignal) {
+    const reply = await fetch(`${base}${path}?${new URLSearchParams(query)}`, { headers, keepalive: false, signal })
+    if (reply.ok && reply.body) return reply.body
+    const answer: unknown = await reply.json()
+    throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
   }
 
   return {
@@ -128,17 +147,38 @@ export function createClient(home: string, address: string): Client {
       return envelopeData(data, answer, reply, from(path))
     },
     async *events(runId, signal) {
+      const [{ StreamRun }, { EVENTS }] = await Promise.all([
+        import('../../../wire/calls/runs.ts'),
+        import('../../../wire/records/run-records.ts'),
+      ])
       const { path } = StreamRun
       using watching = healthWatch()
       const until = AbortSignal.any([signal, watching.signal])
-      const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal: until })
-      if (!reply.ok || !reply.body) {
-        const answer: unknown = await reply.json()
-        throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
+      const body = await streamed(path, { run_id: runId }, until)
+      for await (const { name, data } of sentEvents(body)) yield eventOf(EVENTS, name, data, from(path))
+    },
+    async artifact(runId, path) {
+      const { GetArtifact } = await import('../../../wire/calls/artifacts.ts')
+      const watching = healthWatch()
+      try {
+        const body = await streamed(GetArtifact.path, { run_id: runId, path }, watching.signal)
+        return watched(chunksIn(body), watching)
+      } catch (thrown) {
+        watching[Symbol.dispose]()
+        watching.signal.throwIfAborted()
+        if (thrown instanceof CadreError) throw thrown
+        throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, {
+          cause: thrown,
+        })
       }
-      for await (const { name, data } of sentEvents(reply.body)) yield eventOf(name, data, from(path))
     },
   }
+}
+
+/** The same chunks. `watching` ends with them. */
+async function* watched(chunks: AsyncGenerator<Uint8Array, void>, watching: HealthWatch) {
+  using _ = watching
+  yield* chunks
 }
 
 /** The error that a command ends with when the process that it asks is stopped, or does not come to answer. */
@@ -154,8 +194,10 @@ export function stuck(home: string, base: string, silentMs: number): CadreError 
   )
 }
 
+type Events = typeof import('../../../wire/records/run-records.ts').EVENTS
+
 /** Throws `unavailable` for an event that this version does not know. */
-function eventOf(name: string, data: unknown, from: Answerer): RunEvent {
+function eventOf(EVENTS: Events, name: string, data: unknown, from: Answerer): RunEvent {
   switch (name) {
     case 'run':
     case 'end':

@@ -8,26 +8,26 @@ const RETRY_MS = 1_000
 const PATIENCE_MS = 300_000
 
 export class HubAbsence {
-  readonly #say: (line: string) => void
+  readonly #notify: (line: string) => void
   #since: number | null = null
 
-  /** `say` gets what people should know meanwhile. */
-  constructor(say: (line: string) => void) {
-    this.#say = say
+  /** `notify` gets what people should know meanwhile. */
+  constructor(notify: (line: string) => void) {
+    this.#notify = notify
   }
 
   /** Waits a moment if `error` says that the hub is away. Throws it otherwise, and when that takes too long. */
   async bear(error: unknown, signal?: AbortSignal): Promise<void> {
     const isAway = error instanceof CadreError && error.code === 'unavailable'
-    if (signal?.aborted || !isAway || Date.now() - (this.#since ?? Date.now()) > PATIENCE_MS) throw error
-    if (this.#since === null) this.#say(`${error.message}; trying again`)
-    this.#since ??= Date.now()
+    if (signal?.aborted || !isAway || performance.now() - (this.#since ?? performance.now()) > PATIENCE_MS) throw error
+    if (this.#since === null) this.#notify(`${error.message}; trying again`)
+    this.#since ??= performance.now()
     await pause(RETRY_MS, signal)
   }
 
   /** The hub has answered. */
   end(): void {
-    if (this.#since !== null) this.#say('the hub is back')
+    if (this.#since !== null) this.#notify('the hub is back')
     this.#since = null
   }
 

@@ -4,7 +4,7 @@
 import { pause } from '../../../wait.ts'
 import { checkedData } from '../../../wire/call.ts'
 import { CancelDispatched, ResumeDispatched } from '../../../wire/calls/dispatch.ts'
-import { DecideHubReview } from '../../../wire/calls/hub-reviews.ts'
+import { DecideHubReview } from '../../../wire/calls/hub-runs.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { StreamRun } from '../../../wire/calls/runs.ts'
 import { EVENTS, type RunEvent } from '../../../wire/records/run-records.ts'
@@ -22,12 +22,13 @@ export function hubRunner(client: HubClient): Runner {
       const { already_waits = false } = await client.call(CancelDispatched, { run_id })
       return { cleanup: [], already_waits }
     },
-    async resume(run_id, { from_phase }) {
-      await client.call(ResumeDispatched, { run_id, ...(from_phase !== undefined && { from_phase }) })
+    async resume(run_id, { from_phase, failed }) {
+      const what = { ...(from_phase !== undefined && { from_phase }), ...(failed && { failed }) }
+      await client.call(ResumeDispatched, { run_id, ...what })
       return null
     },
     decide: (review_id, answer) => client.call(DecideHubReview, { review_id, ...answer }),
-    events: (runId, signal, say) => eventsOf(client, runId, signal, say),
+    events: (runId, signal, notify) => eventsOf(client, runId, signal, notify),
     async pending() {
       return (await client.call(ListReviews, { state: 'pending', limit: 100 })).reviews
     },
@@ -39,9 +40,9 @@ async function* eventsOf(
   client: HubClient,
   runId: string,
   signal: AbortSignal,
-  say: (line: string) => void,
+  notify: (line: string) => void,
 ): AsyncGenerator<RunEvent> {
-  const absence = new HubAbsence(say)
+  const absence = new HubAbsence(notify)
   while (!signal.aborted) {
     try {
       for await (const { name, data } of client.events(StreamRun, { run_id: runId }, signal)) {
@@ -64,7 +65,7 @@ function eventOf(name: string, data: unknown, hub: string): RunEvent | null {
     case 'run':
     case 'end': {
       const { state, ...run } = checkedData(EVENTS[name], data, from)
-      // The picture of a run has no such states. That its daemon is silent is told as its reason.
+      // The picture of a run has no such states. The reason of the run says that its daemon is silent.
       if (state === 'crashed')
         return { event: name, data: { ...run, state: 'running', reason: 'its daemon is silent' } }
       return { event: name, data: { ...run, state: state === 'interrupted' ? 'running' : state } }

@@ -3,27 +3,32 @@
 import { existsSync } from 'node:fs'
 import { openForReading } from '../../../../db/open.ts'
 import { CadreError } from '../../../error.ts'
-import { readRunId, runFolder } from '../../../files/run-id.ts'
+import { type RunId, readRunId, runFolder } from '../../../files/run-id.ts'
 import {
   hasLines,
-  listRuns,
+  keptFile,
+  listRunsHere,
   readLines,
   rootOf,
   runDetail,
+  runIdsAfter,
   runPhases,
   Store,
+  startedBy,
   treeEntries,
   why,
 } from '../../../run/engine.ts'
 import type { Field } from '../../../team/team.ts'
 import { bundleFromJson } from '../../../team/team.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
-import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns } from '../../../wire/calls/runs.ts'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns, ResumeRun } from '../../../wire/calls/runs.ts'
 import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
 import { page } from '../../../wire/page.ts'
-import { withCommandsOfNow } from '../../../wire/records/explain.ts'
+import { withCommandsOfNow, withStarter } from '../../../wire/records/explain.ts'
 import { databaseFile } from '../../home/home.ts'
-import { shown, shownPhases, shownWhy, toldFilter } from '../../runs/interrupted.ts'
+import { readArtifact } from '../../runs/artifact-file.ts'
+import { planOfResume } from '../../runs/cancel-resume.ts'
+import { shown, shownPhases, shownWhy, storedFilter } from '../../runs/interrupted.ts'
 import { listReviewRecords } from '../../runs/reviews.ts'
 import { Workspaces } from '../../runs/workspaces.ts'
 import { type Callee, withHome } from './home-client.ts'
@@ -44,6 +49,33 @@ export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<
   })
 }
 
+/** The content of a file of a run, whether its file is written already or not. Throws `not_found`. */
+export function artifactIn(home: string, runId: string, path: string): Promise<AsyncGenerator<Uint8Array, void>> {
+  return withHome(
+    home,
+    client => client.artifact(runId, path),
+    async () => {
+      const { db } = openStore(home)
+      try {
+        const kept = keptFile(db, home, runId, path)
+        return (await readArtifact(runFolder(home, readRunId(runId)), runId, path, kept)).chunks
+      } finally {
+        db.close()
+      }
+    },
+  )
+}
+
+/** An id for a new run, greater than those of all runs in a home, for a call to the process that holds it. */
+export function newRunId(home: string): RunId {
+  const db = openForReading(databaseFile(home))
+  try {
+    return runIdsAfter(db).next()
+  } finally {
+    db.close()
+  }
+}
+
 /** The inputs that the team of a run declares. Throws `not_found`. */
 export function inputsOfRun(home: string, runId: string): readonly Field[] {
   const store = openStore(home)
@@ -58,13 +90,6 @@ function openStore(home: string): Store {
   return new Store(openForReading(file))
 }
 
-function openRoots({ db }: Store): string[] {
-  return db
-    .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL')
-    .all()
-    .map(({ id }) => id)
-}
-
 /** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */
 function fromDatabase(home: string, store: Store): Callee {
   const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
@@ -72,8 +97,11 @@ function fromDatabase(home: string, store: Store): Callee {
     readLines(runFolder(home, readRunId(runDetail(store, runId).run_id)), query)
   return answering(
     answer(ListRuns, async body => {
-      const { runs, total } = listRuns(store, toldFilter({ ...body, ...page(body) }, openRoots(store)))
-      return { runs: runs.map(shown), total }
+      const { runs, ...counted } = listRunsHere(
+        store,
+        storedFilter({ ...body, ...page(body) }, store.runs.openRootIds()),
+      )
+      return { runs: runs.map(shown), ...counted }
     }),
     answer(GetRun, async ({ run_id }) => shown(runDetail(store, run_id))),
     answer(GetTree, async ({ run_id }) => {
@@ -94,7 +122,12 @@ function fromDatabase(home: string, store: Store): Callee {
       const found = await withCommandsOfNow(why(store, run_id, bundle), store.runs.get(root)!.state, (id, phase) =>
         hasLines(runFolder(home, readRunId(id)), phase),
       )
-      return shownWhy(found, root, store.copies.held().includes(root))
+      return shownWhy(withStarter(found, startedBy(store.runs.get(run_id)!)), root, store.copies.held().includes(root))
+    }),
+    answer(ResumeRun, async ({ run_id, from_phase: from = null, failed = false, plan, inputs }) => {
+      if (!plan) throw new CadreError('internal', 'no process holds the home that could resume a run')
+      const request = { from, failed, ...(inputs && { inputs }) }
+      return planOfResume({ store, bundle }, run_id, request, id => store.runs.openRootIds().includes(id))
     }),
     answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>
       listReviewRecords(

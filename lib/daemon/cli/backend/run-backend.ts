@@ -1,10 +1,8 @@
 // What commands need of the place that has the runs: a home (home-backend.ts), or with `--hub` a hub (hub-backend.ts).
 
-import type { Static } from 'typebox'
 import type { JsonObject } from '../../../json.ts'
 import type { Decision } from '../../../run/engine.ts'
-import type { ResumeRun } from '../../../wire/calls/runs.ts'
-import type { AskedReview, RunEvent } from '../../../wire/records/run-records.ts'
+import type { AskedReview, RunEvent, Written } from '../../../wire/records/run-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import type { CommandHost } from './command-host.ts'
 import type { Ask } from './typed-ids.ts'
@@ -39,10 +37,19 @@ interface OrderFate {
 export interface ResumeRequest {
   /** Repeat this phase and all phases that depend on it. */
   from_phase?: string
-  /** Repeat the failed items of maps that completed nevertheless. */
+  /** Repeat what failed and was passed over. */
   failed?: boolean
   /** Secret inputs. */
   inputs?: JsonObject
+}
+
+/**
+ * What runs again, and what was already written and is not sent again. `continued` means that the run was interrupted.
+ */
+export interface Resumed {
+  repeats: string[]
+  written: Written[]
+  continued: boolean
 }
 
 export type ReviewAnswer = Omit<Decision, 'by'>
@@ -51,15 +58,12 @@ export type ReviewAnswer = Omit<Decision, 'by'>
 export interface Runner {
   /** `cleanup`: names of `always` phases that go on. */
   cancel(runId: string): Promise<{ cleanup: string[] } & OrderFate>
-  /**
-   * Returns what runs again, and what was already written and is not sent again; null when only the daemon of the run
-   * knows. `continued` means that the run was interrupted.
-   */
-  resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data> | null>
+  /** Null when only the daemon of the run knows what the resume does. */
+  resume(runId: string, request: ResumeRequest): Promise<Resumed | null>
   /** Returns the run that continues. */
   decide(reviewId: string, answer: ReviewAnswer): Promise<{ run_id: string } & OrderFate>
-  /** `say` gets what people should know meanwhile. */
-  events(runId: string, signal: AbortSignal, say: (line: string) => void): AsyncGenerator<RunEvent>
+  /** `notify` gets what people should know meanwhile. */
+  events(runId: string, signal: AbortSignal, notify: (line: string) => void): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */
   pending(): Promise<AskedReview[]>
   /** This process, if it holds the home. Its runs stop with it. */

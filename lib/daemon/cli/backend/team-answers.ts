@@ -37,8 +37,10 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
     answer(ValidateTeam, async which => {
       const bundle = await loadTeam(stock, which)
       const users = secretUsers(bundle)
+      const { name, inputs } = bundle.team(bundle.root)
       return {
-        inputs: [...bundle.team(bundle.root).inputs],
+        name,
+        inputs: [...inputs],
         secrets: namesOf(users),
         missing_secrets: stock.settings.missingSecrets(users),
         notes: notesOf(stock, bundle),

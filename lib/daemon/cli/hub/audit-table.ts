@@ -44,7 +44,7 @@ export const AUDIT: Entry = {
     {
       usage: 'verify [file]',
       does: 'check the hash chain of the audit log, or of an exported file',
-      more: 'Exits with 1 if the chain is broken.',
+      more: 'The command exits with 1 if the chain is broken.',
       examples: [[''], ['audit.jsonl']],
       options: [...RANGE, from, json],
       run: async (options, file?: string) => (await audit()).verify(file, options),

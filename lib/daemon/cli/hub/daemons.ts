@@ -62,27 +62,27 @@ export const ENTRIES: readonly Entry[] = [
   changing('approve <daemon>', 'let a daemon that a plain member enrolled get runs', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(ApproveDaemon, { daemon_id: id }),
-    says: ({ name }) => `${name} gets jobs now`,
+    confirmation: ({ name }) => `${name} gets jobs now`,
   }),
   changing('pause <daemon>', 'let a daemon finish its runs and take no more', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: true }),
-    says: ({ name }) => `${name} finishes what it has and takes no more runs`,
+    confirmation: ({ name }) => `${name} finishes what it has and takes no more runs`,
   }),
   changing('unpause <daemon>', 'let a paused daemon take runs again', 'build-1', {
     find: daemonOf,
     call: (hub, { id }) => hub.call(UpdateDaemon, { daemon_id: id, paused: false }),
-    says: ({ name }) => `${name} takes runs again`,
+    confirmation: ({ name }) => `${name} takes runs again`,
   }),
   changing('remove <daemon>', 'remove a daemon from its realm', 'build-1 --yes', {
     find: daemonOf,
-    asks: ({ name }) => `Remove daemon ${name}? Its runs that have not ended count as crashed.`,
+    question: ({ name }) => `Remove daemon ${name}? Its runs that have not ended count as crashed.`,
     call: (hub, { id }) => hub.call(RemoveDaemon, { daemon_id: id }),
-    says: ({ name }) => `removed daemon ${name}`,
+    confirmation: ({ name }) => `removed daemon ${name}`,
   }),
 ]
 
-/** A clock that is wrong by more is told in lists. */
+/** Lists mention a clock that is wrong by more. */
 const CLOCK_MS = 5_000
 
 type Readiness = NonNullable<Daemon['agents'][number]['doctor']>

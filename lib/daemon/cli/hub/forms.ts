@@ -63,21 +63,21 @@ export function showing<Found>(
 
 /** A command that changes something: it asks before something is lost, and says what it did. */
 export function changing<Found, Reply>(
-  ...[usage, does, example, { options = [], find, asks, call, says }]: Words<{
+  ...[usage, does, example, { options = [], find, question, call, confirmation }]: Words<{
     options?: readonly Option[]
     find: Find<Found>
-    asks?(found: Found): string
+    question?(found: Found): string
     call(hub: HubClient, found: Found): Promise<Reply>
-    says(found: Found, reply: Reply): string | readonly string[]
+    confirmation(found: Found, reply: Reply): string | readonly string[]
   }>
 ): Entry {
   return doing(usage, does, example, {
-    options: asks ? [...options, yes] : options,
+    options: question ? [...options, yes] : options,
     run: async (hub, given, wanted: string, ...more) => {
       const found = await find(hub, wanted, given, ...more)
-      if (asks) await confirmed(asks(found), given)
+      if (question) await confirmed(question(found), given)
       const reply = await call(hub, found)
-      done(given, reply, ...[says(found, reply)].flat())
+      done(given, reply, ...[confirmation(found, reply)].flat())
     },
   })
 }

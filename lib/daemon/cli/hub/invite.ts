@@ -28,7 +28,7 @@ export const ENTRIES: readonly Entry[] = [
         options,
         made,
         `an invitation to be ${made.role} of ${slug}; it ends ${relative(made.expires_at)}`,
-        `whoever gets it types it into: ${accept}`,
+        `the invited person types it into: ${accept}`,
       )
     },
   }),
@@ -49,7 +49,7 @@ export const ENTRIES: readonly Entry[] = [
     options: [inRealm],
     find: async (hub, id, { realm }) => (id.length === 36 ? id : await wholeId(hub, id, realm)),
     call: (hub, id) => hub.call(RevokeInvitation, { id }),
-    says: id => `revoked invitation ${id}`,
+    confirmation: id => `revoked invitation ${id}`,
   }),
   doing(
     'accept',

@@ -54,9 +54,9 @@ export const ENTRIES: readonly Entry[] = [
     {
       options: where,
       find: async (hub, username, options) => ({ username, circle: await circleOf(hub, options) }),
-      asks: ({ username, circle }) => `Remove ${username} from ${circle.name}?`,
+      question: ({ username, circle }) => `Remove ${username} from ${circle.name}?`,
       call: (_, { username, circle }) => circle.remove(username),
-      says: ({ username, circle }, gone) => [
+      confirmation: ({ username, circle }, gone) => [
         `${username} does not belong to ${circle.name} any more`,
         ...leftBehind(gone),
       ],
@@ -75,7 +75,7 @@ function setting(...[usage, does, example, options]: Words<readonly Option[]>): 
       throw new CadreError('invalid_request', `--role: in ${circle.name} there are the roles ${listed(circle.roles)}`)
     },
     call: (_, { username, role, circle }) => circle.set(username, role),
-    says: ({ username, role, circle }) => `${username} is ${role} of ${circle.name}`,
+    confirmation: ({ username, role, circle }) => `${username} is ${role} of ${circle.name}`,
   })
 }
 
@@ -155,5 +155,5 @@ function leftBehind({ owns }: Removed): string[] {
   ]
   return left.length === 0
     ? []
-    : ['These were theirs, and do nothing any more. Take webhooks over on the page of the realm:', ...left]
+    : ['These belonged to that account, and have stopped. Take webhooks over on the page of the realm:', ...left]
 }

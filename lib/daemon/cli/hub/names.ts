@@ -21,14 +21,14 @@ interface Kind<T> {
   /** `realm`: for messages. */
   what: string
   /** How an item is named where several could be meant. */
-  told(item: T): string
+  labelOf(item: T): string
   /** From the surest way of naming an item to the vaguest. The first that fits any item decides. */
   fits: readonly ((item: T, wanted: string) => boolean)[]
 }
 
 const REALM: Kind<Realm> = {
   what: 'realm',
-  told: ({ slug, id }) => `${slug} (${id})`,
+  labelOf: ({ slug, id }) => `${slug} (${id})`,
   fits: [({ slug }, wanted) => slug === wanted, ({ name }, wanted) => name === wanted],
 }
 /** Orgs and scopes are named by slug or number. */
@@ -36,11 +36,11 @@ const bySlug = [
   ({ slug }: Org | Scope, wanted: string) => slug === wanted,
   ({ id }: Org | Scope, wanted: string) => String(id) === wanted,
 ]
-const ORG: Kind<Org> = { what: 'org', told: ({ slug }) => slug, fits: bySlug }
-const SCOPE: Kind<Scope> = { what: 'scope', told: ({ slug }) => `@${slug}`, fits: bySlug }
+const ORG: Kind<Org> = { what: 'org', labelOf: ({ slug }) => slug, fits: bySlug }
+const SCOPE: Kind<Scope> = { what: 'scope', labelOf: ({ slug }) => `@${slug}`, fits: bySlug }
 const DAEMON: Kind<Daemon> = {
   what: 'daemon',
-  told: ({ name, id }) => `${name} (${id})`,
+  labelOf: ({ name, id }) => `${name} (${id})`,
   fits: [
     ({ id }, wanted) => id === wanted,
     ({ name }, wanted) => name === wanted,
@@ -112,7 +112,7 @@ export async function every<Body extends TSchema, Data extends TSchema, K extend
 }
 
 function one<T>({ url }: HubClient, items: readonly T[], wanted: string | undefined, kind: Kind<T>): T {
-  const { what, told, fits } = kind
+  const { what, labelOf, fits } = kind
   const found =
     wanted === undefined
       ? items
@@ -120,7 +120,7 @@ function one<T>({ url }: HubClient, items: readonly T[], wanted: string | undefi
   const [first, ...more] = found
   if (first !== undefined && more.length === 0) return first
   const named = (among: readonly T[]) =>
-    among.slice(0, MOST_NAMED).map(told).join(', ') + (among.length > MOST_NAMED ? ', …' : '')
+    among.slice(0, MOST_NAMED).map(labelOf).join(', ') + (among.length > MOST_NAMED ? ', …' : '')
   if (wanted === undefined) {
     if (first === undefined) throw new CadreError('not_found', `there is no ${what} at ${url} that you may see`)
     throw new CadreError('invalid_request', `which ${what}? There are ${named(found)}`)

@@ -39,18 +39,18 @@ export const ENTRIES: readonly Entry[] = [
     options: [named],
     find: async (_, slug, { name = slug }) => ({ slug, display_name: name }),
     call: (hub, org) => hub.call(CreateOrg, org),
-    says: ({ slug }) => `created org ${slug}; next: ${commandLine('realms', 'create', 'REALM', '--org', slug)}`,
+    confirmation: ({ slug }) => `created org ${slug}; next: ${commandLine('realms', 'create', 'REALM', '--org', slug)}`,
   }),
   changing('delete <org>', 'delete an org with everything in it', 'acme --yes', {
     find: orgOf,
-    asks: ({ slug }) => `Delete org ${slug} with its realms, scopes, teams and runs?`,
+    question: ({ slug }) => `Delete org ${slug} with its realms, scopes, teams and runs?`,
     call: (hub, { id }) => hub.call(DeleteOrg, { org_id: id }).then(() => ({ id })),
-    says: ({ slug }) => `deleted org ${slug}`,
+    confirmation: ({ slug }) => `deleted org ${slug}`,
   }),
   doing('keys [org]', 'show the keys with which daemons verify dispatch tokens', 'acme', {
     run: async (hub, options, wanted) => {
       const { id, slug } = await orgOf(hub, wanted)
-      tellKeys(options, slug, await hub.call(GetKeys, { org_id: id }))
+      printKeys(options, slug, await hub.call(GetKeys, { org_id: id }))
     },
   }),
   doing('rotate-keys [org]', 'replace the key that signs dispatch tokens', 'acme --yes', {
@@ -60,13 +60,13 @@ export const ENTRIES: readonly Entry[] = [
       const revoke: boolean = options.revokePrevious ?? false
       const until = revoke ? 'daemons refuse the previous ones at once' : 'the previous one is accepted for a day'
       await confirmed(`Give org ${slug} a new dispatch key? Then ${until}.`, options)
-      tellKeys(options, slug, await hub.call(RotateKeys, { org_id: id, revoke_previous: revoke }))
+      printKeys(options, slug, await hub.call(RotateKeys, { org_id: id, revoke_previous: revoke }))
     },
   }),
 ]
 
 /** The public keys with which daemons verify dispatch tokens, the current one first. */
-function tellKeys(options: Options, slug: string, keys: Static<typeof GetKeys.data>): void {
+function printKeys(options: Options, slug: string, keys: Static<typeof GetKeys.data>): void {
   const pem = keys.dispatch_public_key.trim().split('\n')
   const facts = keys.dispatch_keys.map(({ kid, not_after }): Facts[number] => [
     kid,

@@ -14,10 +14,10 @@ import {
   trimmed,
   wrap,
 } from '../../../text/printable.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { askChoice, isAtTerminal } from '../kit/form.ts'
 import type { HubOptions } from '../kit/hub-client.ts'
-import { columns, tellMore, tellUnreadable } from '../kit/print.ts'
+import { columns, printHowMany, printUnreadable } from '../kit/print.ts'
 import { table } from '../terminal/table.ts'
 
 export interface Options extends HubOptions {
@@ -45,9 +45,9 @@ export function list<T>(
   if (options.json) return printJson(found)
   const paint = createPaint(process.stdout)
   print(fitted(items.map(item => row(item, paint))))
-  tellUnreadable(found)
-  if (items.length === 0) tell(line`none`)
-  tellMore({ total: found.total, offset: options.offset ?? 0, shown: items.length })
+  printUnreadable(found)
+  if (items.length === 0) printMessage(line`none`)
+  printHowMany({ total: found.total, offset: options.offset ?? 0, shown: items.length })
 }
 
 /** A part of what is shown of one record: its facts by name, or a list below its title. */
@@ -76,16 +76,16 @@ export function record(
 }
 
 /** Says on stderr what was done, or prints the hub's reply as JSON. */
-export function done({ json }: Options, data: unknown, ...said: readonly string[]): void {
+export function done({ json }: Options, data: unknown, ...messages: readonly string[]): void {
   if (json) return printJson(data)
-  tell(said.map(each => line`${each}`))
+  printMessage(messages.map(each => line`${each}`))
 }
 
 /** Prints a secret on stdout, which the hub never shows again, and says on stderr what it is. */
 export function secret({ json }: Options, made: { token: string }, what: string, ...more: readonly string[]): void {
   if (json) return printJson(made)
   print(line`${made.token}`)
-  tell(line`this is shown once: ${what}`, ...more.map(each => line`${each}`))
+  printMessage(line`this is shown once: ${what}`, ...more.map(each => line`${each}`))
 }
 
 /** A table. Where the terminal is too narrow for it, each row is a line with the rest of its cells below. */

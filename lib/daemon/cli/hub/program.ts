@@ -26,7 +26,7 @@ const SINGLE: readonly Entry[] = [
     run: async (hub, options, realm) => (await session()).realmToken(hub, realm, options),
   }),
   doing('publish <folder>', 'publish a team as a package', 'examples/repo-report --scope acme --realm prod', {
-    more: 'If you have a key (`keys new`), the package is signed with it.',
+    more: 'If you have a key (`keys new`), the command signs the package with it.',
     options: [
       option('--scope <scope>', 'publish @local names under this scope'),
       option('--realm <realm>', 'let the daemons of this realm run it, too'),

@@ -4,7 +4,7 @@ import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line } from '../../../text/printable.ts'
-import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { unseenNotes } from '../../../text/unseen.ts'
 import { DispatchRun } from '../../../wire/calls/dispatch.ts'
 import { DownloadTeam, PublishTeam } from '../../../wire/calls/packages.ts'
@@ -34,7 +34,7 @@ export async function publish(hub: HubClient, path: string, options: PublishOpti
   // Whoever reviews the files does not see these.
   const unseen = files.flatMap(file => unseenNotes(file.path, Buffer.from(file.content_base64, 'base64')))
   const paint = createPaint(process.stderr)
-  tell(unseen.map(note => line`${paint.yellow('note')}  ${note}`))
+  printMessage(unseen.map(note => line`${paint.yellow('note')}  ${note}`))
   const signature = sign === false ? null : signed(homeFolder(options.home), files)
   const realm_id = realm === undefined ? null : await realmIdOf(hub, realm)
   const published = await hub.call(
@@ -45,12 +45,12 @@ export async function publish(hub: HubClient, path: string, options: PublishOpti
   if (realm_id) await hub.call(AddTeam, { realm_id, team: published.name })
   if (json) return void printJsonLine({ ...published, notes: unseen })
   print(line`${published.name}@${published.version}  ${published.sha256}`)
-  if (signature) tell(line`signed with ${signature.key}`)
+  if (signature) printMessage(line`signed with ${signature.key}`)
   const next =
     realm === undefined
       ? `to run it, put it on a realm's list: ${commandLine('realms', 'add-team', 'REALM', published.name)}`
       : `to run it: ${commandLine('dispatch', published.name, '--realm', realm)}`
-  tell(line`${next}`)
+  printMessage(line`${next}`)
 }
 
 export interface DispatchOptions extends Options, InputOptions {
@@ -76,20 +76,20 @@ export async function dispatch(hub: HubClient, team: string, options: DispatchOp
   const job = await hub.call(DispatchRun, order).catch(error => {
     throw withCommand(error, options.realm ?? realm_id, team)
   })
-  const told = line`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}`
+  const summary = line`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}`
   if (options.wait) {
-    tell(told)
+    printMessage(summary)
     const { home, hub: url = true } = options
     const backend = await backendOf({ ...(home !== undefined && { home }), hub: url })
     const runner = (await backend.served())!
     return watch(runner, job.run_id, { backend, json, untilEnd: true, unasked: 'cancel' })
   }
   if (json) printJsonLine(job)
-  else print(told)
+  else print(summary)
   return EXIT.done
 }
 
-/** The hub names its route for a team that is not on the list of the realm. People are told the command. */
+/** For a team that is not on the list of the realm, the hub names its route. This names the command instead. */
 function withCommand(error: unknown, realm: string, team: string): unknown {
   if (!(error instanceof CadreError) || error.reason !== NOT_LISTED) return error
   const route = AddTeam.path.slice('/v1/'.length)

@@ -25,7 +25,7 @@ export const ENTRIES: readonly Entry[] = [
   changing('cancel <run>', 'cancel a run that waits, by its id, the beginning of it, or last', '01a1fd72', {
     find: (hub, run) => runIdAt(work => work(hub), `at ${hub.url}`, run),
     call: (hub, run_id) => hub.call(CancelDispatched, { run_id }),
-    says: (run_id, { state }) =>
+    confirmation: (run_id, { state }) =>
       `run ${run_id}: ${state === 'cancelled' ? 'cancelled' : 'its daemon gets the order to cancel it'}`,
   }),
 ]

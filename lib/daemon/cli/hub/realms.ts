@@ -57,27 +57,27 @@ export const ENTRIES: readonly Entry[] = [
     options: [inOrg, named],
     find: async (hub, slug, { org, name = slug }) => ({ org_id: (await orgOf(hub, org)).id, slug, name }),
     call: (hub, realm) => hub.call(CreateRealm, realm),
-    says: ({ slug }) => {
+    confirmation: ({ slug }) => {
       const token = commandLine('realm-token', slug)
       return `created realm ${slug}; to enrol a daemon: ${token} | ${commandLine('enrol')}`
     },
   }),
   changing('delete <realm>', 'delete a realm with its daemons and what the hub has of its runs', 'staging --yes', {
     find: realmOf,
-    asks: ({ slug }) => `Delete realm ${slug} with its daemons and what the hub has of its runs?`,
+    question: ({ slug }) => `Delete realm ${slug} with its daemons and what the hub has of its runs?`,
     call: (hub, { id }) => hub.call(DeleteRealm, { realm_id: id }).then(() => ({ id })),
-    says: ({ slug }) => `deleted realm ${slug}`,
+    confirmation: ({ slug }) => `deleted realm ${slug}`,
   }),
   changing('add-team <realm> <team>', 'let the daemons of a realm run a team', 'prod @acme/repo-report', {
     find: teamOfRealm,
     call: (hub, { entry }) => hub.call(AddTeam, entry).then(() => entry),
-    says: ({ realm, entry: { team } }) =>
+    confirmation: ({ realm, entry: { team } }) =>
       `the daemons of ${realm} run ${team} now: ${commandLine('dispatch', team, '--realm', realm)}`,
   }),
-  changing('remove-team <realm> <team>', 'let the daemons of a realm run a team no more', 'prod @acme/repo-report', {
+  changing('remove-team <realm> <team>', 'stop the daemons of a realm from running a team', 'prod @acme/repo-report', {
     find: teamOfRealm,
     call: (hub, { entry }) => hub.call(RemoveTeam, entry).then(() => entry),
-    says: ({ realm, entry }) => `the daemons of ${realm} do not run ${entry.team} any more`,
+    confirmation: ({ realm, entry }) => `the daemons of ${realm} do not run ${entry.team} any more`,
   }),
 ]
 

@@ -41,12 +41,12 @@ export const ENTRIES: readonly Entry[] = [
       ...(name !== undefined && { display_name: name }),
     }),
     call: (hub, scope) => hub.call(CreateScope, scope),
-    says: ({ slug }) => `created scope @${slug}; next: ${commandLine('publish', 'FOLDER', '--scope', slug)}`,
+    confirmation: ({ slug }) => `created scope @${slug}; next: ${commandLine('publish', 'FOLDER', '--scope', slug)}`,
   }),
   changing('delete <scope>', 'delete a scope in which nothing was published', '@acme --yes', {
     find: scopeOf,
-    asks: ({ slug }) => `Delete scope @${slug}?`,
+    question: ({ slug }) => `Delete scope @${slug}?`,
     call: (hub, { id }) => hub.call(DeleteScope, { scope_id: id }).then(() => ({ id })),
-    says: ({ slug }) => `deleted scope @${slug}`,
+    confirmation: ({ slug }) => `deleted scope @${slug}`,
   }),
 ]

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { CadreError } from '../../../error.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { line } from '../../../text/printable.ts'
-import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { GenerateToken } from '../../../wire/calls/auth.ts'
 import { CreateSession, DeleteSession } from '../../../wire/calls/session.ts'
 import { homeFolder } from '../../home/home.ts'
@@ -56,6 +56,6 @@ export async function realmToken(
   if (options.json) printJsonLine(minted)
   else print(line`${minted.token}`)
   if (process.stdout.isTTY) {
-    tell(line`to enrol a daemon with it: ${commandLine('enrol', '--hub', hub.url)}`)
+    printMessage(line`to enrol a daemon with it: ${commandLine('enrol', '--hub', hub.url)}`)
   }
 }

@@ -61,9 +61,10 @@ export const ENTRIES: readonly Entry[] = [
     '@acme/repo-report@1.2.0 --yes',
     {
       find: async (_, team) => team,
-      asks: team => `Hide ${team}? New runs do not find it then, and its version cannot be published again.`,
+      question: team => `Hide ${team}? New runs do not find it then, and its version cannot be published again.`,
       call: (hub, team) => hub.call(YankPackage, { team }),
-      says: (_, { name, version }) => `hid ${name}@${version}; what is left: ${commandLine('teams', 'versions', name)}`,
+      confirmation: (_, { name, version }) =>
+        `hid ${name}@${version}; what is left: ${commandLine('teams', 'versions', name)}`,
     },
   ),
 ]

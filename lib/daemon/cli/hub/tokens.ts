@@ -62,9 +62,9 @@ export const ENTRIES: readonly Entry[] = [
   }),
   changing('revoke <id>', 'revoke a token, which is refused from then on', '7 --yes', {
     find: async (_, wanted) => idIn(wanted),
-    asks: id => `Revoke token ${id}? What uses it is refused from now on.`,
+    question: id => `Revoke token ${id}? What uses it is refused from now on.`,
     call: (hub, id) => hub.call(RevokeToken, { id }),
-    says: (id, { name }) => `revoked token ${id}, ${name}`,
+    confirmation: (id, { name }) => `revoked token ${id}, ${name}`,
   }),
 ]
 
@@ -79,10 +79,10 @@ function grantText({ grant, type, realm_ids }: Token): string {
     (levels ?? []).map(each => `${entity}:${each}`),
   )
   const all = ENTITIES.every(entity => grant.access[entity]?.includes('admin'))
-  return `${all ? 'everything that you may' : access.join(' ') || 'nothing'}${placesText(grant)}`
+  return `${all ? 'everything that you may' : access.join(' ') || 'nothing'}${domainsText(grant)}`
 }
 
-function placesText({ domains: { orgs = [], realms = [] } }: Grant): string {
+function domainsText({ domains: { orgs = [], realms = [] } }: Grant): string {
   if (orgs === '*') return ''
   const parts = [
     ...(orgs.length > 0 ? [`${orgs.length === 1 ? 'org' : 'orgs'} ${orgs.join(', ')}`] : []),
@@ -96,9 +96,9 @@ function placesText({ domains: { orgs = [], realms = [] } }: Grant): string {
 }
 
 /** These belong to no org and no realm, so a grant of them needs no place. */
-const PLACELESS: readonly Entity[] = ['users', 'tokens', 'scopes', 'teams']
+const WITHOUT_DOMAIN: readonly Entity[] = ['users', 'tokens', 'scopes', 'teams']
 
-interface Asked {
+interface GrantOptions {
   /** `runs:read`. */
   allow?: string[]
   realm?: string[]
@@ -108,7 +108,7 @@ interface Asked {
 /** What the token may do and where. Null without `allow`: then it may do what its maker may. */
 async function permissionsOf(
   hub: HubClient,
-  { allow = [], realm = [], org = [] }: Asked,
+  { allow = [], realm = [], org = [] }: GrantOptions,
 ): Promise<Static<typeof Permissions> | null> {
   const wrong = (message: string) => new CadreError('invalid_request', message)
   if (allow.length === 0) {
@@ -125,7 +125,7 @@ async function permissionsOf(
     }
     access[entity] = [...(access[entity] ?? []), found]
   }
-  const placed = Object.keys(access).filter(entity => !PLACELESS.includes(entity as Entity))
+  const placed = Object.keys(access).filter(entity => !WITHOUT_DOMAIN.includes(entity as Entity))
   if (placed.length > 0 && realm.length + org.length === 0) {
     throw wrong(`where may the token do this (${listed(placed)})? Give --realm or --org, which may be all`)
   }

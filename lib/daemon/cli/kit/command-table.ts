@@ -30,6 +30,7 @@ export interface Entry {
 /** The headings under which `--help` lists the commands. */
 export const HEADINGS = {
   runs: 'Run teams and look at runs:',
+  triggers: 'What starts runs by itself:',
   teams: 'Write teams and agents:',
   machine: 'This machine:',
   hub: 'A hub, to work with other people and machines:',
@@ -77,8 +78,17 @@ export function addCommands(parent: Command, entries: readonly Entry[], act: Act
       })
     }
     addCommands(command, below, act)
-    if (examples) command.addHelpText('after', helpOf(wordsOf(command), examples))
+    if (examples) command.addHelpText('after', () => helpOf(wordsOf(command), examples))
   }
+}
+
+/**
+ * The entry whose name is the first word of the call; null for help, for a word that no entry has, and where another option
+ * than `--home` stands before the word.
+ */
+export function calledEntry(entries: readonly Entry[], args: readonly string[]): Entry | null {
+  const word = args[args[0] === '--home' ? 2 : args[0]?.startsWith('--home=') ? 1 : 0]
+  return entries.find(({ usage }) => usage.split(' ', 1)[0] === word) ?? null
 }
 
 function refuse(group: Command, [word, ...more]: readonly string[]): never {

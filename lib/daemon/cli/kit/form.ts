@@ -5,7 +5,7 @@ import { CadreError, messageOf } from '../../../error.ts'
 import type { Json, JsonObject } from '../../../json.ts'
 import { inputsFromArguments, problemWith } from '../../../team/team.ts'
 import { line, type Printable } from '../../../text/printable.ts'
-import { tell } from '../../../text/terminal.ts'
+import { printMessage } from '../../../text/terminal.ts'
 import type { Field } from '../../../wire/records/forms.ts'
 import { EXIT } from './exit.ts'
 
@@ -17,7 +17,7 @@ export function askChoice<C extends string>(question: string, choices: readonly 
     for (;;) {
       const read = readChoice(await ask(lines, line`${question} (${choices.join(', ')}): `), choices)
       if ('choice' in read) return read.choice
-      tell(line`${read.wrong}`)
+      printMessage(line`${read.wrong}`)
     }
   })
 }
@@ -74,12 +74,12 @@ async function askField(lines: Interface, field: Field): Promise<JsonObject> {
     const typed = (await ask(lines, question)).trim()
     if (typed === '') {
       if (!required || field.default !== undefined) return {}
-      tell(line`${name} is required: ${kind}`)
+      printMessage(line`${name} is required: ${kind}`)
       continue
     }
     const read = await readField(field, type === 'boolean' ? yesOrNo(typed) : typed)
     if (typeof read !== 'string') return read
-    tell(line`${read}`)
+    printMessage(line`${read}`)
   }
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../../error.ts'
 import { writeDurable } from '../../../files/durable-file.ts'
+import { COMMAND_LINE } from '../../../http/via.ts'
 import { createLog } from '../../../log/log.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import type { Call } from '../../../wire/call.ts'
@@ -50,7 +51,7 @@ class PersonalClient extends HubClient {
     options?: CallOptions,
   ): Promise<Static<Data>> {
     try {
-      return await super.call(call, body, options)
+      return await super.call(call, body, { ...options, headers: { 'user-agent': COMMAND_LINE, ...options?.headers } })
     } catch (error) {
       throw error instanceof CadreError ? this.#explained(error) : error
     }

@@ -35,3 +35,16 @@ export function days(text: string): number {
   if (/^\d+$/.test(text) && value >= 1 && value <= 3_650) return value
   throw new InvalidArgumentError('Expected a number of days from 1 to 3650.')
 }
+
+export interface AtMost {
+  count: number
+  per: string
+}
+
+/** `3/1h`: how many start within how long. An empty text stays, and means no limit. */
+export function atMost(text: string): AtMost | '' {
+  if (text === '') return text
+  const [, count, per] = /^([1-9][0-9]{0,4})\/(.+)$/.exec(text) ?? []
+  if (count !== undefined) return { count: Number(count), per: per! }
+  throw new InvalidArgumentError('Expected how many start within how long, such as 3/1h.')
+}

@@ -4,31 +4,40 @@ import { formatDuration } from '../../../duration.ts'
 import { isObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line, type Paint, type Shown } from '../../../text/printable.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { unreadableIn } from '../../../wire/call.ts'
 import { table } from '../terminal/table.ts'
 
 export function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => Shown[][]): void {
   if (json) return printJson(data)
   const lines = table(rows(createPaint(process.stdout)))
-  tellUnreadable(data)
-  if (lines.length === 0) tell(line`none`)
+  printUnreadable(data)
+  if (lines.length === 0) printMessage(line`none`)
   print(lines)
 }
 
 /** Says which rows of what was asked for could not be read. The others are shown all the same. */
-export function tellUnreadable(data: unknown): void {
+export function printUnreadable(data: unknown): void {
   if (!isObject(data)) return
   const paint = createPaint(process.stderr)
-  tell(unreadableIn(data).map(({ id, problem }) => line`${paint.yellow('unreadable')}  ${id}: ${problem}`))
+  printMessage(unreadableIn(data).map(({ id, problem }) => line`${paint.yellow('unreadable')}  ${id}: ${problem}`))
 }
 
 /** The command for the next page, if there is one. The caller's flags stay. */
-export function tellMore({ total, offset, shown }: { total: number; offset: number; shown: number }): void {
+export function printHowMany({ total, total_more, offset, shown }: Paged): void {
   const more = total - offset - shown
-  if (more <= 0 || shown === 0) return
+  if ((more <= 0 && !total_more) || shown === 0) return
   const next = [...withoutPage(process.argv.slice(2)), '--offset', String(offset + shown)]
-  tell(line`${more} more: ${commandLine(...next)}`)
+  const many = total_more ? (more > 0 ? `over ${more} more` : 'there may be more') : `${more} more`
+  printMessage(line`${many}: ${commandLine(...next)}`)
+}
+
+interface Paged {
+  total: number
+  /** The list is longer than what was counted. */
+  total_more?: true | undefined
+  offset: number
+  shown: number
 }
 
 /** `commandLine` adds the home. */

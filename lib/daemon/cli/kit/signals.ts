@@ -14,7 +14,7 @@ export interface SignalOptions {
   detaches: boolean
   /** Whether nobody can be asked: then the first SIGINT cancels, or with `leave` ends only this command. */
   unasked: 'cancel' | 'leave' | null
-  say(line: string): void
+  notify(line: string): void
 }
 
 /** On a full disk no cancel can be stored. The command waits this long for it. */
@@ -61,11 +61,11 @@ export class Signals implements Disposable {
   }
 
   readonly #interrupt = (): void => {
-    const { unasked, detaches, say, cancel } = this.#options
+    const { unasked, detaches, notify, cancel } = this.#options
     if (this.#interrupts === 0) {
       if (unasked === 'leave') return this.leave()
       if (unasked === null && !this.#asked) {
-        say(
+        notify(
           detaches
             ? 'the run goes on without this command; Ctrl-C again cancels it'
             : 'Ctrl-C again cancels the run; it goes on otherwise',
@@ -77,7 +77,7 @@ export class Signals implements Disposable {
         return
       }
       if (this.#asked) clearTimeout(this.#asked)
-      if (unasked === null) say('cancelling')
+      if (unasked === null) notify('cancelling')
     }
     this.#interrupts++
     if (this.#interrupts > 3) process.exit(EXIT.interrupted)
@@ -89,7 +89,7 @@ export class Signals implements Disposable {
         clearTimeout(unanswered)
         if (cleanup.length === 0) return void this.#after(END_MS, this.leave)
         clearTimeout(last)
-        say(`cancelling; cleanup phases still run (${cleanup.join(', ')}): Ctrl-C again stops them`)
+        notify(`cancelling; cleanup phases still run (${cleanup.join(', ')}): Ctrl-C again stops them`)
       },
       // The run has already ended, or nobody is there to cancel it.
       this.leave,

@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../../error.ts'
 import { line, nothing } from '../../../text/printable.ts'
-import { ask, tell } from '../../../text/terminal.ts'
+import { ask, printMessage } from '../../../text/terminal.ts'
 
 /** Reads what is typed up to Enter, without showing it. Without a terminal, reads a line of stdin. */
 export async function typedSecret(prompt: string): Promise<string> {
@@ -19,7 +19,7 @@ export async function typedSecrets(prompts: readonly string[]): Promise<string[]
   const typed: string[] = []
   let text = ''
   const next = () => {
-    if (typed.length > 0) tell(nothing)
+    if (typed.length > 0) printMessage(nothing)
     ask(line`${prompts[typed.length]!}`)
   }
   process.stdin.setRawMode(true)
@@ -42,6 +42,6 @@ export async function typedSecrets(prompts: readonly string[]): Promise<string[]
   } finally {
     process.stdin.setRawMode(false)
     process.stdin.unref()
-    tell(nothing)
+    printMessage(nothing)
   }
 }

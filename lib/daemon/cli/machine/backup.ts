@@ -13,10 +13,12 @@ export function backup(file: string, options: { home?: string }): void {
   const { bytes, runs, files, leftOut } = backupHome(home, file)
   print(line`Backed up ${home} to ${resolve(file)}: ${runs} runs, ${files} files, ${sizeText(bytes)}.`)
   print(
-    line`It has the credentials of settings.yml, the key that opens secrets of runs, and keys for publishing: keep it`,
+    line`The backup has the credentials of settings.yml, the key that opens secrets of runs, and keys for publishing:`,
   )
-  print(line`as safe as them. It is not encrypted. What settings refer to (env, file, keychain, cmd) is not in it.`)
-  if (leftOut.length > 0) print(line`Not in it, because cadre does not keep it there: ${leftOut.join(', ')}.`)
+  print(
+    line`keep it as safe as them. The backup is not encrypted. It lacks what settings refer to (env, file, keychain, cmd).`,
+  )
+  if (leftOut.length > 0) print(line`The backup also lacks files that cadre has not written: ${leftOut.join(', ')}.`)
 }
 
 export async function restore(file: string, options: { home?: string }): Promise<void> {
@@ -26,11 +28,13 @@ export async function restore(file: string, options: { home?: string }): Promise
   if (unfinished > 0) {
     const one = unfinished === 1
     print(
-      line`${one ? 'One run was' : `${unfinished} runs were`} unfinished, and may have gone on there: ${one ? 'it waits' : 'they wait'} until you resume or cancel ${one ? 'it' : 'each'}.`,
+      line`${one ? 'One run was' : `${unfinished} runs were`} unfinished, and the home there may have continued ${one ? 'it: it waits' : 'them: they wait'} until you resume or cancel ${one ? 'it' : 'each'}.`,
     )
   }
-  print(line`Start it: ${commandLine('serve')}. At a hub it becomes a daemon of its own. If the home there will not be`)
-  print(line`started again, and this one takes its place, call this before: ${commandLine('home', 'moved')}`)
+  print(
+    line`Start it: ${commandLine('serve')}. At a hub, this home becomes a new daemon. If it replaces the home there,`,
+  )
+  print(line`which you will not start again, first call: ${commandLine('home', 'moved')}`)
 }
 
 const iso = (at: number): string => new Date(at).toISOString()

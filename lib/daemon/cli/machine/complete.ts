@@ -10,8 +10,10 @@ import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { ListRuns } from '../../../wire/calls/runs.ts'
+import { ListTriggers } from '../../../wire/calls/triggers.ts'
 import { homeFolder } from '../../home/home.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
+import { askAboutTriggers } from '../backend/trigger-answers.ts'
 import { exampleNames } from '../teams/examples.ts'
 import { STARTS } from '../teams/team-template.ts'
 
@@ -109,6 +111,10 @@ async function valuesOf(
   switch (name) {
     case 'run':
       return runs(homeFolder(home))
+    case 'trigger':
+      return triggers(homeFolder(home))
+    case 'tz':
+      return [...Intl.supportedValuesOf('timeZone'), 'UTC'].map(word => ({ word }))
     case 'review':
       return reviews(homeFolder(home))
     case 'team':
@@ -157,6 +163,11 @@ async function reviews(home: string): Promise<Candidate[]> {
   const { reviews } = await soon(askAboutRuns(home, all => all.call(ListReviews, filter)))
   const ids = reviews.map(({ id, phase, prompt }) => ({ word: id, description: `${phase}: ${prompt}` }))
   return ids[0] ? [{ word: 'last', description: `the newest: ${ids[0].description}` }, ...ids] : []
+}
+
+async function triggers(home: string): Promise<Candidate[]> {
+  const { triggers } = await soon(askAboutTriggers(home, all => all.call(ListTriggers, { limit: MOST })))
+  return triggers.map(({ name, words }) => ({ word: name, description: words }))
 }
 
 function agents(home: string): Candidate[] {

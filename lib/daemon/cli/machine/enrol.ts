@@ -9,9 +9,9 @@ import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/hub-client.ts'
 import { type HubOptions, hubAddress, hubCredentials } from '../kit/hub-client.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
-import { whyRestart } from './hub-standing.ts'
+import { serving } from './home-status.ts'
+import { whyRestart } from './hub-status.ts'
 import { storeSetting } from './settings.ts'
-import { serving } from './standing.ts'
 
 /** Reads the token without showing it, or from stdin. */
 export async function enrol(options: HubOptions): Promise<void> {
@@ -22,7 +22,7 @@ export async function enrol(options: HubOptions): Promise<void> {
   const token = (await typedSecret('realm token: ')).trim()
   refuseOtherToken(token, 'the token')
   const { type } = await new HubClient(url, token).call(Whoami, {})
-  if (type !== 'realm') throw new CadreError('invalid_request', `${url} does not know this as a realm token`)
+  if (type !== 'realm') throw new CadreError('invalid_request', `${url} does not accept this realm token`)
   await storeEnrolment(credentials, (key, value) => storeSetting(home, key, value), url, token)
   const restart = await restartOf(home)
   print(line`enrolled at ${url}${restart ? `; ${restart}` : ': the next `serve` takes jobs from there'}`)

@@ -28,6 +28,6 @@ export async function moved(options: { home?: string }): Promise<void> {
   } finally {
     lock.release()
   }
-  print(line`This home is the daemon again that it was. Start it: ${commandLine('serve')}`)
-  print(line`The hub then refuses the daemon at the former place. Stop it there.`)
+  print(line`This home keeps its daemon at the hub. Start it: ${commandLine('serve')}`)
+  print(line`The hub then refuses the daemon of the former home: stop that one.`)
 }

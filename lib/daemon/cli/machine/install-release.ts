@@ -37,16 +37,16 @@ interface Admitted {
 }
 
 /**
- * Replaces the compiled program `program` by that of the release at `place`, and returns its version.
+ * Replaces the compiled program `program` by that of the release at `location`, and returns its version.
  * @param target the system, as `bun run build` names it.
  * @throws `invalid_request` and `unavailable`; nothing is changed then.
  */
 export async function replaceProgram(
-  place: string,
+  location: string,
   program: string,
   { target = systemOf(), ...options }: UpgradeOptions & { target?: string },
 ): Promise<{ version: string; file: string }> {
-  const admitted = await admit(place, options)
+  const admitted = await admit(location, options)
   const { version } = admitted.release
   const sum = sumOf(admitted, programName(version, target))
   // A link that leads to the program stays.
@@ -68,16 +68,16 @@ export async function replaceProgram(
 }
 
 /**
- * Verifies the npm file of the release at `place`, and returns its path. One that is fetched is put into `folder` under
- * the name that `npm pack` gives it.
+ * Verifies the npm file of the release at `location`, and returns its path. A fetched one is put into `folder` under the
+ * name that `npm pack` gives it.
  * @throws `invalid_request` and `unavailable`; nothing is changed then, and no file of `folder` is replaced.
  */
 export async function verifiedNpmFile(
-  place: string,
+  location: string,
   folder: string,
   options: UpgradeOptions,
 ): Promise<{ version: string; file: string }> {
-  const admitted = await admit(place, options)
+  const admitted = await admit(location, options)
   const { version } = admitted.release
   const name = npmFileName(version)
   const sum = sumOf(admitted, name)
@@ -93,7 +93,7 @@ export async function verifiedNpmFile(
   return { version, file }
 }
 
-/** The system of this machine, as `bun run build` names it; deploy/cadre tells musl in the same way. */
+/** The system of this machine, as `bun run build` names it; deploy/cadre recognizes musl in the same way. */
 export function systemOf(): string {
   const { platform, arch } = process
   const isGlibc = ['/lib/ld-linux-aarch64.so.1', '/lib64/ld-linux-x86-64.so.2'].some(each => existsSync(each))
@@ -102,10 +102,10 @@ export function systemOf(): string {
 }
 
 async function admit(
-  place: string,
+  location: string,
   { version, downgrade, key = releaseKey, limitMs }: UpgradeOptions,
 ): Promise<Admitted> {
-  const source = await releaseAt(place, limitMs === undefined ? {} : { limitMs })
+  const source = await releaseAt(location, limitMs === undefined ? {} : { limitMs })
   const read = async (name: string, most: number) => {
     try {
       const chunks: Uint8Array[] = []
@@ -115,7 +115,7 @@ async function admit(
       if (error instanceof CadreError && error.code === 'unavailable') throw error
       throw new CadreError(
         'invalid_request',
-        `${source.placeOf(name)} cannot be read, and without it nobody knows who made the release; nothing was changed`,
+        `${source.locationOf(name)} cannot be read, and without it nobody knows who made the release; nothing was changed`,
         { cause: error },
       )
     }
@@ -147,7 +147,7 @@ async function copy({ source }: Admitted, name: string, sum: string, draft: stri
   if (sha256 === sum) return
   throw new CadreError(
     'invalid_request',
-    `${source.placeOf(name)} is not what was signed: it was changed, or it is not whole; nothing was changed`,
+    `${source.locationOf(name)} is not what was signed: it was changed, or it is not whole; nothing was changed`,
   )
 }
 

@@ -47,7 +47,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
       {
         usage: 'set <key> [value]',
         does: 'set or remove a setting',
-        more: 'The value - is read from stdin. Without a value, the setting is removed.',
+        more: 'The value - reads the value from stdin. Without a value, the command removes the setting.',
         examples: [
           ['agents.wiki.base_url https://example.atlassian.net'],
           ['agents.wiki.api_token -', 'a secret, from stdin'],
@@ -100,7 +100,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
       {
         usage: 'moved',
         does: 'say that the home was moved here',
-        more: 'From then on the hub refuses the daemon at the former place.',
+        more: 'From then on the hub refuses the daemon of the former home.',
         examples: [['']],
         run: async options => (await import('./home.ts')).moved(options),
       },
@@ -159,9 +159,9 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   {
     usage: 'upgrade [release]',
     does: 'verify a release of cadre and install it',
-    more: 'RELEASE is a file or an address. Without it, cadre says how this installation is upgraded, and fetches nothing.',
+    more: 'RELEASE is a file or an address. Without it, cadre says how to upgrade this installation, and fetches nothing.',
     examples: [
-      ['', 'how this cadre is upgraded'],
+      ['', 'says how to upgrade this cadre'],
       ['~/Downloads/cadre-0.2.0-linux-x64', 'with SHA256SUMS and SHA256SUMS.sig beside it'],
       ['https://example.com/cadre/0.2.0/', 'a folder with the files of a release'],
     ],
@@ -171,7 +171,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   {
     usage: 'enrol',
     does: 'connect this machine to a hub',
-    more: 'Reads a realm token from stdin (`realm-token` makes one), and stores it with the address of the hub.',
+    more: 'The command reads a realm token from stdin (`realm-token` makes one), and stores it with the address of the hub.',
     examples: [['--hub https://hub.example.com < realm-token']],
     options: [option('--hub <url>', 'the address of the hub (CADRE_HUB_URL)')],
     run: async options => (await import('./enrol.ts')).enrol(options),

@@ -19,7 +19,7 @@ export interface ReleaseSource {
   /** The file that was named, or null if it was the folder of a release. */
   named: string | null
   /** Where the file of the release is, for people. */
-  placeOf(name: string): string
+  locationOf(name: string): string
   /** The bytes of a file that is called `name`. Throws when there is none, or more than `most` bytes; a chunk may be overwritten by the next. */
   chunks(name: string, most: number): AsyncGenerator<Uint8Array, void>
 }
@@ -28,20 +28,20 @@ export interface ReleaseSource {
  * The release at a path or an address. It is a folder, whose address ends with `/`, or one of the files.
  * @throws `invalid_request` for an address that is not taken, and what `stat` throws for a path.
  */
-export async function releaseAt(place: string, { limitMs = FETCH_MS } = {}): Promise<ReleaseSource> {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return inFolder(resolve(place))
-  const url = URL.parse(place)
+export async function releaseAt(location: string, { limitMs = FETCH_MS } = {}): Promise<ReleaseSource> {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(location)) return inFolder(resolve(location))
+  const url = URL.parse(location)
   if (!url || !isTaken(url)) {
     throw new CadreError(
       'invalid_request',
-      `${url ? shown(url) : place} cannot be fetched: the address has to begin with https://, ` +
+      `${url ? shown(url) : location} cannot be fetched: the address has to begin with https://, ` +
         'or with http:// and a loopback address, and to have no password',
     )
   }
   const named = url.pathname.slice(url.pathname.lastIndexOf('/') + 1)
   return {
     named: named === '' ? null : named,
-    placeOf: name => shown(beside(url, name)),
+    locationOf: name => shown(beside(url, name)),
     chunks: (name, most) => fetched(beside(url, name), most, limitMs),
   }
 }
@@ -51,7 +51,7 @@ async function inFolder(path: string): Promise<ReleaseSource> {
   const folder = isFolder ? path : dirname(path)
   return {
     named: isFolder ? null : basename(path),
-    placeOf: name => join(folder, name),
+    locationOf: name => join(folder, name),
     chunks: (name, most) => read(join(folder, name), most),
   }
 }
@@ -100,12 +100,12 @@ async function follow(first: URL, signal: AbortSignal): Promise<Response> {
 const refusal = (url: URL, why: string) =>
   new CadreError('invalid_request', `${shown(url)} cannot be fetched: ${why}; nothing was changed`)
 
-async function* bounded(chunks: AsyncIterable<Uint8Array>, most: number, place: string): AsyncGenerator<Uint8Array> {
+async function* bounded(chunks: AsyncIterable<Uint8Array>, most: number, location: string): AsyncGenerator<Uint8Array> {
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.byteLength
     if (bytes > most) {
-      throw new CadreError('invalid_request', `${place} is larger than ${sizeText(most)}; nothing was changed`)
+      throw new CadreError('invalid_request', `${location} is larger than ${sizeText(most)}; nothing was changed`)
     }
     yield chunk
   }

@@ -42,13 +42,24 @@ export function serveConfig(flags: ServeFlags, env: Environment) {
   }
 }
 
+/** A daemon that serves its home. */
+export interface Serving {
+  daemon: Daemon
+  listening: Listening
+  /** Ends everything but `listening`, which ends first. */
+  close(): Promise<void>
+}
+
 /**
  * Opens the home, continues interrupted runs, links to the hub, and listens with `serve`. Releases the home if that
  * fails.
  */
-export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
-  const log = logFromEnvironment()
-  const daemon = await Daemon.open({ home: config.home, log })
+export async function openDaemon(
+  config: ServeConfig,
+  log: Log,
+  serve: (daemon: Daemon) => Listening,
+): Promise<Serving> {
+  const daemon = await Daemon.open({ home: config.home, log, env: config.env })
   const chores = new Chores(daemon, config.keep)
   try {
     chores.start('opened')
@@ -60,17 +71,25 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
     // the lock.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
-    process.on('SIGHUP', () => void daemon.reloadSettings())
-    stopOnSignal(listening, log, () => {
+    const close = () => {
       chores.stop()
       return daemon.close()
-    })
-    print(line`daemon listening on ${listening.url}`)
+    }
+    return { daemon, listening, close }
   } catch (error) {
     chores.stop()
     await daemon.abandon()
     throw error
   }
+}
+
+/** Opens the daemon and serves it until SIGTERM or SIGINT. */
+export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
+  const log = logFromEnvironment()
+  const { daemon, listening, close } = await openDaemon(config, log, serve)
+  process.on('SIGHUP', () => void daemon.reloadSettings())
+  stopOnSignal(listening, log, close)
+  print(line`daemon listening on ${listening.url}`)
 }
 
 /**

@@ -1,5 +1,5 @@
-// What tells systemd or launchd to keep the daemon or the hub running: a file of deploy/, with the path of this cadre in
-// place of the one in there, and where the file belongs.
+// The unit with which systemd or launchd keeps the daemon or the hub running: a file of deploy/, in which the path of this
+// cadre replaces the one of the file, and where the unit belongs.
 
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'

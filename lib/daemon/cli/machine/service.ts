@@ -6,7 +6,7 @@ import { CadreError, messageOf } from '../../../error.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { line, lines } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
-import { print, tell } from '../../../text/terminal.ts'
+import { print, printMessage } from '../../../text/terminal.ts'
 import { SERVED, type Served, type Unit, unitOf } from './service-unit.ts'
 
 interface Flags {
@@ -14,7 +14,7 @@ interface Flags {
   start?: boolean
 }
 
-const say = (text: string) => tell(line`${text}`)
+const printLine = (text: string) => printMessage(line`${text}`)
 
 /** Writes the service and starts it, now and with the machine. An older one is replaced. */
 export function installService(program: string | undefined, { system = false, start = true }: Flags): void {
@@ -25,18 +25,18 @@ export function installService(program: string | undefined, { system = false, st
   })
   print(line`${unit.file}`)
   if (unit.settings !== null)
-    say(`settings that the service needs, such as CADRE_HUB_URL=…, belong in ${unit.settings}`)
+    printLine(`settings that the service needs, such as CADRE_HUB_URL=…, belong in ${unit.settings}`)
   if (!start) return
   if (process.platform === 'darwin') {
     exitOf(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'ignore')
     must(['launchctl', 'bootstrap', domain(), unit.file])
-    say(`started; it logs to ${unit.log}`)
+    printLine(`started; it logs to ${unit.log}`)
   } else {
     must([...systemctl(system), 'daemon-reload'])
     must([...systemctl(system), 'enable', unit.name])
     must([...systemctl(system), 'restart', unit.name])
-    say(`started; its log: journalctl ${system ? '' : '--user '}--unit ${unit.name} --follow`)
-    if (!system) say('it ends when you log out, unless you have called: loginctl enable-linger')
+    printLine(`started; its log: journalctl ${system ? '' : '--user '}--unit ${unit.name} --follow`)
+    if (!system) printLine('it ends when you log out, unless you have called: loginctl enable-linger')
   }
 }
 
@@ -44,7 +44,9 @@ export function installService(program: string | undefined, { system = false, st
 export function serviceStatus(program: string | undefined, { system = false }: Flags): number {
   const { name, file } = unitOf(servedOf(program), system)
   if (!existsSync(file)) {
-    say(`there is no ${file}; install it with: ${commandLine('service', 'install', ...(program ? [program] : []))}`)
+    printLine(
+      `there is no ${file}; install it with: ${commandLine('service', 'install', ...(program ? [program] : []))}`,
+    )
     return 1
   }
   const command =
@@ -62,7 +64,7 @@ export function removeService(program: string | undefined, { system = false }: F
   else must([...systemctl(system), 'disable', '--now', unit.name])
   changing(unit, () => rmSync(unit.file))
   if (process.platform !== 'darwin') must([...systemctl(system), 'daemon-reload'])
-  say(`removed ${unit.file}; the state of the service was not touched`)
+  printLine(`removed ${unit.file}; the state of the service was not touched`)
 }
 
 /** What `installService` would write. */

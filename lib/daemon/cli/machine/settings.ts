@@ -6,7 +6,7 @@ import type { Json } from '../../../json.ts'
 import { createLog } from '../../../log/log.ts'
 import { isEntryText, openSettings } from '../../../settings/settings.ts'
 import { line, lines } from '../../../text/printable.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { GetSetting, ListSettings, SetSetting } from '../../../wire/calls/settings.ts'
 import { refuseSessionForm } from '../../access/api-key.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
@@ -48,7 +48,7 @@ async function storeAddress(home: string): Promise<void> {
   const url = await knownHub(home, {})
   if (url === null || (await hubCredentials(home)).home !== null) return
   await storeSetting(home, 'hub.url', url)
-  tell(line`hub.url is ${url} now: hub.api_key is sent to this hub only`)
+  printMessage(line`hub.url is ${url} now: hub.api_key is sent to this hub only`)
 }
 
 export async function storeSetting(home: string | undefined, key: string, value: Json): Promise<void> {

@@ -11,23 +11,24 @@ import { EXIT } from '../kit/exit.ts'
 import type { HubOptions } from '../kit/hub-client.ts'
 import { columns } from '../kit/print.ts'
 import { table } from '../terminal/table.ts'
-import { LINKED, linkText } from './hub-standing.ts'
-import { isStuck, type Standing, standingOf } from './standing.ts'
+import { type HomeStatus, homeStatusOf, isStuck } from './home-status.ts'
+import { LINKED, linkText } from './hub-status.ts'
 
 export async function status(options: HubOptions & { json?: boolean }): Promise<number> {
-  const found = await standingOf(homeFolder(options.home), options)
+  const found = await homeStatusOf(homeFolder(options.home), options)
   if (options.json) printJson(found)
   else show(found)
   return found.daemon && isStuck(found.daemon) ? EXIT.failed : EXIT.done
 }
 
-function show(found: Standing): void {
+function show(found: HomeStatus): void {
   const paint = createPaint(process.stdout)
   const rows = [
     ['home', found.home],
     ['daemon', daemonText(found, paint)],
     ...(found.daemon?.slots ? [['slots', `${found.daemon.slots.used} in use, ${found.daemon.slots.free} free`]] : []),
     ...(found.runs ? [['runs', runsText(found.runs)]] : []),
+    ...(found.triggers && found.triggers.all > 0 ? [['triggers', triggersText(found.triggers)]] : []),
     ...copiedRows(found),
     ...hubRows(found, paint),
     ['disk', `${sizeText(found.disk.free)} free, the database has ${sizeText(found.disk.database)}`],
@@ -46,7 +47,7 @@ function narrowed(rows: readonly (readonly Shown[])[]): Printable[] {
   ])
 }
 
-function daemonText({ daemon }: Standing, paint: Paint): Shown {
+function daemonText({ daemon }: HomeStatus, paint: Paint): Shown {
   if (!daemon) return line`${paint.dim('not running')}; to start it: ${commandLine('serve')}`
   const { command, pid, address, version } = daemon
   const what = command === 'serve' ? 'runs' : `\`${command}\` holds the home`
@@ -57,13 +58,13 @@ function daemonText({ daemon }: Standing, paint: Paint): Shown {
   )
 }
 
-function copiedRows({ copied }: Standing): Shown[][] {
+function copiedRows({ copied }: HomeStatus): Shown[][] {
   if (!copied) return []
   const { from, at } = copied
   return [['place', line`was copied or moved from ${from.folder} on ${from.host}, found ${new Date(at).toISOString()}`]]
 }
 
-function runsText(runs: NonNullable<Standing['runs']>): string {
+function runsText(runs: NonNullable<HomeStatus['runs']>): string {
   const { running, queued, awaiting_input, interrupted, reviews } = runs
 
   const parts = [
@@ -76,7 +77,12 @@ function runsText(runs: NonNullable<Standing['runs']>): string {
   return parts.join(', ') || 'none at work'
 }
 
-function hubRows({ hub, daemon, signed_in }: Standing, paint: Paint): Shown[][] {
+function triggersText({ active, all, next }: NonNullable<HomeStatus['triggers']>): string {
+  const when = next === null ? '' : `; next ${next.name} at ${next.local}`
+  return `${active} of ${all} active${when}`
+}
+
+function hubRows({ hub, daemon, signed_in }: HomeStatus, paint: Paint): Shown[][] {
   const session = signed_in ? [['signed in', `at ${signed_in.hub}`]] : []
   if (!hub) return [['hub', paint.dim('none')], ...session]
   const { url, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub

@@ -54,26 +54,26 @@ const WAYS: Readonly<Record<Way, Steps>> = {
 const RESTART = line`Then restart what serves. The next start upgrades its database, and keeps a copy beside it.`
 
 /**
- * @param place the file, folder or address of a release.
+ * @param location the file, folder or address of a release.
  * @param downgrade whether an older version is installed, too.
  */
-export async function upgrade(place: string | undefined, downgrade: boolean): Promise<void> {
+export async function upgrade(location: string | undefined, downgrade: boolean): Promise<void> {
   const way = installation()
   const { from, steps, ofFile } = WAYS[way]
-  if (place === undefined) {
+  if (location === undefined) {
     print(
       line`cadre ${version} is installed ${from()}. To upgrade:`,
       steps().map(step => line`  ${step}`),
       RESTART,
     )
   } else if (way === 'program') {
-    const done = await replaceProgram(place, realpathSync(process.execPath), { version, downgrade })
+    const done = await replaceProgram(location, realpathSync(process.execPath), { version, downgrade })
     print(
       line`${done.file} was cadre ${version} and is cadre ${done.version} now, as its publisher signed it.`,
       RESTART,
     )
   } else if (ofFile) {
-    const verified = await verifiedNpmFile(place, process.cwd(), { version, downgrade })
+    const verified = await verifiedNpmFile(location, process.cwd(), { version, downgrade })
     print(
       line`${verified.file} is cadre ${verified.version}, as its publisher signed it. To install it:`,
       line`  ${ofFile(quoted(verified.file))}`,

@@ -34,13 +34,13 @@ export async function addWorkspace(
   { home, json, name, offer }: Options & { name?: string; offer?: boolean },
 ): Promise<void> {
   const path = resolve(folder)
-  const asked = { ...(name !== undefined && { name }), ...(offer !== undefined && { offer }) }
+  const changes = { ...(name !== undefined && { name }), ...(offer !== undefined && { offer }) }
   const added = await withHome(
     homeFolder(home),
-    daemon => daemon.call(AddWorkspace, { path, ...asked }),
-    () => alone(home, 'workspaces/add', workspaces => workspaces.add(path, asked)),
+    daemon => daemon.call(AddWorkspace, { path, ...changes }),
+    () => alone(home, 'workspaces/add', workspaces => workspaces.add(path, changes)),
   )
-  tell(added, json)
+  printWorkspace(added, json)
 }
 
 export async function removeWorkspace(workspace_id: string, { home, json }: Options): Promise<void> {
@@ -49,7 +49,7 @@ export async function removeWorkspace(workspace_id: string, { home, json }: Opti
     daemon => daemon.call(RemoveWorkspace, { workspace_id }),
     () => alone(home, 'workspaces/remove', workspaces => workspaces.remove(workspace_id)),
   )
-  tell(removed, json)
+  printWorkspace(removed, json)
 }
 
 /** Changes the workspaces of a home that no process holds. */
@@ -63,7 +63,7 @@ async function alone(home: string | undefined, action: string, change: (all: Wor
   }
 }
 
-function tell(workspace: WorkspaceRecord, json: boolean | undefined): void {
+function printWorkspace(workspace: WorkspaceRecord, json: boolean | undefined): void {
   const { name, path, offered } = workspace
   show(json, workspace, () => [[name, path, offered ? 'offered' : '']])
 }

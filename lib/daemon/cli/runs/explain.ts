@@ -4,10 +4,10 @@ import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, line, nothing, type Printable } from '../../../text/printable.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { GetPhases, GetRun, GetWhy } from '../../../wire/calls/runs.ts'
 import type { Why } from '../../../wire/records/run-records.ts'
-import { doubtfulFirst, fateOf, nameOfWrite, waitText } from '../../../wire/records/words.ts'
+import { doubtfulFirst, fateOf, nameOfWrite, viewedStarter, waitText } from '../../../wire/records/words.ts'
 import { homeFolder } from '../../home/home.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import { type HomeRunner, openRunner } from '../backend/home-runner.ts'
@@ -21,7 +21,20 @@ interface Options extends BackendOptions {
   json?: boolean
 }
 
-export async function why(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
+export async function why(typed: string, options: Options & { ask?: boolean }): Promise<void> {
+  try {
+    await whyRun(typed, options)
+  } catch (thrown) {
+    const isOther = thrown instanceof CadreError && ['not_found', 'invalid_request'].includes(thrown.code)
+    if (!isOther || options.hub !== undefined || options.ask) throw thrown
+    // Runs come first, because the name of a trigger may look like the beginning of an id.
+    if (await (await import('./why-trigger.ts')).whyTrigger(typed, options)) return
+    const isName = thrown.code === 'not_found' && /^[a-z0-9][a-z0-9-]*$/.test(typed) && typed !== 'last'
+    throw isName ? new CadreError('not_found', `${thrown.message}, and no trigger ${typed}`) : thrown
+  }
+}
+
+async function whyRun(typed: string, { json, ask, ...where }: Options & { ask?: boolean }): Promise<void> {
   const backend = await backendOf(where)
   const run_id = await backend.runId(typed)
   if (ask && backend.hub) {
@@ -80,9 +93,11 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
   const paint = createPaint(process.stdout)
   const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, inputs } = record
   const time = took(started_at, completed_at)
+  const starter = viewedStarter(record.started_by)
   const facts = [
     ['run', run_id],
     ['started', `${clock(started_at)}${attempt > 1 ? `, attempt ${attempt}` : ''}`],
+    ...(starter === null ? [] : [['started by', starter]]),
     ...(workspace === null ? [] : [['works in', workspace]]),
     ...(error === null ? [] : [['error', error.message]]),
   ]
@@ -100,7 +115,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
       table(doubtfulFirst(written).map(write => [nameOfWrite(write), fateOf(write), write.url ?? write.id ?? ''])),
     ),
     ...section(
-      'told',
+      'listeners',
       table(record.deliveries.map(({ phase, event, state, error }) => [phase, event, state, error ?? ''])),
     ),
   ])
@@ -109,5 +124,5 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     ['logs', run_id],
     ...(files.length > 0 && !backend.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
   ]
-  tell(next.map(args => createPaint(process.stderr).dim(`  ${backend.command(...args)}`)))
+  printMessage(next.map(args => createPaint(process.stderr).dim(`  ${backend.command(...args)}`)))
 }

@@ -1,14 +1,15 @@
 // `files RUN` lists the files that the phases of a run wrote; `files RUN get PATH` copies one to stdout.
 
+import { createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
 import { CadreError } from '../../../error.ts'
-import { readRunId, runFolder } from '../../../files/run-id.ts'
 import { sizeText } from '../../../size.ts'
+import { streamOf } from '../../../stream.ts'
 import { lines } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { GetPhases } from '../../../wire/calls/runs.ts'
 import { homeFolder } from '../../home/home.ts'
-import { openArtifact } from '../../runs/artifact-file.ts'
-import { askAboutRuns } from '../backend/run-answers.ts'
+import { artifactIn, askAboutRuns } from '../backend/run-answers.ts'
 import { runIdOf } from '../backend/typed-ids.ts'
 import { show } from '../kit/print.ts'
 
@@ -25,18 +26,17 @@ export async function files(typed: string, verb: string | undefined, path: strin
   const home = homeFolder(options.home)
   const run_id = await runIdOf(home, typed)
   const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
-  if (path !== undefined) return copy(runFolder(home, readRunId(run_id)), run_id, path, options.output)
+  if (path !== undefined) return copy(home, run_id, path, options.output)
   const found = phases.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
   show(options.json, { files: found }, paint =>
     found.map(({ path, bytes, sha256 }) => [path, sizeText(bytes), paint.dim(sha256.slice(0, 12))]),
   )
 }
 
-async function copy(stateDir: string, runId: string, path: string, output: string | undefined): Promise<void> {
-  const name = path.startsWith('files/') ? path : `files/${path}`
-  await using artifact = await openArtifact(stateDir, runId, name)
-  const { file } = artifact
+async function copy(home: string, runId: string, path: string, output: string | undefined): Promise<void> {
+  const chunks = await artifactIn(home, runId, path.startsWith('files/') ? path : `files/${path}`)
   // A terminal would obey what is in the file.
-  if (output === undefined && process.stdout.isTTY) return print(lines(await file.text()))
-  await Bun.write(output === undefined ? Bun.stdout : Bun.file(output), file)
+  if (output === undefined && process.stdout.isTTY) return print(lines(await new Response(streamOf(chunks)).text()))
+  const to = output === undefined ? process.stdout : createWriteStream(output)
+  await pipeline(chunks, to, { end: output !== undefined })
 }

@@ -13,13 +13,13 @@ export async function lacksOfLogs(
   client: HubClient,
   logs: readonly { run_id: string; name: string }[],
 ): Promise<string[]> {
-  const said: string[] = []
+  const remarks: string[] = []
   for (const { run_id, name } of logs) {
-    if (said.length === MOST_NAMED) return [...said, 'the logs of further runs were not looked at']
+    if (remarks.length === MOST_NAMED) return [...remarks, 'the logs of further runs were not looked at']
     const lacks = lackOf(await client.call(GetLogs, { run_id, limit: 1 }))
-    if (lacks) said.push(`${name || 'the log'}: ${lacks}`)
+    if (lacks) remarks.push(`${name || 'the log'}: ${lacks}`)
   }
-  return said.length > 0 ? said : ['the hub has the whole log']
+  return remarks.length > 0 ? remarks : ['the hub has the whole log']
 }
 
 /** What the hub does not have of a log, in words; null when it has all. */

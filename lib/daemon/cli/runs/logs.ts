@@ -6,9 +6,9 @@ import { CadreError } from '../../../error.ts'
 import type { LogLine } from '../../../run/engine.ts'
 import { createPaint, line, lines, type Paint, type Printable, pad } from '../../../text/printable.ts'
 import { didYouMean, listed } from '../../../text/spelling.ts'
-import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { GetLogs, GetPhases, GetTree } from '../../../wire/calls/runs.ts'
-import type { ToldTree } from '../../../wire/records/run-records.ts'
+import type { TreeView } from '../../../wire/records/run-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
@@ -19,7 +19,7 @@ interface LoggedRun {
   path: readonly string[]
 }
 
-type TreeEntry = Static<typeof ToldTree>['runs'][number]
+type TreeEntry = Static<typeof TreeView>['runs'][number]
 
 export interface LogOptions extends BackendOptions {
   json?: boolean
@@ -54,9 +54,9 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
     const { state, completed_at } = logged[0]!.entry
     if (!options.follow || state === 'interrupted' || completed_at !== null) {
       const lacks = backend.hub ? await lacksOf(backend.hub, logged) : []
-      for (const remark of lacks) tell(line`${remark}`)
+      for (const remark of lacks) printMessage(line`${remark}`)
       if (isSilent && options.phase !== undefined) await refuseUnknownPhase(backend, logged, options.phase)
-      if (isSilent && lacks.length === 0) tell(line`no lines`)
+      if (isSilent && lacks.length === 0) printMessage(line`no lines`)
       return
     }
     await Bun.sleep(FOLLOW_MS)
@@ -66,7 +66,7 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
 /** The same backend, of which each call waits while the hub is away. */
 async function waitingForHub(backend: RunBackend): Promise<RunBackend> {
   const { HubAbsence } = await import('../backend/hub-absence.ts')
-  const absence = new HubAbsence(said => tell(line`${said}`))
+  const absence = new HubAbsence(message => printMessage(line`${message}`))
   return { ...backend, ask: work => absence.outlast(() => backend.ask(work)) }
 }
 
@@ -108,7 +108,7 @@ function loggedRuns(entries: readonly TreeEntry[], runId: string): LoggedRun[] {
   return logged
 }
 
-interface Said {
+interface LoggedLine {
   line: LogLine
   run: LoggedRun
 }
@@ -131,7 +131,7 @@ class Reader {
    * What these runs said since the last pass, in the order of time. A run says nothing before it starts, so only runs
    * that overlap are read at the same time.
    */
-  async *next(logged: readonly LoggedRun[]): AsyncGenerator<Said> {
+  async *next(logged: readonly LoggedRun[]): AsyncGenerator<LoggedLine> {
     const since = this.#options.since ?? 0
     const waiting = logged
       .filter(({ entry }) => entry.started_at !== null && !this.#done.has(entry.run_id))
@@ -190,14 +190,15 @@ function writer(json: boolean): (line: LogLine, run: LoggedRun) => void {
   const colours = [paint.cyan, paint.yellow, paint.green, paint.magenta, paint.blue]
   const known = new Map<string, Paint['cyan']>()
   let width = 0
-  return (said, { entry, path }) => {
-    if (json) return printJsonLine({ run_id: entry.run_id, ...said })
-    const name = [...path, said.phase ?? ''].filter(part => part !== '').join('/')
+  return (message, { entry, path }) => {
+    if (json) return printJsonLine({ run_id: entry.run_id, ...message })
+    const name = [...path, message.phase ?? ''].filter(part => part !== '').join('/')
     const colour = known.get(name) ?? colours[known.size % colours.length]!
     known.set(name, colour)
     width = Math.min(WIDEST, Math.max(width, line`${name}`.width))
-    const head = line`${paint.dim(new Date(said.at).toTimeString().slice(0, 8))}  ${colour(line`${pad(name, width)} |`)} `
-    print(textOf(said, paint).map(text => line`${head}${text}`))
+    const time = paint.dim(new Date(message.at).toTimeString().slice(0, 8))
+    const head = line`${time}  ${colour(line`${pad(name, width)} |`)} `
+    print(textOf(message, paint).map(text => line`${head}${text}`))
   }
 }
 

@@ -7,7 +7,7 @@ import { CHOICES } from '../../../run/engine.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, line, lines, nothing, type Paint, type Printable } from '../../../text/printable.ts'
 import { listed } from '../../../text/spelling.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
@@ -18,7 +18,7 @@ import type { Callee } from '../backend/home-client.ts'
 import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
 import { EXIT } from '../kit/exit.ts'
 import { askChoice, askForm, isAtTerminal, lackOf } from '../kit/form.ts'
-import { tellUnreadable } from '../kit/print.ts'
+import { printUnreadable } from '../kit/print.ts'
 import { clock, table } from '../terminal/table.ts'
 import { watch } from './watch.ts'
 
@@ -29,7 +29,7 @@ interface ListOptions extends BackendOptions {
 }
 
 /** The last lines of what a gate's commands printed. */
-const SAID = 10
+const LAST_LINES = 10
 const PAGE = 1_000
 
 export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
@@ -42,8 +42,8 @@ export async function reviews({ json, limit, all, ...where }: ListOptions): Prom
     return { found, texts }
   })
   if (json) return void printJson(found)
-  tellUnreadable(found)
-  if (texts.length === 0) tell(line`none`)
+  printUnreadable(found)
+  if (texts.length === 0) printMessage(line`none`)
   print(texts.flatMap((text, at) => (at === 0 ? text : [nothing, ...text])))
 }
 
@@ -80,8 +80,8 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   ]
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
-  const said = await lastLines(runs, run_id, phase)
-  drawn.push(...said.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
+  const logged = await lastLines(runs, run_id, phase)
+  drawn.push(...logged.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
   drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
 }
@@ -92,17 +92,17 @@ async function whose(runs: Callee, run_id: string): Promise<string> {
   return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
 }
 
-interface Said {
+interface TimedText {
   text: Printable
   at: number
 }
 
 async function lastLines(runs: Callee, run_id: string, phase: string): Promise<Printable[]> {
-  let last: Said[] = []
+  let last: TimedText[] = []
   for (let after_seq = 0; ; ) {
     const { lines: more, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
-    const said = more.flatMap(({ text, at }) => lines(text).map(text => ({ text, at })))
-    last = [...last, ...said].slice(-SAID)
+    const logged = more.flatMap(({ text, at }) => lines(text).map(text => ({ text, at })))
+    last = [...last, ...logged].slice(-LAST_LINES)
     if (next === after_seq) break
     after_seq = next
   }
@@ -115,11 +115,11 @@ async function lastLines(runs: Callee, run_id: string, phase: string): Promise<P
 
 /** Sets what the present attempt said apart from what earlier ones did. */
 function byAttempt(
-  said: readonly Said[],
+  logged: readonly TimedText[],
   { attempt, started_at }: { attempt: number; started_at: number | null },
 ): Printable[] {
-  const texts = said.map(({ text }) => text)
-  const earlier = said.filter(({ at }) => at < (started_at ?? 0)).length
+  const texts = logged.map(({ text }) => text)
+  const earlier = logged.filter(({ at }) => at < (started_at ?? 0)).length
   if (earlier === 0) return texts
   const since = texts.slice(earlier)
   return [
@@ -162,10 +162,10 @@ export async function decide(typed: string, word: string | undefined, options: D
   const decision = given ?? (await chosen(backend, review))
   if (review.state === 'pending') checkKind(review, decision)
   const { form = [] } = review
-  const asks = decision === 'approve' && form.length > 0 && review.state === 'pending'
+  const needsForm = decision === 'approve' && form.length > 0 && review.state === 'pending'
   const values =
-    options.values !== undefined ? valuesOf(options.values) : asks && isAtTerminal() ? await askForm(form) : null
-  if (asks) {
+    options.values !== undefined ? valuesOf(options.values) : needsForm && isAtTerminal() ? await askForm(form) : null
+  if (needsForm) {
     const lack = lackOf(form, values ?? {})
     if (lack !== null) throw new CadreError('invalid_request', lack)
   }
@@ -180,12 +180,12 @@ export async function decide(typed: string, word: string | undefined, options: D
   if (backend.hub) {
     // The daemon may be away, and may refuse the decision.
     const waits = result.already_waits ? 'this decision already waits for its daemon' : 'its daemon gets the decision'
-    tell(line`decided: ${decision} ${what}`, line`${waits}: ${watching}`)
+    printMessage(line`decided: ${decision} ${what}`, line`${waits}: ${watching}`)
     return EXIT.done
   }
-  tell(line`${DONE[decision]} ${what}`)
+  printMessage(line`${DONE[decision]} ${what}`)
   if (runner.host) return watch(runner, result.run_id, { backend, json: false })
-  tell(line`the run goes on: ${watching}`)
+  printMessage(line`the run goes on: ${watching}`)
   return EXIT.done
 }
 
@@ -232,7 +232,7 @@ async function chosen(backend: RunBackend, review: AskedReview): Promise<Choice>
   }
   const drawn = await backend.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), backend }))
   // The last line is the command that was just called.
-  tell(drawn.slice(0, -1))
+  printMessage(drawn.slice(0, -1))
   return askChoice('decision', choices)
 }
 

@@ -3,19 +3,20 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
-import { newRunId } from '../../../files/run-id.ts'
+import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
 import { createLog } from '../../../log/log.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
-import { print, printJsonLine, tell } from '../../../text/terminal.ts'
+import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { copiedText } from '../../home/copied-home.ts'
 import { homeFolder } from '../../home/home.ts'
 import type { RunRequest } from '../../runs/start-run.ts'
+import { TriggerTable } from '../../triggers/trigger-table.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { homeBackend } from '../backend/home-backend.ts'
-import { type HomeRunner, openRunner, servedRunner } from '../backend/home-runner.ts'
+import { type HomeRunner, openRunner, type Started, servedRunner } from '../backend/home-runner.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
 import { watch } from './watch.ts'
@@ -58,53 +59,66 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const runId = newRunId()
+  let runId: RunId | undefined
   const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
-    const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
+    const { inputs, newId, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
+    runId ??= await newId()
     return startPrepared(runId, {
       inputs: filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
+      ...(options.detach && { unattended: true }),
     })
   }
   if (options.detach) return detached(home, start, options.json ?? false)
-  const { runner } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
-  if (runner.host) tellLeft(runner.host)
-  return watch(runner, runId, { backend: homeBackend(home), json: options.json ?? false })
+  const { runner, result } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
+  if (runner.host) {
+    printInterrupted(runner.host)
+    printIdleTriggers(runner.host)
+  }
+  return watch(runner, result.run_id, { backend: homeBackend(home), json: options.json ?? false })
 }
 
 /** Starts the run in the process that holds the home, and prints its id. */
-async function detached(
-  home: string,
-  start: (runner: HomeRunner) => Promise<{ run_id: string }>,
-  json: boolean,
-): Promise<number> {
+async function detached(home: string, start: (runner: HomeRunner) => Promise<Started>, json: boolean): Promise<number> {
   const runner = await servedRunner(home)
   if (!runner) {
     const serve = commandLine('serve')
     throw new CadreError('invalid_state', `--detach needs a process that executes the run; start one with: ${serve}`)
   }
-  const { run_id } = await start(runner)
+  const { run_id, reason = null } = await start(runner)
   if (json) printJsonLine({ run_id })
   else print(line`${run_id}`)
-  tell(line`the run goes on in the daemon: ${commandLine('watch', run_id)}`)
+  if (reason === 'not_started') {
+    printMessage(line`the run could not begin; see why: ${commandLine('why', run_id)}`)
+    return EXIT.usage
+  }
+  printMessage(line`the run goes on in the daemon: ${commandLine('watch', run_id)}`)
   return EXIT.done
 }
 
+/** Mentions triggers, which only a daemon looks at. */
+function printIdleTriggers({ daemon }: CommandHost): void {
+  const live = new TriggerTable(daemon.db).live()
+  if (live === 0) return
+  const many = live === 1 ? '1 trigger is enabled' : `${live} triggers are enabled`
+  printMessage(line`no daemon serves this home: nothing fires (${many}); to start one: ${commandLine('serve')}`)
+}
+
 /** Mentions interrupted runs, which are not restarted here. */
-function tellLeft({ daemon }: CommandHost): void {
+function printInterrupted({ daemon }: CommandHost): void {
   const { copied, engine } = daemon
   const held = new Set(engine.store.copies.held())
   if (copied && held.size > 0)
-    tell(line`${copiedText(copied)}; its unfinished runs wait for you: ${commandLine('status')}`)
+    printMessage(line`${copiedText(copied)}; its unfinished runs wait for you: ${commandLine('status')}`)
   const isLeft = (id: string) => !held.has(id) && ['running', 'queued'].includes(engine.record(id).state)
   const interrupted = daemon.openRuns.interrupted.filter(isLeft)
   const [first, ...more] = interrupted
   if (first === undefined) return
-  const said =
+  const message =
     more.length === 0
       ? `run ${first} of ${engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
       : `${interrupted.length} runs were interrupted; continue them all with: ${commandLine('serve')}`
-  tell(line`${said}`)
+  printMessage(line`${message}`)
 }

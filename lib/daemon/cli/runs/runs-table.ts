@@ -45,12 +45,16 @@ export const RUN_COMMANDS: readonly Entry[] = [
       [''],
       ['--state failed --since 2d'],
       ['--team @local/report --limit 100 --offset 100'],
+      ['--search TICKET-7 --all', 'also in runs that other runs started'],
+      ['--started-by person', 'also token:ci, schedule:nightly'],
       ['--hub', 'runs of the hub'],
     ],
     options: [
       option('--all', 'include the runs that team and map phases started'),
       option('--state <state>', 'only runs in this state').choices(SHOWN_RUN_STATES),
       option('--team <name>', 'only runs of this team: @local/report, or report of any scope'),
+      option('--started-by <what>', 'only runs that this started: person, token:ci, schedule:nightly'),
+      option('--search <text>', 'only runs with this in their id, name, team, inputs or errors'),
       option('--since <when>', 'only runs that began since then: 2h, 3d, 2026-05-02', since),
       limit,
       option('--offset <number>', 'how many of the newest to skip (0)', offset),
@@ -105,8 +109,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
   {
     usage: 'why <run>',
     does: 'explain why a run failed, and how to go on',
-    more: 'It also says what a run waits for, and which failures were tolerated.',
-    examples: [['last'], ['last --hub', 'a run of the hub']],
+    more: 'It also says what a run waits for, and which failures were tolerated. With the name of a trigger, or the id of a firing, it says why nothing started.',
+    examples: [['last'], ['last --hub', 'a run of the hub'], ['nightly', 'why a trigger has started nothing']],
     options: [
       option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed'),
       ofHub('show what the hub knows of it'),
@@ -126,15 +130,17 @@ export const RUN_COMMANDS: readonly Entry[] = [
   {
     usage: 'resume <run>',
     does: 'continue a run, or repeat what did not complete',
-    more: 'Completed phases do not run again. The run keeps the team as it was when the run started, so later changes of team.yml do not count.',
+    more: 'Completed phases do not run again. A failure that was passed over, and a phase that `when` skipped, stay too if a completed phase depends on them. The run keeps the team.yml of its start: later changes do not count.',
     examples: [
       ['last', 'repeats what did not complete'],
       ['last --from build', 'repeats a phase, and what depends on it'],
+      ['last --failed --plan', 'says what would be repeated, and changes nothing'],
       ['last -i password=@-', 'gives a secret input again'],
     ],
     options: [
       option('--from <phase>', 'repeat this phase and what depends on it'),
-      option('--failed', 'also repeat the failed items of maps that completed (on_item_failure: continue)'),
+      option('--failed', 'also repeat what failed and was passed over, and what depends on it'),
+      option('--plan', 'only say what stays and what would run again'),
       option('-i, --input <name=value>', 'give a secret input again; name=@- reads stdin, name=@file a file', collect),
       ofHub('a run of the hub'),
       record,

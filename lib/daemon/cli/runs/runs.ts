@@ -2,15 +2,17 @@
 
 import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
+import { problems } from '../../../schema/schema.ts'
 import { line } from '../../../text/printable.ts'
-import { tell } from '../../../text/terminal.ts'
+import { printMessage } from '../../../text/terminal.ts'
 import { ListRuns } from '../../../wire/calls/runs.ts'
+import { StarterFilter } from '../../../wire/records/started-by.ts'
 import { homeFolder } from '../../home/home.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import { openRunner } from '../backend/home-runner.ts'
 import type { BackendOptions } from '../backend/run-backend.ts'
 import { runIdOf } from '../backend/typed-ids.ts'
-import { columns, show, tellMore, took } from '../kit/print.ts'
+import { columns, printHowMany, show, took } from '../kit/print.ts'
 import { stateWord, symbol } from '../terminal/state-symbols.ts'
 import { clock } from '../terminal/table.ts'
 
@@ -21,7 +23,9 @@ export interface RunsOptions extends BackendOptions {
   all?: boolean
   state?: string
   team?: string
+  startedBy?: string
   since?: number
+  search?: string
 }
 
 /** A terminal of at least this width also shows the state of a run as a word, and whole ids. */
@@ -32,7 +36,7 @@ const NARROW = 64
 const SHORTEST = 13
 
 export async function runs(options: RunsOptions): Promise<void> {
-  const { json, limit = 20, offset = 0, all, state, team, since } = options
+  const { json, limit = 20, offset = 0, all, state, team, startedBy, since, search } = options
   const backend = await backendOf(options)
   if (state === (backend.hub ? 'interrupted' : 'crashed')) {
     throw new CadreError(
@@ -40,13 +44,17 @@ export async function runs(options: RunsOptions): Promise<void> {
       `--state ${state}: runs are ${state} ${backend.hub ? 'without' : 'with'} --hub only`,
     )
   }
+  const [misfit] = startedBy === undefined ? [] : problems(StarterFilter, startedBy)
+  if (misfit) throw new CadreError('invalid_request', `--started-by ${startedBy}: ${misfit.message}`)
   const query = {
     root_only: !all,
     limit,
     offset,
     ...(state !== undefined && { state }),
     ...(team !== undefined && { team }),
+    ...(startedBy !== undefined && { started_by: startedBy }),
     ...(since !== undefined && { since }),
+    ...(search !== undefined && { search }),
   }
   const found = await backend.ask(runs => runs.call(ListRuns, query))
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
@@ -61,7 +69,10 @@ export async function runs(options: RunsOptions): Promise<void> {
       paint.dim(ids[at]!),
     ]),
   )
-  if (!json) tellMore({ total: found.total, offset, shown: found.runs.length })
+  if (!json && found.indexed_until !== undefined) {
+    printMessage(line`the search does not cover all changes since ${new Date(found.indexed_until).toISOString()} yet`)
+  }
+  if (!json) printHowMany({ ...found, offset, shown: found.runs.length })
 }
 
 /** On a terminal without room for whole ids, beginnings that differ from each other. */
@@ -79,5 +90,5 @@ export async function deleteRun(typed: string, options: { home?: string }): Prom
   const runId = await runIdOf(home, typed)
   const { runner } = await openRunner(home, 'runs delete', createLog({ level: 'warn' }), runner => runner.remove(runId))
   await runner.host?.close()
-  tell(line`deleted run ${runId}, all runs below it, and their files`)
+  printMessage(line`deleted run ${runId}, all runs below it, and their files`)
 }

@@ -6,7 +6,7 @@ import { isObject } from '../../../json.ts'
 import type { Paint } from '../../../text/printable.ts'
 import { joined, line, type Printable, type Shown } from '../../../text/printable.ts'
 import { GetPhases, GetRun, GetTree } from '../../../wire/calls/runs.ts'
-import type { ToldDetail, ToldPhases, ToldTree } from '../../../wire/records/run-records.ts'
+import type { PhasesView, RunDetailView, TreeView } from '../../../wire/records/run-records.ts'
 import { waitText } from '../../../wire/records/words.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
@@ -14,9 +14,9 @@ import type { BackendOptions } from '../backend/run-backend.ts'
 import { show, took } from '../kit/print.ts'
 import { symbol } from '../terminal/state-symbols.ts'
 
-type Entry = Static<typeof ToldTree>['runs'][number]
-type Phase = Static<typeof ToldPhases>['phases'][number]
-type Delivery = ToldDetail['deliveries'][number]
+type Entry = Static<typeof TreeView>['runs'][number]
+type Phase = Static<typeof PhasesView>['phases'][number]
+type Delivery = RunDetailView['deliveries'][number]
 
 interface Node {
   entry: Entry

@@ -5,9 +5,9 @@ import { formatDuration } from '../../../duration.ts'
 import type { JsonObject } from '../../../json.ts'
 import { runDetail } from '../../../run/engine.ts'
 import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../../text/printable.ts'
-import { print, printJson, tell } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { pause } from '../../../wait.ts'
-import type { ToldRun } from '../../../wire/records/run-records.ts'
+import type { RunView } from '../../../wire/records/run-records.ts'
 import { shown } from '../../runs/interrupted.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { backendOf } from '../backend/home-backend.ts'
@@ -33,7 +33,7 @@ export interface WatchOptions {
 const QUIET_MS = 150
 /** How long to wait before a run is followed at another address. */
 const AGAIN_MS = 50
-/** What is told of a run that a process executes. */
+/** The states of a run that a process executes. */
 const GOING = new Set<string>(['queued', 'running', 'awaiting_input'])
 
 /** `watch RUN`: like `run`, for a run that another process executes. */
@@ -46,7 +46,7 @@ export async function watchRun(typed: string, options: BackendOptions & { json?:
   const record = await recordOf(backend, runId)
   const { tree } = await import('./tree.ts')
   if (!json) await tree(runId, options)
-  return told(record, { backend, json })
+  return printOutcome(record, { backend, json })
 }
 
 /**
@@ -60,7 +60,7 @@ export async function watch(runner: Runner, runId: string, options: WatchOptions
     cancel: () => followed.runner.cancel(runId),
     detaches: runner.host === null,
     unasked: process.stderr.isTTY ? null : (options.unasked ?? 'cancel'),
-    say: line => screen.say(line),
+    notify: line => screen.notify(line),
   })
   try {
     const code = await follow(followed, runId, screen, signals, options)
@@ -75,7 +75,7 @@ export async function watch(runner: Runner, runId: string, options: WatchOptions
 async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
   if (!host || leaving.aborted) return
   if (host.atWork) {
-    tell(line`runs of other commands go on in this process, which ends with the last of them`)
+    printMessage(line`runs of other commands go on in this process, which ends with the last of them`)
   }
   await host.finish(leaving)
 }
@@ -92,14 +92,14 @@ async function follow(
   const until = AbortSignal.any([signals.leaving, enough.signal])
   let quiet: Timer | undefined
   const waitsForPerson = () => {
-    if (options.untilEnd) screen.say(`the run waits for a person: ${options.backend.command('reviews')}`)
+    if (options.untilEnd) screen.notify(`the run waits for a person: ${options.backend.command('reviews')}`)
     else enough.abort()
   }
-  let record: ToldRun | undefined
+  let record: RunView | undefined
   try {
     for (;;) {
       try {
-        for await (const event of followed.runner.events(runId, until, line => screen.say(line))) {
+        for await (const event of followed.runner.events(runId, until, line => screen.notify(line))) {
           screen.show(event)
           record = screen.model.root?.record
           clearTimeout(quiet)
@@ -127,40 +127,40 @@ async function follow(
   // The run stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)
   if (signals.leaving.aborted && !signals.interrupted && !runner.host && record.completed_at === null) {
-    tell(line`the run goes on: ${options.backend.command('watch', runId)}`)
+    printMessage(line`the run goes on: ${options.backend.command('watch', runId)}`)
     return EXIT.interrupted
   }
-  const code = told(record, options)
-  if (record.completed_at !== null && !signals.leaving.aborted) await tellUndelivered(runId, runner, options.backend)
+  const code = printOutcome(record, options)
+  if (record.completed_at !== null && !signals.leaving.aborted) await printUndelivered(runId, runner, options.backend)
   if (record.state === 'awaiting_input' && !signals.leaving.aborted) {
-    await tellQuestions(runner, screen.model, options)
+    await printReviews(runner, screen.model, options)
   }
   return signals.interrupted ? EXIT.interrupted : code
 }
 
 /** Prints how a run stands, and returns the exit code for it. */
-function told(record: ToldRun, { backend, json }: WatchOptions): number {
+function printOutcome(record: RunView, { backend, json }: WatchOptions): number {
   if (json) printJson(record)
-  else tellEnd(record, backend)
+  else printEnd(record, backend)
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
   return record.completed_at === null ? EXIT.interrupted : EXIT.failed
 }
 
-function tellEnd(record: ToldRun, backend: RunBackend): void {
+function printEnd(record: RunView, backend: RunBackend): void {
   const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
   const paint = createPaint(process.stderr)
-  const say = (text: Shown): void => tell(line`${text}`)
-  const next = (...args: string[]) => say(paint.dim(`  ${backend.command(...args)}`))
+  const printLine = (text: Shown): void => printMessage(line`${text}`)
+  const next = (...args: string[]) => printLine(paint.dim(`  ${backend.command(...args)}`))
   if (state === 'completed') {
     const rows = outputLines(outputs ?? {}, backend.folderOf(run_id))
-    if (rows.length > 0 && process.stderr.isTTY) tell(nothing)
+    if (rows.length > 0 && process.stderr.isTTY) printMessage(nothing)
     print(rows)
   }
   const took = completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
-  tell(nothing, line`${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
-  if (error) tell(paragraph(error.message))
-  if (error?.hint) say(paint.dim(error.hint))
+  printMessage(nothing, line`${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
+  if (error) printMessage(paragraph(error.message))
+  if (error?.hint) printLine(paint.dim(error.hint))
   // It ended in the queue of the hub, so that no daemon has anything to resume.
   if (backend.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
   switch (state) {
@@ -183,41 +183,41 @@ function tellEnd(record: ToldRun, backend: RunBackend): void {
   }
 }
 
-/** The record of a run as its backend tells it. Most runs of a command are told by their events alone. */
+/** The record of a run, from its backend. Most runs of a command need only their events. */
 async function recordOf({ ask }: RunBackend, run_id: string) {
   const { GetRun } = await import('../../../wire/calls/runs.ts')
   return ask(runs => runs.call(GetRun, { run_id }))
 }
 
 /** The record of a run of this process, which need not serve its API for that. */
-async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
+async function recordIn({ daemon: { engine } }: CommandHost, runId: string) {
   await engine.untilQuiet()
   return runDetail(engine.store, runId)
 }
 
-/** Says which listeners could not tell of the run, which does not change how the run ended. */
-async function tellUndelivered(run_id: string, { host }: Runner, backend: RunBackend): Promise<void> {
-  const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(backend, run_id)
+/** Says which events listeners could not deliver. That does not change how the run ended. */
+async function printUndelivered(run_id: string, { host }: Runner, backend: RunBackend): Promise<void> {
+  const { deliveries } = host ? await recordIn(host, run_id) : await recordOf(backend, run_id)
   const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
   // What failed for the same reason is one line.
   for (const all of Map.groupBy(lost, ({ phase, state, error }) => JSON.stringify([phase, state, error])).values()) {
     const { phase, state, error } = all[0]!
     const events = all.map(({ event }) => event).join(', ')
-    const what = state === 'failed' ? 'could not tell' : 'may not have told'
+    const what = state === 'failed' ? 'could not deliver' : 'may not have delivered'
     const where = backend.hub ? ' on the daemon of the run' : `: ${backend.command('doctor')}`
     const why = `${error}`.replace(/\.$/, '')
-    tell(line`listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}`)
+    printMessage(line`listener ${phase} ${what} ${events}, and does not try again: ${why}. Check its settings${where}`)
   }
 }
 
 /** Prints the questions to people, each with the command that answers it. */
-async function tellQuestions(runner: Runner, model: RunModel, { backend }: WatchOptions): Promise<void> {
+async function printReviews(runner: Runner, model: RunModel, { backend }: WatchOptions): Promise<void> {
   const paint = createPaint(process.stderr)
   for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
     if (!model.node(run_id)) continue
     const name = [...model.path(run_id), phase].join('/')
-    tell(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
-    tell(paint.dim(`  ${backend.command('decide', id)}`))
+    printMessage(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
+    printMessage(paint.dim(`  ${backend.command('decide', id)}`))
   }
 }
 

@@ -153,7 +153,7 @@ test('put_item sends a file', async () => {
   expect(vendor.items.get('2')).toEqual({ text: 'second' })
 })
 
-test('doctor tells whose the credential is', async () => {
+test('doctor says whose the credential is', async () => {
   using vendor = store()
   expect(await subject.doctor(vendor)).toMatchObject({ who: 'ada' })
 })

@@ -9,7 +9,7 @@ import { carried } from '../../../program/carried.ts'
 import { packagesWith, ROOT } from '../../../program/install-root.ts'
 import { line } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
-import { print, tell } from '../../../text/terminal.ts'
+import { print, printMessage } from '../../../text/terminal.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
 import { agentSource, copyTestSource, homeConfig, testSource } from './agent-template.ts'
 
@@ -64,7 +64,7 @@ function sourceOf(name: string): string {
 /** Leaves an existing file as it is, and says what it lacks. */
 function configure(file: string, repository: string): void {
   if (carried) {
-    tell(line`for tests and editors, install the npm package cadre: this program has no files to refer to`)
+    printMessage(line`for tests and editors, install the npm package cadre: this program has no files to refer to`)
     return
   }
   if (!existsSync(file)) {
@@ -72,7 +72,7 @@ function configure(file: string, repository: string): void {
   }
   const setting = `"extends": "${repository}/tsconfig.json"`
   if (readFileSync(file, 'utf8').includes(setting)) return
-  tell(line`${file} was not changed; for tests and editors to find cadre, it must contain ${setting}`)
+  printMessage(line`${file} was not changed; for tests and editors to find cadre, it must contain ${setting}`)
 }
 
 function write(file: string, text: string): void {

@@ -9,6 +9,7 @@ import { print, printJson } from '../../../text/terminal.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
 import { examine, type Finding } from '../../runs/agent-checks.ts'
+import { triggersIn } from '../backend/trigger-status.ts'
 import { EXIT } from '../kit/exit.ts'
 import { table } from '../terminal/table.ts'
 
@@ -22,10 +23,17 @@ export async function doctor(
   const log = createLog({ level: 'warn' })
   const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
   const settings = await openSettings(home, { log })
-  const findings = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
+  const ofAgents = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
+  const findings = agent === undefined ? [...ofAgents, ...(await ofTriggers(home))] : ofAgents
   if (json) printJson(findings)
   else print(draw(findings, createPaint(process.stdout)))
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
+}
+
+/** The triggers that are broken, and those of which an occasion was refused lately. */
+async function ofTriggers(home: string): Promise<Finding[]> {
+  const { wrong } = (await triggersIn(home)) ?? { wrong: [] }
+  return wrong.map(({ name, text }) => ({ agent: `trigger ${name}`, state: 'wrong', who: null, missing: [], text }))
 }
 
 /** The finding of a key of settings.yml begins with the key, which is in the first column already. */
@@ -38,8 +46,8 @@ function draw(findings: Finding[], paint: Paint): Printable[] {
   return table(
     findings.map(({ agent, state, who, missing, text }) => {
       const lacks = missing.length > 0 ? line`${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
-      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
-      return [line`${marks[state]} ${paint.bold(agent)}`, who ?? '', line`${lacks}${told}`]
+      const shown = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
+      return [line`${marks[state]} ${paint.bold(agent)}`, who ?? '', line`${lacks}${shown}`]
     }),
   )
 }

@@ -9,7 +9,7 @@ import { createPaint } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
 import { print, printJsonLine } from '../../../text/terminal.ts'
 import { table } from '../terminal/table.ts'
-import { tellNext, writeTeam } from './new-team.ts'
+import { printNextSteps, writeTeam } from './new-team.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
 
@@ -27,7 +27,7 @@ export async function examples(
   if (name !== undefined) {
     const files = exampleFiles(name)
     const written = writeTeam(files, folder ?? name, name, name)
-    return tellNext(written)
+    return printNextSteps(written)
   }
   const all = listExamples()
   if (json) return void printJsonLine(all)

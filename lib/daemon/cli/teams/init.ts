@@ -3,10 +3,10 @@
 import { CadreError } from '../../../error.ts'
 import { line } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
-import { tell } from '../../../text/terminal.ts'
+import { printMessage } from '../../../text/terminal.ts'
 import { askForm, isAtTerminal } from '../kit/form.ts'
 import { exampleFiles, listExamples } from './examples.ts'
-import { teamName, tellNext, writeTeam } from './new-team.ts'
+import { printNextSteps, teamName, writeTeam } from './new-team.ts'
 import { isStart, STARTS, startFiles } from './team-template.ts'
 
 interface Options {
@@ -24,7 +24,7 @@ export async function init(given: string | undefined, options: Options): Promise
   const folder = given ?? options.name ?? (await askFolder(from))
   const name = teamName(folder, options.name)
   const files = isStart(from) ? startFiles(from) : exampleFiles(from)
-  tellNext(writeTeam(files, folder, name, from))
+  printNextSteps(writeTeam(files, folder, name, from))
 }
 
 function choices(): Record<string, string> {
@@ -43,7 +43,7 @@ async function askStart(): Promise<string> {
     throw new CadreError('invalid_request', `--from is missing; it must be one of ${Object.keys(all).join(', ')}`)
   }
   const width = Math.max(...Object.keys(all).map(name => name.length))
-  for (const [name, what] of Object.entries(all)) tell(line`  ${name.padEnd(width)}  ${what}`)
+  for (const [name, what] of Object.entries(all)) printMessage(line`  ${name.padEnd(width)}  ${what}`)
   return ask('from', 'what to begin with, one of these', 'exec')
 }
 

@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { CadreError } from '../../../error.ts'
 import { calledAs, commandLine } from '../../../program/called-as.ts'
 import { line } from '../../../text/printable.ts'
-import { print, tell } from '../../../text/terminal.ts'
+import { print, printMessage } from '../../../text/terminal.ts'
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
 
@@ -68,18 +68,18 @@ export function writeTeam(files: Map<string, string>, folder: string, name: stri
 function mustBeFree(folder: string, path: string): void {
   const parts = path.split(sep)
   for (const [at] of parts.entries()) {
-    const place = join(folder, ...parts.slice(0, at + 1))
-    const found = lstatSync(place, { throwIfNoEntry: false })
+    const parent = join(folder, ...parts.slice(0, at + 1))
+    const found = lstatSync(parent, { throwIfNoEntry: false })
     if (found === undefined) return
     const last = at === parts.length - 1
     if (!last && found.isDirectory()) continue
     const what = last ? 'already exists' : 'exists and is not a folder'
-    throw new CadreError('conflict', `${near(place)} ${what}: choose another folder`)
+    throw new CadreError('conflict', `${near(parent)} ${what}: choose another folder`)
   }
 }
 
 /** Prints the commands that come next: they can be pasted, except for the values of inputs that must be given. */
-export function tellNext({ folder, files }: NewTeam): void {
+export function printNextSteps({ folder, files }: NewTeam): void {
   const { inputs = [] } = parse(files.get('team.yml')!) as { inputs?: { name: string; required?: boolean }[] }
   const agents = [...new Set([...files.values()].flatMap(agentsIn))].filter(agent => !['exec', 'http'].includes(agent))
   const values = inputs.filter(({ required }) => required).map(({ name }) => ` -i ${name}=…`)
@@ -89,7 +89,7 @@ export function tellNext({ folder, files }: NewTeam): void {
     ['run it', commandLine('run', folder) + values.join('')],
   ]
   const width = Math.max(...next.map(([what]) => what!.length))
-  for (const [what, command] of next) tell(line`${what!.padEnd(width)}  ${command!}`)
+  for (const [what, command] of next) printMessage(line`${what!.padEnd(width)}  ${command!}`)
 }
 
 function agentsIn(text: string): string[] {

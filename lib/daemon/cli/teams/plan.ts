@@ -92,7 +92,7 @@ function waysOf(phase: PlannedPhase): string[] {
     ...(always ? ['always'] : []),
     ...(max_attempts === undefined
       ? []
-      : [`${max_attempts} attempts${asks_instead ? ', but a person is asked after a lost reply' : ''}`]),
+      : [`${max_attempts} attempts${asks_instead ? ', but cadre asks a person after a lost reply' : ''}`]),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
     ...requests.slice(0, REQUESTS).map(({ method, url }) => `${method} ${url}`),
@@ -145,7 +145,7 @@ function teamRows(team: PlannedTeam, depth: number, paint: Paint): Shown[][] {
   const listeners = (team.listeners ?? []).map(({ name, agent, events }) => [
     `${'  '.repeat(depth)}${name}`,
     agent,
-    paint.dim(`tells ${events.join(', ')}`),
+    paint.dim(`reports ${events.join(', ')}`),
   ])
   return [...phases, ...listeners]
 }

@@ -82,7 +82,7 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'doctor [agent]',
     does: 'check the settings and credentials of agents',
-    more: 'Each system is asked whose the credential is and which permissions it lacks.',
+    more: 'cadre asks each system whose the credential is, and which permissions it lacks.',
     examples: [[''], ['issues@eu', 'one account']],
     options: [json],
     run: async (options, agent?: string) => (await import('./doctor.ts')).doctor(agent, options),

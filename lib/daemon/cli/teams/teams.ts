@@ -7,7 +7,7 @@ import { noAgent } from '../../../settings/settings.ts'
 import { teamJsonSchema } from '../../../team/team.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { listed } from '../../../text/spelling.ts'
-import { print, printJson, printJsonLine, tell } from '../../../text/terminal.ts'
+import { print, printJson, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { ValidateTeam } from '../../../wire/calls/teams.ts'
 import { homeFolder } from '../../home/home.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
@@ -31,7 +31,7 @@ export async function validate(reference: string, { home, json }: Options): Prom
   const checked = await asked.catch((error: unknown) => {
     if (json && error instanceof CadreError && error.code === 'invalid_request') return error
     // What is not seen may be the reason.
-    tell(notesOf(true).map(note => line`note: ${note}`))
+    printMessage(notesOf(true).map(note => line`note: ${note}`))
     throw error
   })
   if (checked instanceof CadreError) {
@@ -66,7 +66,7 @@ export async function agents(agent: string | undefined, { home, json }: Options)
     return [paint.bold(name), version, type, description, paint.dim(Object.keys(actions ?? {}).join(' '))]
   })
   print(table(rows))
-  for (const { file, reason } of catalogue.skipped) tell(line`${paint.yellow('skipped')}  ${file}: ${reason}`)
+  for (const { file, reason } of catalogue.skipped) printMessage(line`${paint.yellow('skipped')}  ${file}: ${reason}`)
 }
 
 function manual(reference: string, catalogue: Catalogue, json: boolean | undefined): void {

@@ -149,8 +149,8 @@ function errorLines(phase: PhaseEvent): Printable[] {
  */
 function ownErrorLines({ record: { error }, phases }: RunNode): Printable[] {
   if (!error || phases.some(phase => phase?.state === 'failed')) return []
-  const place = phases.length === 0 && error.phase !== undefined ? `${error.phase}: ` : ''
-  return asideTexts({ ...error, message: place + error.message })
+  const prefix = phases.length === 0 && error.phase !== undefined ? `${error.phase}: ` : ''
+  return asideTexts({ ...error, message: prefix + error.message })
 }
 
 function asideTexts({ message, hint }: RunError): Printable[] {

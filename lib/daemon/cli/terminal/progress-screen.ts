@@ -2,8 +2,9 @@
 // Everything goes to stderr, because stdout is for the result.
 
 import { formatDuration } from '../../../duration.ts'
+import { clockText } from '../../../text/clock.ts'
 import { createPaint, line, nothing, type Printable, pad, type Shown, wrap } from '../../../text/printable.ts'
-import { Picture, tell as print } from '../../../text/terminal.ts'
+import { Picture, printMessage as print } from '../../../text/terminal.ts'
 import type { RunEvent } from '../../../wire/records/run-records.ts'
 import { drawRun } from './draw-run.ts'
 import { RunModel, triedText } from './run-model.ts'
@@ -13,7 +14,7 @@ export interface Screen {
   readonly model: RunModel
   show(event: RunEvent): void
   /** A line to the reader, below what is shown. */
-  say(text: Shown): void
+  notify(text: Shown): void
   /** Draws the last state, which stays. */
   close(): void
 }
@@ -35,9 +36,9 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
   const draw = (live: boolean) => {
     if (!model.root) return
     const { columns = 80, rows = 24 } = stream
-    const said = live && !notice.isEmpty ? wrap(paint.yellow(notice), columns) : []
-    const room = Math.max(3, live ? rows - 1 - said.length : rows - ROWS_AFTER)
-    picture.draw([...drawRun(model.root, { paint, now: Date.now(), live, columns, rows: room }), ...said])
+    const noticeLines = live && !notice.isEmpty ? wrap(paint.yellow(notice), columns) : []
+    const room = Math.max(3, live ? rows - 1 - noticeLines.length : rows - ROWS_AFTER)
+    picture.draw([...drawRun(model.root, { paint, now: Date.now(), live, columns, rows: room }), ...noticeLines])
   }
   const redraw = () => draw(true)
   stream.on('resize', redraw)
@@ -45,7 +46,7 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
   return {
     model,
     show: event => model.apply(event),
-    say(text) {
+    notify(text) {
       notice = line`${text}`
       redraw()
     },
@@ -61,12 +62,11 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
 function createLines(runId: string): Screen {
   const model = new RunModel(runId)
   const paint = createPaint(process.stderr)
-  const told = new Map<string, string>()
-  const tell = (key: string, state: string, path: string[], rest: Shown) => {
-    if (told.get(key) === state || state === 'pending') return
-    told.set(key, state)
-    const at = new Date().toTimeString().slice(0, 8)
-    print(line`${at}  ${pad(stateWord(paint, state), 14)}  ${path.join('/')}${rest}`)
+  const printed = new Map<string, string>()
+  const printState = (key: string, state: string, path: string[], rest: Shown) => {
+    if (printed.get(key) === state || state === 'pending') return
+    printed.set(key, state)
+    print(line`${clockText(Date.now())}  ${pad(stateWord(paint, state), 14)}  ${path.join('/')}${rest}`)
   }
   return {
     model,
@@ -79,17 +79,17 @@ function createLines(runId: string): Screen {
         const why = error && state === 'failed' ? `  ${error.message.split('\n', 1)[0]}` : ''
         const path = [...model.path(run_id), name]
         const tried = triedText(event.data)
-        if (tried === undefined) tell(`${run_id}:${name}:${attempt}`, state, path, took + why)
-        else tell(`${run_id}:${name}:${attempt}`, 'tries again', path, `  ${tried}`)
+        if (tried === undefined) printState(`${run_id}:${name}:${attempt}`, state, path, took + why)
+        else printState(`${run_id}:${name}:${attempt}`, 'tries again', path, `  ${tried}`)
       } else if (event.event === 'run' && event.data.state === 'queued' && event.data.parent_run_id === null) {
         const { run_id, team, reason } = event.data
-        tell(run_id, 'queued', [team], reason === null ? '' : `  ${reason}`)
+        printState(run_id, 'queued', [team], reason === null ? '' : `  ${reason}`)
       } else if (event.event === 'end') {
         const { run_id, team, state } = event.data
-        tell(run_id, state, [team], `  ${run_id}`)
+        printState(run_id, state, [team], `  ${run_id}`)
       }
     },
-    say: text => print(line`${text}`),
+    notify: text => print(line`${text}`),
     close() {},
   }
 }

@@ -1,10 +1,10 @@
 // A run with all runs below it, built from its events.
 
-import type { PhaseEvent, RunEvent, ToldRun } from '../../../wire/records/run-records.ts'
+import type { PhaseEvent, RunEvent, RunView } from '../../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES } from '../../../wire/states.ts'
 
 export interface RunNode {
-  record: ToldRun
+  record: RunView
   /** In file order. */
   phases: PhaseEvent[]
   /** By position: how the attempt before the present one failed, in one line. */
@@ -69,7 +69,7 @@ export class RunModel {
     return false
   }
 
-  #run(record: ToldRun): void {
+  #run(record: RunView): void {
     const known = this.#runs.get(record.run_id)
     if (known) {
       known.record = record

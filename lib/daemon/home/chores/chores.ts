@@ -2,8 +2,11 @@
 
 import { messageOf } from '../../../error.ts'
 import type { Daemon } from '../../runs/daemon.ts'
+import { finishDeletions } from '../../runs/delete-tree.ts'
+import { tick } from '../../triggers/tick.ts'
+import { Triggers } from '../../triggers/triggers.ts'
 import { copiedText } from '../copied-home.ts'
-import { deleteOldEntries, type Retention, RunRetention } from './retention.ts'
+import { freeDeleted, type Retention, RunRetention } from './retention.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -25,6 +28,7 @@ interface Chore {
 
 function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
   const runs = new RunRetention(daemon, retention)
+  const triggers = new Triggers(daemon)
   return [
     {
       name: 'report_unknown_settings',
@@ -48,13 +52,34 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
       run: () => reportSandboxes(daemon),
     },
     {
-      name: 'load_agents',
+      name: 'check_agents',
       begins: 'ready',
       // The first requests are not delayed by agents that they do not use.
       afterMs: 1_000,
       everyMs: null,
       failure: 'the agents could not be loaded',
-      run: () => loadAgents(daemon),
+      run: () => checkAgents(daemon),
+    },
+    {
+      name: 'index_searches',
+      begins: 'ready',
+      everyMs: 1_000,
+      failure: 'the index of searches could not be filled',
+      run: () => daemon.reads.fillWhenDue(),
+    },
+    {
+      name: 'look_at_triggers',
+      begins: 'ready',
+      everyMs: 1_000,
+      failure: 'the triggers could not be looked at',
+      run: () => tick(daemon, triggers),
+    },
+    {
+      name: 'shrink_memory',
+      begins: 'ready',
+      everyMs: 10_000,
+      failure: 'the cache of the database could not be emptied',
+      run: () => shrinkMemory(daemon),
     },
     {
       name: 'seal_audit_entries',
@@ -65,18 +90,33 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
       run: () => daemon.audit.sealAll(),
     },
     {
-      name: 'delete_audit_entries',
+      name: 'delete_old',
       begins: 'ready',
-      everyMs: HOUR_MS,
-      failure: 'old audit entries could not be deleted',
-      run: signal => deleteOldEntries(daemon, retention, signal),
+      // The wall clock is looked at this often; old runs and audit entries are deleted once in an hour of life.
+      everyMs: MINUTE_MS,
+      failure: 'old runs and audit entries could not be deleted',
+      run: signal => runs.deleteOld(signal),
     },
     {
-      name: 'delete_runs',
+      name: 'finish_deletions',
       begins: 'ready',
       everyMs: HOUR_MS,
-      failure: 'old runs could not be deleted',
-      run: signal => runs.deleteRuns(signal),
+      failure: 'deletions that had begun could not be finished',
+      run: signal => finishDeletions(daemon, signal),
+    },
+    {
+      name: 'free_space',
+      begins: 'ready',
+      everyMs: HOUR_MS,
+      failure: 'the space of deleted runs could not be freed',
+      run: signal => freeDeleted(daemon, signal),
+    },
+    {
+      name: 'delete_beyond_limit',
+      begins: 'ready',
+      everyMs: HOUR_MS,
+      failure: 'runs beyond the limit of space could not be deleted',
+      run: signal => runs.deleteBeyondLimit(signal),
       watch: run => runs.onRunEnd(run),
     },
   ]
@@ -131,7 +171,7 @@ function startChore({ name, afterMs, everyMs, failure, run, watch }: Chore, { lo
 }
 
 const HELD_BACK =
-  'its unfinished runs stay interrupted until a person resumes them, because they may have continued at the other place'
+  'its unfinished runs stay interrupted until a person resumes them, because the original home may have continued them'
 
 /** Logs that this home is a copy, until no run waits for a person any more. */
 function reportCopy({ copied, log }: Daemon): void {
@@ -145,8 +185,14 @@ async function reportSandboxes({ sandboxes, log }: Daemon): Promise<void> {
   for (const text of new Set(texts)) log.warn('sandbox', { message: text })
 }
 
-/** Loads the agents that no setting and no team has named yet, and logs the files that are not valid agents. */
-async function loadAgents(daemon: Daemon): Promise<void> {
-  await daemon.catalogue.load()
+/** Empties the cache of the database when nothing runs. What the next run needs is read from the cache of the system. */
+function shrinkMemory({ db, engine }: Daemon): void {
+  if (engine.load.runs === 0) db.run('PRAGMA shrink_memory')
+}
+
+/** Logs the files that are not valid agents. Those of cadre are valid, and are loaded when somebody asks for them. */
+async function checkAgents(daemon: Daemon): Promise<void> {
+  const { catalogue } = daemon
+  await catalogue.load(catalogue.ownNames())
   daemon.reportSkippedAgents()
 }

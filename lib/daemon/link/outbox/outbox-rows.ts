@@ -112,7 +112,7 @@ export class OutboxRows {
       .run(runId, last, ended ? 1 : 0)
   }
 
-  /** Before a run is deleted: tells the hub that the rest of its log does not come. */
+  /** Before a run is deleted: reports to the hub that the rest of its log does not come. */
   dropLog(runId: string): void {
     this.#db
       .query(
@@ -129,7 +129,7 @@ export class OutboxRows {
     this.#db.query('UPDATE runs SET log_sent = 0, log_due = 1 WHERE id = ?').run(runId)
   }
 
-  /** Synced runs after a place in the order of trees. */
+  /** Synced runs after a position in the order of trees. */
   synced(after: { root: string; key: string }, limit: number): RunRow[] {
     return this.#db
       .query<RunRow, [string, string, number]>(

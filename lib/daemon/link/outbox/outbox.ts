@@ -58,6 +58,7 @@ export interface OutboxOptions {
   mode: SyncMode
   stateDir: (runId: RunId) => string
   bundle: (id: string) => Bundle
+  log: Log
 }
 
 export class SyncOutbox implements Outbox {
@@ -72,14 +73,14 @@ export class SyncOutbox implements Outbox {
   /** The last lines of logs that are not recorded yet. */
   readonly #grown = new Map<RunId, number>()
 
-  constructor({ store, commit, mode, stateDir, bundle }: OutboxOptions) {
+  constructor({ store, commit, mode, stateDir, bundle, log }: OutboxOptions) {
     this.rows = new OutboxRows(store.db)
     this.uploads = new UploadRows(store.db)
     this.#store = store
     this.#commit = commit
     this.#mode = mode
     this.#bundle = bundle
-    const details = new RunDetails({ store, rows: this.rows, bundle, isBare: mode === 'status' })
+    const details = new RunDetails({ store, rows: this.rows, bundle, isStatusOnly: mode === 'status', log })
     this.#batches = new Batches(store, this.rows, commit, stateDir, details)
   }
 
@@ -229,10 +230,10 @@ export class SyncOutbox implements Outbox {
 
   /** Queues the next runs again when little waits. */
   #queueMoreAgain(): void {
-    const place = this.#store.facts.get(AGAIN)
-    if (place === null || this.rows.count() >= PAGE) return
+    const progress = this.#store.facts.get(AGAIN)
+    if (progress === null || this.rows.count() >= PAGE) return
     const queue = this.#store.db.transaction(() => {
-      const rows = this.rows.synced(JSON.parse(place), PAGE)
+      const rows = this.rows.synced(JSON.parse(progress), PAGE)
       for (const row of rows) this.#queueAll(row, this.#bundle(row.bundle_id).team(row.team_key).phases)
       const last = rows.at(-1)
       if (!last) this.#store.facts.drop(AGAIN)
@@ -255,16 +256,16 @@ export class SyncOutbox implements Outbox {
   #queueRun(row: RunRow): void {
     const inputs = JSON.parse(row.inputs)
     const record = { ...runRecord(row), inputs, tree_key: row.tree_key, created_at: row.created_at }
-    const bare = { ...record, inputs: {}, outputs: null }
-    this.#insert(row, 'run', { run: record }, { run: bare })
+    const reduced = { ...record, inputs: {}, outputs: null }
+    this.#insert(row, 'run', { run: record }, { run: reduced })
   }
 
   #queuePhase(row: RunRow, phases: readonly Phase[], position: number): void {
     const stored = this.#store.phases.get(row.id, position)!
     const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
     const full = { ...record, index: position }
-    const bare = { ...full, text: '', data: null, files: [] }
-    const { id, cut } = this.#insert(row, 'phase', { phase: full }, { phase: bare })
+    const reduced = { ...full, text: '', data: null, files: [] }
+    const { id, cut } = this.#insert(row, 'phase', { phase: full }, { phase: reduced })
     if (this.#mode === 'full') this.#queueFiles(row, record, id, cut)
   }
 
@@ -296,16 +297,16 @@ export class SyncOutbox implements Outbox {
   #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
     const phase = phases[position]!.name
     const known = this.#store.receipts.of(row.id, position).find(receipt => receipt.entry === entry)
-    const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null } as const
+    const reduced = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null } as const
     const { external_id = null, external_url = null } = known ?? {}
-    this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
+    this.#insert(row, 'receipt', { receipt: { ...reduced, external_id, external_url } }, { receipt: reduced })
   }
 
   /** Returns the id of the change, and whether it was too large and is sent without its contents. */
-  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body) {
-    const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
+  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, reduced: Body<K> = body) {
+    const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(reduced)
     const cut = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE
-    const text = cut ? JSON.stringify(bare) : full
+    const text = cut ? JSON.stringify(reduced) : full
     return { id: this.rows.insert(row.root_id, row.id, row.attempt, kind, text), cut }
   }
 }

@@ -4,14 +4,13 @@
 // current items.
 
 import type { FileRecord } from '../../../agent/agent-context.ts'
-import type { Json } from '../../../json.ts'
+import type { RunId } from '../../../files/run-id.ts'
 import { type MaskedText, maskedText, recordedText } from '../../../secrets/masked.ts'
 import type { MapPhase } from '../../../team/team.ts'
 import {
   JsonText,
   type LiveRun,
   type MapProgress,
-  type NextItem,
   parse,
   phaseEnded,
   type RunError,
@@ -19,15 +18,18 @@ import {
   treeKey,
 } from '../../core/core.ts'
 import { foldersOf } from '../../files/files.ts'
+import type { Renewal } from '../../store/store.ts'
 import { unpark } from '../phase/map-slots.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
 import { sendTask } from '../phase/tasks.ts'
 import { cancelQueuedSubRuns } from '../phase/transition.ts'
-import { openWhole } from '../run/reopen.ts'
+import { createRuns } from '../run/create.ts'
+import { openPassedOver, openWhole } from '../run/reopen.ts'
+import type { Item } from '../run/sub-run-inputs.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
 import type { EngineState } from '../state/state.ts'
 import type { PhaseKind } from './phase-kind.ts'
-import { createSubRun, lacksHandOver, reopenSubRun, stopPhaseWithSubRuns } from './sub-runs.ts'
+import { inputsOfSubRun, lacksHandOver, newSubRun, reopenSubRun, stopPhaseWithSubRuns } from './sub-runs.ts'
 
 /** Maximum number of items that one step starts, so that other runs get their turn. */
 const STARTS_OF_A_STEP = 16
@@ -95,9 +97,6 @@ export const map: PhaseKind<MapPhase> = {
       // In databases that are older than the column, the folder follows from the key alone.
       return items.folder(live.id, index, item!) ?? (foldersOf([key])[0] === key ? key : String(item))
     },
-
-    // The items are evaluated again. Only then it is known which sub-runs still have one.
-    reopen() {},
   },
 }
 
@@ -122,18 +121,47 @@ export function moveSubRuns(
   engine: EngineState,
   live: LiveRun,
   phase: MapPhase,
-  moved: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
+  moved: readonly { id: RunId; item: number; moves: boolean; opens: boolean }[],
   away: boolean,
 ): void {
   const { phases, runs } = engine.store
   if (phases.total(live.id, phase.index) !== null) return
+  const renewal = phases.renewal(live.id, phase.index)
   for (const { id, item, moves, opens } of moved) {
     if (moves) {
       const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
       const rows = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
       if (!away) engine.notes.changedRows(rows, [])
     }
-    if (opens && !away) openWhole(engine, id)
+    if (!opens || away) continue
+    if (renewal === null) openWhole(engine, id)
+    else renewSubRun(engine, live, phase, id, renewal)
+  }
+}
+
+/**
+ * The items are evaluated again because of something before the map, and a sub-run has one of them. What completed stays
+ * if its inputs are the same. Files are other files when their phase was repeated, although their paths are the same.
+ */
+function renewSubRun(engine: EngineState, live: LiveRun, phase: MapPhase, id: RunId, renewal: Renewal): void {
+  const { items, runs } = engine.store
+  const row = runs.get(id)!
+  if (row.completed_at === null) return
+  const { item, value } = items.get(live.id, phase.index, row.item!)!
+  const isSame = hasInputs(engine, live, phase, { value: JSON.parse(value), index: item }, row.inputs)
+  if (row.state === 'completed' && !isSame) return openWhole(engine, id)
+  if (renewal === 'failed') openPassedOver(engine, row)
+  // The folder of its files may have another name now.
+  if (row.state === 'completed' && row.handed !== null) runs.setHanded(id, null)
+}
+
+function hasInputs(engine: EngineState, live: LiveRun, phase: MapPhase, item: Item, inputs: string): boolean {
+  if (live.bundle.team(phase.team).inputs.some(({ type }) => type === 'file')) return false
+  try {
+    return inputsOfSubRun(engine, live, phase, item) === inputs
+  } catch {
+    // The map fails with this error when it starts the item.
+    return false
   }
 }
 
@@ -186,19 +214,9 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   const below = live.below(index)
   for (const child of below.wanting.keys()) if (!unpark(engine, child)) break
   const ending = live.cancelRequest(index)
-  const mayStart = () =>
-    !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
-  for (let started = 0; mayStart(); started++) {
-    if (started === STARTS_OF_A_STEP || !engine.agenda.hasTime()) {
-      live.proceeding.add(index)
-      return engine.agenda.add(live)
-    }
-    if (progress.page.length === 0) {
-      progress.page.push(...engine.store.items.next(live.id, index, progress.next, PAGE))
-    }
-    const next = progress.page.shift()
-    progress.next = next ? next.item + 1 : progress.total
-    if (next) startItem(engine, live, phase, next)
+  if (!ending && !startNextItems(engine, live, phase, progress)) {
+    live.proceeding.add(index)
+    return engine.agenda.add(live)
   }
   if (below.runs.size > 0 || live.tasks.has(index)) return
   if (ending) return endPhase(engine, live, index, 'cancelled', { reason: ending.reason })
@@ -208,16 +226,39 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   sendTask(engine, live, index, 'result')
 }
 
-/** Starts an item: creates its sub-run, or starts the new attempt of the sub-run that it has. */
-function startItem(engine: EngineState, live: LiveRun, phase: MapPhase, next: NextItem): void {
-  const { item: index, key, sub_run } = next
-  const value: Json = JSON.parse(next.value)
-  try {
-    if (sub_run === null) createSubRun(engine, live, phase, key, { value, index })
-    else reopenSubRun(engine, live, phase, sub_run, { value, index })
-  } catch (thrown) {
-    failMap(engine, live, phase, { item: index, run_name: key }, failureOf(thrown))
+/**
+ * Starts the next items in their order. The new sub-runs among them are created together. False when more may start than
+ * one step does.
+ */
+function startNextItems(engine: EngineState, live: LiveRun, phase: MapPhase, progress: MapProgress): boolean {
+  const { index } = phase
+  const below = live.below(index)
+  const created: ReturnType<typeof newSubRun>[] = []
+  const create = () => createRuns(engine, created.splice(0))
+  const isRoom = () => below.runs.size + created.length - below.parked < phase.concurrency
+  let isAll = true
+  for (let started = 0; !progress.stopped && progress.next < progress.total && isRoom(); started++) {
+    isAll = started < STARTS_OF_A_STEP && engine.agenda.hasTime()
+    if (!isAll) break
+    if (progress.page.length === 0) {
+      progress.page.push(...engine.store.items.next(live.id, index, progress.next, PAGE))
+    }
+    const next = progress.page.shift()
+    progress.next = next ? next.item + 1 : progress.total
+    if (!next) continue
+    const item: Item = { value: JSON.parse(next.value), index: next.item }
+    try {
+      if (next.sub_run === null) created.push(newSubRun(engine, live, phase, next.key, item))
+      else {
+        create()
+        reopenSubRun(engine, live, phase, next.sub_run, item)
+      }
+    } catch (thrown) {
+      failMap(engine, live, phase, { item: next.item, run_name: next.key }, failureOf(thrown))
+    }
   }
+  create()
+  return isAll
 }
 
 /** Records a fault of the map itself, which belongs to no sub-run: no more items start, and the phase fails with it. */
@@ -248,9 +289,16 @@ export function endMap(engine: EngineState, live: LiveRun, phase: MapPhase, resu
   if (!broken && !progress.stopped) return endPhase(engine, live, index, 'completed', change)
   const error = broken ?? {
     code: 'item_failed',
-    message: `${counts.failed + counts.cancelled} of ${progress.total} items did not complete: ${firstFailure(engine, live, phase)}`,
+    message: `${incompleteText(counts, progress.total)}: ${firstFailure(engine, live, phase)}`,
   }
   failPhase(engine, live, index, error, change)
+}
+
+/** How many items did not complete. Of a map that stopped, there may be some that have no sub-run. */
+function incompleteText({ completed, failed, cancelled }: MapResult['counts'], total: number): string {
+  const notBegun = total - completed - failed - cancelled
+  const verb = notBegun === 1 ? 'was' : 'were'
+  return `${total - completed} of ${total} items did not complete${notBegun > 0 ? `, ${notBegun} of which ${verb} not begun` : ''}`
 }
 
 function firstFailure({ store }: EngineState, live: LiveRun, phase: MapPhase): string {

@@ -36,8 +36,6 @@ interface SubRunKind<P> {
   handed(engine: EngineState, live: LiveRun, phase: P, childId: string, fault: unknown): void
   /** The folder below `files/<phase>/` for the files of a sub-run; empty where the phase has no other sub-run. */
   folderOf(store: Store, live: LiveRun, phase: P, child: Pick<RunRow, 'item' | 'run_name'>): string
-  /** A resume repeats the phase, whatever its result was. */
-  reopen(engine: EngineState, row: RunRow, phase: P): void
 }
 
 /** How a sub-run ended, and what became of its files: what it handed over, or why it could not. */

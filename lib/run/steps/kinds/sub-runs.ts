@@ -3,7 +3,6 @@
 
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
-import { newRunId } from '../../../files/run-id.ts'
 import type { PhaseWithSubRuns } from '../../../team/team.ts'
 import { MAX_DEPTH } from '../../../wire/states.ts'
 import { type LiveRun, NO_CLOCK, parse, type RunError, type RunRow, startClock } from '../../core/core.ts'
@@ -11,19 +10,20 @@ import { type ChildRow, dropSmallFilesBelow } from '../../store/store.ts'
 import { setPhaseClock } from '../phase/clocks.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
 import { CLEANUP_MS } from '../phase/transition.ts'
-import { createRun, maskInputs } from '../run/create.ts'
+import { type Above, maskInputs, type NewRun } from '../run/create.ts'
 import { openWhole, reopenRun } from '../run/reopen.ts'
 import { fileOutputs } from '../run/run-end.ts'
 import { type Item, subRunInputs } from '../run/sub-run-inputs.ts'
 import type { EngineState } from '../state/state.ts'
 
-export function createSubRun(
+/** A sub-run that is not created yet, with its inputs evaluated. */
+export function newSubRun(
   engine: EngineState,
   live: LiveRun,
   phase: PhaseWithSubRuns,
   key: string | null,
   item: Item | undefined,
-): void {
+): { run: NewRun; above: Above } {
   const { row } = live
   if (row.call_depth + 1 > MAX_DEPTH) {
     throw new CadreError(
@@ -32,7 +32,7 @@ export function createSubRun(
     )
   }
   const run = {
-    id: newRunId(),
+    id: engine.store.runs.newId(),
     bundle: live.bundle,
     teamKey: phase.team,
     inputs: subRunInputs(engine, live, phase, item),
@@ -41,7 +41,7 @@ export function createSubRun(
     fromPath: row.from_path === 1,
     synced: row.synced === 1,
   }
-  createRun(engine, run, { live, position: phase.index, item: item?.index ?? 0, key })
+  return { run, above: { live, position: phase.index, item: item?.index ?? 0, key } }
 }
 
 /** Starts the new attempt of a sub-run. Its completed phases are kept, unless its inputs have changed. */
@@ -56,13 +56,23 @@ export function reopenSubRun(
   const folder = item ? store.items.folder(live.id, phase.index, item.index) : ''
   // The files of the sub-run are removed, and must not be restored after a power cut.
   if (folder !== null) dropSmallFilesBelow(store.db, live.id, ['files', phase.name, folder].filter(Boolean).join('/'))
-  const { inputs: fields } = live.bundle.team(phase.team)
-  const inputs = JSON.stringify(maskInputs(fields, subRunInputs(engine, live, phase, item)))
+  const inputs = inputsOfSubRun(engine, live, phase, item)
   if (inputs !== store.runs.get(id)!.inputs) {
     store.runs.setInputs(id, inputs)
     openWhole(engine, id)
   }
   reopenRun(engine, store.runs.get(id)!)
+}
+
+/** The inputs of a sub-run as its row has them. */
+export function inputsOfSubRun(
+  engine: EngineState,
+  live: LiveRun,
+  phase: PhaseWithSubRuns,
+  item: Item | undefined,
+): string {
+  const { inputs: fields } = live.bundle.team(phase.team)
+  return JSON.stringify(maskInputs(fields, subRunInputs(engine, live, phase, item)))
 }
 
 export type CompletedChild = Pick<RunRow, 'id' | 'team' | 'outputs' | 'handed' | 'team_key'>
@@ -79,7 +89,7 @@ export function stopPhaseWithSubRuns(engine: EngineState, live: LiveRun, { index
   const ending = live.cancelRequest(index)
   // A map also cleans up when none of its sub-runs is open: it may be between two of them.
   if (!ending) {
-    if (timeout === undefined) setPhaseClock(engine, live, index, startClock(CLEANUP_MS, engine.world.now()))
+    if (timeout === undefined) setPhaseClock(engine, live, index, startClock(CLEANUP_MS, engine.world.lived()))
   } else if (!stopSubRuns(engine, live, index, ending.hard ?? false)) {
     endPhase(engine, live, index, 'cancelled', { reason: ending.reason })
   }

@@ -7,12 +7,12 @@ import type { TeamPhase } from '../../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../../core/core.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
 import { sendTask } from '../phase/tasks.ts'
-import { openWhole } from '../run/reopen.ts'
+import { createRuns } from '../run/create.ts'
 import type { RunEnd } from '../run/run-end.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
 import type { EngineState } from '../state/state.ts'
 import type { PhaseKind } from './phase-kind.ts'
-import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun, stopPhaseWithSubRuns } from './sub-runs.ts'
+import { type CompletedChild, lacksHandOver, newSubRun, reopenSubRun, stopPhaseWithSubRuns } from './sub-runs.ts'
 
 export const team: PhaseKind<TeamPhase> = {
   start(engine, live, phase) {
@@ -24,7 +24,7 @@ export const team: PhaseKind<TeamPhase> = {
       if (earlier?.state === 'completed') return takeResult(engine, live, phase, earlier)
       if (live.phases[index]!.attempt > 1) engine.notes.after({ kind: 'clear', runId: live.id, position: index })
       if (earlier) reopenSubRun(engine, live, phase, earlier.id, undefined)
-      else createSubRun(engine, live, phase, null, undefined)
+      else createRuns(engine, [newSubRun(engine, live, phase, null, undefined)])
     } catch (thrown) {
       failPhase(engine, live, index, failureOf(thrown))
     }
@@ -65,11 +65,6 @@ export const team: PhaseKind<TeamPhase> = {
     },
 
     folderOf: () => '',
-
-    reopen(engine, row, phase) {
-      const below = engine.store.runs.child(row.id, phase.index, 0)
-      if (below) openWhole(engine, below.id)
-    },
   },
 }
 

@@ -12,7 +12,7 @@ import { park } from './map-slots.ts'
  */
 export function syncClocks(engine: EngineState, live: LiveRun): void {
   if (!live.idle && !live.mayWait) return
-  const now = engine.world.now()
+  const now = engine.world.lived()
   for (const [position, phase] of live.phases.entries()) {
     if (phase.clock === NO_CLOCK || phaseEnded(phase.state)) continue
     const waits = !live.ending && live.phaseWaits(position)
@@ -42,7 +42,7 @@ export function setIdle(engine: EngineState, live: LiveRun, idle: boolean): void
 /** Stops the clock of a run while the run is idle, and starts it again afterwards. */
 export function syncRunClock({ store, world }: EngineState, { id, idle, row }: LiveRun): void {
   const before = { deadline: row.deadline, left: row.time_left }
-  const clock = idle ? pause(before, world.now()) : resume(before, world.now())
+  const clock = idle ? pause(before, world.lived()) : resume(before, world.lived())
   if (clock === before) return
   row.deadline = clock.deadline
   row.time_left = clock.left

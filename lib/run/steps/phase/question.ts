@@ -49,7 +49,7 @@ export function openReview(
 ): void {
   const { kind, reason, prompt, entries, timeout } = question
   const at = engine.world.now()
-  const deadline = timeout === undefined ? null : at + timeout
+  const deadline = timeout === undefined ? null : engine.world.lived() + timeout
   const { attempt } = live.phases[position]!
   engine.store.reviews.open({ run_id: live.id, position, attempt, kind, reason, prompt, entries, deadline, at })
   if (deadline !== null) engine.world.wakeAt(deadline)

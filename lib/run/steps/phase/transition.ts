@@ -33,7 +33,7 @@ export function startAttempt(engine: EngineState, live: LiveRun, position: numbe
   const attempt = state.attempt + 1
   const now = engine.world.now()
   const timeout = phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)
-  const clock = hasSubRuns(phase) ? startClock(timeout, now) : NO_CLOCK
+  const clock = hasSubRuns(phase) ? startClock(timeout, engine.world.lived()) : NO_CLOCK
   if (attempt > 1) engine.store.attempts.keepLost(live.id, position, attempt - 1)
   if (!engine.store.phases.start(live.id, position, attempt, now, clock.deadline)) {
     throw impossible(live, position, 'running')
@@ -100,7 +100,7 @@ export function takeStateFromSubRuns(
   if (phaseEnded(state) || asked === (state === 'awaiting_input')) return
   if (asked) return setPhaseState(engine, live, position, 'awaiting_input', reason)
   setPhaseState(engine, live, position, 'running', null)
-  setPhaseClock(engine, live, position, resume(live.phases[position]!.clock, engine.world.now()))
+  setPhaseClock(engine, live, position, resume(live.phases[position]!.clock, engine.world.lived()))
 }
 
 /** Sets a phase back to `pending` for another attempt, at `due` or at once. */
@@ -124,7 +124,7 @@ export function postponePhase(
   phase.failures = failures
   phase.dueAt = due
   phase.clock = NO_CLOCK
-  if (due > engine.world.now()) engine.world.wakeAt(due)
+  if (due > engine.world.lived()) engine.world.wakeAt(due)
   else live.makeReady(position)
   engine.notes.changed(live, position)
   engine.agenda.add(live)

@@ -3,9 +3,11 @@
 import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Bundle, Field, Team } from '../../../team/team.ts'
-import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../../core/core.ts'
+import { type StartedBy, UNKNOWN_STARTER } from '../../../wire/records/started-by.ts'
+import { LiveRun, parse, type RunError, type RunRow, startClock, treeKey, untouched } from '../../core/core.ts'
 import { considerPhase } from '../phase/phase-end.ts'
 import type { EngineState } from '../state/state.ts'
+import type { World } from '../state/world.ts'
 
 export interface NewRun {
   id: RunId
@@ -17,6 +19,10 @@ export interface NewRun {
   workspace: string | null
   fromPath: boolean
   synced: boolean
+  /** Why it cannot begin. It is recorded as failed, because nobody would hear the answer to its start. */
+  notStarted?: RunError
+  /** Of a top run. */
+  startedBy?: StartedBy
 }
 
 /** The phase that starts a sub-run, and the item that it is for. A team phase has one item, 0, without a key. */
@@ -28,28 +34,41 @@ export interface Above {
 }
 
 /** Inserts a run with its phases, and starts it. */
-export function createRun(engine: EngineState, run: NewRun, above: Above | null): LiveRun {
-  const row = newRow(run, above, engine.world.now())
-  const team = run.bundle.team(run.teamKey)
-  engine.store.runs.insert(row)
-  engine.store.phases.insert(row.id, team.phases.length)
+export function createRun(engine: EngineState, run: NewRun, above: Above | null): void {
+  createRuns(engine, [{ run, above }])
+}
+
+/** The same for runs of one team. Their rows are inserted together, before the first of them starts. */
+export function createRuns(engine: EngineState, created: readonly { run: NewRun; above: Above | null }[]): void {
+  const [first] = created
+  if (!first) return
+  const team = first.run.bundle.team(first.run.teamKey)
+  const rows = created.map(({ run, above }) => newRow(run, above, engine.world))
+  engine.store.runs.insert(rows)
+  engine.store.phases.insert(
+    rows.map(({ id }) => id),
+    team.phases.length,
+  )
+  for (const [index, { run, above }] of created.entries()) startCreated(engine, rows[index]!, team, run, above)
+}
+
+function startCreated(engine: EngineState, row: RunRow, team: Team, run: NewRun, above: Above | null): void {
   const live = new LiveRun(row, run.bundle, above?.live ?? null, team.phases.map(untouched), run.inputs)
   engine.notes.touch(live.root)
   engine.lives.set(row.id, live)
   live.siblings?.runs.add(live)
   if (row.deadline !== null) engine.world.wakeAt(row.deadline)
   engine.notes.changed(live)
-  engine.notes.event(live, 'on_start', null)
+  if (!run.notStarted) engine.notes.event(live, 'on_start', null)
   for (const phase of team.phases) if (phase.dependsOn.length === 0) considerPhase(engine, live, phase.index)
   engine.agenda.add(live)
-  return live
 }
 
 /** Inserts a top run that waits for its concurrency key. */
 export function createQueuedRun(engine: EngineState, run: NewRun): void {
-  const row: RunRow = { ...newRow(run, null, engine.world.now()), state: 'queued', started_at: null, deadline: null }
-  engine.store.runs.insert(row)
-  engine.store.phases.insert(row.id, run.bundle.team(run.teamKey).phases.length)
+  const row: RunRow = { ...newRow(run, null, engine.world), state: 'queued', started_at: null, deadline: null }
+  engine.store.runs.insert([row])
+  engine.store.phases.insert([row.id], run.bundle.team(run.teamKey).phases.length)
   engine.notes.touch(row.id)
   engine.notes.changedRows([row], [])
 }
@@ -67,7 +86,8 @@ function endsAlone({ inputs, listeners }: Team): boolean {
   return listeners.length === 0 && !inputs.some(({ secret }) => secret)
 }
 
-function newRow(run: NewRun, above: Above | null, now: number): RunRow {
+function newRow(run: NewRun, above: Above | null, world: World): RunRow {
+  const now = world.now()
   const team = run.bundle.team(run.teamKey)
   const parent = above?.live.row
   return {
@@ -96,9 +116,9 @@ function newRow(run: NewRun, above: Above | null, now: number): RunRow {
     attempt: 1,
     ending: null,
     created_at: now,
-    started_at: now,
+    started_at: run.notStarted ? null : now,
     completed_at: null,
-    deadline: startClock(team.timeout, now).deadline,
+    deadline: startClock(team.timeout, world.lived()).deadline,
     time_left: null,
     logged: 0,
     log_sent: 0,
@@ -106,5 +126,6 @@ function newRow(run: NewRun, above: Above | null, now: number): RunRow {
     log_due: 0,
     handed: null,
     settled: parent || endsAlone(team) ? 1 : 0,
+    started_by: parent ? null : JSON.stringify(run.startedBy ?? UNKNOWN_STARTER),
   }
 }

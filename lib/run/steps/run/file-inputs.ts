@@ -2,7 +2,7 @@
 // once more when they open it, because another file may be there by then.
 
 import { AgentError } from '../../../agent/core/agent-error.ts'
-import { type Places, settledPath } from '../../../agent/files/file-rule.ts'
+import { type FileScope, settledPath } from '../../../agent/files/file-rule.ts'
 import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Field } from '../../../team/team.ts'
@@ -35,8 +35,8 @@ export function outsideFilesOf(
 export function fileAccessOf(
   { store, world }: { store: Store; world: Pick<World, 'stateDir'> },
   row: Pick<RunRow, 'id' | 'root_id' | 'workspace' | 'from_path'>,
-  { outside, given }: Pick<Places, 'outside' | 'given'> = { outside: row.from_path === 1 },
-): Places {
+  { outside, given }: Pick<FileScope, 'outside' | 'given'> = { outside: row.from_path === 1 },
+): FileScope {
   return {
     stateDir: world.stateDir(row.id),
     workspace: row.workspace ?? `${world.stateDir(row.root_id)}/engine`,
@@ -47,7 +47,7 @@ export function fileAccessOf(
 }
 
 /** The inputs that a top run starts with, in which each path of a file names the same file as long as the run exists. */
-export function resolveFileInputs(fields: readonly Field[], values: JsonObject, access: Places): JsonObject {
+export function resolveFileInputs(fields: readonly Field[], values: JsonObject, access: FileScope): JsonObject {
   return withFiles(fields, values, path => settledPath(path, access))
 }
 

@@ -20,8 +20,8 @@ export interface RunEnd {
 export function endOf(engine: EngineState, live: LiveRun): RunEnd | null {
   const nothing = { outputs: null, error: null, reason: null }
   if (live.ending) {
-    const { state, reason } = live.ending
-    return { ...nothing, state, reason, error: reason === 'timeout' ? tooLong(live) : null }
+    const { state, reason, error = null } = live.ending
+    return { ...nothing, state, reason, error: reason === 'timeout' ? tooLong(live) : error }
   }
   const failed = firstFailed(engine, live)
   if (failed) {

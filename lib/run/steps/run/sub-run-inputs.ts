@@ -26,6 +26,7 @@ export function subRunInputs(
     const list = [...problems.map(({ message }) => message), ...conversions(team.inputs, given)].join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
   }
+  if (!team.inputs.some(({ type }) => type === 'file')) return values
   const { row, bundle, inputs } = live
   const own = secretReader(bundle, row.team_key).fromPath
   const above = fileAccessOf(reading, row, outsideFilesOf(row, own, bundle.team(row.team_key).inputs, inputs))

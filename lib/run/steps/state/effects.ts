@@ -24,11 +24,13 @@ export type TaskKind =
   | 'result'
   /** Check the file outputs of a run whose phases have ended, and hand them to the run above. */
   | 'outputs'
+  /** Write the files of a tree that are written behind, before its top run ends. */
+  | 'written'
 
 export interface Task {
   kind: TaskKind
   runId: RunId
-  /** The phase, or `OF_RUN` for `outputs`. */
+  /** The phase, or `OF_RUN` for `outputs` and `written`. */
   position: number
   /** Tells it from other tasks of the phase: the attempts of its run and of its phase, and its sub-run. */
   key: string

@@ -7,7 +7,10 @@ import type { Bundle, EventName } from '../../../team/team.ts'
 import type { LiveRun } from '../../core/core.ts'
 
 export interface World {
+  /** The wall clock, for times that are recorded and shown. */
   now(): number
+  /** The lived time of the home, in which everything is due. */
+  lived(): number
   random(): number
   bundle(id: string): Bundle
   /** Masks the secrets of a tree. Values of expressions may hold them, and are masked before they are recorded. */
@@ -20,11 +23,13 @@ export interface World {
   executing(runId: string, position: number, attempt: number): boolean
   /** Whether that attempt has given its slot back, because it waits for another system to settle. */
   settling(runId: string, position: number, attempt: number): boolean
+  /** Whether small files of a tree are not written yet. */
+  hasUnwritten(rootId: RunId): boolean
   /** Whether leaf phases have to wait even though slots are free. */
   paused(): boolean
   /** Whether anybody on this machine follows changes. */
   followed(): boolean
-  /** Says that something is due at `at`. */
+  /** Says that something is due when the lived time is `at`. */
   wakeAt(at: number): void
   /** Records what the listeners of a run will send about an event. Returns whether there is anything to send. */
   event(live: LiveRun, event: EventName, position: number | null): boolean

@@ -24,8 +24,6 @@ export function attemptEnded(
   const live = runningIn(engine, runId, position, attempt)
   if (!live) return false
   applyOutcome(engine, live, position, outcome)
-  takeSteps(engine, live.root)
-  reuseSlots(engine, live.root)
   return true
 }
 
@@ -55,7 +53,7 @@ function applyOutcome(engine: EngineState, live: LiveRun, position: number, outc
     return failPhase(engine, live, position, error)
   }
   const wait = { firstMs: phase.retry.backoff, mostMs: LONGEST_WAIT_MS, random: engine.world.random }
-  postponePhase(engine, live, position, engine.world.now() + backoff(failures, wait), failures + 1, error)
+  postponePhase(engine, live, position, engine.world.lived() + backoff(failures, wait), failures + 1, error)
 }
 
 /**

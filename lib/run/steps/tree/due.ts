@@ -70,23 +70,23 @@ function unitOf<Row extends DueRow | Due>(engine: EngineState, row: Row, apply: 
 }
 
 function runDue(engine: EngineState, live: LiveRun): void {
-  if (!isDue({ deadline: live.row.deadline, left: null }, engine.world.now())) return
+  if (!isDue({ deadline: live.row.deadline, left: null }, engine.world.lived())) return
   stopRun(engine, live, { state: 'failed', reason: 'timeout' })
 }
 
 function phaseDue(engine: EngineState, live: LiveRun, { position }: Due): void {
-  if (isDue(live.phases[position]!.clock, engine.world.now())) failOverduePhase(engine, live, position)
+  if (isDue(live.phases[position]!.clock, engine.world.lived())) failOverduePhase(engine, live, position)
 }
 
 function retryDue(engine: EngineState, live: LiveRun, { position }: Due): void {
   const { state, dueAt } = live.phases[position]!
-  if (state !== 'pending' || dueAt === null || dueAt > engine.world.now()) return
+  if (state !== 'pending' || dueAt === null || dueAt > engine.world.lived()) return
   live.makeReady(position)
   engine.agenda.add(live)
 }
 
 function reviewDue(engine: EngineState, live: LiveRun, { id }: DueRow): void {
   const review = engine.store.reviews.get(id)
-  if (review?.state !== 'pending' || review.deadline === null || review.deadline > engine.world.now()) return
+  if (review?.state !== 'pending' || review.deadline === null || review.deadline > engine.world.lived()) return
   reviewOverdue(engine, live, review)
 }

@@ -14,10 +14,15 @@ import { releaseKey } from './release-key.ts'
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
 
 /**
- * Ends a run whose phases have all ended. A task checks its file outputs first: it puts its result into `live.outputs`
- * and schedules another step, which calls this again.
+ * Ends a run whose phases have all ended. Tasks come first: one writes what is still to be written of the files of the
+ * tree, and one checks its file outputs and puts its result into `live.outputs`. Each schedules another step, which
+ * calls this again.
  */
 export function finishRun(engine: EngineState, live: LiveRun): void {
+  if (!live.parent && !live.filesWritten && engine.world.hasUnwritten(live.root)) {
+    if (!live.tasks.has(OF_RUN)) sendTask(engine, live, OF_RUN, 'written')
+    return
+  }
   const computed = endOf(engine, live)
   if (!computed) return engine.agenda.add(live)
   let end = engine.world.mask(live.root, computed)

@@ -70,7 +70,7 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
     if (clock.deadline !== null) engine.world.wakeAt(clock.deadline)
     // An attempt that waited for another system to settle starts again in this process, so its time goes on.
     if (state === 'running' && !live.phaseWaits(position))
-      setPhaseClock(engine, live, position, resume(clock, engine.world.now()))
+      setPhaseClock(engine, live, position, resume(clock, engine.world.lived()))
     if (state === 'pending') open.push(position)
     if (state !== 'running' && state !== 'awaiting_input') continue
     if (state === 'awaiting_input' && live.below(position).runs.size === 0) continue
@@ -83,14 +83,15 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
     const mayGoOn =
       !live.cancelRequest(position) && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
     if (!mayGoOn) considerPhase(engine, live, position)
-    else if (phase.dueAt !== null && phase.dueAt > engine.world.now()) engine.world.wakeAt(phase.dueAt)
+    else if (phase.dueAt !== null && phase.dueAt > engine.world.lived()) engine.world.wakeAt(phase.dueAt)
     else live.makeReady(position)
   }
   engine.agenda.add(live)
 }
 
 /**
- * Starts a clock that is missing in the row. The first engine kept the clocks of team and map phases only in memory.
+ * Starts a clock that is missing in the row, from its beginning: the first engine kept the clocks of team and map phases
+ * only in memory, and the time at which the phase began is one of a wall clock.
  */
 function startLostClock(engine: EngineState, live: LiveRun, position: number): void {
   const phase = live.phase(position)
@@ -98,8 +99,7 @@ function startLostClock(engine: EngineState, live: LiveRun, position: number): v
   const { state } = recorded
   if (phase.timeout === undefined || !hasSubRuns(phase)) return
   if (recorded.clock !== NO_CLOCK || (state !== 'running' && state !== 'awaiting_input')) return
-  const { started_at, error } = engine.store.phases.get(live.id, position)!
+  const { error } = engine.store.phases.get(live.id, position)!
   if (error !== null) return // it took too long already, or has failed and asks a person
-  const now = engine.world.now()
-  setPhaseClock(engine, live, position, startClock(phase.timeout, state === 'running' ? (started_at ?? now) : now))
+  setPhaseClock(engine, live, position, startClock(phase.timeout, engine.world.lived()))
 }

@@ -11,7 +11,7 @@ import { forgetResults } from '../state/scope.ts'
 import { type EngineState, liveIn } from '../state/state.ts'
 import type { World } from '../state/world.ts'
 import { loadTree } from './load.ts'
-import { takeSteps, useSlotTurn } from './step.ts'
+import { reuseSlots, takeSteps, useSlotTurn } from './step.ts'
 import { abandonTree } from './whole-tree.ts'
 
 export class Machine implements EngineState {
@@ -47,7 +47,13 @@ export class Machine implements EngineState {
   }
 
   #steps(root: string): Unit {
-    return { root, apply: () => this.takeSteps(root) }
+    return {
+      root,
+      apply: () => {
+        this.takeSteps(root)
+        reuseSlots(this, root)
+      },
+    }
   }
 
   #turn(): Unit | null {

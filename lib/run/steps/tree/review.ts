@@ -149,7 +149,7 @@ function noteReceipt({ notes }: EngineState, live: LiveRun, position: number, en
 }
 
 function repeatPhase(engine: EngineState, live: LiveRun, position: number): void {
-  postponePhase(engine, live, position, engine.world.now(), 0, null)
+  postponePhase(engine, live, position, engine.world.lived(), 0, null)
   // The phase never started because its `when` could not be evaluated, so `when` is evaluated again.
   if (live.phases[position]!.attempt === 0) considerPhase(engine, live, position)
 }

@@ -6,17 +6,22 @@ import type { EngineState } from '../state/state.ts'
 import { type Key, queueForKey } from './concurrency-key.ts'
 import { loadTree } from './load.ts'
 import { takeSteps } from './step.ts'
+import { stopRun } from './stop.ts'
 
 /** Starts a top run. Does nothing when the run id exists, so that a job that is delivered twice starts one run. */
 export function startTopRun(engine: EngineState, run: NewRun, key: Key | null): void {
   const { bundles, runs } = engine.store
   if (runs.get(run.id)) return
   if (!bundles.has(run.bundle.id)) bundles.insert(run.bundle.id, JSON.stringify(run.bundle.json()))
-  if (key) {
+  if (key && !run.notStarted) {
     createQueuedRun(engine, run)
     return queueForKey(engine, run.id, key)
   }
   createRun(engine, run, null)
+  if (run.notStarted) {
+    const ending = { state: 'failed', reason: 'not_started', hard: true, error: run.notStarted } as const
+    stopRun(engine, engine.lives.get(run.id)!, ending)
+  }
   takeSteps(engine, run.id)
 }
 

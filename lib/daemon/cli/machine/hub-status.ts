@@ -1,0 +1,229 @@
+// What `status` finds out about the link of a home to its hub: from the database, and by asking the hub.
+
+import { SQLiteError } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
+import { openForReading } from '../../../../db/open.ts'
+import { formatDuration } from '../../../duration.ts'
+import { CadreError } from '../../../error.ts'
+import { isObject } from '../../../json.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { Store } from '../../../run/engine.ts'
+import { Whoami } from '../../../wire/calls/auth.ts'
+import { GetDaemon } from '../../../wire/calls/daemons.ts'
+import { GetRealm } from '../../../wire/calls/realms.ts'
+import { databaseFile } from '../../home/home.ts'
+import { APPROVED } from '../../home/hub-approval.ts'
+import { HubClient } from '../../link/hub-client.ts'
+import { OutboxRows } from '../../link/outbox/outbox.ts'
+import { REFUSED, type Refused } from '../../link/sync-sender.ts'
+import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
+
+/** `status` reports a hub that does not answer within this time as away. */
+const PATIENCE_MS = 3_000
+/** Tokens and leases depend on the clocks, so `status` reports a larger difference. */
+const CLOCK_MS = 30_000
+/** The clock of the hub is known to within this time. */
+const UNSURE_MS = 5_000
+
+export interface HubStatus {
+  url: string
+  answers: boolean
+  /** Whether it accepts the realm token; null without one, or while it does not answer. */
+  enrolled: boolean | null
+  daemon_id: string | null
+  realm: { id: string; slug: string | null } | null
+  approved: boolean | null
+  /** How the hub sees this daemon, if you may ask. */
+  status: string | null
+  /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below `UNSURE_MS`. Null: the hub does not say. */
+  clock_ahead_ms: number | null
+  /** What this daemon has yet to send to the hub. */
+  unsent: { changes: number; lines: number }
+  /** What it has refused: it is kept, and sent again when the hub's database is another copy. */
+  refused: Refused
+  /** That the hub is on an older copy of its database, as it says. */
+  older_copy: string | null
+}
+
+/** What a daemon that runs says of its link. */
+export interface DaemonAtHub {
+  /** Whether it was enrolled when it started. */
+  enrolled: boolean | null
+  connected: boolean | null
+  token_replaced: boolean | null
+}
+
+interface LinkFacts {
+  daemon_id: string | null
+  realm_id: string | null
+  approved: boolean | null
+  unsent: HubStatus['unsent']
+  refused: Refused
+}
+
+const NOTHING_REFUSED: Refused = { changes: 0, runs: {} }
+
+/** What the daemon last stored about its hub. */
+function factsIn(home: string): LinkFacts {
+  const none = {
+    daemon_id: null,
+    realm_id: null,
+    approved: null,
+    unsent: { changes: 0, lines: 0 },
+    refused: NOTHING_REFUSED,
+  }
+  const file = databaseFile(home)
+  if (!existsSync(file)) return none
+  try {
+    using db = openForReading(file)
+    const { facts } = new Store(db)
+    const approved = facts.get(APPROVED)
+    return {
+      daemon_id: facts.get('daemon_id'),
+      realm_id: facts.get('realm_id'),
+      approved: approved === null ? null : approved === 'yes',
+      unsent: new OutboxRows(db).left(),
+      refused: JSON.parse(facts.get(REFUSED) ?? 'null') ?? NOTHING_REFUSED,
+    }
+  } catch (error) {
+    // The database is of another version, or cannot be read. Other commands report that.
+    if (error instanceof SQLiteError) return none
+    throw error
+  }
+}
+
+/** Null when the home knows no hub. */
+export async function hubStatusOf(home: string, options: HubOptions): Promise<HubStatus | null> {
+  const url = await knownHub(home, options)
+  if (url === null) return null
+  const { daemon_id, realm_id, approved, unsent, refused } = factsIn(home)
+  const { answers, ahead, older_copy } = await reachHub(url)
+  return {
+    url,
+    answers,
+    enrolled: await isAccepted(home, url, answers),
+    daemon_id,
+    realm: realm_id === null ? null : { id: realm_id, slug: null },
+    approved,
+    status: null,
+    clock_ahead_ms: ahead,
+    unsent,
+    refused,
+    older_copy,
+    ...(answers && daemon_id !== null && realm_id !== null && (await asPerson(home, options, daemon_id, realm_id))),
+  }
+}
+
+/** Whether the hub answers, and by how much its clock is ahead, if it says. */
+async function reachHub(url: string): Promise<{ answers: boolean; ahead: number | null; older_copy: string | null }> {
+  const before = Date.now()
+  try {
+    const reply = await fetch(`${url.replace(/\/+$/, '')}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) })
+    await reply.arrayBuffer()
+    // The header has whole seconds and is made once a second, later by a busy hub.
+    const ahead = Date.parse(reply.headers.get('date') ?? '') + 500 - (before + Date.now()) / 2
+    return {
+      answers: reply.ok,
+      older_copy: await olderCopyAt(url),
+      ahead: Number.isNaN(ahead) ? null : Math.abs(ahead) < UNSURE_MS ? 0 : Math.round(ahead),
+    }
+  } catch {
+    return { answers: false, ahead: null, older_copy: null }
+  }
+}
+
+async function olderCopyAt(url: string): Promise<string | null> {
+  const reply = await fetch(`${url.replace(/\/+$/, '')}/ready`, { signal: AbortSignal.timeout(PATIENCE_MS) })
+  const body: unknown = await reply.json().catch(() => null)
+  const data = isObject(body) && isObject(body.data) ? body.data : {}
+  return typeof data.older_copy === 'string' ? data.older_copy : null
+}
+
+/** Whether the hub accepts the realm token of this home; null when there is none, or the hub is away. */
+async function isAccepted(home: string, url: string, answers: boolean): Promise<boolean | null> {
+  const credential = (await hubCredentials(home)).for(url, 'realm_token')
+  if (!credential || !answers) return null
+  try {
+    await new HubClient(url, credential.token).call(Whoami, {}, { timeout: PATIENCE_MS })
+    return true
+  } catch (error) {
+    return error instanceof CadreError && error.code === 'unauthorized' ? false : null
+  }
+}
+
+/** What only a person may ask. Without a credential, or where it reaches no such realm, nothing. */
+async function asPerson(home: string, options: HubOptions, daemon_id: string, realm_id: string) {
+  try {
+    const client = await hubOf(home, options)
+    const { slug } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
+    const { status } = await client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS })
+    return { realm: { id: realm_id, slug }, status }
+  } catch (error) {
+    if (error instanceof CadreError) return {}
+    throw error
+  }
+}
+
+/** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
+export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): string[] {
+  const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent, refused, older_copy } = hub
+  const lost = unsent.changes + unsent.lines
+  return [
+    !answers && `the hub at ${url} does not answer; runs go on, and the daemon reports them when the hub is back`,
+    enrolled === false &&
+      `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}${daemon?.enrolled ? ', and restart the daemon' : ''}`,
+    approved === false &&
+      `the daemon gets no jobs before an operator approves it: ${commandLine('daemons', 'approve', hub.daemon_id ?? '')}`,
+    answers && daemon?.enrolled === false && enrolled === null && unenrolled(url),
+    enrolled === true && daemon && whyRestart(daemon, 'the daemon'),
+    isUsable(hub, daemon) &&
+      daemon?.connected === false &&
+      'the daemon has no link to the hub at present; its log says why',
+    daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
+    ahead !== null &&
+      Math.abs(ahead) > CLOCK_MS &&
+      `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
+    older_copy,
+    refused.changes > 0 &&
+      `the hub has refused ${refused.changes} changes of runs, which stay here; the daemon sends them again if the hub gets another copy of its database: ${refusedText(refused)}`,
+    daemon === null &&
+      lost > 0 &&
+      `the hub lacks ${lost} changes and log lines; \`${commandLine('serve')}\` sends them`,
+  ].filter(each => typeof each === 'string')
+}
+
+const MOST_NAMED = 3
+
+function refusedText({ runs }: Refused): string {
+  const all = Object.entries(runs)
+  const named = all.slice(0, MOST_NAMED).map(([id, code]) => `${id} (${code})`)
+  return named.join(', ') + (all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : '')
+}
+
+/**
+ * Why a daemon that runs does not take the enrolment of its home before it is started again, or null when it does. `who`
+ * begins the sentence.
+ */
+export function whyRestart({ enrolled, token_replaced }: DaemonAtHub, who: string): string | null {
+  if (enrolled === false) return `${who} was started before it was enrolled, so it has no link to the hub: restart it`
+  return token_replaced ? `${who} still uses the realm token with which it was started: restart it` : null
+}
+
+/** How the hub is to this home, in words. What the daemon says of its link is older than what the hub has just said. */
+export function linkText(hub: HubStatus, daemon: DaemonAtHub | null): string {
+  if (!hub.answers) return 'it does not answer'
+  if (hub.enrolled === false) return 'it refuses the realm token'
+  if (daemon?.connected == null || !isUsable(hub, daemon)) return 'it answers'
+  return daemon.connected ? LINKED : 'no link'
+}
+
+export const LINKED = 'linked'
+
+/** Whether the daemon can have a link to this hub, as far as is known. */
+const isUsable = ({ answers, enrolled }: HubStatus, daemon: DaemonAtHub | null): boolean =>
+  answers && enrolled !== false && daemon?.token_replaced !== true
+
+function unenrolled(url: string): string {
+  const enrol = `${commandLine('realm-token', 'REALM')} | ${commandLine('enrol', '--hub', url)}`
+  return `the daemon is not enrolled, so it takes no jobs of the hub and reports no runs: ${enrol}, and start it again`
+}

@@ -1,0 +1,130 @@
+// `why NAME` and `why FIRING`: why a trigger has started nothing, the newest reason first.
+
+import { CadreError } from '../../../error.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { createPaint, line, type Printable } from '../../../text/printable.ts'
+import { print, printJson } from '../../../text/terminal.ts'
+import { GetTrigger, ListFirings } from '../../../wire/calls/triggers.ts'
+import type { FiringRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
+import { homeFolder } from '../../home/home.ts'
+import type { Callee } from '../backend/home-client.ts'
+import { askAboutTriggers, isServed } from '../backend/trigger-answers.ts'
+import { clock, table } from '../terminal/table.ts'
+import { firingCells, whyNot } from '../terminal/trigger-lines.ts'
+
+const SHOWN = 10
+const ID = /^[0-9a-f]{6}[0-9a-f-]*$/
+const NAMED = 5
+
+interface Options {
+  home?: string
+  json?: boolean
+}
+
+/** Explains the trigger or firing that `typed` names. False when there is none. */
+export async function whyTrigger(typed: string, { home: given, json }: Options): Promise<boolean> {
+  const home = homeFolder(given)
+  const found = await askAboutTriggers(home, all => lookFor(all, typed))
+  if (!found) return false
+  const { trigger, firings } = found
+  if (json) printJson(trigger ?? firings[0])
+  else if (trigger) explainTrigger(trigger, firings, home)
+  else explainFiring(firings[0]!)
+  return true
+}
+
+interface Found {
+  /** Null when a firing is meant. */
+  trigger: TriggerRecord | null
+  firings: FiringRecord[]
+}
+
+async function lookFor(all: Callee, typed: string): Promise<Found | null> {
+  const missing = (error: unknown) => {
+    if (error instanceof CadreError && ['not_found', 'invalid_request'].includes(error.code)) return null
+    throw error
+  }
+  const trigger = await all.call(GetTrigger, { name: typed }).catch(missing)
+  if (trigger) {
+    const { firings } = await all.call(ListFirings, { trigger_id: trigger.id, limit: SHOWN })
+    return { trigger, firings }
+  }
+  const firing = await firingBeginning(all, typed)
+  return firing && { trigger: null, firings: [firing] }
+}
+
+/** The id of a firing that begins so; null when there is none. Throws `invalid_request` when there are several. */
+export async function firingIdOf(home: string, typed: string): Promise<string | null> {
+  const firing = await askAboutTriggers(home, all => firingBeginning(all, typed))
+  return firing?.id ?? null
+}
+
+async function firingBeginning(all: Callee, typed: string): Promise<FiringRecord | null> {
+  const begins = typed.toLowerCase()
+  if (!ID.test(begins)) return null
+  const { firings } = await all.call(ListFirings, { begins, limit: NAMED + 1 }).catch(error => {
+    if (error instanceof CadreError && error.code === 'not_found') return { firings: [] }
+    throw error
+  })
+  const [first, ...others] = firings
+  if (!first || others.length === 0) return first ?? null
+  const ids = firings.slice(0, NAMED).map(({ id, name }) => `${id} (${name})`)
+  const more = firings.length > NAMED ? ', and more' : ''
+  throw new CadreError('invalid_request', `several firings begin with ${typed}: ${ids.join(', ')}${more}`)
+}
+
+function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[], home: string): void {
+  const paint = createPaint(process.stdout)
+  const { name, next, words = '' } = trigger
+  const now = obstacles(trigger, home)
+  const whenNext = next[0] ? `the next is ${next[0].local}` : 'none is to come'
+  const rows = firings.map(firing => firingCells(paint, firing))
+  print(
+    now.map(({ text }) => line`${text}`),
+    firings.length === 0
+      ? line`${name} has had no occasion yet: ${words}; ${whenNext}`
+      : line`what became of its occasions, the newest first; ${whenNext}:`,
+    table(rows).map(row => line`  ${row}`),
+    [
+      ...now.map(({ command }) => command),
+      ...(firings.length < SHOWN ? [] : [['triggers', 'firings', name, '--state', 'skipped']]),
+      ...nextOf(firings[0]),
+    ].map(args => paint.dim(`  ${commandLine(...args)}`)),
+  )
+}
+
+/** What keeps it from starting anything now. */
+function obstacles({ name, enabled, paused, problem }: TriggerRecord, home: string) {
+  const found: { text: string; command: string[] }[] = []
+  if (!enabled) {
+    found.push({ text: `${name} is disabled: it looks at no occasion`, command: ['triggers', 'enable', name] })
+  }
+  if (paused) {
+    const { since, by, reason } = paused
+    const text = `${name} is paused since ${clock(since)} by ${by}${reason === null ? '' : `: ${reason}`}`
+    found.push({ text, command: ['triggers', 'resume', name] })
+  }
+  if (problem) {
+    const text = `${name} is broken since ${clock(problem.since)}: ${problem.text}`
+    found.push({ text, command: ['triggers', 'show', name] })
+  }
+  if (!isServed(home)) found.push({ text: 'no daemon serves this home: nothing fires', command: ['serve'] })
+  return found
+}
+
+function explainFiring(firing: FiringRecord): void {
+  const paint = createPaint(process.stdout)
+  const { name, occasion, state, run_id, seen_at } = firing
+  const what: Printable =
+    run_id !== null
+      ? line`${occasion} of ${name} started run ${run_id}`
+      : line`${occasion} of ${name} ${state === 'waiting' ? 'waits' : `was ${state}`}, ${whyNot(firing)}`
+  print(what, line`it was looked at ${clock(seen_at)}`)
+  print(nextOf(firing).map(args => paint.dim(`  ${commandLine(...args)}`)))
+}
+
+function nextOf(firing: FiringRecord | undefined): string[][] {
+  if (!firing) return []
+  if (firing.run_id !== null) return [['why', firing.run_id]]
+  return firing.state === 'waiting' ? [] : [['triggers', 'refire', firing.id]]
+}

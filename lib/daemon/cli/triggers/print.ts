@@ -1,0 +1,111 @@
+// What the commands of triggers print of one trigger, and that nothing fires where no daemon serves.
+
+import { commandLine } from '../../../program/called-as.ts'
+import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
+import type { TriggerRecord } from '../../../wire/records/triggers.ts'
+import { isServed } from '../backend/trigger-answers.ts'
+import { clock, table } from '../terminal/table.ts'
+import { firingCells, slotCells, triggerWord, whyNot } from '../terminal/trigger-lines.ts'
+
+/** Says so where no daemon looks at triggers. */
+export function printUnserved(home: string): void {
+  if (isServed(home)) return
+  printMessage(line`no daemon serves this home: nothing fires`)
+  printMessage(createPaint(process.stderr).dim(`  ${commandLine('serve')}`))
+}
+
+/** After a change: what it is now, and when it starts something. */
+export function printTrigger(
+  trigger: TriggerRecord,
+  { json, home }: { json?: boolean | undefined; home: string },
+): void {
+  if (json) printJson(trigger)
+  else {
+    const paint = createPaint(process.stdout)
+    print(
+      line`${paint.bold(trigger.name)}  ${triggerWord(paint, trigger.state)}  ${trigger.words ?? ''}`,
+      previewLines({ slots: trigger.next, notes: trigger.notes }),
+    )
+  }
+  printUnserved(home)
+}
+
+/** The next slots, and the days on which a change of clocks moves one. */
+export function previewLines({
+  slots,
+  notes,
+}: {
+  slots: TriggerRecord['next']
+  notes: TriggerRecord['notes']
+}): Printable[] {
+  const named = (name: string, rows: readonly (readonly Shown[])[]) =>
+    table(rows.map((cells, at) => [at === 0 ? name : '', ...cells]))
+  return [
+    ...named('next', slots.map(slotCells)),
+    ...named(
+      'note',
+      (notes ?? []).map(({ text }) => [text]),
+    ),
+  ]
+}
+
+/** Everything that is known of a trigger, for people. */
+export function triggerLines(paint: Paint, trigger: TriggerRecord): Printable[] {
+  const { name, kind, state, words = '', team, inputs, last, paused, problem, source } = trigger
+  const section = (title: string, rows: readonly Printable[]) =>
+    rows.length === 0 ? [] : [nothing, paint.bold(title), ...rows.map(row => line`  ${row}`)]
+  return [
+    line`${paint.bold(name)}  ${triggerWord(paint, state)}  ${words}`,
+    ...table(
+      Object.entries({
+        kind,
+        team,
+        ...(problem && { problem: line`${paint.red(problem.text)}, since ${clock(problem.since)}` }),
+        ...(paused && { paused: pausedText(paused) }),
+        ...optionsOf(trigger),
+        made: `by ${trigger.created_by}, ${clock(trigger.created_at)}`,
+        revision: trigger.revision,
+        ...(source !== 'manual' && { source: `${source.name} of ${source.team} ${source.version}` }),
+        id: paint.dim(trigger.id),
+      }),
+    ).map(row => line`  ${row}`),
+    ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, JSON.stringify(value)]))),
+    ...section('next', table(trigger.next.map(slotCells))),
+    ...section(
+      'notes',
+      (trigger.notes ?? []).map(({ text }) => line`${text}`),
+    ),
+    ...section('last', table(last.map(firing => firingCells(paint, firing)))),
+  ]
+}
+
+export const pausedText = ({ since, by, reason }: NonNullable<TriggerRecord['paused']>): string =>
+  `since ${clock(since)} by ${by}${reason === null ? '' : `: ${reason}`}`
+
+/** What people chose, by the names of the options. */
+function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
+  const { when, overlap, queue_max, at_most, catch_up, window, max, late_after, jitter, workspace, run_name } = trigger
+  const waits = overlap === 'queue' ? `, ${queue_max} may wait` : ''
+  const caught = { none: `late_after ${late_after}`, last: `window ${window}`, all: `window ${window}, max ${max}` }
+  const late = catch_up === undefined ? null : caught[catch_up as keyof typeof caught]
+  return {
+    ...(when !== null && { when }),
+    overlap: overlap + waits,
+    ...(late !== null && { 'catch-up': `${catch_up}, ${late}` }),
+    ...(jitter !== undefined && { jitter }),
+    ...(at_most && { 'at most': `${at_most.count} within ${at_most.per}` }),
+    ...(workspace !== null && { workspace }),
+    ...(run_name !== null && { 'run name': run_name }),
+  }
+}
+
+/** One row of a list: the name, its state, when it is due, and the newest of what it did. */
+export function triggerRow(paint: Paint, { name, state, words = '', next, last, problem }: TriggerRecord): Shown[] {
+  const [newest] = last
+  const did = newest
+    ? joined([triggerWord(paint, newest.state), clock(newest.at), newest.run_id ?? paint.dim(whyNot(newest))], ' ')
+    : paint.dim('never')
+  const due = next[0]?.local ?? '–'
+  return [paint.bold(name), triggerWord(paint, state), words, due, problem ? paint.red(problem.text) : did]
+}

@@ -1,0 +1,54 @@
+// Commands that start a run of a trigger: now, or of an occasion that passed.
+
+import { CadreError } from '../../../error.ts'
+import { createLog } from '../../../log/log.ts'
+import { commandLine } from '../../../program/called-as.ts'
+import { createPaint, line } from '../../../text/printable.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
+import { RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
+import type { FiringRecord } from '../../../wire/records/triggers.ts'
+import { homeFolder } from '../../home/home.ts'
+import { homeBackend } from '../backend/home-backend.ts'
+import type { Callee } from '../backend/home-client.ts'
+import { openRunner } from '../backend/home-runner.ts'
+import { EXIT } from '../kit/exit.ts'
+import { watch } from '../runs/watch.ts'
+import { firingIdOf } from '../runs/why-trigger.ts'
+import { table } from '../terminal/table.ts'
+import { firingCells } from '../terminal/trigger-lines.ts'
+import type { Options } from './list.ts'
+import { printUnserved } from './print.ts'
+
+export const runTrigger = (name: string, { force, ...options }: Options & { force?: boolean }): Promise<number> =>
+  start(options, all => all.call(RunTrigger, { name, ...(force && { force }) }))
+
+export async function refireFiring(
+  typed: string,
+  { again, ...options }: Options & { again?: boolean },
+): Promise<number> {
+  const firing_id = await firingIdOf(homeFolder(options.home), typed)
+  if (firing_id === null) throw new CadreError('not_found', `no firing begins with ${typed}`)
+  return start(options, all => all.call(RefireTrigger, { firing_id, ...(again && { again }) }))
+}
+
+/**
+ * The run goes on in the daemon; without one it is executed here and followed. A firing that starts nothing is an answer
+ * that a caller has to see, so the exit code is that of a refusal.
+ */
+async function start({ home: given, json }: Options, work: (all: Callee) => Promise<FiringRecord>): Promise<number> {
+  const home = homeFolder(given)
+  const first = ({ callee }: { callee: Callee }) => work(callee)
+  const { runner, result: firing } = await openRunner(home, 'triggers', createLog({ level: 'warn' }), first)
+  if (json) printJson(firing)
+  const { run_id, state } = firing
+  if (run_id !== null) {
+    if (runner.host) return watch(runner, run_id, { backend: homeBackend(home), json: false })
+    if (!json) print(line`${run_id}`)
+    printMessage(line`the run goes on in the daemon: ${commandLine('watch', run_id)}`)
+    return EXIT.done
+  }
+  await runner.host?.close()
+  if (!json) print(table([firingCells(createPaint(process.stdout), firing)]))
+  if (state === 'waiting') printUnserved(home)
+  return state === 'waiting' ? EXIT.done : EXIT.usage
+}

@@ -1,0 +1,192 @@
+// The commands about what starts runs by itself. Those of one kind are the same as those of all, and `add`.
+
+import {
+  FIRING_REASONS,
+  FIRING_STATES,
+  OVERLAPS,
+  TRIGGER_KINDS,
+  type TriggerKind,
+} from '../../../wire/records/trigger-words.ts'
+import { type Entry, json, option } from '../kit/command-table.ts'
+import { atMost, collect, count, offset, runName } from '../kit/options.ts'
+import { sinceOf as since } from '../kit/since.ts'
+
+const list = () => import('./list.ts')
+const change = () => import('./change.ts')
+const start = () => import('./start.ts')
+
+const record = option('--json', 'print the trigger as JSON')
+const firing = option('--json', 'print the firing as JSON')
+const limit = (shown: number) => option('--limit <number>', `how many, from 1 to 100 (${shown})`, count)
+const skipped = option('--offset <number>', 'how many of the first to skip (0)', offset)
+const CATCH_UPS = ['none', 'last', 'all']
+
+/** What a schedule is, in options of `add` and `update`. */
+const SPEC = [
+  option('--cron <fields>', 'minute, hour, day, month and weekday, such as "0 6 * * 1-5"; or @daily'),
+  option('--every <duration>', 'a distance in whole minutes, such as 90m'),
+  option('--from <time>', 'when --every begins, with an offset (default: now)'),
+  option('--at <time>', 'one point in time, such as 2026-12-01T09:00'),
+  option('--tz <zone>', 'the zone of the times, such as Europe/Berlin (default: that of this machine)'),
+  option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
+  option('--inputs <file>', 'a file with the inputs as a JSON object'),
+  option('--when <expression>', 'start only where this CEL expression is true'),
+  option('--overlap <way>', 'what happens while a run of it has not ended (skip)').choices(OVERLAPS),
+  option('--catch-up <which>', 'which slots start that were due while nothing served (none)').choices(CATCH_UPS),
+  option('--window <duration>', 'how late a slot may be that is caught up (24h)'),
+  option('--max <number>', 'how many slots --catch-up all starts (10)', count),
+  option('--late-after <duration>', 'how late a slot may start without --catch-up (5m)'),
+  option('--jitter <duration>', 'spread the starts over so long a time'),
+  option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
+  option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
+  option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
+  option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
+]
+
+const addSchedule: Entry = {
+  usage: 'add <team>',
+  does: 'start a team at the times of a clock',
+  more: 'The schedule has one of --cron, --every and --at. A daemon starts its runs while it serves the home.',
+  examples: [
+    ['./digest --cron "0 6 * * 1-5" --tz Europe/Berlin'],
+    [
+      "@acme/report --cron @hourly --catch-up last -i day='{{ slot }}'",
+      'a late slot starts, too; the run knows its slot',
+    ],
+    ['./sync --every 90m --overlap queue', 'a slot waits until the run before has ended'],
+    ['./launch --at 2026-12-01T09:00 --tz Europe/Berlin', 'once'],
+  ],
+  options: [option('--name <name>', 'its name (default: that of the team)'), ...SPEC, record],
+  run: async (options, team: string) => (await change()).addSchedule(team, options),
+}
+
+/** What is done with triggers of any kind. */
+const below = (kind?: TriggerKind): Entry[] => [
+  {
+    usage: 'list',
+    does: kind ? `list the ${kind}s: when they are due, and what they did last` : 'list what starts runs by itself',
+    isDefault: true,
+    examples: [[''], ['--json']],
+    options: [
+      ...(kind ? [] : [option('--kind <kind>', 'only triggers of this kind').choices(TRIGGER_KINDS)]),
+      limit(100),
+      skipped,
+      json,
+    ],
+    run: async options => (await list()).listTriggers(kind ?? options.kind, options),
+  },
+  {
+    usage: 'show <trigger>',
+    does: 'show what it starts, when, and what it did last',
+    examples: [['nightly']],
+    options: [record],
+    run: async (options, name: string) => (await list()).showTrigger(name, options),
+  },
+  {
+    usage: 'preview <trigger>',
+    does: 'print when it is due, and where a change of clocks moves that',
+    examples: [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
+    options: [
+      limit(5),
+      option('--after <when>', 'only slots after this time (now)', since),
+      option('--until <when>', 'only slots up to this time', since),
+      json,
+    ],
+    run: async (options, name: string) => (await list()).previewTrigger(name, options),
+  },
+  {
+    usage: 'firings <trigger>',
+    does: 'list what became of its occasions, newest first',
+    examples: [['nightly'], ['nightly --state skipped --since 7d'], ['nightly --reason missed']],
+    options: [
+      option('--state <state>', 'only firings in this state').choices(FIRING_STATES),
+      option('--reason <reason>', 'only firings that started nothing for this reason').choices(FIRING_REASONS),
+      option('--since <when>', 'only occasions since then: 2h, 3d, 2026-05-02', since),
+      option('--until <when>', 'only occasions before then', since),
+      limit(20),
+      skipped,
+      json,
+    ],
+    run: async (options, name: string) => (await list()).listFirings(name, options),
+  },
+  {
+    usage: 'run <trigger>',
+    does: 'start a run of it now',
+    more: 'Without a daemon this process executes the run and follows it. When nothing starts, the exit code is 2.',
+    examples: [['nightly'], ['nightly --force', 'also while another run of it has not ended']],
+    options: [option('--force', 'start it whatever --overlap and --at-most say'), firing],
+    run: async (options, name: string) => (await start()).runTrigger(name, options),
+  },
+  {
+    usage: 'refire <firing>',
+    does: 'start the run of an occasion that started none',
+    more: '<firing> is an id that `firings` lists, or its first characters (six or more).',
+    examples: [['01a1fd72'], ['01a1fd72 --again', 'a second run of an occasion that had one']],
+    options: [option('--again', 'start a second run of an occasion that had one'), firing],
+    run: async (options, id: string) => (await start()).refireFiring(id, options),
+  },
+  {
+    usage: 'pause <trigger>',
+    does: 'start nothing until it is resumed',
+    examples: [['nightly --reason "the wiki is being moved"']],
+    options: [option('--reason <text>', 'why, for those who look at it'), record],
+    run: async (options, name: string) => (await change()).pauseTrigger(name, options),
+  },
+  {
+    usage: 'resume <trigger>',
+    does: 'go on after a pause, from now',
+    examples: [['nightly'], ['nightly --catch-up last', 'also starts the newest slot of the pause']],
+    options: [option('--catch-up <which>', 'which slots of the pause start (none)').choices(CATCH_UPS), record],
+    run: async (options, name: string) => (await change()).resumeTrigger(name, options),
+  },
+  {
+    usage: 'enable <trigger>',
+    does: 'look at its occasions again, from now',
+    examples: [['nightly']],
+    options: [record],
+    run: async (options, name: string) => (await change()).enableTrigger(name, options),
+  },
+  {
+    usage: 'disable <trigger>',
+    does: 'look at no occasion of it',
+    more: 'A paused trigger records what passes; a disabled one does not.',
+    examples: [['nightly']],
+    options: [record],
+    run: async (options, name: string) => (await change()).disableTrigger(name, options),
+  },
+  {
+    usage: 'update <trigger>',
+    does: 'change a trigger',
+    more: "What is not given stays. An empty text removes, such as --when ''. A new rule counts from now on; runs that it started go on.",
+    examples: [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
+    options: [
+      option('--name <name>', 'a new name'),
+      option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
+      ...SPEC,
+      record,
+    ],
+    run: async (options, name: string) => (await change()).updateTrigger(name, options),
+  },
+  {
+    usage: 'remove <trigger>',
+    does: 'remove a trigger; its runs stay',
+    examples: [['nightly']],
+    options: [record],
+    run: async (options, name: string) => (await change()).removeTrigger(name, options),
+  },
+]
+
+export const TRIGGER_COMMANDS: readonly Entry[] = [
+  {
+    usage: 'schedules',
+    does: 'start teams at the times of a clock',
+    examples: [[''], ['show digest']],
+    below: [addSchedule, ...below('schedule')],
+  },
+  {
+    usage: 'triggers',
+    does: 'list and change everything that starts runs by itself',
+    examples: [[''], ['show nightly'], ['pause nightly']],
+    below: below(),
+  },
+]

@@ -1,0 +1,49 @@
+// triggers/*: what starts runs by itself, and what became of each occasion.
+
+import { resource } from '../../http/resource.ts'
+import {
+  AddTrigger,
+  DisableTrigger,
+  EnableTrigger,
+  GetTrigger,
+  ListFirings,
+  ListTriggers,
+  PauseTrigger,
+  PreviewTrigger,
+  RefireTrigger,
+  RemoveTrigger,
+  ResumeTrigger,
+  RunTrigger,
+  UpdateTrigger,
+} from '../../wire/calls/triggers.ts'
+import { page } from '../../wire/page.ts'
+import { answer } from '../access/answer.ts'
+import type { DaemonKit } from '../access/kit.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { named } from '../triggers/trigger-view.ts'
+import { Triggers } from '../triggers/triggers.ts'
+
+export function triggers(daemon: Daemon, kit: DaemonKit) {
+  const triggers = new Triggers(daemon)
+  return resource('triggers', kit, [
+    answer(AddTrigger, ({ body, caller }) => triggers.add(body, caller.actor)),
+    answer(UpdateTrigger, ({ body: { trigger_id, revision, ...changes }, caller }) =>
+      triggers.update({ trigger_id }, changes, revision, caller.actor),
+    ),
+    answer(RemoveTrigger, ({ body, caller }) => triggers.remove(named(body), caller.actor)),
+    answer(EnableTrigger, ({ body, caller }) => triggers.enable(named(body), caller.actor)),
+    answer(DisableTrigger, ({ body, caller }) => triggers.disable(named(body), caller.actor)),
+    answer(PauseTrigger, ({ body, caller }) => triggers.pause(named(body), body.reason ?? null, caller.actor)),
+    answer(ResumeTrigger, ({ body, caller }) => triggers.resume(named(body), body.catch_up ?? 'none', caller.actor)),
+    answer(GetTrigger, ({ body }) => triggers.get(named(body))),
+    answer(ListTriggers, ({ body }) => triggers.list({ ...body, ...page(body) })),
+    answer(PreviewTrigger, ({ body }) => triggers.previewFor(body)),
+    answer(RunTrigger, ({ body, caller }) =>
+      triggers.runNow(named(body), { force: body.force ?? false, by: caller.actor }),
+    ),
+    answer(ListFirings, ({ body }) => triggers.firingsFor(body)),
+    answer(RefireTrigger, ({ body, caller }) =>
+      triggers.refire(body.firing_id, { again: body.again ?? false, by: caller.actor }),
+    ),
+  ])
+}

@@ -1,0 +1,194 @@
+// What becomes of one occasion of a trigger: whether it starts a run, waits for another, or why it starts nothing. The
+// firing is written in the transaction that starts the run, with the cursor of its trigger.
+
+import { parseDuration } from '../../duration.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { type Bundle, inputsFor, reviewOf } from '../../team/team.ts'
+import type { StartedBy } from '../../wire/records/started-by.ts'
+import type { FiringReason } from '../../wire/records/trigger-words.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
+import { ruleOf } from './check-trigger.ts'
+import type { Firing, FiringTable } from './firing-table.ts'
+import { noteTeam } from './problem.ts'
+import type { Trigger, TriggerTable } from './trigger-table.ts'
+
+/** An occasion, as its firing has it before anything became of it. */
+export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** What the run says of its start, but for the id of the firing. */
+  startedBy(firing: string): StartedBy
+  /** Starts whatever else runs. */
+  force?: boolean
+}
+
+export interface Tables {
+  triggers: TriggerTable
+  firings: FiringTable
+  /** The wall clock, by which slots are due. Epoch milliseconds. */
+  now(): number
+}
+
+/** The trigger has changed meanwhile: nothing was written, and the next look judges anew. */
+export class Changed extends CadreError {
+  constructor(message: string) {
+    super('unavailable', message)
+  }
+}
+
+/** Why an occasion starts nothing, or not yet. */
+type Halt = { state: 'waiting' | 'skipped' | 'refused'; reason: FiringReason; detail: string }
+
+/** Most firings of a trigger that wait for `at_most`. */
+const MOST_WAITING = 10_000
+
+/**
+ * Decides about an occasion and records it. `also` changes other rows in the same transaction. `known`: the firing that
+ * waited. Throws `Changed`, and what keeps anything from being recorded.
+ */
+export async function fire(
+  daemon: Daemon,
+  tables: Tables,
+  trigger: Trigger,
+  occasion: Occasion,
+  { also = () => {}, known }: { also?: () => void; known?: Firing } = {},
+): Promise<Firing> {
+  const { triggers, firings, now } = tables
+  const firing: Firing = known ?? {
+    ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
+    ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now(), started_at: null },
+    ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
+    ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
+  }
+  const write = (settled: Firing) => {
+    mustBeUnchanged(triggers, trigger)
+    also()
+    if (known) {
+      if (firings.get(known.id)?.state !== 'waiting') throw new Changed(`${firing.occasion} waits no more`)
+      firings.settle(settled)
+    } else {
+      if (firings.of(trigger.id, firing.occasion)) throw new Changed(`${firing.occasion} has a firing`)
+      firings.insert(settled)
+    }
+    noteTeam(daemon, triggers, trigger, settled, now())
+    if (settled.state === 'waiting') supersede(firings, trigger)
+    return settled
+  }
+  const halted = async ({ state, reason, detail }: Halt) => {
+    const settled = { ...firing, revision: trigger.revision, state, reason, detail: daemon.mask(detail) as string }
+    return daemon.engine.commit(() => write(settled))
+  }
+
+  const held = known && haltOf(daemon, tables, trigger, known)
+  if (held) return isWorthAWord(held, known) ? halted(held) : known
+  const prepared = await prepare(daemon, trigger, occasion.variables)
+  if ('state' in prepared) return halted(prepared)
+  const halt = occasion.force ? null : haltOf(daemon, tables, trigger, known)
+  if (halt) return halted(halt)
+  const { bundle, inputs } = prepared
+  const { workspace, run_name, team } = trigger.spec
+  const request = { inputs, workspace, run_name, ...whichTeam(team) }
+  const runId = daemon.engine.store.runs.newId()
+  const started: Firing = {
+    ...firing,
+    ...{ revision: trigger.revision, state: 'started', reason: null, detail: null, run_id: runId },
+    ...{ started_at: now(), late_ms: occasion.late_ms },
+  }
+  const origin = {
+    ...{ local: true, actor: `trigger:${trigger.name}`, startedBy: occasion.startedBy(firing.id), runId },
+    unattended: true,
+    also: () => {
+      if (!occasion.force && haltOf(daemon, tables, trigger, known)) throw new Changed('another run holds it')
+      write(started)
+    },
+  }
+  await startBundle(daemon, bundle, request, origin)
+  return started
+}
+
+/** The team and its inputs for an occasion, or why it starts nothing. */
+async function prepare(
+  daemon: Daemon,
+  { kind, spec }: Trigger,
+  variables: JsonObject,
+): Promise<{ bundle: Bundle; inputs: JsonObject } | Halt> {
+  let bundle: Bundle
+  try {
+    bundle = await loadTeam(daemon, whichTeam(spec.team))
+  } catch (error) {
+    if (!isLasting(error)) throw error
+    return { state: 'refused', reason: 'team', detail: messageOf(error) }
+  }
+  try {
+    const rule = ruleOf(spec, kind)
+    if (!rule.admits(variables)) return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` }
+    const inputs = rule.inputsOf(variables)
+    const { problems } = inputsFor(bundle.team(bundle.root).inputs, inputs)
+    if (problems.length === 0) return { bundle, inputs }
+    return { state: 'refused', reason: 'inputs', detail: problems.map(({ message }) => message).join('; ') }
+  } catch (error) {
+    if (!isLasting(error)) throw error
+    return { state: 'refused', reason: 'expression', detail: messageOf(error) }
+  }
+}
+
+/** `overlap` and `at_most`: what keeps a firing from starting now. `known` waits already. */
+function haltOf(daemon: Daemon, { firings, now }: Tables, trigger: Trigger, known: Firing | undefined): Halt | null {
+  const { overlap, at_most: atMost } = trigger.spec
+  const [holder] = overlap === 'allow' ? [] : firings.openRuns(trigger.id)
+  if (holder) {
+    // What is caught up after a pause is judged like a slot that comes now.
+    const isNew = !known || known.reason === 'paused'
+    const detail = heldBy(daemon, firings, holder.id)
+    return { state: overlap === 'skip' && isNew ? 'skipped' : 'waiting', reason: 'overlap', detail }
+  }
+  const [first] = firings.waiting(trigger.id, 1)
+  if (first && first.id !== known?.id && (overlap !== 'allow' || atMost)) {
+    const detail = `the firing ${first.id} waits before it`
+    return first.reason === 'limit' ? limited(detail) : { state: 'waiting', reason: 'overlap', detail }
+  }
+  if (!atMost) return null
+  const since = now() - parseDuration(atMost.per)!
+  return firings.startedSince(trigger.id, since) < atMost.count
+    ? null
+    : limited(`${atMost.count} started within ${atMost.per}`)
+
+  function limited(detail: string): Halt {
+    if (known || firings.countWaiting(trigger.id) < MOST_WAITING) return { state: 'waiting', reason: 'limit', detail }
+    return { state: 'skipped', reason: 'limit', detail: `${detail}, and ${MOST_WAITING} wait` }
+  }
+}
+
+/** Whether that is worth a change of a firing that waits. What waits for the limit is never superseded. */
+const isWorthAWord = ({ state, reason }: Halt, known: Firing): boolean =>
+  state !== 'waiting' || (reason !== known.reason && known.reason !== 'limit')
+
+/** Of the slots that wait for the run before, only the newest are kept. */
+function supersede(firings: FiringTable, { id, spec }: Trigger): void {
+  const { overlap, queue_max, schedule } = spec
+  if (overlap !== 'queue' && overlap !== 'cancel_running') return
+  const isQueue = overlap === 'queue'
+  const most = isQueue ? Math.max(queue_max, schedule.catch_up === 'all' ? schedule.max : 1) : 1
+  const beyond = firings.waiting(id).filter(({ reason, manual }) => reason === 'overlap' && !manual)
+  for (const firing of beyond.slice(0, -most)) {
+    firings.settle({ ...firing, state: 'skipped', reason: 'superseded', detail: 'a newer slot waits in its place' })
+  }
+}
+
+/** Which run holds, and whom it waits for. */
+function heldBy({ engine }: Daemon, firings: FiringTable, runId: string): string {
+  const run = `run ${runId} has not ended`
+  const asked = firings.askedBelow(runId)
+  if (!asked) return run
+  const row = engine.store.reviews.get(asked)!
+  const { bundle_id, team_key } = engine.store.runs.get(row.run_id)!
+  const reviewers = reviewOf(engine.bundle(bundle_id).team(team_key).phases[row.position]!)?.reviewers ?? ['any']
+  return `${run}: review ${row.id} asks ${reviewers.join(', ')} since ${new Date(row.created_at).toISOString()}`
+}
+
+export const whichTeam = (team: string) => (team.startsWith('/') ? { path: team } : { team })
+
+function mustBeUnchanged(triggers: TriggerTable, { id, revision, cursor }: Trigger): void {
+  const now = triggers.get(id)
+  if (!now || now.revision !== revision || now.cursor !== cursor) throw new Changed('the trigger has changed')
+}

@@ -1,0 +1,270 @@
+// Table `firings`: the occasions of triggers, and what became of each. Every statement about it is here. A row is written
+// in the transaction that starts its run.
+
+import type { Database } from 'bun:sqlite'
+import type { JsonObject } from '../../json.ts'
+import { OPEN_TOPS } from '../../run/engine.ts'
+import type { FiringReason, FiringState } from '../../wire/records/trigger-words.ts'
+import type { FiringRecord } from '../../wire/records/triggers.ts'
+
+export interface Firing {
+  id: string
+  trigger_id: string
+  revision: number
+  occasion: string
+  at: number
+  until: number | null
+  seen_at: number
+  started_at: number | null
+  state: FiringState
+  reason: FiringReason | null
+  detail: string | null
+  run_id: string | null
+  count: number
+  late_ms: number | null
+  manual: { by: string } | null
+  variables: JsonObject
+}
+
+export interface FiringFilter {
+  trigger_id: string
+  state?: FiringState
+  reason?: FiringReason
+  since?: number
+  until?: number
+}
+
+interface Row extends Omit<Firing, 'manual' | 'variables'> {
+  manual: string | null
+  variables: string
+}
+
+/** How many firings one deletion looks at. */
+const LOOKED_AT_ONCE = 500
+
+const COLUMNS = `id, trigger_id, revision, occasion, at, until, seen_at, started_at, state, reason, detail, run_id, count,
+  late_ms, manual, variables`
+
+export class FiringTable {
+  readonly #db: Database
+
+  /** `db`: the daemon's database. */
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  get(id: string): Firing | null {
+    const row = this.#db.query<Row, [string]>(`SELECT ${COLUMNS} FROM firings WHERE id = ?`).get(id)
+    return row && read(row)
+  }
+
+  of(triggerId: string, occasion: string): Firing | null {
+    const row = this.#db
+      .query<Row, [string, string]>(`SELECT ${COLUMNS} FROM firings WHERE trigger_id = ? AND occasion = ?`)
+      .get(triggerId, occasion)
+    return row && read(row)
+  }
+
+  /** Newest first. */
+  list(filter: FiringFilter, { limit, offset }: { limit: number; offset: number }): Firing[] {
+    const { trigger_id, state = null, reason = null, since = 0, until = Number.MAX_SAFE_INTEGER } = filter
+    return this.#db
+      .query<Row, (string | number | null)[]>(
+        `SELECT ${COLUMNS} FROM firings
+         WHERE trigger_id = ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR reason = ?3) AND at >= ?4 AND at < ?5
+         ORDER BY seq DESC LIMIT ?6 OFFSET ?7`,
+      )
+      .all(trigger_id, state, reason, since, until, limit, offset)
+      .map(read)
+  }
+
+  /** The firings of all triggers whose id begins so, newest first. */
+  beginning(begins: string, { limit, offset }: { limit: number; offset: number }): Firing[] {
+    return this.#db
+      .query<Row, [string, number, number]>(
+        `SELECT ${COLUMNS} FROM firings WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2 OFFSET ?3`,
+      )
+      .all(begins, limit, offset)
+      .map(read)
+  }
+
+  /** Those that wait for their turn, the oldest first. */
+  waiting(triggerId: string, limit = Number.MAX_SAFE_INTEGER): Firing[] {
+    return this.#db
+      .query<Row, [string, number]>(
+        `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ? AND state = 'waiting' ORDER BY seq LIMIT ?`,
+      )
+      .all(triggerId, limit)
+      .map(read)
+  }
+
+  countWaiting(triggerId: string): number {
+    return this.#db
+      .query<{ n: number }, [string]>("SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND state = 'waiting'")
+      .get(triggerId)!.n
+  }
+
+  /** The triggers of which some wait. */
+  triggersThatWait(): string[] {
+    return this.#db
+      .query<{ id: string }, []>("SELECT DISTINCT trigger_id AS id FROM firings WHERE state = 'waiting'")
+      .all()
+      .map(({ id }) => id)
+  }
+
+  /** The top runs of a trigger that have not ended, the oldest first. */
+  openRuns(triggerId: string): { id: string; is_ending: 0 | 1 }[] {
+    return this.#db
+      .query<{ id: string; is_ending: 0 | 1 }, [string]>(
+        `SELECT root_id AS id, ending IS NOT NULL AS is_ending ${OPEN_TOPS}
+           AND EXISTS (SELECT 1 FROM firings WHERE run_id = root_id AND trigger_id = ?) ORDER BY root_id`,
+      )
+      .all(triggerId)
+  }
+
+  /** The oldest review that is asked in the tree of a top run. */
+  askedBelow(rootId: string): string | null {
+    const row = this.#db
+      .query<{ id: string }, [string]>(
+        `SELECT reviews.id FROM runs JOIN reviews ON reviews.run_id = runs.id
+         WHERE root_id = ? AND runs.completed_at IS NULL AND reviews.state = 'pending' ORDER BY reviews.created_at LIMIT 1`,
+      )
+      .get(rootId)
+    return row?.id ?? null
+  }
+
+  /** How many of a trigger started since then. */
+  startedSince(triggerId: string, since: number): number {
+    return this.#db
+      .query<{ n: number }, [string, number]>(
+        'SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND started_at > ?',
+      )
+      .get(triggerId, since)!.n
+  }
+
+  /** Throws when the occasion is there already. */
+  insert(firing: Firing): void {
+    this.#db
+      .query(
+        `INSERT INTO firings (${COLUMNS}) VALUES ($id, $trigger_id, $revision, $occasion, $at, $until, $seen_at, $started_at,
+           $state, $reason, $detail, $run_id, $count, $late_ms, $manual, $variables)`,
+      )
+      .run(parametersOf(firing))
+  }
+
+  /** Writes what became of a firing that waited, or was refused. */
+  settle(firing: Firing): void {
+    const { state, reason, detail, run_id, started_at, late_ms, revision, id } = firing
+    this.#db
+      .query(
+        `UPDATE firings SET state = ?, reason = ?, detail = ?, run_id = ?, started_at = ?, late_ms = ?, revision = ?
+         WHERE id = ?`,
+      )
+      .run(state, reason, detail, run_id, started_at, late_ms, revision, id)
+  }
+
+  /** The slots from one occasion to another that have a firing of their own. */
+  slots(triggerId: string, from: string, to: string): number[] {
+    return this.#db
+      .query<{ at: number }, [string, string, string]>(
+        `SELECT at FROM firings WHERE trigger_id = ? AND occasion BETWEEN ? AND ? AND occasion NOT LIKE '%#%' ORDER BY occasion`,
+      )
+      .all(triggerId, from, to)
+      .map(({ at }) => at)
+  }
+
+  /** Deletes slots after `now` that started nothing. What started later than now counts as started now. */
+  deleteAfter(triggerId: string, now: number): void {
+    this.#db
+      .query("DELETE FROM firings WHERE trigger_id = ? AND at > ? AND state <> 'started' AND manual IS NULL")
+      .run(triggerId, now)
+    this.#db.query('UPDATE firings SET started_at = ?2 WHERE trigger_id = ?1 AND started_at > ?2').run(triggerId, now)
+  }
+
+  /** The rows that started nothing and whose last slot is after a moment. */
+  endingAfter(triggerId: string, moment: number): Firing[] {
+    return this.#db
+      .query<Row, [string, number]>(
+        `SELECT ${COLUMNS} FROM firings
+         WHERE trigger_id = ? AND coalesce(until, at) > ? AND state <> 'started' AND manual IS NULL`,
+      )
+      .all(triggerId, moment)
+      .map(read)
+  }
+
+  delete(id: string): void {
+    this.#db.query('DELETE FROM firings WHERE id = ?').run(id)
+  }
+
+  /**
+   * Deletes some final firings of a trigger that were seen before a moment and whose run is not there, if they come after
+   * the number `after`, are up to the number `last`, and are not among the newest `keep`. Returns how many, and the
+   * number after which it goes on, or null at the end.
+   */
+  deleteOld(
+    triggerId: string,
+    { before, last, keep, after }: { before: number; last: number; keep: number; after: number },
+  ): { deleted: number; after: number | null } {
+    const newest = keep === 0 ? null : this.#numbers(triggerId, 'DESC', 0, Number.MAX_SAFE_INTEGER, 1, keep - 1)
+    const end = newest === null ? last : Math.min(last, (newest[0] ?? 0) - 1)
+    const numbers = this.#numbers(triggerId, 'ASC', after, end, LOOKED_AT_ONCE, 0)
+    const to = numbers.at(-1)
+    if (to === undefined) return { deleted: 0, after: null }
+    const { changes } = this.#db
+      .query(
+        `DELETE FROM firings WHERE trigger_id = ? AND seq > ? AND seq <= ? AND seen_at < ? AND state <> 'waiting'
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id)`,
+      )
+      .run(triggerId, after, to, before)
+    return { deleted: changes, after: to }
+  }
+
+  #numbers(triggerId: string, way: 'ASC' | 'DESC', after: number, to: number, limit: number, offset: number): number[] {
+    return this.#db
+      .query<{ seq: number }, [string, number, number, number, number]>(
+        `SELECT seq FROM firings WHERE trigger_id = ? AND seq > ? AND seq <= ? ORDER BY seq ${way} LIMIT ? OFFSET ?`,
+      )
+      .all(triggerId, after, to, limit, offset)
+      .map(({ seq }) => seq)
+  }
+
+  shorten(id: string, until: number | null, count: number): void {
+    this.#db.query('UPDATE firings SET until = ?, count = ? WHERE id = ?').run(until, count, id)
+  }
+}
+
+const read = ({ manual, variables, ...row }: Row): Firing => ({
+  ...row,
+  manual: manual === null ? null : JSON.parse(manual),
+  variables: JSON.parse(variables),
+})
+
+const parametersOf = (firing: Firing) => ({
+  $id: firing.id,
+  $trigger_id: firing.trigger_id,
+  $revision: firing.revision,
+  $occasion: firing.occasion,
+  $at: firing.at,
+  $until: firing.until,
+  $seen_at: firing.seen_at,
+  $started_at: firing.started_at,
+  $state: firing.state,
+  $reason: firing.reason,
+  $detail: firing.detail,
+  $run_id: firing.run_id,
+  $count: firing.count,
+  $late_ms: firing.late_ms,
+  $manual: firing.manual && JSON.stringify(firing.manual),
+  $variables: JSON.stringify(firing.variables),
+})
+
+export const firingRecord = (
+  { started_at: _, variables: __, run_id, ...firing }: Firing,
+  name: string,
+): FiringRecord => ({
+  ...firing,
+  name,
+  run_id,
+  run_ids: run_id === null ? [] : [run_id],
+  deliveries: null,
+})

@@ -1,0 +1,153 @@
+// Looks at the schedules of a home that are due, and at firings whose turn has come. A serving daemon calls it every
+// second; no timer is the truth, so that a sleep, a kill or a step of the clock loses nothing.
+
+import { CadreError, messageOf } from '../../error.ts'
+import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { Changed, fire, type Occasion } from './fire.ts'
+import type { Firing } from './firing-table.ts'
+import { noteSlots } from './problem.ts'
+import { forgetAfter, occasionOf, recordSkipped, starterOf, variablesOf } from './slot-rows.ts'
+import type { Trigger } from './trigger-table.ts'
+import type { Triggers } from './triggers.ts'
+
+/** How many schedules are judged at once. */
+const TOGETHER = 20
+
+/** One look. Nothing that one trigger fails with keeps the others from their turn. */
+export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
+  const { tables } = triggers
+  // Nothing can be recorded, which the engine has said. Slots stay due meanwhile.
+  if (daemon.engine.load.stalled !== null) return
+  // What waits comes before what is due, so that it is not overtaken.
+  for (const id of tables.firings.triggersThatWait()) {
+    const trigger = tables.triggers.get(id)
+    if (trigger?.enabled && !trigger.paused)
+      await alone(daemon, trigger.name, () => startWaiting(daemon, triggers, trigger))
+  }
+  // Those of one minute share commits, because each commit waits for the disk.
+  const all = tables.triggers.due(tables.now())
+  for (let from = 0; from < all.length; from += TOGETHER) {
+    const some = all.slice(from, from + TOGETHER)
+    await Promise.all(some.map(trigger => alone(daemon, trigger.name, () => judge(daemon, triggers, trigger))))
+  }
+}
+
+async function alone({ log }: Daemon, name: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (error instanceof Changed) return
+    // The next look tries again.
+    log.warn('a trigger could not be looked at', { trigger: name, error: messageOf(error) })
+  }
+}
+
+/** Decides about the slots that are due. */
+async function judge(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Promise<void> {
+  const { schedule } = trigger.spec
+  const { triggers, firings } = tables
+  const now = tables.now()
+  const write = (change: () => void) =>
+    daemon.engine.commit(() => {
+      mustBeAsItWas(triggers.get(trigger.id), trigger)
+      change()
+    })
+  let judged: Due
+  let next: number | null
+  try {
+    judged = due(schedule, trigger.cursor, now, trigger.id)
+    next = nextAt(schedule, judged.cursor, trigger.id)
+  } catch (error) {
+    await write(() => noteSlots(daemon, triggers, trigger, error, now))
+    return
+  }
+  if (trigger.problem?.reason === 'internal') {
+    await write(() => {
+      triggers.setProblem(trigger.id, null)
+      triggers.setCursor(trigger.id, now, nextAt(schedule, now, trigger.id))
+    })
+    return
+  }
+  const { cursor, clock_behind, missed, starts } = judged
+  const proceed = () => triggers.setCursor(trigger.id, cursor, next)
+  if (clock_behind) {
+    daemon.log.warn('the clock is behind the last slot of a schedule', { trigger: trigger.name })
+    await write(() => {
+      forgetAfter(firings, trigger, now)
+      daemon.audit.write({ actor: 'system', action: 'triggers/clock', target: trigger.name })
+      proceed()
+    })
+    return
+  }
+  const recordMissed = () => {
+    const detail = missed?.count === 1 ? 'it was due too long ago' : `${missed?.count} slots were due too long ago`
+    recordSkipped(firings, trigger, missed, { reason: 'missed', detail, now })
+  }
+  // A slot that started before the clock was put back starts nothing, and has its row.
+  const open = starts.filter(({ slot }) => !firings.of(trigger.id, occasionOf(slot)))
+  if (open.length === 0) {
+    await write(() => {
+      recordMissed()
+      proceed()
+    })
+    return
+  }
+  let seen = trigger
+  for (const [index, { slot, late_ms, catch_up }] of open.entries()) {
+    const occasion: Occasion = {
+      ...{ occasion: occasionOf(slot), at: slot, late_ms, manual: null, variables: variablesOf(slot, now) },
+      startedBy: firing => starterOf(trigger, firing, { slot, late_ms, catch_up }),
+    }
+    // Each start takes the cursor to its slot, so that what is left after a kill is judged as a whole.
+    const reached = index === open.length - 1 ? cursor : now - late_ms
+    const also = () => {
+      if (index === 0) recordMissed()
+      triggers.setCursor(trigger.id, reached, nextAt(schedule, reached, trigger.id))
+    }
+    const firing = await fire(daemon, tables, seen, occasion, { also })
+    seen = { ...seen, cursor: reached }
+    if (firing.state === 'waiting') await cancelBefore(daemon, tables, trigger, firing)
+  }
+}
+
+/** `cancel_running`: the runs before a firing that waits are asked to end, each once, because a second ask is harder. */
+async function cancelBefore(
+  { engine, log }: Daemon,
+  { firings }: Triggers['tables'],
+  { id, spec }: Trigger,
+  { reason }: Firing,
+): Promise<void> {
+  if (spec.overlap !== 'cancel_running' || reason !== 'overlap') return
+  for (const run of firings.openRuns(id)) {
+    if (run.is_ending) continue
+    await engine.cancel(run.id).catch(error => {
+      if (!(error instanceof CadreError) || error.code !== 'invalid_state') throw error
+      log.debug('a run had ended before it was cancelled', { run: run.id })
+    })
+  }
+}
+
+/** Starts what waits, the oldest first, until one has to go on waiting. */
+async function startWaiting(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Promise<void> {
+  for (;;) {
+    const [known] = tables.firings.waiting(trigger.id, 1)
+    if (!known) return
+    // It was late by then already, or due with a delay of its own.
+    const lateMs = (known.late_ms ?? 0) + Math.max(0, tables.now() - known.seen_at)
+    const { manual } = known
+    const occasion: Occasion = {
+      ...{ occasion: known.occasion, at: known.at, late_ms: lateMs, manual, variables: known.variables },
+      startedBy: firing =>
+        starterOf(trigger, firing, { slot: known.at, late_ms: lateMs, catch_up: true }, manual ?? undefined),
+    }
+    const firing = await fire(daemon, tables, trigger, occasion, { known })
+    if (firing.state !== 'waiting') continue
+    await cancelBefore(daemon, tables, trigger, firing)
+    return
+  }
+}
+
+function mustBeAsItWas(now: Trigger | null, { revision, cursor }: Trigger): void {
+  if (!now || now.revision !== revision || now.cursor !== cursor) throw new Changed('the trigger has changed')
+}

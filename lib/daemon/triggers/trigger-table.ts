@@ -1,0 +1,199 @@
+// Table `triggers`: the rules of a home that start runs. Every statement about it is here, but those of
+// ../home/copied-triggers.ts.
+
+import type { Database } from 'bun:sqlite'
+import type { JsonObject } from '../../json.ts'
+import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
+import type { Overlap, TriggerKind } from '../../wire/records/trigger-words.ts'
+import type { TriggerRecord } from '../../wire/records/triggers.ts'
+
+/** All that a person may change of a trigger. */
+export interface TriggerSpec {
+  /** `@scope/name[@range]`, or the absolute path of a folder. */
+  team: string
+  inputs: JsonObject
+  when: string | null
+  workspace: string | null
+  run_name: string | null
+  overlap: Overlap
+  queue_max: number
+  at_most: { count: number; per: string } | null
+  schedule: ScheduleSpec
+}
+
+export interface Trigger {
+  id: string
+  name: string
+  kind: TriggerKind
+  spec: TriggerSpec
+  /** One more with each change. */
+  revision: number
+  source: TriggerRecord['source']
+  enabled: boolean
+  paused: TriggerRecord['paused']
+  problem: TriggerRecord['problem']
+  /** Slots that were due up to here were looked at. Epoch milliseconds. */
+  cursor: number
+  /** When the next slot is due, or null while none can be. */
+  next_at: number | null
+  created_at: number
+  created_by: string
+}
+
+interface Row extends Omit<Trigger, 'spec' | 'source' | 'enabled' | 'paused' | 'problem'> {
+  spec: string
+  source: string
+  enabled: 0 | 1
+  paused: string | null
+  problem: string | null
+}
+
+/** How many schedules one look takes up. */
+const AT_ONCE = 100
+
+const COLUMNS =
+  'id, name, kind, spec, revision, source, enabled, paused, problem, cursor, next_at, created_at, created_by'
+
+export class TriggerTable {
+  readonly #db: Database
+
+  /** `db`: the daemon's database. */
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  get(id: string): Trigger | null {
+    return this.#one('id = ? AND removed_at IS NULL', id)
+  }
+
+  evenRemoved(id: string): Trigger | null {
+    return this.#one('id = ?', id)
+  }
+
+  byName(name: string): Trigger | null {
+    return this.#one('name = ? AND removed_at IS NULL', name)
+  }
+
+  /** How many look for occasions: those that are enabled and not paused. */
+  live(): number {
+    return this.#db
+      .query<{ n: number }, []>(
+        'SELECT count(*) AS n FROM triggers WHERE enabled = 1 AND paused IS NULL AND removed_at IS NULL',
+      )
+      .get()!.n
+  }
+
+  list({ kind, limit, offset }: { kind?: TriggerKind; limit: number; offset: number }): {
+    triggers: Trigger[]
+    total: number
+  } {
+    const where = `removed_at IS NULL AND (? IS NULL OR kind = ?)`
+    const of = kind ?? null
+    const rows = this.#db
+      .query<Row, [string | null, string | null, number, number]>(
+        `SELECT ${COLUMNS} FROM triggers WHERE ${where} ORDER BY name LIMIT ? OFFSET ?`,
+      )
+      .all(of, of, limit, offset)
+    const { total } = this.#db
+      .query<{ total: number }, [string | null, string | null]>(`SELECT count(*) AS total FROM triggers WHERE ${where}`)
+      .get(of, of)!
+    return { triggers: rows.map(read), total }
+  }
+
+  /** The schedules that are due, the longest due first, and those whose cursor the clock is behind. */
+  due(now: number): Trigger[] {
+    const live = `kind = 'schedule' AND enabled = 1 AND paused IS NULL AND removed_at IS NULL`
+    return [
+      ...this.#db
+        .query<Row, [number]>(`SELECT ${COLUMNS} FROM triggers WHERE ${live} AND cursor > ? LIMIT ${AT_ONCE}`)
+        .all(now),
+      ...this.#db
+        .query<Row, [number]>(
+          `SELECT ${COLUMNS} FROM triggers WHERE next_at IS NOT NULL AND next_at <= ? ORDER BY next_at LIMIT ${AT_ONCE}`,
+        )
+        .all(now),
+    ].map(read)
+  }
+
+  insert(trigger: Trigger): void {
+    this.#db
+      .query(
+        `INSERT INTO triggers (${COLUMNS})
+         VALUES ($id, $name, $kind, $spec, $revision, $source, $enabled, $paused, $problem, $cursor, $next_at, $created_at,
+           $created_by)`,
+      )
+      .run(parametersOf(trigger))
+  }
+
+  /** Writes everything that changes in the life of a trigger. */
+  update({ created_at: _, created_by: __, ...trigger }: Trigger): void {
+    const { $created_at, $created_by, ...values } = parametersOf({ ...trigger, created_at: 0, created_by: '' })
+    this.#db
+      .query(
+        `UPDATE triggers SET name = $name, kind = $kind, spec = $spec, revision = $revision, source = $source,
+           enabled = $enabled, paused = $paused, problem = $problem, cursor = $cursor, next_at = $next_at WHERE id = $id`,
+      )
+      .run(values)
+  }
+
+  setCursor(id: string, cursor: number, nextAt: number | null): void {
+    this.#db.query('UPDATE triggers SET cursor = ?, next_at = ? WHERE id = ?').run(cursor, nextAt, id)
+  }
+
+  setProblem(id: string, problem: Trigger['problem']): void {
+    this.#db.query('UPDATE triggers SET problem = ? WHERE id = ?').run(problem && JSON.stringify(problem), id)
+  }
+
+  remove(id: string, now: number): void {
+    this.#db.query('UPDATE triggers SET removed_at = ?, enabled = 0, next_at = NULL WHERE id = ?').run(now, id)
+  }
+
+  /** All triggers, with those that were removed, and for how long `at_most` counts their firings. */
+  everyOne(): { id: string; is_removed: 0 | 1; per: string | null }[] {
+    return this.#db
+      .query<{ id: string; is_removed: 0 | 1; per: string | null }, []>(
+        `SELECT id, removed_at IS NOT NULL AS is_removed, spec ->> '$.at_most.per' AS per FROM triggers`,
+      )
+      .all()
+  }
+
+  /** Deletes the removed triggers of which no firing is left. */
+  deleteRemoved(): void {
+    this.#db
+      .query(
+        `DELETE FROM triggers WHERE removed_at IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM firings WHERE trigger_id = triggers.id)`,
+      )
+      .run()
+  }
+
+  #one(where: string, value: string): Trigger | null {
+    const row = this.#db.query<Row, [string]>(`SELECT ${COLUMNS} FROM triggers WHERE ${where}`).get(value)
+    return row && read(row)
+  }
+}
+
+const read = ({ spec, source, enabled, paused, problem, ...row }: Row): Trigger => ({
+  ...row,
+  spec: JSON.parse(spec),
+  source: JSON.parse(source),
+  enabled: enabled === 1,
+  paused: paused === null ? null : JSON.parse(paused),
+  problem: problem === null ? null : JSON.parse(problem),
+})
+
+const parametersOf = (trigger: Trigger) => ({
+  $id: trigger.id,
+  $name: trigger.name,
+  $kind: trigger.kind,
+  $spec: JSON.stringify(trigger.spec),
+  $revision: trigger.revision,
+  $source: JSON.stringify(trigger.source),
+  $enabled: trigger.enabled ? 1 : 0,
+  $paused: trigger.paused && JSON.stringify(trigger.paused),
+  $problem: trigger.problem && JSON.stringify(trigger.problem),
+  $cursor: trigger.cursor,
+  $next_at: trigger.next_at,
+  $created_at: trigger.created_at,
+  $created_by: trigger.created_by,
+})

@@ -1,0 +1,4 @@
+// The exports of lib/run/search: searches in runs, and other reads that take long in a large home.
+
+export { type Found, findByLooking, type SearchFilter } from './find.ts'
+export { isLongRead, Reads } from './reads.ts'

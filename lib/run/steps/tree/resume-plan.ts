@@ -1,0 +1,108 @@
+// What a resume would do, in advance. It asks the same functions as the resume. It cannot know which inputs a repeated
+// phase will give to a sub-run: one that gets other inputs is repeated whole.
+
+import { hasSubRuns, type Phase, runsCommands } from '../../../team/team.ts'
+import type { Fate, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
+import { parse, phaseEnded, type ReceiptRow, type Repetition, type RunRow } from '../../core/core.ts'
+import { countedChildren, PassedOver, type Rows, repetitionsBelow, repetitionsOf, teamOf } from '../run/repeated.ts'
+import { fromPhase, type ResumeOptions, resumable } from './resume.ts'
+import { written } from './written.ts'
+
+/** How many keys of items a plan names for each map. */
+const NAMES = 20
+const WRITES = 1_000
+
+/**
+ * Throws the same errors as `resume`, except for secret inputs. `interrupted`: the run has not ended, and continues where
+ * it was.
+ */
+export function planResume(rows: Rows, runId: string, options: ResumeOptions, interrupted = false): ResumePlan {
+  const { store } = rows
+  const row = interrupted ? store.runs.get(runId)! : resumable(rows, runId, options)
+  const team = teamOf(rows, row)
+  const states = store.phases.states(runId)
+  const passedOver = options.failed ? new PassedOver(rows) : null
+  const made = interrupted
+    ? states.map(({ state }): Repetition => (phaseEnded(state) ? 'keep' : 'rest'))
+    : repetitionsOf(rows, row, passedOver, fromPhase(team, options))
+  const ended = team.phases.map(({ index, name }) => ({
+    phase: name,
+    state: states[index]!.state,
+    reason: states[index]!.reason,
+  }))
+  const receipts = store.receipts.below(row.root_id, row.tree_key)
+  const told = receipts.slice(0, WRITES)
+  const fateOf = fates(rows, row, made, passedOver)
+  const writes = written(store, told, run => teamOf(rows, run).phases)
+  return {
+    run_id: runId,
+    kept: ended.filter((_, at) => made[at] === 'keep'),
+    repeated: team.phases.flatMap(phase => {
+      const repetition = made[phase.index]!
+      if (repetition === 'keep') return []
+      const runs = runsBelow(rows, row, phase, repetition, passedOver)
+      const how = { whole: repetition === 'whole', renewed: phase.type === 'map' && repetition !== 'rest' }
+      return [{ ...ended[phase.index]!, ...how, runs }]
+    }),
+    new: [],
+    removed: [],
+    writes: writes.map((write, at) => ({ ...write, fate: fateOf(told[at]!) })),
+    writes_more: receipts.length - told.length,
+  }
+}
+
+function runsBelow(
+  rows: Rows,
+  row: RunRow,
+  phase: Phase,
+  repetition: Repetition,
+  passedOver: PassedOver | null,
+): RunsBelow | null {
+  if (!hasSubRuns(phase)) return null
+  const total = phase.type === 'map' ? rows.store.phases.total(row.id, phase.index) : 1
+  // Which items it has is known when it evaluates them.
+  if (total === null) return null
+  const children = countedChildren(rows, row.id, phase)
+  const stays = (child: (typeof children)[number]) =>
+    repetition !== 'whole' && child.state === 'completed' && !passedOver?.in(child)
+  const again = children.filter(child => !stays(child))
+  const kept = children.length - again.length
+  const names = again.slice(0, NAMES).flatMap(({ run_name }) => run_name ?? [])
+  return { kept, repeated: total - kept, names }
+}
+
+/** What becomes of a receipt of the tree. */
+function fates(
+  rows: Rows,
+  top: RunRow,
+  made: readonly Repetition[],
+  passedOver: PassedOver | null,
+): (receipt: ReceiptRow) => Fate {
+  const known = new Map<string, readonly Repetition[] | 'keep' | 'whole'>([[top.id, made]])
+  const ofRun = (id: string): readonly Repetition[] | 'keep' | 'whole' => {
+    const found = known.get(id) ?? below(rows.store.runs.get(id)!)
+    known.set(id, found)
+    return found
+  }
+  const below = (row: RunRow) => {
+    const above = ofPhase(row.parent_id!, row.parent_position!)
+    if (above === 'keep' || above === 'whole') return above
+    const total = rows.store.phases.total(row.parent_id!, row.parent_position!)
+    if (total === null && row.run_name !== null) return 'whole'
+    if (total !== null && row.item! >= total) return 'keep'
+    return repetitionsBelow(rows, row, passedOver) ?? 'keep'
+  }
+  const ofPhase = (id: string, position: number): Repetition => {
+    const of = ofRun(id)
+    return typeof of === 'string' ? of : of[position]!
+  }
+  return ({ run_id, position, state, result }) => {
+    const repetition = ofPhase(run_id, position)
+    if (repetition === 'keep') return 'kept'
+    if (state === 'partial') return 'sent'
+    const isVouched = parse<{ vouched?: boolean }>(result)?.vouched === true
+    if (state === 'done' && !(repetition === 'whole' && isVouched)) return 'skipped'
+    const phase = teamOf(rows, rows.store.runs.get(run_id)!).phases[position]!
+    return runsCommands(phase) ? 'person' : 'asked'
+  }
+}

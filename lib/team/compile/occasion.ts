@@ -1,0 +1,73 @@
+// `when` and `inputs` of a trigger, which name the variables of an occasion: the slot of a schedule, the body of a
+// delivery. They are compiled when the trigger is added, and evaluated for each occasion.
+
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { compileExpression, compileTemplate, type Site } from '../cel/cel.ts'
+import type { Expression, Problem, Scope, Template } from '../model/model.ts'
+import { field, readYaml, Source } from '../yaml/yaml.ts'
+
+/** What a trigger does with an occasion. Each throws `invalid_request` that names the place. */
+export interface OccasionRule {
+  /** Whether the occasion starts a run. */
+  admits(variables: JsonObject): boolean
+  inputsOf(variables: JsonObject): JsonObject
+  /** The inputs that it gives. */
+  readonly names: ReadonlySet<string>
+  /** Those that no occasion changes. */
+  readonly constants: JsonObject
+}
+
+/**
+ * Compiles what a trigger says of its occasions. `variables` are the names that one has. Throws `invalid_request` with
+ * every mistake; the `details` point at `/when` and into `/inputs`.
+ */
+export function occasionRule(
+  { when, inputs = {} }: { when?: string; inputs?: JsonObject },
+  variables: readonly string[],
+): OccasionRule {
+  const written = JSON.stringify({ ...(when !== undefined && { when }), inputs }, null, 2)
+  const source = new Source('the trigger', written)
+  const names = { phases: new Set<string>(), inputs: new Set<string>(), item: false, occasion: variables }
+  const site: Site = { source, names, files: new Set(), used: () => {} }
+  const root = readYaml(source) ?? undefined
+  const condition = field(root, 'when')
+  const expression: Expression | null =
+    condition?.kind === 'scalar' ? compileExpression(condition, site, ['bool'], '`when` must give a bool') : null
+  const given = field(root, 'inputs')
+  const templates = new Map<string, Template>()
+  if (given?.kind === 'map') {
+    for (const [name, { node }] of given.entries) templates.set(name, compileTemplate(node, site))
+  }
+  if (source.problems.length > 0) throw mistakes(source.problems)
+  const constants: JsonObject = {}
+  for (const [name, template] of templates) {
+    if (template.constant !== undefined) constants[name] = template.constant
+  }
+  return {
+    names: new Set(templates.keys()),
+    constants,
+    admits: variables => expression === null || expression.evaluate(scopeOf(variables)) === true,
+    inputsOf(variables) {
+      const values: JsonObject = {}
+      for (const [name, template] of templates) values[name] = template.evaluate(scopeOf(variables))
+      return values
+    },
+  }
+}
+
+/** The text of the source is made here, so that its lines say nothing to a person; the paths do. */
+function mistakes(problems: readonly Problem[]): CadreError {
+  const details = problems.map(({ path, message }) => ({ path, message }))
+  const text = details.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
+  return new CadreError('invalid_request', text, { details })
+}
+
+const scopeOf = (occasion: JsonObject): Scope => ({
+  occasion,
+  inputs: {},
+  run: { id: '', name: null, started_at: null },
+  phase: () => {
+    throw new CadreError('internal', 'an occasion of a trigger has no phases')
+  },
+})

@@ -1,0 +1,155 @@
+// Triggers: what starts runs by itself on a home, and what became of each occasion.
+
+import { closed, nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { OWNER, READER } from '../access.ts'
+import { call } from '../call.ts'
+import { listBody, listOf } from '../page.ts'
+import { AnyObject, Moment, Name, Path, Slug, Text, Uuid, WrittenId } from '../parts.ts'
+import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS } from '../records/trigger-words.ts'
+import { FiringRecord, PreviewRecord, TriggerRecord } from '../records/triggers.ts'
+
+const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
+const count = (maximum: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, description }))
+
+/** The year 3000. Zones have no rules so far ahead, and a calendar ends. */
+const LAST = 32_503_680_000_000
+
+const SCHEDULE = {
+  cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.'),
+  every: short('A distance such as `90m`, in whole minutes, counted from `from`.'),
+  at: short('One point in time, such as `2026-12-01T09:00`.'),
+  tz: short('The zone of its times, such as `Europe/Berlin`, or `UTC`; absent: the zone of the machine.'),
+  from: short('When `every` begins; absent: now.'),
+  catch_up: Type.Optional(
+    Type.Enum(['none', 'last', 'all'], { description: 'What becomes of slots that were due too long ago.' }),
+  ),
+  window: short('How late a slot may be that `last` or `all` starts.'),
+  max: Type.Optional(Type.Integer({ description: 'How many slots `all` starts.' })),
+  late_after: short('How late a slot may be that starts without `catch_up`.'),
+  jitter: short('Spreads starts over so long a time; each slot has its own, always the same, delay.'),
+}
+
+const SPEC = {
+  team: Path,
+  inputs: Type.Optional(AnyObject),
+  when: Type.Optional(
+    nullable(Text(10_000, 1), { description: 'A CEL expression: only then the occasion starts a run.' }),
+  ),
+  workspace: Type.Optional(nullable(Path)),
+  run_name: Type.Optional(nullable(Name)),
+  overlap: Type.Optional(
+    Type.Enum([...OVERLAPS], { description: 'What becomes of an occasion while a run of this trigger has not ended.' }),
+  ),
+  queue_max: count(1_000, 'How many firings wait under `overlap: queue`; older ones are skipped.'),
+  at_most: Type.Optional(
+    nullable(
+      closed({
+        count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many firings.' }),
+        per: Text(20, 1),
+      }),
+      {
+        description: 'How many firings start within so long a time; others wait.',
+      },
+    ),
+  ),
+  ...SCHEDULE,
+}
+
+const { team: _, ...CHANGES } = SPEC
+const WHICH = { trigger_id: Type.Optional(Uuid), name: Type.Optional(Slug) }
+const OneTrigger = closed(WHICH)
+const change = <S extends string>(summary: S) => ({ summary, daemon: OWNER, data: TriggerRecord })
+
+export const AddTrigger = call('/v1/triggers/add', {
+  ...change('Add a trigger'),
+  status: 201,
+  // More kinds follow.
+  body: closed({ name: Slug, kind: Type.Enum(['schedule']), ...SPEC }),
+})
+export const UpdateTrigger = call('/v1/triggers/update', {
+  ...change('Change a trigger'),
+  body: closed({
+    trigger_id: Uuid,
+    revision: Type.Optional(Type.Integer({ minimum: 1, description: 'The one that was read: another is refused.' })),
+    name: Type.Optional(Slug),
+    team: Type.Optional(Path),
+    ...CHANGES,
+  }),
+})
+export const RemoveTrigger = call('/v1/triggers/remove', { ...change('Remove a trigger'), body: OneTrigger })
+export const EnableTrigger = call('/v1/triggers/enable', { ...change('Look at occasions again'), body: OneTrigger })
+export const DisableTrigger = call('/v1/triggers/disable', { ...change('Look at no occasion'), body: OneTrigger })
+export const PauseTrigger = call('/v1/triggers/pause', {
+  ...change('Start nothing until it is resumed'),
+  body: closed({ ...WHICH, reason: Type.Optional(nullable(Text(1_000, 1))) }),
+})
+export const ResumeTrigger = call('/v1/triggers/resume', {
+  ...change('Go on after a pause'),
+  body: closed({
+    ...WHICH,
+    catch_up: Type.Optional(Type.Enum(['none', 'last', 'all'], { description: 'What becomes of slots of the pause.' })),
+  }),
+})
+export const GetTrigger = call('/v1/triggers/get', {
+  summary: 'One trigger, with what it does next and did last',
+  daemon: READER,
+  body: OneTrigger,
+  data: TriggerRecord,
+})
+export const ListTriggers = call('/v1/triggers/list', {
+  summary: 'Triggers by name',
+  daemon: READER,
+  body: listBody({ kind: Type.Optional(Type.Enum([...TRIGGER_KINDS])) }),
+  data: listOf('triggers', TriggerRecord),
+})
+export const PreviewTrigger = call('/v1/triggers/preview', {
+  summary: 'When a schedule is due, without adding it',
+  daemon: READER,
+  body: closed({
+    ...WHICH,
+    ...CHANGES,
+    after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: LAST,
+        description: 'Only slots after it, in epoch milliseconds; absent: now.',
+      }),
+    ),
+    until: Type.Optional(Type.Integer({ minimum: 0, maximum: LAST, description: 'Only slots up to it.' })),
+    limit: count(1_000, 'How many slots.'),
+  }),
+  data: PreviewRecord,
+})
+export const RunTrigger = call('/v1/triggers/run_now', {
+  summary: 'Start a run of a trigger now',
+  daemon: OWNER,
+  body: closed({
+    ...WHICH,
+    force: Type.Optional(Type.Boolean({ description: 'Whether it starts although another run of it has not ended.' })),
+  }),
+  data: FiringRecord,
+})
+export const ListFirings = call('/v1/triggers/firings', {
+  summary: 'What became of the occasions of a trigger, newest first; or the firings whose id begins so',
+  daemon: READER,
+  body: listBody({
+    ...WHICH,
+    begins: Type.Optional(WrittenId),
+    state: Type.Optional(Type.Enum([...FIRING_STATES])),
+    reason: Type.Optional(Type.Enum([...FIRING_REASONS])),
+    since: Type.Optional(Moment),
+    until: Type.Optional(Moment),
+  }),
+  data: Type.Object({ firings: Type.Array(FiringRecord) }),
+})
+export const RefireTrigger = call('/v1/triggers/refire', {
+  summary: 'The same occasion of a trigger again',
+  daemon: OWNER,
+  body: closed({
+    firing_id: Uuid,
+    again: Type.Optional(Type.Boolean({ description: 'Whether it starts a second run of an occasion that had one.' })),
+  }),
+  data: FiringRecord,
+})

@@ -1,0 +1,96 @@
+// Triggers, the rules that start runs, and firings, the occasions at which they did or did not: what a home and a hub
+// record and answer of them.
+
+import type { Static } from 'typebox'
+import type { JsonObject } from '../../json.ts'
+import { nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { AnyText, NullableText, Time } from '../parts.ts'
+import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
+
+const text = (description: string) => Type.String({ description })
+const number = (description: string) => Type.Integer({ description })
+const optional = (description: string) => Type.Optional(text(description))
+
+export const FiringRecord = Type.Object({
+  id: AnyText,
+  trigger_id: AnyText,
+  name: text('The name of the trigger.'),
+  revision: number('The revision of the trigger that was used.'),
+  occasion: text('What makes it the only one of its trigger: the UTC minute of a slot, the id of a delivery.'),
+  at: number('When the occasion was, in epoch milliseconds; of several slots, the first.'),
+  until: nullable(Time, { description: 'The last slot, when it stands for several; else null.' }),
+  seen_at: Time,
+  state: Type.Enum([...FIRING_STATES]),
+  reason: nullable(Type.Enum([...FIRING_REASONS]), { description: 'Why nothing started, or not yet.' }),
+  detail: NullableText,
+  run_id: nullable(AnyText, { description: 'The run that it started; null without one.' }),
+  run_ids: Type.Array(AnyText),
+  count: number('For how many slots it stands.'),
+  deliveries: nullable(Type.Integer(), { description: 'How often the delivery of a hook came; else null.' }),
+  late_ms: nullable(Type.Integer()),
+  manual: nullable(Type.Object({ by: AnyText }), { description: 'Who asked for it; null when it was due.' }),
+})
+export type FiringRecord = Static<typeof FiringRecord>
+
+const SlotRecord = Type.Object({ at: number('The slot, in epoch milliseconds.'), local: AnyText })
+const NoteRecord = Type.Object({ day: AnyText, kind: Type.Enum(['moved', 'twice', 'missing', 'rare']), text: AnyText })
+const notes = Type.Array(NoteRecord, { description: 'Days on which a change of clocks moves a slot.' })
+
+/** What a schedule will do, for people: slots with their local time, days on which clocks change them, and words. */
+export const PreviewRecord = Type.Object({
+  slots: Type.Array(SlotRecord, { description: 'When it is due.' }),
+  notes,
+  words: AnyText,
+})
+export type PreviewRecord = Static<typeof PreviewRecord>
+
+export const TriggerRecord = Type.Object({
+  id: AnyText,
+  name: AnyText,
+  kind: Type.Enum([...TRIGGER_KINDS]),
+  team: text('What it starts: @scope/name with or without a range, or the path of a folder.'),
+  inputs: Type.Unsafe<JsonObject>(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'The inputs of its runs; values may be templates.' }),
+  ),
+  when: nullable(AnyText, { description: 'The CEL expression that an occasion has to satisfy; null: all do.' }),
+  workspace: NullableText,
+  run_name: NullableText,
+  overlap: Type.Enum([...OVERLAPS]),
+  queue_max: Type.Integer(),
+  at_most: nullable(Type.Object({ count: number('How many firings.'), per: AnyText }), {
+    description: 'How many firings start within so long a time; null: all.',
+  }),
+  enabled: Type.Boolean(),
+  paused: nullable(
+    Type.Object({ since: number('Since when, in epoch milliseconds.'), by: AnyText, reason: NullableText }),
+    { description: 'Who paused it; null when it is not paused.' },
+  ),
+  revision: number('One more with each change.'),
+  source: Type.Unsafe<'manual' | { team: string; version: string; name: string }>(
+    Type.Unknown({ description: '`manual`, or the `triggers` of a team where its spec stands.' }),
+  ),
+  state: Type.Enum([...TRIGGER_STATES]),
+  problem: nullable(
+    Type.Object({ reason: AnyText, text: AnyText, since: number('Since when, in epoch milliseconds.') }),
+    { description: 'What is wrong with it while it is `broken`; else null.' },
+  ),
+  created_at: Time,
+  created_by: AnyText,
+  cron: optional('The five fields of its rule.'),
+  every: optional('The distance of its slots.'),
+  at: optional('Its only slot, local in `tz` or with an offset.'),
+  tz: optional('The zone of its times.'),
+  from: optional('When `every` begins.'),
+  catch_up: optional('Which slots start that were due too long ago.'),
+  window: optional('How late a slot may be that `last` or `all` starts.'),
+  max: Type.Optional(number('How many slots `all` starts.')),
+  late_after: optional('How late a slot may be that starts without `catch_up`.'),
+  jitter: optional('Over how long a time its starts are spread.'),
+  words: Type.Optional(AnyText),
+  notes: Type.Optional(notes),
+  /** A preview: tables of time zones change. */
+  next: Type.Array(SlotRecord, { description: 'The next slots.' }),
+  last: Type.Array(FiringRecord, { description: 'The latest firings, newest first.' }),
+})
+export type TriggerRecord = Static<typeof TriggerRecord>

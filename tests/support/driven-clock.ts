@@ -1,0 +1,5 @@
+// The clocks of a hub whose time a test says: all of it was lived and is believed.
+
+import type { HubClock } from '../../lib/hub/core/hub-clock.ts'
+
+export const drivenClock = (now: () => number): HubClock => ({ now, lived: now, believed: now, keptSince: now })
