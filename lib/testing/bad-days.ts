@@ -31,9 +31,15 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
   /** Makes one call at a vendor that fails in this way every time. */
   const failing = async (answer: Parameters<FakeVendor['fail']>[1], signal?: AbortSignal) => {
     await using vendor = await open()
-    vendor.fail(request, answer, { times: LONG })
+    // What comes before the request, such as a commit, is no matter of the vendor, and slow on a slow machine.
+    let answeredAt = Number.POSITIVE_INFINITY
+    const answered: typeof answer = request => {
+      answeredAt = Math.min(answeredAt, performance.now())
+      return answer(request)
+    }
+    vendor.fail(request, answered, { times: LONG })
     const tried = await attempt(trial, vendor, signal && { signal })
-    return { tried, sent: timesSent(trial, vendor) }
+    return { tried, sent: timesSent(trial, vendor), msAfter: performance.now() - answeredAt }
   }
 
   describe('on a bad day of the vendor', () => {
@@ -74,9 +80,10 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
     }
 
     check('429 until tomorrow is left to a later try', async () => {
-      const { tried, sent } = await failing(() => refusal(429, '', { 'retry-after': '86400' }))
+      const { tried, sent, msAfter } = await failing(() => refusal(429, '', { 'retry-after': '86400' }))
       expect(failureOf(tried)).toMatchObject({ code: 'rate_limited', retryable: true })
-      expect([sent, tried.ms < GRACE_MS]).toEqual([1, true])
+      expect(sent).toBe(1)
+      expect(msAfter).toBeLessThan(GRACE_MS)
     })
 
     if (!anyReply) {
@@ -113,9 +120,9 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
         setTimeout(() => controller.abort(reason), 10)
         return answer()
       }
-      const { tried } = await failing(asked, controller.signal)
+      const { tried, msAfter } = await failing(asked, controller.signal)
       expect(failureOf(tried).code).toBe('aborted')
-      expect(tried.ms).toBeLessThan(GRACE_MS)
+      expect(msAfter).toBeLessThan(GRACE_MS)
     }
   })
 }
