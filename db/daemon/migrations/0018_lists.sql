@@ -1,9 +1,11 @@
 -- Lists of runs read an index of their filters in the order of the list, the newest id first. A top run is told from a
--- sub-run in the index, because a list is either of both or of top runs only.
+-- sub-run in the index, because a list is either of both or of top runs only. A run that changes is in one index, and
+-- comes into those of each filter when it ends: so these are written once in its life, not with each of its states.
 
 DROP INDEX runs_state;
-CREATE INDEX runs_by_state ON runs (state, parent_id IS NULL, id);
-CREATE INDEX runs_by_team ON runs (team, parent_id IS NULL, state, id);
+CREATE INDEX runs_open_by_state ON runs (state, parent_id IS NULL, id) WHERE completed_at IS NULL;
+CREATE INDEX runs_by_state ON runs (state, parent_id IS NULL, id) WHERE completed_at IS NOT NULL;
+CREATE INDEX runs_by_team ON runs (team, parent_id IS NULL, state, id) WHERE completed_at IS NOT NULL;
 
 -- Runs that began more than a minute after the time in their id: they waited, or were resumed. A list of runs that began
 -- since a moment is of the ids since then, and of these.

@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
 import { ERROR_BYTES, MOST_COUNTED, VALUE_BYTES } from '../../wire/budget.ts'
 import { starterOf } from '../../wire/records/started-by.ts'
+import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { RUN_STATES, type RunRow, type RunState } from '../core/core.ts'
 
 type Value = string | number | null
@@ -114,11 +115,10 @@ export class RunLists {
 
   /** The ranges of indexes that together are the list, each with what is left to check of its rows. */
   #parts(filter: RunFilter): Statement[] {
-    const { state, team, root_only, started_by, since, trees } = filter
+    const { since, trees } = filter
     if (trees?.only && trees.roots.length === 0) return []
     const rest = restOf(filter)
-    const ranges =
-      started_by === undefined ? this.#ranges(state, team, root_only) : this.#startedRanges(started_by, state, team)
+    const ranges = this.#ranges(filter)
     const part = (index: string, ...conditions: Statement[]): Statement => {
       const where = [...conditions, ...rest]
       const text = where.length === 0 ? '' : `WHERE ${where.map(({ sql }) => sql).join(' AND ')}`
@@ -132,51 +132,66 @@ export class RunLists {
     ])
   }
 
-  /** The ranges of an index for what has to be equal. */
-  #ranges(state?: string, team?: string, rootOnly?: boolean): { index: string; conditions: Statement[] }[] {
-    if (state === undefined && team === undefined) {
-      if (rootOnly) return [{ index: 'runs_roots', conditions: [{ sql: 'parent_id IS NULL', values: [] }] }]
+  /** The ranges of indexes for what has to be equal. Open runs are few: of them one index has the state, and no more. */
+  #ranges({ state, team, root_only, started_by }: RunFilter): { index: string; conditions: Statement[] }[] {
+    if (state === undefined && team === undefined && started_by === undefined) {
+      if (root_only) return [{ index: 'runs_roots', conditions: [isTop] }]
       return [{ index: 'sqlite_autoindex_runs_1', conditions: [] }]
     }
-    const tops = rootOnly ? [1] : [0, 1]
-    const isTop = (top: number): Statement => ({ sql: '(parent_id IS NULL) = ?', values: [top] })
-    const isIn = (each: string): Statement => ({ sql: 'state = ?', values: [each] })
-    if (team === undefined) {
-      return tops.map(top => ({ index: 'runs_by_state', conditions: [isIn(state!), isTop(top)] }))
-    }
-    return this.teamsCalled(team).flatMap(name =>
-      tops.flatMap(top =>
-        (state === undefined ? RUN_STATES : [state]).map(each => ({
-          index: 'runs_by_team',
-          conditions: [{ sql: 'team = ?', values: [name] }, isTop(top), isIn(each)],
-        })),
-      ),
-    )
-  }
-
-  /** The same for top runs that this started. */
-  #startedRanges(startedBy: string, state?: string, team?: string): { index: string; conditions: Statement[] }[] {
-    const conditions = startedConditions(startedBy)
-    const index = conditions.length === 2 ? 'runs_by_starter_kind' : 'runs_by_starter'
     const states = state === undefined ? RUN_STATES : [state]
-    const inStates = (index: string, more: Statement[]) =>
-      states.map(each => ({ index, conditions: [...more, ...conditions, { sql: 'state = ?', values: [each] }] }))
-    if (team === undefined) return inStates(index, [])
-    const ofTeam = index.replace('runs_by_', 'runs_by_team_')
-    return this.teamsCalled(team).flatMap(name => inStates(ofTeam, [{ sql: 'team = ?', values: [name] }]))
+    const tops = root_only || started_by !== undefined ? [1] : [0, 1]
+    const starter = started_by === undefined ? [] : startedConditions(started_by)
+    const called = team === undefined ? [] : [isCalled(team)]
+    const inStates = (index: string, isWanted: (state: string) => boolean, more: Statement[]) =>
+      states.filter(isWanted).flatMap(each =>
+        tops.map(top => ({
+          index,
+          conditions: [
+            { sql: 'state = ?', values: [each] },
+            { sql: '(parent_id IS NULL) = ?', values: [top] },
+            ...more,
+          ],
+        })),
+      )
+    const open = inStates('runs_open_by_state', isOpen, [
+      { sql: 'completed_at IS NULL', values: [] },
+      ...starter,
+      ...called,
+    ])
+    const { index, ofTeam } = indexesFor(started_by)
+    const ended = { sql: 'completed_at IS NOT NULL', values: [] }
+    if (team === undefined) return [...open, ...inStates(index, each => !isOpen(each), [ended, ...starter])]
+    return [
+      ...open,
+      ...this.#endedTeams(team).flatMap(name =>
+        inStates(ofTeam, each => !isOpen(each), [ended, { sql: 'team = ?', values: [name] }, ...starter]),
+      ),
+    ]
   }
 
-  /** The teams of runs with this whole name, or with this name after any scope. Jumps from team to team in the index. */
+  /** The teams of runs with this whole name, or with it after any scope. */
   teamsCalled(team: string): string[] {
     if (team.startsWith('@')) return [team]
+    const { sql, values } = isCalled(team)
+    const open = this.#db
+      .query<{ team: string }, Value[]>(`SELECT DISTINCT team FROM runs WHERE completed_at IS NULL AND ${sql}`)
+      .all(...values)
+    return [...new Set([...this.#endedTeams(team), ...open.map(row => row.team)])]
+  }
+
+  /** The same of ended runs. Jumps from team to team in the index. */
+  #endedTeams(team: string): string[] {
+    if (team.startsWith('@')) return [team]
+    const { sql, values } = isCalled(team)
+    const next = (after: string) =>
+      `SELECT min(team) FROM runs INDEXED BY runs_by_team WHERE completed_at IS NOT NULL ${after}`
     return this.#db
-      .query<{ team: string }, [string]>(
+      .query<{ team: string }, Value[]>(
         `WITH RECURSIVE names (team) AS (
-           SELECT min(team) FROM runs
-           UNION ALL SELECT (SELECT min(team) FROM runs WHERE team > names.team) FROM names WHERE team IS NOT NULL)
-         SELECT team FROM names WHERE team = ?1 OR substr(team, instr(team, '/') + 1) = ?1`,
+           ${next('')} UNION ALL SELECT (${next('AND team > names.team')}) FROM names WHERE team IS NOT NULL)
+         SELECT team FROM names WHERE ${sql}`,
       )
-      .all(team)
+      .all(...values)
       .map(row => row.team)
   }
 
@@ -187,8 +202,8 @@ export class RunLists {
         const { count, last }: { count: number; last: string | null } = this.#db
           .query<{ count: number; last: string | null }, Value[]>(
             `SELECT count(*) AS count, max(id) AS last FROM (
-               SELECT id FROM runs INDEXED BY runs_by_state
-               WHERE state = ? AND (parent_id IS NULL) = ? AND id > ? ORDER BY id LIMIT ${COUNTED_AT_ONCE})`,
+               SELECT id FROM runs INDEXED BY ${isOpen(state) ? 'runs_open_by_state' : 'runs_by_state'}
+               WHERE completed_at IS ${isOpen(state) ? 'NULL' : 'NOT NULL'} AND state = ? AND (parent_id IS NULL) = ? AND id > ? ORDER BY id LIMIT ${COUNTED_AT_ONCE})`,
           )
           .get(state, isTop, after)!
         yield count
@@ -231,11 +246,27 @@ export class RunLists {
   }
 }
 
+const isTop: Statement = { sql: 'parent_id IS NULL', values: [] }
+const isOpen = (state: string): boolean => !ENDED_RUN_STATES.includes(state)
+
+/** Whether a team has this whole name, or, where it is without scope, this name after any scope. */
+function isCalled(team: string): Statement {
+  if (team.startsWith('@')) return { sql: 'team = ?', values: [team] }
+  return { sql: "(team = ? OR substr(team, instr(team, '/') + 1) = ?)", values: [team, team] }
+}
+
+/** The indexes of ended runs, of all teams and by team. */
+function indexesFor(startedBy: string | undefined): { index: string; ofTeam: string } {
+  if (startedBy === undefined) return { index: 'runs_by_state', ofTeam: 'runs_by_team' }
+  if (starterOf(startedBy).name === null) return { index: 'runs_by_starter_kind', ofTeam: 'runs_by_team_starter_kind' }
+  return { index: 'runs_by_starter', ofTeam: 'runs_by_team_starter' }
+}
+
 /** What is true of top runs that this started, as the indexes have it. */
 export function startedConditions(startedBy: string): Statement[] {
   const { kind, name } = starterOf(startedBy)
   return [
-    { sql: 'parent_id IS NULL', values: [] },
+    isTop,
     { sql: "coalesce(started_by ->> 'kind', 'unknown') = ?", values: [kind] },
     ...(name === null ? [] : [{ sql: `${STARTER_NAME} = ?`, values: [name] }]),
   ]
