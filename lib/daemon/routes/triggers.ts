@@ -1,5 +1,6 @@
 // triggers/*: what starts runs by itself, and what became of each occasion.
 
+import { named } from '../../firing/shown.ts'
 import { resource } from '../../http/resource.ts'
 import {
   AddTrigger,
@@ -20,7 +21,6 @@ import { page } from '../../wire/page.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { named } from '../triggers/trigger-view.ts'
 import { Triggers } from '../triggers/triggers.ts'
 
 export function triggers(daemon: Daemon, kit: DaemonKit) {

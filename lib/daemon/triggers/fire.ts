@@ -3,16 +3,17 @@
 
 import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { ruleOf } from '../../firing/check-trigger.ts'
+import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import { type Bundle, inputsFor, reviewOf } from '../../team/team.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
-import type { FiringReason } from '../../wire/records/trigger-words.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
-import { ruleOf } from './check-trigger.ts'
-import type { Firing, FiringTable } from './firing-table.ts'
+import type { FiringTable } from './firing-table.ts'
 import { noteTeam } from './problem.ts'
-import type { Trigger, TriggerTable } from './trigger-table.ts'
+import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
@@ -35,12 +36,6 @@ export class Changed extends CadreError {
     super('unavailable', message)
   }
 }
-
-/** Why an occasion starts nothing, or not yet. */
-type Halt = { state: 'waiting' | 'skipped' | 'refused'; reason: FiringReason; detail: string }
-
-/** Most firings of a trigger that wait for `at_most`. */
-const MOST_WAITING = 10_000
 
 /**
  * Decides about an occasion and records it. `also` changes other rows in the same transaction. `known`: the firing that
@@ -71,7 +66,9 @@ export async function fire(
       firings.insert(settled)
     }
     noteTeam(daemon, triggers, trigger, settled, now())
-    if (settled.state === 'waiting') supersede(firings, trigger)
+    if (settled.state === 'waiting') {
+      for (const old of superseded(trigger.spec, firings.waiting(trigger.id))) firings.settle(old)
+    }
     return settled
   }
   const halted = async ({ state, reason, detail }: Halt) => {
@@ -79,11 +76,11 @@ export async function fire(
     return daemon.engine.commit(() => write(settled))
   }
 
-  const held = known && haltOf(daemon, tables, trigger, known)
+  const held = known && haltNow(daemon, tables, trigger, known)
   if (held) return isWorthAWord(held, known) ? halted(held) : known
   const prepared = await prepare(daemon, trigger, occasion.variables)
   if ('state' in prepared) return halted(prepared)
-  const halt = occasion.force ? null : haltOf(daemon, tables, trigger, known)
+  const halt = occasion.force ? null : haltNow(daemon, tables, trigger, known)
   if (halt) return halted(halt)
   const { bundle, inputs } = prepared
   const { workspace, run_name, team } = trigger.spec
@@ -98,7 +95,7 @@ export async function fire(
     ...{ local: true, actor: `trigger:${trigger.name}`, startedBy: occasion.startedBy(firing.id), runId },
     unattended: true,
     also: () => {
-      if (!occasion.force && haltOf(daemon, tables, trigger, known)) throw new Changed('another run holds it')
+      if (!occasion.force && haltNow(daemon, tables, trigger, known)) throw new Changed('another run holds it')
       write(started)
     },
   }
@@ -132,47 +129,23 @@ async function prepare(
   }
 }
 
-/** `overlap` and `at_most`: what keeps a firing from starting now. `known` waits already. */
-function haltOf(daemon: Daemon, { firings, now }: Tables, trigger: Trigger, known: Firing | undefined): Halt | null {
-  const { overlap, at_most: atMost } = trigger.spec
-  const [holder] = overlap === 'allow' ? [] : firings.openRuns(trigger.id)
-  if (holder) {
-    // What is caught up after a pause is judged like a slot that comes now.
-    const isNew = !known || known.reason === 'paused'
-    const detail = heldBy(daemon, firings, holder.id)
-    return { state: overlap === 'skip' && isNew ? 'skipped' : 'waiting', reason: 'overlap', detail }
+/** What keeps a firing from starting now. `known` waits already. */
+function haltNow(
+  daemon: Daemon,
+  { firings, now }: Tables,
+  { id, spec }: Trigger,
+  known: Firing | undefined,
+): Halt | null {
+  const { overlap, at_most: atMost } = spec
+  const [holder] = overlap === 'allow' ? [] : firings.openRuns(id)
+  const [first = null] = firings.waiting(id, 1)
+  const facts = {
+    holder: holder ? heldBy(daemon, firings, holder.id) : null,
+    first,
+    waiting: atMost || first?.reason === 'limit' ? firings.countWaiting(id) : 0,
+    started: atMost ? firings.startedSince(id, now() - parseDuration(atMost.per)!) : 0,
   }
-  const [first] = firings.waiting(trigger.id, 1)
-  if (first && first.id !== known?.id && (overlap !== 'allow' || atMost)) {
-    const detail = `the firing ${first.id} waits before it`
-    return first.reason === 'limit' ? limited(detail) : { state: 'waiting', reason: 'overlap', detail }
-  }
-  if (!atMost) return null
-  const since = now() - parseDuration(atMost.per)!
-  return firings.startedSince(trigger.id, since) < atMost.count
-    ? null
-    : limited(`${atMost.count} started within ${atMost.per}`)
-
-  function limited(detail: string): Halt {
-    if (known || firings.countWaiting(trigger.id) < MOST_WAITING) return { state: 'waiting', reason: 'limit', detail }
-    return { state: 'skipped', reason: 'limit', detail: `${detail}, and ${MOST_WAITING} wait` }
-  }
-}
-
-/** Whether that is worth a change of a firing that waits. What waits for the limit is never superseded. */
-const isWorthAWord = ({ state, reason }: Halt, known: Firing): boolean =>
-  state !== 'waiting' || (reason !== known.reason && known.reason !== 'limit')
-
-/** Of the slots that wait for the run before, only the newest are kept. */
-function supersede(firings: FiringTable, { id, spec }: Trigger): void {
-  const { overlap, queue_max, schedule } = spec
-  if (overlap !== 'queue' && overlap !== 'cancel_running') return
-  const isQueue = overlap === 'queue'
-  const most = isQueue ? Math.max(queue_max, schedule.catch_up === 'all' ? schedule.max : 1) : 1
-  const beyond = firings.waiting(id).filter(({ reason, manual }) => reason === 'overlap' && !manual)
-  for (const firing of beyond.slice(0, -most)) {
-    firings.settle({ ...firing, state: 'skipped', reason: 'superseded', detail: 'a newer slot waits in its place' })
-  }
+  return haltOf(spec, facts, known)
 }
 
 /** Which run holds, and whom it waits for. */

@@ -2,37 +2,8 @@
 // in the transaction that starts its run.
 
 import type { Database } from 'bun:sqlite'
-import type { JsonObject } from '../../json.ts'
+import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
-import type { FiringReason, FiringState } from '../../wire/records/trigger-words.ts'
-import type { FiringRecord } from '../../wire/records/triggers.ts'
-
-export interface Firing {
-  id: string
-  trigger_id: string
-  revision: number
-  occasion: string
-  at: number
-  until: number | null
-  seen_at: number
-  started_at: number | null
-  state: FiringState
-  reason: FiringReason | null
-  detail: string | null
-  run_id: string | null
-  count: number
-  late_ms: number | null
-  manual: { by: string } | null
-  variables: JsonObject
-}
-
-export interface FiringFilter {
-  trigger_id: string
-  state?: FiringState
-  reason?: FiringReason
-  since?: number
-  until?: number
-}
 
 interface Row extends Omit<Firing, 'manual' | 'variables'> {
   manual: string | null
@@ -66,7 +37,7 @@ export class FiringTable {
   }
 
   /** Newest first. */
-  list(filter: FiringFilter, { limit, offset }: { limit: number; offset: number }): Firing[] {
+  list(filter: FiringFilter & { trigger_id: string }, { limit, offset }: { limit: number; offset: number }): Firing[] {
     const { trigger_id, state = null, reason = null, since = 0, until = Number.MAX_SAFE_INTEGER } = filter
     return this.#db
       .query<Row, (string | number | null)[]>(
@@ -256,15 +227,4 @@ const parametersOf = (firing: Firing) => ({
   $late_ms: firing.late_ms,
   $manual: firing.manual && JSON.stringify(firing.manual),
   $variables: JSON.stringify(firing.variables),
-})
-
-export const firingRecord = (
-  { started_at: _, variables: __, run_id, ...firing }: Firing,
-  name: string,
-): FiringRecord => ({
-  ...firing,
-  name,
-  run_id,
-  run_ids: run_id === null ? [] : [run_id],
-  deliveries: null,
 })

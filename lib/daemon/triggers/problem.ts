@@ -2,9 +2,9 @@
 // nothing then, and is mended by the next look that finds the problem gone.
 
 import { messageOf } from '../../error.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import type { Firing } from './firing-table.ts'
-import type { Trigger, TriggerTable } from './trigger-table.ts'
+import type { TriggerTable } from './trigger-table.ts'
 
 /** Notes what a firing says of its trigger. Called in the transaction of the firing. */
 export function noteTeam(

@@ -2,13 +2,13 @@
 // second; no timer is the truth, so that a sleep, a kill or a step of the clock loses nothing.
 
 import { CadreError, messageOf } from '../../error.ts'
+import { missedText, occasionOf, starterOf, variablesOf } from '../../firing/slot-rows.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
-import type { Firing } from './firing-table.ts'
 import { noteSlots } from './problem.ts'
-import { forgetAfter, occasionOf, recordSkipped, starterOf, variablesOf } from './slot-rows.ts'
-import type { Trigger } from './trigger-table.ts'
+import { forgetAfter, recordSkipped } from './slot-rows.ts'
 import type { Triggers } from './triggers.ts'
 
 /** How many schedules are judged at once. */
@@ -81,8 +81,7 @@ async function judge(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Pr
     return
   }
   const recordMissed = () => {
-    const detail = missed?.count === 1 ? 'it was due too long ago' : `${missed?.count} slots were due too long ago`
-    recordSkipped(firings, trigger, missed, { reason: 'missed', detail, now })
+    recordSkipped(firings, trigger, missed, { reason: 'missed', detail: missedText(missed?.count ?? 0), now })
   }
   // A slot that started before the clock was put back starts nothing, and has its row.
   const open = starts.filter(({ slot }) => !firings.of(trigger.id, occasionOf(slot)))

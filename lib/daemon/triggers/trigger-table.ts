@@ -2,43 +2,8 @@
 // ../home/copied-triggers.ts.
 
 import type { Database } from 'bun:sqlite'
-import type { JsonObject } from '../../json.ts'
-import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
-import type { Overlap, TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { TriggerRecord } from '../../wire/records/triggers.ts'
-
-/** All that a person may change of a trigger. */
-export interface TriggerSpec {
-  /** `@scope/name[@range]`, or the absolute path of a folder. */
-  team: string
-  inputs: JsonObject
-  when: string | null
-  workspace: string | null
-  run_name: string | null
-  overlap: Overlap
-  queue_max: number
-  at_most: { count: number; per: string } | null
-  schedule: ScheduleSpec
-}
-
-export interface Trigger {
-  id: string
-  name: string
-  kind: TriggerKind
-  spec: TriggerSpec
-  /** One more with each change. */
-  revision: number
-  source: TriggerRecord['source']
-  enabled: boolean
-  paused: TriggerRecord['paused']
-  problem: TriggerRecord['problem']
-  /** Slots that were due up to here were looked at. Epoch milliseconds. */
-  cursor: number
-  /** When the next slot is due, or null while none can be. */
-  next_at: number | null
-  created_at: number
-  created_by: string
-}
+import type { Trigger } from '../../firing/trigger.ts'
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 
 interface Row extends Omit<Trigger, 'spec' | 'source' | 'enabled' | 'paused' | 'problem'> {
   spec: string

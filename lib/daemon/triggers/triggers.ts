@@ -1,18 +1,29 @@
 // The triggers of a home: people add, change, pause and remove them, and see what they did and will do.
 
 import { CadreError } from '../../error.ts'
+import {
+  isSameRule,
+  mustBeAt,
+  mustBeRefirable,
+  mustFitOverlap,
+  pausedText,
+  removed,
+  scheduleWith,
+  variablesAgain,
+} from '../../firing/changes.ts'
+import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { firingRecord, type Which } from '../../firing/shown.ts'
+import { occasionOf, skippedSlots, starterOf, variablesOf } from '../../firing/slot-rows.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { due, nextAt, passedOver } from '../../triggers/schedule/due.ts'
 import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { specOf, type TriggerFields } from './check-trigger.ts'
 import { Changed, fire, type Occasion, whichTeam } from './fire.ts'
-import { type Firing, firingRecord } from './firing-table.ts'
-import { forgetAfter, occasionOf, recordSkipped, skippedSlots, starterOf, variablesOf } from './slot-rows.ts'
-import type { Trigger } from './trigger-table.ts'
-import { TriggerView, type Which, zoneHere } from './trigger-view.ts'
+import { forgetAfter, recordSkipped } from './slot-rows.ts'
+import { TriggerView, zoneHere } from './trigger-view.ts'
 
 /** Schedules of one home. */
 const MOST_SCHEDULES = 200
@@ -58,18 +69,14 @@ export class Triggers extends TriggerView {
     const now = this.tables.now()
     const { schedule, ...more } = was.spec
     const { name = was.name, ...changes } = given
-    const rule = isRule(changes) ? withoutRule(schedule, changes) : schedule
-    const spec = await this.#specOf({ ...more, ...rule, ...changes }, now)
+    const spec = await this.#specOf({ ...more, ...scheduleWith(schedule, changes), ...changes }, now)
     return this.#change(actor, 'triggers/update', () => {
       const trigger = this.find(which)
-      if (trigger.revision !== (revision ?? was.revision)) {
-        throw new CadreError('conflict', `trigger ${trigger.name} is at revision ${trigger.revision}: read it again`)
-      }
+      mustBeAt(trigger, revision ?? was.revision)
       const other = this.tables.triggers.byName(name)
       if (other && other.id !== trigger.id) throw new CadreError('conflict', `there is a trigger ${name} already`)
-      const isSame = Bun.deepEquals(ruleOf(spec.schedule), ruleOf(trigger.spec.schedule))
       const changed = { ...trigger, name, spec, revision: trigger.revision + 1, problem: null }
-      return this.#put(isSame ? changed : this.#fromNow(changed, now))
+      return this.#put(isSameRule(spec, trigger.spec) ? changed : this.#fromNow(changed, now))
     })
   }
 
@@ -77,14 +84,7 @@ export class Triggers extends TriggerView {
     return this.#change(actor, 'triggers/remove', () => {
       const trigger = this.find(which)
       const { triggers, firings } = this.tables
-      for (const firing of firings.waiting(trigger.id)) {
-        firings.settle({
-          ...firing,
-          state: 'skipped',
-          reason: 'removed',
-          detail: 'the trigger was removed while it waited',
-        })
-      }
+      for (const firing of firings.waiting(trigger.id)) firings.settle(removed(firing))
       triggers.remove(trigger.id, this.tables.now())
       return { ...trigger, enabled: false, next_at: null }
     })
@@ -120,12 +120,8 @@ export class Triggers extends TriggerView {
     return this.#change(actor, 'triggers/resume', () => {
       const trigger = this.find(which)
       if (!trigger.paused) return trigger
-      const { schedule, overlap } = trigger.spec
-      if (catchUp === 'all' && !['queue', 'allow'].includes(overlap)) {
-        throw new CadreError('invalid_request', `\`all\` needs \`overlap: queue\` or \`allow\`, not \`${overlap}\``, {
-          details: [{ path: '/catch_up', message: 'all needs `overlap: queue` or `overlap: allow`' }],
-        })
-      }
+      const { schedule } = trigger.spec
+      mustFitOverlap(catchUp, trigger.spec)
       const now = this.tables.now()
       const { firings } = this.tables
       const active = this.#passOverCopied({ ...trigger, paused: null, revision: trigger.revision + 1 }, now)
@@ -163,13 +159,7 @@ export class Triggers extends TriggerView {
     const firing = firings.get(firingId)
     const trigger = firing && triggers.get(firing.trigger_id)
     if (!trigger) throw new CadreError('not_found', `there is no firing ${firingId} of a trigger that is here`)
-    if (firing.state === 'waiting') throw new CadreError('conflict', `firing ${firingId} still waits`)
-    if (firing.state === 'started' && !again) {
-      throw new CadreError('conflict', `firing ${firingId} started run ${firing.run_id}: \`again\` starts a second one`)
-    }
-    if (firing.reason === 'copy' && !again) {
-      throw new CadreError('conflict', `${firing.occasion}: ${MAY_HAVE_STARTED}; \`again\` starts it here`)
-    }
+    mustBeRefirable(firing, again, MAY_HAVE_STARTED)
     const manual = { by }
     const [first] = firing.occasion.split('#')
     let number = 2
@@ -179,7 +169,7 @@ export class Triggers extends TriggerView {
     const late = { late_ms: now - at, manual }
     const occasion: Occasion = {
       ...{ occasion: `${first}#${number}`, at, ...late },
-      variables: { ...firing.variables, ...('now' in firing.variables && { now: new Date(now).toISOString() }) },
+      variables: variablesAgain(firing, now),
       startedBy: id => starterOf(trigger, id, { slot: at, late_ms: now - at, catch_up: true }, manual),
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/refire', target: trigger.name })
@@ -198,7 +188,7 @@ export class Triggers extends TriggerView {
 
   async #specOf(fields: TriggerFields, now: number) {
     const bundle = await loadTeam(this.#daemon, whichTeam(fields.team))
-    return specOf(fields, bundle, { tz: zoneHere(), now })
+    return specOf(fields, bundle.team(bundle.root).inputs, { tz: zoneHere(), now })
   }
 
   /** With the next time at which it is due. */
@@ -233,7 +223,8 @@ export class Triggers extends TriggerView {
     const { firings } = this.tables
     if (firings.of(trigger.id, occasionOf(slot))) return
     const row = { at: slot, until: slot, count: 1 }
-    const kept = skippedSlots(trigger, row, 'paused', 'it is caught up after a pause', this.tables.now())
+    const skipped = { reason: 'paused', detail: 'it is caught up after a pause', now: this.tables.now() } as const
+    const kept = skippedSlots(trigger, row, skipped)
     firings.insert({ ...kept, state: 'waiting', late_ms: lateMs })
   }
 
@@ -241,20 +232,3 @@ export class Triggers extends TriggerView {
     return this.record(this.#daemon.audit.during(actor, action, work, ({ name, spec }) => `${name}: ${spec.team}`))
   }
 }
-
-const RULE = ['cron', 'every', 'at'] as const
-const isRule = (fields: Partial<TriggerFields>): boolean => RULE.some(name => fields[name] !== undefined)
-/** What becomes of late slots, and the zone unless the new rule has none. */
-function withoutRule(schedule: ScheduleSpec, changes: Partial<TriggerFields>) {
-  const { catch_up, window, max, late_after, jitter } = schedule
-  return {
-    ...{ catch_up, window, max, late_after, ...(jitter !== undefined && { jitter }) },
-    ...('tz' in schedule && changes.every === undefined && { tz: schedule.tz }),
-  }
-}
-
-/** What says when it is due. */
-const ruleOf = ({ catch_up, window, max, late_after, ...rule }: ScheduleSpec) => rule
-
-const pausedText = ({ paused }: Trigger): string =>
-  `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`

@@ -1,14 +1,14 @@
 // Checks what a person says of a trigger, and its team, when it is added or changed. Everything that is wrong is reported
 // at once, with pointers into the body of the call.
 
-import { parseDuration } from '../../duration.ts'
-import { CadreError, type Detail } from '../../error.ts'
-import type { JsonObject } from '../../json.ts'
-import { type Bundle, type OccasionRule, occasionRule, problemWith } from '../../team/team.ts'
-import { didYouMean } from '../../text/spelling.ts'
-import { checkSchedule, type ScheduleFields } from '../../triggers/schedule/spec.ts'
-import type { Overlap, TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { TriggerSpec } from './trigger-table.ts'
+import { parseDuration } from '../duration.ts'
+import { CadreError, type Detail } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import { type Field, type OccasionRule, occasionRule, problemWith } from '../team/team.ts'
+import { didYouMean } from '../text/spelling.ts'
+import { checkSchedule, type ScheduleFields } from '../triggers/schedule/spec.ts'
+import type { Overlap, TriggerKind } from '../wire/records/trigger-words.ts'
+import type { TriggerSpec } from './trigger.ts'
 
 /** The body of a call, as far as a person may write and change it. */
 export interface TriggerFields extends ScheduleFields {
@@ -30,8 +30,12 @@ export const VARIABLES: Readonly<Record<TriggerKind, readonly string[]>> = {
   chain: ['run'],
 }
 
-/** The spec of a schedule. Throws `invalid_request` with every mistake. */
-export function specOf(fields: TriggerFields, bundle: Bundle, around: { tz: string; now: number }): TriggerSpec {
+/** The spec of a schedule whose team declares `declared`. Throws `invalid_request` with every mistake. */
+export function specOf(
+  fields: TriggerFields,
+  declared: readonly Field[],
+  around: { tz: string; now: number },
+): TriggerSpec {
   const { overlap = 'skip', queue_max = 1, at_most = null, when = null, inputs = {} } = fields
   const checked = checkSchedule(fields, { ...around, overlap })
   const problems: Detail[] = [...(checked.problems ?? [])]
@@ -39,7 +43,7 @@ export function specOf(fields: TriggerFields, bundle: Bundle, around: { tz: stri
     problems.push({ path: '/at_most/per', message: 'must be a duration such as 10m, 1h or 1d' })
   }
   try {
-    problems.push(...inputProblems(bundle, ruleOf({ when, inputs }, 'schedule')))
+    problems.push(...inputProblems(declared, ruleOf({ when, inputs }, 'schedule')))
   } catch (error) {
     if (!(error instanceof CadreError) || error.code !== 'invalid_request') throw error
     problems.push(...(error.details ?? []))
@@ -54,8 +58,7 @@ export const ruleOf = ({ when, inputs }: Pick<TriggerSpec, 'when' | 'inputs'>, k
   occasionRule({ ...(when !== null && { when }), inputs }, VARIABLES[kind])
 
 /** What is wrong with the inputs, as far as it is known before an occasion comes. */
-export function inputProblems(bundle: Bundle, rule: OccasionRule): Detail[] {
-  const fields = bundle.team(bundle.root).inputs
+function inputProblems(fields: readonly Field[], rule: OccasionRule): Detail[] {
   const problems: Detail[] = []
   for (const field of fields) {
     const path = `/inputs/${field.name}`

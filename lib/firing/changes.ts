@@ -1,0 +1,63 @@
+// What the changes of a trigger do to it, as a home and a hub make them alike. Pure.
+
+import { CadreError } from '../error.ts'
+import type { CatchUp, ScheduleFields, ScheduleSpec } from '../triggers/schedule/spec.ts'
+import type { Firing, Trigger, TriggerSpec } from './trigger.ts'
+
+const RULE = ['cron', 'every', 'at'] as const
+
+/** The fields of a body that make the schedule of `was` with these changes. A new rule replaces the whole old one. */
+export function scheduleWith(was: ScheduleSpec, changes: ScheduleFields): ScheduleFields {
+  if (RULE.every(name => changes[name] === undefined)) return was
+  const { catch_up, window, max, late_after, jitter } = was
+  return {
+    ...{ catch_up, window, max, late_after, ...(jitter !== undefined && { jitter }) },
+    // A rule without a zone of its own keeps that of the old one.
+    ...('tz' in was && changes.every === undefined && { tz: was.tz }),
+  }
+}
+
+/** Whether two specs are due at the same times. */
+export const isSameRule = (one: TriggerSpec, other: TriggerSpec): boolean =>
+  Bun.deepEquals(ruleOf(one.schedule), ruleOf(other.schedule))
+
+const ruleOf = ({ catch_up, window, max, late_after, ...rule }: ScheduleSpec) => rule
+
+/** Throws `conflict` when somebody has changed the trigger since it was read. */
+export function mustBeAt({ name, revision }: Trigger, expected: number): void {
+  if (revision === expected) return
+  throw new CadreError('conflict', `trigger ${name} is at revision ${revision}: read it again`)
+}
+
+/** Throws `invalid_request` when a resumption may not catch up so. */
+export function mustFitOverlap(catchUp: CatchUp, { overlap }: TriggerSpec): void {
+  if (catchUp !== 'all' || ['queue', 'allow'].includes(overlap)) return
+  throw new CadreError('invalid_request', `\`all\` needs \`overlap: queue\` or \`allow\`, not \`${overlap}\``, {
+    details: [{ path: '/catch_up', message: 'all needs `overlap: queue` or `overlap: allow`' }],
+  })
+}
+
+export const pausedText = ({ paused }: Trigger): string =>
+  `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`
+
+/** What a firing of a removed trigger becomes that waited. */
+export const removed = (firing: Firing): Firing => ({
+  ...firing,
+  ...{ state: 'skipped', reason: 'removed', detail: 'the trigger was removed while it waited' },
+})
+
+/** Throws `conflict` when an occasion may not be fired again. `copied`: what is said of one that another may have started. */
+export function mustBeRefirable({ id, state, reason, run_id, occasion }: Firing, again: boolean, copied: string): void {
+  if (state === 'waiting') throw new CadreError('conflict', `firing ${id} still waits`)
+  if (again) return
+  if (state === 'started') {
+    throw new CadreError('conflict', `firing ${id} started run ${run_id}: \`again\` starts a second one`)
+  }
+  if (reason === 'copy') throw new CadreError('conflict', `${occasion}: ${copied}; \`again\` starts it here`)
+}
+
+/** The variables of an occasion that is fired once more. */
+export const variablesAgain = ({ variables }: Firing, now: number) => ({
+  ...variables,
+  ...('now' in variables && { now: new Date(now).toISOString() }),
+})

@@ -1,0 +1,60 @@
+// What keeps an occasion from starting now: a run before it, a firing that waits before it, or `at_most`. Pure, so that a
+// home and a hub decide alike.
+
+import type { FiringReason } from '../wire/records/trigger-words.ts'
+import type { Firing, TriggerSpec } from './trigger.ts'
+
+/** Why an occasion starts nothing, or not yet. */
+export type Halt = { state: 'waiting' | 'skipped' | 'refused'; reason: FiringReason; detail: string }
+
+export interface Facts {
+  /** What is said of the run of this trigger that has not ended; null: there is none, or `overlap` does not ask. */
+  holder: string | null
+  /** The oldest firing that waits. */
+  first: Pick<Firing, 'id' | 'reason'> | null
+  /** How many wait. It matters only where `at_most` makes some wait. */
+  waiting: number
+  /** How many started within the time of `at_most`; 0 without one. */
+  started: number
+}
+
+/** Most firings of a trigger that wait for `at_most`. */
+const MOST_WAITING = 10_000
+
+/** `overlap` and `at_most`. `known` waits already. */
+export function haltOf(
+  { overlap, at_most: atMost }: Pick<TriggerSpec, 'overlap' | 'at_most'>,
+  { holder, first, waiting, started }: Facts,
+  known: Pick<Firing, 'id' | 'reason'> | undefined,
+): Halt | null {
+  if (holder !== null) {
+    // What is caught up after a pause is judged like a slot that comes now.
+    const isNew = !known || known.reason === 'paused'
+    return { state: overlap === 'skip' && isNew ? 'skipped' : 'waiting', reason: 'overlap', detail: holder }
+  }
+  if (first && first.id !== known?.id && (overlap !== 'allow' || atMost)) {
+    const detail = `the firing ${first.id} waits before it`
+    return first.reason === 'limit' ? limited(detail) : { state: 'waiting', reason: 'overlap', detail }
+  }
+  if (!atMost || started < atMost.count) return null
+  return limited(`${atMost.count} started within ${atMost.per}`)
+
+  function limited(detail: string): Halt {
+    if (known || waiting < MOST_WAITING) return { state: 'waiting', reason: 'limit', detail }
+    return { state: 'skipped', reason: 'limit', detail: `${detail}, and ${MOST_WAITING} wait` }
+  }
+}
+
+/** Whether that is worth a change of a firing that waits. What waits for the limit is never superseded. */
+export const isWorthAWord = ({ state, reason }: Halt, known: Firing): boolean =>
+  state !== 'waiting' || (reason !== known.reason && known.reason !== 'limit')
+
+/** Of the firings that wait for the run before, only the newest are kept: what becomes of the others. */
+export function superseded({ overlap, queue_max, schedule }: TriggerSpec, waiting: readonly Firing[]): Firing[] {
+  if (overlap !== 'queue' && overlap !== 'cancel_running') return []
+  const isQueue = overlap === 'queue'
+  const most = isQueue ? Math.max(queue_max, schedule.catch_up === 'all' ? schedule.max : 1) : 1
+  const beyond = waiting.filter(({ reason, manual }) => reason === 'overlap' && !manual)
+  const detail = 'a newer slot waits in its place'
+  return beyond.slice(0, -most).map(firing => ({ ...firing, state: 'skipped', reason: 'superseded', detail }))
+}

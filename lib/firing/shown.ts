@@ -1,0 +1,76 @@
+// What people see of triggers and firings, on a home and on a hub.
+
+import { CadreError, messageOf } from '../error.ts'
+import { previewOf } from '../triggers/schedule/preview.ts'
+import { checkSchedule, type ScheduleSpec } from '../triggers/schedule/spec.ts'
+import type { FiringRecord, PreviewRecord, TriggerRecord } from '../wire/records/triggers.ts'
+import type { TriggerFields } from './check-trigger.ts'
+import type { Firing, Trigger } from './trigger.ts'
+
+/** How many slots and firings a record of a trigger has. */
+export const SHOWN = 5
+
+/** `last`: the newest firings. */
+export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: number): TriggerRecord {
+  const { id, name, kind, revision, source, enabled, paused, problem, created_at, created_by, next_at } = trigger
+  const { schedule, ...fields } = trigger.spec
+  const { slots, notes, words } = shownOf(schedule, now)
+  return {
+    ...{ id, name, kind, revision, source, enabled, paused, problem, created_at, created_by },
+    ...fields,
+    ...schedule,
+    ...{ state: stateOf(trigger), words, notes },
+    next: next_at === null ? [] : slots,
+    last: last.map(firing => firingRecord(firing, name)),
+  }
+}
+
+export const firingRecord = (
+  { started_at: _, variables: __, run_id, ...firing }: Firing,
+  name: string,
+): FiringRecord => ({
+  ...firing,
+  name,
+  run_id,
+  run_ids: run_id === null ? [] : [run_id],
+  deliveries: null,
+})
+
+/** What a schedule does next; nothing where its zone is not known any more, which breaks it. */
+function shownOf(schedule: ScheduleSpec, now: number): PreviewRecord {
+  try {
+    return previewOf(schedule, now, Infinity, SHOWN)
+  } catch (error) {
+    return { slots: [], notes: [], words: messageOf(error) }
+  }
+}
+
+function stateOf({ enabled, paused, problem }: Trigger): TriggerRecord['state'] {
+  if (!enabled) return 'disabled'
+  return paused ? 'paused' : problem ? 'broken' : 'active'
+}
+
+/** The schedule of a body, for a preview. `tz`: the zone where none is written. Throws `invalid_request`. */
+export function scheduleOf(
+  fields: Omit<TriggerFields, 'team'>,
+  { tz, now }: { tz: string; now: number },
+): ScheduleSpec {
+  const { spec, problems } = checkSchedule(fields, { tz, now, overlap: fields.overlap ?? 'skip' })
+  if (spec) return spec
+  const text = problems.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
+  throw new CadreError('invalid_request', text, { details: problems })
+}
+
+/** By its id, or by its name. */
+export interface Which {
+  trigger_id?: string | undefined
+  name?: string | undefined
+}
+
+/** Which trigger a body names. Throws `invalid_request` unless it is one of the two. */
+export function named<B extends Which>(body: B): B {
+  if ((body.trigger_id === undefined) !== (body.name === undefined)) return body
+  throw new CadreError('invalid_request', 'expected either `trigger_id` or `name`', {
+    details: [{ path: '/trigger_id', message: 'set this, or `name`' }],
+  })
+}

@@ -1,0 +1,67 @@
+// Triggers and firings as a home and a hub keep them.
+
+import type { JsonObject } from '../json.ts'
+import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
+import type { FiringReason, FiringState, Overlap, TriggerKind } from '../wire/records/trigger-words.ts'
+import type { TriggerRecord } from '../wire/records/triggers.ts'
+
+/** All that a person may change of a trigger. */
+export interface TriggerSpec {
+  /** `@scope/name[@range]`, or on a home the absolute path of a folder. */
+  team: string
+  inputs: JsonObject
+  when: string | null
+  workspace: string | null
+  run_name: string | null
+  overlap: Overlap
+  queue_max: number
+  at_most: { count: number; per: string } | null
+  schedule: ScheduleSpec
+}
+
+export interface Trigger<Spec extends TriggerSpec = TriggerSpec> {
+  id: string
+  name: string
+  kind: TriggerKind
+  spec: Spec
+  /** One more with each change. */
+  revision: number
+  source: TriggerRecord['source']
+  enabled: boolean
+  paused: TriggerRecord['paused']
+  problem: TriggerRecord['problem']
+  /** Slots that were due up to here were looked at. Epoch milliseconds. */
+  cursor: number
+  /** When the next slot is due, or null while none can be. */
+  next_at: number | null
+  created_at: number
+  created_by: string
+}
+
+export interface Firing {
+  id: string
+  trigger_id: string
+  revision: number
+  occasion: string
+  at: number
+  until: number | null
+  seen_at: number
+  started_at: number | null
+  state: FiringState
+  reason: FiringReason | null
+  detail: string | null
+  run_id: string | null
+  count: number
+  late_ms: number | null
+  manual: { by: string } | null
+  /** What `when` and `inputs` may name. */
+  variables: JsonObject
+}
+
+/** What `triggers/firings` may ask for. */
+export interface FiringFilter {
+  state?: FiringState
+  reason?: FiringReason
+  since?: number
+  until?: number
+}
