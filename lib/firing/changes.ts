@@ -1,27 +1,8 @@
 // What the changes of a trigger do to it, as a home and a hub make them alike. Pure.
 
 import { CadreError } from '../error.ts'
-import type { CatchUp, ScheduleFields, ScheduleSpec } from '../triggers/schedule/spec.ts'
+import type { CatchUp } from '../triggers/schedule/spec.ts'
 import type { Firing, Trigger, TriggerSpec } from './trigger.ts'
-
-const RULE = ['cron', 'every', 'at'] as const
-
-/** The fields of a body that make the schedule of `was` with these changes. A new rule replaces the whole old one. */
-export function scheduleWith(was: ScheduleSpec, changes: ScheduleFields): ScheduleFields {
-  if (RULE.every(name => changes[name] === undefined)) return was
-  const { catch_up, window, max, late_after, jitter } = was
-  return {
-    ...{ catch_up, window, max, late_after, ...(jitter !== undefined && { jitter }) },
-    // A rule without a zone of its own keeps that of the old one.
-    ...('tz' in was && changes.every === undefined && { tz: was.tz }),
-  }
-}
-
-/** Whether two specs are due at the same times. */
-export const isSameRule = (one: TriggerSpec, other: TriggerSpec): boolean =>
-  Bun.deepEquals(ruleOf(one.schedule), ruleOf(other.schedule))
-
-const ruleOf = ({ catch_up, window, max, late_after, ...rule }: ScheduleSpec) => rule
 
 /** Throws `conflict` when somebody has changed the trigger since it was read. */
 export function mustBeAt({ name, revision }: Trigger, expected: number): void {
@@ -30,7 +11,7 @@ export function mustBeAt({ name, revision }: Trigger, expected: number): void {
 }
 
 /** Throws `invalid_request` when a resumption may not catch up so. */
-export function mustFitOverlap(catchUp: CatchUp, { overlap }: TriggerSpec): void {
+export function mustFitOverlap(catchUp: CatchUp, { overlap }: Pick<TriggerSpec, 'overlap'>): void {
   if (catchUp !== 'all' || ['queue', 'allow'].includes(overlap)) return
   throw new CadreError('invalid_request', `\`all\` needs \`overlap: queue\` or \`allow\`, not \`${overlap}\``, {
     details: [{ path: '/catch_up', message: 'all needs `overlap: queue` or `overlap: allow`' }],

@@ -2,7 +2,8 @@
 // home and a hub decide alike.
 
 import type { FiringReason } from '../wire/records/trigger-words.ts'
-import type { Firing, TriggerSpec } from './trigger.ts'
+import { kindOf } from './kinds.ts'
+import type { Firing, Trigger, TriggerSpec } from './trigger.ts'
 
 /** Why an occasion starts nothing, or not yet. */
 export type Halt = { state: 'waiting' | 'skipped' | 'refused'; reason: FiringReason; detail: string }
@@ -50,11 +51,12 @@ export const isWorthAWord = ({ state, reason }: Halt, known: Firing): boolean =>
   state !== 'waiting' || (reason !== known.reason && known.reason !== 'limit')
 
 /** Of the firings that wait for the run before, only the newest are kept: what becomes of the others. */
-export function superseded({ overlap, queue_max, schedule }: TriggerSpec, waiting: readonly Firing[]): Firing[] {
+export function superseded({ kind, spec }: Pick<Trigger, 'kind' | 'spec'>, waiting: readonly Firing[]): Firing[] {
+  const { overlap, queue_max, own } = spec
   if (overlap !== 'queue' && overlap !== 'cancel_running') return []
   const isQueue = overlap === 'queue'
-  const most = isQueue ? Math.max(queue_max, schedule.catch_up === 'all' ? schedule.max : 1) : 1
+  const most = isQueue ? Math.max(queue_max, kindOf({ kind }).mostWaiting?.(own) ?? 1) : 1
   const beyond = waiting.filter(({ reason, manual }) => reason === 'overlap' && !manual)
-  const detail = 'a newer slot waits in its place'
+  const detail = 'a newer occasion waits in its place'
   return beyond.slice(0, -most).map(firing => ({ ...firing, state: 'skipped', reason: 'superseded', detail }))
 }

@@ -1,26 +1,25 @@
 // What people see of triggers and firings, on a home and on a hub.
 
-import { CadreError, messageOf } from '../error.ts'
-import { previewOf } from '../triggers/schedule/preview.ts'
-import { checkSchedule, type ScheduleSpec } from '../triggers/schedule/spec.ts'
-import type { FiringRecord, PreviewRecord, TriggerRecord } from '../wire/records/triggers.ts'
-import type { TriggerFields } from './check-trigger.ts'
+import { CadreError } from '../error.ts'
+import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
+import type { FiringRecord, TriggerRecord } from '../wire/records/triggers.ts'
+import { refusal, type TriggerFields } from './check-trigger.ts'
+import { kindOf } from './kinds.ts'
+import { schedule } from './schedule-kind.ts'
 import type { Firing, Trigger } from './trigger.ts'
 
-/** How many slots and firings a record of a trigger has. */
+/** How many firings a record of a trigger has. */
 export const SHOWN = 5
 
 /** `last`: the newest firings. */
 export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: number): TriggerRecord {
-  const { id, name, kind, revision, source, enabled, paused, problem, created_at, created_by, next_at } = trigger
-  const { schedule, ...fields } = trigger.spec
-  const { slots, notes, words } = shownOf(schedule, now)
+  const { id, name, kind, revision, source, enabled, paused, problem, created_at, created_by } = trigger
+  const { own: _, ...fields } = trigger.spec
   return {
     ...{ id, name, kind, revision, source, enabled, paused, problem, created_at, created_by },
     ...fields,
-    ...schedule,
-    ...{ state: stateOf(trigger), words, notes },
-    next: next_at === null ? [] : slots,
+    ...{ state: stateOf(trigger), next: [] },
+    ...kindOf(trigger).shown(trigger, now),
     last: last.map(firing => firingRecord(firing, name)),
   }
 }
@@ -36,15 +35,6 @@ export const firingRecord = (
   deliveries: null,
 })
 
-/** What a schedule does next; nothing where its zone is not known any more, which breaks it. */
-function shownOf(schedule: ScheduleSpec, now: number): PreviewRecord {
-  try {
-    return previewOf(schedule, now, Infinity, SHOWN)
-  } catch (error) {
-    return { slots: [], notes: [], words: messageOf(error) }
-  }
-}
-
 function stateOf({ enabled, paused, problem }: Trigger): TriggerRecord['state'] {
   if (!enabled) return 'disabled'
   return paused ? 'paused' : problem ? 'broken' : 'active'
@@ -55,10 +45,9 @@ export function scheduleOf(
   fields: Omit<TriggerFields, 'team'>,
   { tz, now }: { tz: string; now: number },
 ): ScheduleSpec {
-  const { spec, problems } = checkSchedule(fields, { tz, now, overlap: fields.overlap ?? 'skip' })
-  if (spec) return spec
-  const text = problems.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
-  throw new CadreError('invalid_request', text, { details: problems })
+  const { own, problems } = schedule.check(fields, { tz, now, overlap: fields.overlap ?? schedule.overlap })
+  if (own) return own
+  throw refusal(problems)
 }
 
 /** By its id, or by its name. */

@@ -6,9 +6,10 @@ import { partUntil, type SlotRow } from '../triggers/schedule/due.ts'
 import { countSlots, slotsOf } from '../triggers/schedule/slots.ts'
 import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
 import { plainText } from '../triggers/schedule/zone.ts'
-import type { StartedBy } from '../wire/records/started-by.ts'
 import type { FiringReason } from '../wire/records/trigger-words.ts'
 import type { Firing, Trigger } from './trigger.ts'
+
+export type Schedule = Trigger<ScheduleSpec>
 
 /** What names a slot among all of its trigger: its UTC minute. */
 export const occasionOf = (slot: number): string => `${plainText(slot)}Z`
@@ -17,16 +18,6 @@ export const variablesOf = (slot: number, now: number): JsonObject => ({
   slot: occasionOf(slot),
   now: new Date(now).toISOString(),
 })
-
-export function starterOf(
-  { id, name }: Pick<Trigger, 'id' | 'name'>,
-  firing: string,
-  { slot, late_ms, catch_up }: { slot: number; late_ms: number; catch_up: boolean },
-  manual?: { by: string },
-): StartedBy {
-  const by = manual && { manual }
-  return { kind: 'schedule', trigger: id, name, firing, slot: occasionOf(slot), late_ms, catch_up, ...by }
-}
 
 /** What all slots of a row have in common that started nothing. */
 export interface Skipped {
@@ -68,7 +59,7 @@ export const jitterOf = ({ jitter }: ScheduleSpec): number => (jitter === undefi
  * slots that are due by now; null: the row stays as it is.
  */
 export function keptPart(
-  { id, spec: { schedule } }: Pick<Trigger, 'id' | 'spec'>,
+  { id, spec: { own: schedule } }: Pick<Schedule, 'id' | 'spec'>,
   { at, until, count }: Firing,
   now: number,
 ): SlotRow | 'gone' | null {

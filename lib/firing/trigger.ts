@@ -1,12 +1,11 @@
 // Triggers and firings as a home and a hub keep them.
 
 import type { JsonObject } from '../json.ts'
-import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
 import type { FiringReason, FiringState, Overlap, TriggerKind } from '../wire/records/trigger-words.ts'
 import type { TriggerRecord } from '../wire/records/triggers.ts'
 
-/** All that a person may change of a trigger. */
-export interface TriggerSpec {
+/** All that a person may change of a trigger. `Own`: what its kind keeps of its own fields. */
+export interface TriggerSpec<Own = unknown> {
   /** `@scope/name[@range]`, or on a home the absolute path of a folder. */
   team: string
   inputs: JsonObject
@@ -16,23 +15,23 @@ export interface TriggerSpec {
   overlap: Overlap
   queue_max: number
   at_most: { count: number; per: string } | null
-  schedule: ScheduleSpec
+  own: Own
 }
 
-export interface Trigger<Spec extends TriggerSpec = TriggerSpec> {
+export interface Trigger<Own = unknown> {
   id: string
   name: string
   kind: TriggerKind
-  spec: Spec
+  spec: TriggerSpec<Own>
   /** One more with each change. */
   revision: number
   source: TriggerRecord['source']
   enabled: boolean
   paused: TriggerRecord['paused']
   problem: TriggerRecord['problem']
-  /** Slots that were due up to here were looked at. Epoch milliseconds. */
+  /** Occasions up to here were looked at. Epoch milliseconds. */
   cursor: number
-  /** When the next slot is due, or null while none can be. */
+  /** When the next slot is due, or null while none can be, and where no clock says it. */
   next_at: number | null
   created_at: number
   created_by: string

@@ -33,7 +33,7 @@ test('a zone that is not known any more breaks that trigger and no other', async
   const { id } = await t.add({ tz: 'Europe/Berlin' })
   await t.add({ name: 'other' })
   const inZone = (zone: string) =>
-    t.daemon.db.run("UPDATE triggers SET spec = json_set(spec, '$.schedule.tz', ?) WHERE id = ?", [zone, id])
+    t.daemon.db.run("UPDATE triggers SET spec = json_set(spec, '$.own.tz', ?) WHERE id = ?", [zone, id])
   inZone('Europe/Nowhere')
   for (let n = 0; n < 3; n++) await t.later(5 * MINUTE)
   const { triggers } = t.triggers.list({ limit: 10, offset: 0 })

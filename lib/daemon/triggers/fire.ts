@@ -5,10 +5,10 @@ import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { ruleOf } from '../../firing/check-trigger.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import { type Bundle, inputsFor, reviewOf } from '../../team/team.ts'
-import type { StartedBy } from '../../wire/records/started-by.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
 import type { FiringTable } from './firing-table.ts'
@@ -17,8 +17,8 @@ import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
-  /** What the run says of its start, but for the id of the firing. */
-  startedBy(firing: string): StartedBy
+  /** It does not start when the occasion came: it waited, or is caught up. */
+  isLater?: boolean
   /** Starts whatever else runs. */
   force?: boolean
 }
@@ -67,7 +67,7 @@ export async function fire(
     }
     noteTeam(daemon, triggers, trigger, settled, now())
     if (settled.state === 'waiting') {
-      for (const old of superseded(trigger.spec, firings.waiting(trigger.id))) firings.settle(old)
+      for (const old of superseded(trigger, firings.waiting(trigger.id))) firings.settle(old)
     }
     return settled
   }
@@ -91,8 +91,9 @@ export async function fire(
     ...{ revision: trigger.revision, state: 'started', reason: null, detail: null, run_id: runId },
     ...{ started_at: now(), late_ms: occasion.late_ms },
   }
+  const startedBy = kindOf(trigger).startedBy(trigger, started, occasion.isLater ?? false)
   const origin = {
-    ...{ local: true, actor: `trigger:${trigger.name}`, startedBy: occasion.startedBy(firing.id), runId },
+    ...{ local: true, actor: `trigger:${trigger.name}`, startedBy, runId },
     unattended: true,
     also: () => {
       if (!occasion.force && haltNow(daemon, tables, trigger, known)) throw new Changed('another run holds it')
@@ -106,9 +107,10 @@ export async function fire(
 /** The team and its inputs for an occasion, or why it starts nothing. */
 async function prepare(
   daemon: Daemon,
-  { kind, spec }: Trigger,
+  trigger: Trigger,
   variables: JsonObject,
 ): Promise<{ bundle: Bundle; inputs: JsonObject } | Halt> {
+  const { spec } = trigger
   let bundle: Bundle
   try {
     bundle = await loadTeam(daemon, whichTeam(spec.team))
@@ -117,7 +119,7 @@ async function prepare(
     return { state: 'refused', reason: 'team', detail: messageOf(error) }
   }
   try {
-    const rule = ruleOf(spec, kind)
+    const rule = ruleOf(spec, kindOf(trigger))
     if (!rule.admits(variables)) return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` }
     const inputs = rule.inputsOf(variables)
     const { problems } = inputsFor(bundle.team(bundle.root).inputs, inputs)

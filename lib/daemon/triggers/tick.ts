@@ -2,7 +2,7 @@
 // second; no timer is the truth, so that a sleep, a kill or a step of the clock loses nothing.
 
 import { CadreError, messageOf } from '../../error.ts'
-import { missedText, occasionOf, starterOf, variablesOf } from '../../firing/slot-rows.ts'
+import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
@@ -44,8 +44,8 @@ async function alone({ log }: Daemon, name: string, work: () => Promise<void>): 
 }
 
 /** Decides about the slots that are due. */
-async function judge(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Promise<void> {
-  const { schedule } = trigger.spec
+async function judge(daemon: Daemon, { tables }: Triggers, trigger: Schedule): Promise<void> {
+  const { own: schedule } = trigger.spec
   const { triggers, firings } = tables
   const now = tables.now()
   const write = (change: () => void) =>
@@ -96,7 +96,7 @@ async function judge(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Pr
   for (const [index, { slot, late_ms, catch_up }] of open.entries()) {
     const occasion: Occasion = {
       ...{ occasion: occasionOf(slot), at: slot, late_ms, manual: null, variables: variablesOf(slot, now) },
-      startedBy: firing => starterOf(trigger, firing, { slot, late_ms, catch_up }),
+      isLater: catch_up,
     }
     // Each start takes the cursor to its slot, so that what is left after a kill is judged as a whole.
     const reached = index === open.length - 1 ? cursor : now - late_ms
@@ -137,8 +137,7 @@ async function startWaiting(daemon: Daemon, { tables }: Triggers, trigger: Trigg
     const { manual } = known
     const occasion: Occasion = {
       ...{ occasion: known.occasion, at: known.at, late_ms: lateMs, manual, variables: known.variables },
-      startedBy: firing =>
-        starterOf(trigger, firing, { slot: known.at, late_ms: lateMs, catch_up: true }, manual ?? undefined),
+      isLater: true,
     }
     const firing = await fire(daemon, tables, trigger, occasion, { known })
     if (firing.state !== 'waiting') continue

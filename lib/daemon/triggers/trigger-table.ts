@@ -2,6 +2,7 @@
 // ../home/copied-triggers.ts.
 
 import type { Database } from 'bun:sqlite'
+import type { Schedule } from '../../firing/slot-rows.ts'
 import type { Trigger } from '../../firing/trigger.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 
@@ -66,7 +67,7 @@ export class TriggerTable {
   }
 
   /** The schedules that are due, the longest due first, and those whose cursor the clock is behind. */
-  due(now: number): Trigger[] {
+  due(now: number): Schedule[] {
     const live = `kind = 'schedule' AND enabled = 1 AND paused IS NULL AND removed_at IS NULL`
     return [
       ...this.#db
@@ -77,7 +78,7 @@ export class TriggerTable {
           `SELECT ${COLUMNS} FROM triggers WHERE next_at IS NOT NULL AND next_at <= ? ORDER BY next_at LIMIT ${AT_ONCE}`,
         )
         .all(now),
-    ].map(read)
+    ].map(row => read(row) as Schedule)
   }
 
   insert(trigger: Trigger): void {

@@ -1,33 +1,19 @@
 // The triggers of a home: people add, change, pause and remove them, and see what they did and will do.
 
 import { CadreError } from '../../error.ts'
-import {
-  isSameRule,
-  mustBeAt,
-  mustBeRefirable,
-  mustFitOverlap,
-  pausedText,
-  removed,
-  scheduleWith,
-  variablesAgain,
-} from '../../firing/changes.ts'
+import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, type Which } from '../../firing/shown.ts'
-import { occasionOf, skippedSlots, starterOf, variablesOf } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
-import { due, nextAt, passedOver } from '../../triggers/schedule/due.ts'
-import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
+import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
+import { atHome, MAY_HAVE_STARTED } from './at-home.ts'
 import { Changed, fire, type Occasion, whichTeam } from './fire.ts'
-import { forgetAfter, recordSkipped } from './slot-rows.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
-
-/** Schedules of one home. */
-const MOST_SCHEDULES = 200
-const MAY_HAVE_STARTED = 'it was due before this home was found to be a copy, and the other home may have started it'
 
 export class Triggers extends TriggerView {
   readonly #daemon: Daemon
@@ -40,19 +26,20 @@ export class Triggers extends TriggerView {
 
   async add({ name, kind, ...fields }: TriggerFields & { name: string; kind: TriggerKind }, actor: string) {
     const now = this.tables.now()
-    const spec = await this.#specOf(fields, now)
-    const id = Bun.randomUUIDv7()
-    const trigger: Trigger = {
-      ...{ id, name, kind, spec, revision: 1, source: 'manual', enabled: true, paused: null, problem: null },
-      ...{ cursor: now, next_at: nextAt(spec.schedule, now, id), created_at: now, created_by: actor },
+    const spec = await this.#specOf(kind, fields, now)
+    const added: Trigger = {
+      ...{ id: Bun.randomUUIDv7(), name, kind, spec, revision: 1, source: 'manual', enabled: true, paused: null },
+      ...{ problem: null, cursor: now, next_at: null, created_at: now, created_by: actor },
     }
+    const { most = Infinity } = kindOf(added)
     return this.#change(actor, 'triggers/add', () => {
       const { triggers } = this.tables
       if (triggers.byName(name))
         throw new CadreError('conflict', `there is a trigger ${name} already: choose another name`)
-      if (triggers.list({ kind, limit: 1, offset: 0 }).total >= MOST_SCHEDULES) {
-        throw new CadreError('conflict', `a home has at most ${MOST_SCHEDULES} schedules: remove one first`)
+      if (triggers.list({ kind, limit: 1, offset: 0 }).total >= most) {
+        throw new CadreError('conflict', `a home has at most ${most} ${kind}s: remove one first`)
       }
+      const trigger = { ...added, next_at: nextOf(added) }
       triggers.insert(trigger)
       return trigger
     })
@@ -67,16 +54,17 @@ export class Triggers extends TriggerView {
   ) {
     const was = this.find(which)
     const now = this.tables.now()
-    const { schedule, ...more } = was.spec
+    const { own, ...more } = was.spec
     const { name = was.name, ...changes } = given
-    const spec = await this.#specOf({ ...more, ...scheduleWith(schedule, changes), ...changes }, now)
+    const kind = kindOf(was)
+    const spec = await this.#specOf(was.kind, { ...more, ...changes, ...kind.changed(own, changes) }, now)
     return this.#change(actor, 'triggers/update', () => {
       const trigger = this.find(which)
       mustBeAt(trigger, revision ?? was.revision)
       const other = this.tables.triggers.byName(name)
       if (other && other.id !== trigger.id) throw new CadreError('conflict', `there is a trigger ${name} already`)
       const changed = { ...trigger, name, spec, revision: trigger.revision + 1, problem: null }
-      return this.#put(isSameRule(spec, trigger.spec) ? changed : this.#fromNow(changed, now))
+      return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now))
     })
   }
 
@@ -115,27 +103,17 @@ export class Triggers extends TriggerView {
     })
   }
 
-  /** Goes on from now. What was due meanwhile becomes one row, unless it is caught up. */
-  resume(which: Which, catchUp: ScheduleSpec['catch_up'], actor: string): TriggerRecord {
+  /** Goes on from now. */
+  resume(which: Which, catchUp: CatchUp, actor: string): TriggerRecord {
     return this.#change(actor, 'triggers/resume', () => {
       const trigger = this.find(which)
       if (!trigger.paused) return trigger
-      const { schedule } = trigger.spec
-      mustFitOverlap(catchUp, trigger.spec)
       const now = this.tables.now()
-      const { firings } = this.tables
-      const active = this.#passOverCopied({ ...trigger, paused: null, revision: trigger.revision + 1 }, now)
-      if (catchUp !== 'none') {
-        // They wait for the next look, which judges them like slots that are due then.
-        const judged = due({ ...schedule, catch_up: catchUp }, active.cursor, now, trigger.id)
-        const detail = 'it was due while the trigger was paused'
-        recordSkipped(firings, active, judged.missed, { reason: 'missed', detail, now })
-        for (const { slot, late_ms } of judged.starts) this.#keepForLater(active, slot, late_ms)
-      } else {
-        const { row } = passedOver(schedule, active.cursor, now, trigger.id)
-        recordSkipped(firings, active, row, { reason: 'paused', detail: pausedText(trigger), now })
-      }
-      return this.#put(this.#fromNow(active, now))
+      const copiedAt = this.#daemon.copied?.at ?? 0
+      const revised = { ...trigger, revision: trigger.revision + 1 }
+      this.#passOverCopied(revised, copiedAt)
+      atHome(trigger).resumed?.(this.tables, revised, { catchUp, copiedAt, now })
+      return this.#put(this.#fromNow({ ...revised, paused: null }, now))
     })
   }
 
@@ -146,8 +124,7 @@ export class Triggers extends TriggerView {
     const manual = { by }
     const occasion: Occasion = {
       ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
-      variables: variablesOf(now, now),
-      startedBy: firing => starterOf(trigger, firing, { slot: now, late_ms: 0, catch_up: false }, manual),
+      variables: kindOf(trigger).variablesNow(now),
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/run_now', target: trigger.name })
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)
@@ -170,7 +147,7 @@ export class Triggers extends TriggerView {
     const occasion: Occasion = {
       ...{ occasion: `${first}#${number}`, at, ...late },
       variables: variablesAgain(firing, now),
-      startedBy: id => starterOf(trigger, id, { slot: at, late_ms: now - at, catch_up: true }, manual),
+      isLater: true,
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/refire', target: trigger.name })
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)
@@ -186,49 +163,39 @@ export class Triggers extends TriggerView {
     }
   }
 
-  async #specOf(fields: TriggerFields, now: number) {
+  async #specOf(kind: TriggerKind, fields: TriggerFields, now: number) {
     const bundle = await loadTeam(this.#daemon, whichTeam(fields.team))
-    return specOf(fields, bundle.team(bundle.root).inputs, { tz: zoneHere(), now })
+    return specOf(kind, fields, bundle.team(bundle.root).inputs, { tz: zoneHere(), now })
   }
 
   /** With the next time at which it is due. */
   #put(trigger: Trigger): Trigger {
-    const isLive = trigger.enabled && !trigger.paused
-    const next_at = isLive ? nextAt(trigger.spec.schedule, trigger.cursor, trigger.id) : null
-    const put = { ...trigger, next_at }
+    const put = { ...trigger, next_at: nextOf(trigger) }
     this.tables.triggers.update(put)
     return put
   }
 
-  /** What was due before this home was found to be a copy is left to the home that it was made from. */
-  #passOverCopied(trigger: Trigger, now: number): Trigger {
-    const found = this.#daemon.copied?.at ?? 0
+  /** What waited when this home was found to be a copy is left to the home that it was made from. */
+  #passOverCopied(trigger: Trigger, copiedAt: number): void {
     const { firings } = this.tables
-    const isOld = { reason: 'copy', detail: MAY_HAVE_STARTED, now } as const
     for (const firing of firings.waiting(trigger.id)) {
-      if (firing.seen_at <= found) firings.settle({ ...firing, ...isOld, state: 'skipped' })
+      if (firing.seen_at > copiedAt) continue
+      firings.settle({ ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED })
     }
-    if (found <= trigger.cursor || found > now) return trigger
-    recordSkipped(firings, trigger, passedOver(trigger.spec.schedule, trigger.cursor, found, trigger.id).row, isOld)
-    return { ...trigger, cursor: found }
   }
 
-  /** Slots are looked at from now on. A clock that was ahead when they last were has been put back. */
+  /** Occasions are looked at from now on. */
   #fromNow(trigger: Trigger, now: number): Trigger {
-    if (now < trigger.cursor) forgetAfter(this.tables.firings, trigger, now)
+    atHome(trigger).beforeNow?.(this.tables, trigger, now)
     return { ...trigger, cursor: now }
-  }
-
-  #keepForLater(trigger: Trigger, slot: number, lateMs: number): void {
-    const { firings } = this.tables
-    if (firings.of(trigger.id, occasionOf(slot))) return
-    const row = { at: slot, until: slot, count: 1 }
-    const skipped = { reason: 'paused', detail: 'it is caught up after a pause', now: this.tables.now() } as const
-    const kept = skippedSlots(trigger, row, skipped)
-    firings.insert({ ...kept, state: 'waiting', late_ms: lateMs })
   }
 
   #change(actor: string, action: string, work: () => Trigger): TriggerRecord {
     return this.record(this.#daemon.audit.during(actor, action, work, ({ name, spec }) => `${name}: ${spec.team}`))
   }
+}
+
+/** When it is due next. */
+function nextOf(trigger: Trigger): number | null {
+  return trigger.enabled && !trigger.paused ? (kindOf(trigger).nextAt?.(trigger) ?? null) : null
 }

@@ -16,7 +16,8 @@ const count = (maximum: number, description: string) =>
 /** The year 3000. Zones have no rules so far ahead, and a calendar ends. */
 const LAST = 32_503_680_000_000
 
-const SCHEDULE = {
+/** The fields of a schedule. */
+export const SCHEDULE = {
   cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.'),
   every: short('A distance such as `90m`, in whole minutes, counted from `from`.'),
   at: short('One point in time, such as `2026-12-01T09:00`.'),

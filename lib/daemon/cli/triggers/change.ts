@@ -24,7 +24,7 @@ import { askAboutTeams } from '../backend/team-answers.ts'
 import { askAboutTriggers, changeTriggers } from '../backend/trigger-answers.ts'
 import type { Options } from './list.ts'
 import { printTrigger } from './print.ts'
-import { inputsOf, type SpecOptions, specOf } from './spec.ts'
+import { inputsOf, type NewTrigger, type SpecOptions, specOf } from './spec.ts'
 
 /** A package stays as it is written; a path is made absolute. */
 const teamOf = (reference: string): string => (/^@[^/]+\/[^/]+$/.test(reference) ? reference : resolve(reference))
@@ -35,7 +35,8 @@ function readTeam(home: string, team: string) {
   return askAboutTeams(home, createLog({ level: 'warn' }), all => all.call(ValidateTeam, whichOf(team)))
 }
 
-export async function addSchedule(
+export async function addTrigger(
+  kind: NewTrigger['kind'],
   reference: string,
   { home: given, json, name, ...options }: Options & SpecOptions & { name?: string },
 ): Promise<void> {
@@ -43,21 +44,21 @@ export async function addSchedule(
   const team = teamOf(reference)
   const read = await readTeam(home, team)
   const inputs = await inputsOf(read.inputs, options)
-  const spec = { ...specOf(options), team, inputs, kind: 'schedule' as const }
-  const free = name ?? (await freeName(home, read.name ?? basename(team)))
+  const spec = { ...specOf(options), team, inputs, kind }
+  const free = name ?? (await freeName(home, read.name ?? basename(team), kind))
   const added = await changeTriggers(home, all => all.call(AddTrigger, { ...spec, name: free }))
   printTrigger(added, { json, home })
 }
 
 /** The last part of the name of a team, with a number when another trigger has it. */
-async function freeName(home: string, team: string): Promise<string> {
+async function freeName(home: string, team: string, kind: string): Promise<string> {
   const part = team.split('/').at(-1)!.toLowerCase()
   const slug =
     part
       .replaceAll(/[^a-z0-9]+/g, '-')
       .replace(/^-+/, '')
       .slice(0, 58)
-      .replace(/-+$/, '') || 'schedule'
+      .replace(/-+$/, '') || kind
   const taken = await askAboutTriggers(home, namesOf)
   for (let number = 1; ; number++) {
     const name = number === 1 ? slug : `${slug}-${number}`

@@ -9,7 +9,7 @@ import type { AddTrigger } from '../../../wire/calls/triggers.ts'
 import { readInputs } from '../kit/inputs.ts'
 import type { AtMost } from '../kit/options.ts'
 
-type NewTrigger = Static<(typeof AddTrigger)['body']>
+export type NewTrigger = Static<(typeof AddTrigger)['body']>
 
 /** The options as commander reads them. An empty text removes what a trigger may be without. */
 export interface SpecOptions {

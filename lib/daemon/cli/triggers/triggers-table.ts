@@ -1,5 +1,6 @@
 // The commands about what starts runs by itself. Those of one kind are the same as those of all, and `add`.
 
+import type { Option } from 'commander'
 import {
   FIRING_REASONS,
   FIRING_STATES,
@@ -21,27 +22,33 @@ const limit = (shown: number) => option('--limit <number>', `how many, from 1 to
 const skipped = option('--offset <number>', 'how many of the first to skip (0)', offset)
 const CATCH_UPS = ['none', 'last', 'all']
 
-/** What a schedule is, in options of `add` and `update`. */
-const SPEC = [
+/** When a schedule is due, in options of `add` and `update`. */
+const SCHEDULE = [
   option('--cron <fields>', 'minute, hour, day, month and weekday, such as "0 6 * * 1-5"; or @daily'),
   option('--every <duration>', 'a distance in whole minutes, such as 90m'),
   option('--from <time>', 'when --every begins, with an offset (default: now)'),
   option('--at <time>', 'one point in time, such as 2026-12-01T09:00'),
   option('--tz <zone>', 'the zone of the times, such as Europe/Berlin (default: that of this machine)'),
-  option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
-  option('--inputs <file>', 'a file with the inputs as a JSON object'),
-  option('--when <expression>', 'start only where this CEL expression is true'),
-  option('--overlap <way>', 'what happens while a run of it has not ended (skip)').choices(OVERLAPS),
   option('--catch-up <which>', 'which slots start that were due while nothing served (none)').choices(CATCH_UPS),
   option('--window <duration>', 'how late a slot may be that is caught up (24h)'),
   option('--max <number>', 'how many slots --catch-up all starts (10)', count),
   option('--late-after <duration>', 'how late a slot may start without --catch-up (5m)'),
   option('--jitter <duration>', 'spread the starts over so long a time'),
+]
+
+/** What every trigger may have. */
+const COMMON = [
+  option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
+  option('--inputs <file>', 'a file with the inputs as a JSON object'),
+  option('--when <expression>', 'start only where this CEL expression is true'),
+  option('--overlap <way>', 'what happens while a run of it has not ended (skip)').choices(OVERLAPS),
   option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
   option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
   option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
   option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
 ]
+
+const named = option('--name <name>', 'its name (default: that of the team)')
 
 const addSchedule: Entry = {
   usage: 'add <team>',
@@ -56,9 +63,12 @@ const addSchedule: Entry = {
     ['./sync --every 90m --overlap queue', 'a slot waits until the run before has ended'],
     ['./launch --at 2026-12-01T09:00 --tz Europe/Berlin', 'once'],
   ],
-  options: [option('--name <name>', 'its name (default: that of the team)'), ...SPEC, record],
-  run: async (options, team: string) => (await change()).addSchedule(team, options),
+  options: [named, ...SCHEDULE, ...COMMON, record],
+  run: async (options, team: string) => (await change()).addTrigger('schedule', team, options),
 }
+
+/** What the options of a kind are, for `update`. */
+const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = { schedule: SCHEDULE }
 
 /** What is done with triggers of any kind. */
 const below = (kind?: TriggerKind): Entry[] => [
@@ -162,7 +172,8 @@ const below = (kind?: TriggerKind): Entry[] => [
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
-      ...SPEC,
+      ...(kind ? (OPTIONS[kind] ?? []) : Object.values(OPTIONS).flat()),
+      ...COMMON,
       record,
     ],
     run: async (options, name: string) => (await change()).updateTrigger(name, options),
