@@ -137,7 +137,11 @@ function jobHost(daemon: Daemon): JobHost {
     async start(runId, { team, inputs, run_name, workspace, started_by, by }) {
       const startedBy = readStarter(started_by)
       const origin = { local: false, dispatched: true, actor: hubActor(by), startedBy, runId, synced: true }
-      await startRun(daemon, { team, inputs, run_name, workspace }, origin)
+      const request = { team, inputs, run_name, workspace }
+      const { reason, error } = await startRun(daemon, request, { ...origin, unattended: true })
+      if (reason === 'not_started') {
+        daemon.log.warn('a dispatched run could not begin', { run: runId, error: error?.message ?? null })
+      }
     },
     ended: runId => engine.ended(reportedRun(runId).id),
     async cancel(runId, again, { reason, by }) {

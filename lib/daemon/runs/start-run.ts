@@ -116,9 +116,9 @@ async function mustHaveAll(daemon: Daemon, bundle: Bundle, problems: readonly De
   throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
 }
 
-/** Whether the same would fail again: what is asked for is wrong or missing, and it is not the disk or the database. */
+/** Whether the same would fail again: what is asked for is wrong or missing, and it is not the disk, the database or a limit. */
 export const isLasting = (error: unknown): error is CadreError =>
-  error instanceof CadreError && !['unavailable', 'disk_full', 'internal'].includes(error.code)
+  error instanceof CadreError && !['unavailable', 'disk_full', 'rate_limited', 'internal'].includes(error.code)
 
 /** The names of inputs, never their values. */
 function namesIn(inputs: JsonObject): string {
