@@ -20,7 +20,7 @@ import {
   Tasks,
 } from './attempt/attempt.ts'
 import { Bundles } from './bundles.ts'
-import { type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
+import { type Account, type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
 import { FilesBehind, SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
@@ -47,6 +47,8 @@ export interface EngineOptions {
   now?: () => number
   /** How many milliseconds this process has lived; default those by lived-time.ts. */
   lived?: () => number
+  /** Who is told of a top run that fails without a listener for that; default nobody. */
+  onFail?: () => readonly Account[]
   /** What the changes of synced runs are passed on to. */
   outbox?: Outbox
 }
@@ -104,7 +106,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       followed: () => followers.any,
       hasUnwritten: rootId => behind.has(rootId),
       wakeAt: at => dueTimer.wakeAt(at),
-      event: (live, event, position) => recordEvent(machine, live, event, position) > 0,
+      event: (live, event, position) => recordEvent(machine, live, event, position, options.onFail?.() ?? []) > 0,
     },
     options.slots,
   )
@@ -161,7 +163,9 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     host,
     environment: ({ run_id, listener }) => {
       const run = store.runs.get(run_id)!
-      return runFolders.of({ row: run, bundle: bundles.get(run.bundle_id), inputs: {} }, listener, 1)
+      // An account of the settings is no phase: its lines are those of `notify`.
+      const [phase = ''] = listener.split('.', 1)
+      return runFolders.of({ row: run, bundle: bundles.get(run.bundle_id), inputs: {} }, phase, 1)
     },
     context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),

@@ -11,6 +11,7 @@ import { type Misfit, misfits } from '../schema/schema.ts'
 import { didYouMean } from '../text/spelling.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
+import { onFailProblem } from './on-fail.ts'
 import { isReference, misspeltReference } from './references.ts'
 import { sandboxProblem } from './sandbox.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
@@ -129,8 +130,14 @@ export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
   return found
 }
 
+/** Lists of texts, which may be written as words. */
+const LISTS: Readonly<Record<string, (value: Json) => string | null>> = {
+  'packages.trust': trustProblem,
+  'notify.on_fail': onFailProblem,
+}
+
 const globalProblem = (key: string, value: Json): string | null =>
-  key === 'packages.trust' ? trustProblem(value) : value === null ? null : sandboxProblem(key, value)
+  Object.hasOwn(LISTS, key) ? LISTS[key]!(value) : value === null ? null : sandboxProblem(key, value)
 
 /** The value in the form in which it is stored. Throws `invalid_request` for a value that the key does not accept. */
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
@@ -140,7 +147,7 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   if (key === 'network.allow') return allowList(key, value)
   if (key === 'network.proxy_resolves' && typeof value !== 'boolean') fail(key, 'expected true or false')
   if (path[0] === 'labels') return labels(path, value)
-  if (key === 'packages.trust') return trustList(key, value)
+  if (Object.hasOwn(LISTS, key)) return listSetting(key, value)
   if (path[0] === 'exec' || key === 'packages.sandbox') return sandboxSetting(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'settle' && !isText(value, text => parseDuration(text) !== null)) fail(key, `expected ${A_DURATION}`)
@@ -202,9 +209,9 @@ function labels(path: readonly string[], value: Json): Json {
   return given
 }
 
-function trustList(key: string, value: Json): Json {
+function listSetting(key: string, value: Json): Json {
   const entries = words(value)
-  const problem = trustProblem(entries)
+  const problem = LISTS[key]!(entries)
   if (problem !== null) fail(key, problem)
   return entries
 }

@@ -23,9 +23,10 @@ import { unlessAborted } from '../wait.ts'
 import { agentProblems } from './agent-problems.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject } from './file.ts'
-import { checkKey, checkValue, faults, formOf, keyProblem, pathOf, unknownKeys } from './key.ts'
+import { checkKey, checkValue, faults, formOf, keyProblem, noAgent, pathOf, unknownKeys } from './key.ts'
 import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
+import { type Account, accountsIn, whyMute, whyNoChannel } from './on-fail.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
 import { type SandboxChoices, sandboxChoices } from './sandbox.ts'
 import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
@@ -33,6 +34,7 @@ import { typed } from './typed.ts'
 
 export { noAgent } from './key.ts'
 export { isEntryText, type SecretReader } from './named.ts'
+export type { Account } from './on-fail.ts'
 export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'
 export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'
@@ -82,6 +84,13 @@ export interface Settings {
   packageTrust(): Json | undefined
   /** Where commands run. */
   sandbox(): SandboxChoices
+  /** Who is told of what fails and has no listener. */
+  onFail(): Account[]
+  /**
+   * One line for each account of `notify.on_fail` that cannot be used. A command that has not run counts as a value.
+   * `names`: only agents and channels are judged, because this process may not see what the daemon's settings refer to.
+   */
+  onFailProblems(agents: Agents, names?: 'names'): Detail[]
   /** What a value that is not stored refers to; the value itself when it is not a reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
   /**
@@ -132,6 +141,7 @@ export interface SettingsOptions extends Partial<Pick<Sources, 'env' | 'keychain
 }
 
 const MASK = '***'
+const ON_FAIL = 'notify.on_fail'
 const COMMAND_MS = 10_000
 /** The maximum number of agents and accounts whose checked settings are kept. */
 const MOST_CHECKED = 200
@@ -261,8 +271,28 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, masked(item, [...path, key], agents)]))
   }
 
+  const whyUnusable = (account: Account, agents: Agents, names?: 'names'): string | null => {
+    const { agent } = account
+    const definition = agents.get(agent)
+    if (!definition) return noAgent(agent, agents)
+    const [problem] = names ? [] : problems(agent, definition)
+    const settings = own(valueAt(names ? raw : resolved.value, ['agents', agent]), definition)
+    return whyMute(agent, definition) ?? problem?.message ?? whyNoChannel(account, settings)
+  }
+
+  const accountProblems = (accounts: readonly Account[], agents: Agents, names?: 'names'): Detail[] =>
+    accounts.flatMap(account => {
+      const why = whyUnusable(account, agents, names)
+      const name = `${account.agent}:${account.channel}`
+      return why === null ? [] : { path: ON_FAIL, message: `${ON_FAIL}: ${name} cannot be used: ${why}` }
+    })
+
   /** Throws when the agent finds fault with the value at `path`, given its other settings. */
-  const refuseProblems = (path: readonly string[], value: Json, agents: Known | undefined) => {
+  const refuseProblems = (path: readonly string[], value: Json, agents: Agents | undefined) => {
+    if (agents && path.join('.') === ON_FAIL) {
+      const details = accountProblems(accountsIn(value), agents)
+      if (details.length > 0) throw refusalOf(details)
+    }
     const [section, reference = '', ...rest] = path
     const definition = section === 'agents' ? agents?.get(reference) : undefined
     if (!definition || value === null) return
@@ -329,6 +359,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       return Object.keys(rest).length === 0 ? undefined : (rest.trust ?? null)
     },
     sandbox: () => sandboxChoices(raw),
+    onFail: () => accountsIn(valueAt(resolved.value, ON_FAIL.split('.'))),
+    onFailProblems: (agents, names) =>
+      accountProblems(accountsIn(valueAt(resolved.value, ON_FAIL.split('.'))), agents, names),
     async lookUp(value) {
       const once = new Lookups(sources, () => {})
       await once.read({ value })

@@ -55,6 +55,7 @@ export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'hub.realm_token': 'value',
   'hub.api_key': 'value',
   labels: 'open',
+  'notify.on_fail': 'open',
   settle: 'open',
   sync: 'open',
 }

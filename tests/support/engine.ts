@@ -60,6 +60,7 @@ export async function testEngine(
     now?: () => number
     lived?: () => number
     outbox?: EngineOptions['outbox']
+    onFail?: EngineOptions['onFail']
   } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? folder()
@@ -80,6 +81,7 @@ export async function testEngine(
     ...(options.now && { now: options.now }),
     ...(options.lived && { lived: options.lived }),
     ...(options.outbox && { outbox: options.outbox }),
+    ...(options.onFail && { onFail: options.onFail }),
     secrets,
     host: {
       async agent(reference) {

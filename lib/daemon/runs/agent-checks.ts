@@ -79,7 +79,12 @@ async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Pr
 /** What is wrong with settings.yml itself. When one agent is asked for, only what concerns that agent. */
 async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
-  const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
+  await settings.prepare(settings.onFail().map(({ agent }) => `agents.${agent}`))
+  const problems = [
+    ...settings.unknown(catalogue),
+    ...settings.brokenSecrets(),
+    ...(only === undefined ? settings.onFailProblems(catalogue) : []),
+  ]
   // A key that an agent's schema refuses is a problem of that agent, and reported there.
   const reported = new Set(
     configured(settings, catalogue).flatMap(each =>

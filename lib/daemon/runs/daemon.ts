@@ -168,6 +168,7 @@ export class Daemon {
       slots,
       logLimit,
       settle: () => settleOf(env, settings),
+      onFail: () => settings.onFail(),
       host: engineHost({
         ...{ home, settings, secrets, mask: this.#mask, sandboxes: this.sandboxes },
         findOwnSecrets: onOwnSecrets(home, () => this.#mask.learn()),

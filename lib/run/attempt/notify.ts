@@ -1,17 +1,15 @@
 // Listeners: the deliveries that a run sends about its events. A delivery is recorded with its event and sent
-// afterwards, so a crash in between loses none. A delivery that may have been sent is never sent again. Deliveries do
-// not change the state of a run.
+// afterwards, so a crash in between loses none. A delivery that may have been sent is never sent again (deliver.ts).
+// Deliveries do not change the state of a run.
 
 import type { NotifyEvent } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/core/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import { limitSignal } from '../../lived-time.ts'
-import { problems } from '../../schema/schema.ts'
-import { type Masked, type MaskedText, maskedJson, maskedText, recordedText } from '../../secrets/masked.ts'
+import { type Masked, type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
 import type { EventName, Listener } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { starterText } from '../../wire/records/words.ts'
 import {
+  type Account,
   type DeliveryRow,
   type EngineHost,
   type LiveRun,
@@ -22,35 +20,38 @@ import {
 } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
-import { endWithSignal, keepFilesOpen, noteRequests } from './agent-call.ts'
+import { deliver, type Payload } from './deliver.ts'
 import { idempotencyKey } from './execute.ts'
 
-interface Payload {
-  agent: string
-  entry: JsonObject
-  event: NotifyEvent
-}
+/** As which phase the accounts of the settings are shown. */
+const OF_SETTINGS = 'notify.on_fail'
 
-/** Records what the listeners of a run will send about an event, and returns how many deliveries. Inside a unit. */
-export function recordEvent(machine: Machine, live: LiveRun, event: EventName, position: number | null): number {
+/**
+ * Records what the listeners of a run will send about an event, and returns how many deliveries. Of a top run that fails
+ * without a listener for that, `accounts` are told. Inside a unit.
+ */
+export function recordEvent(
+  machine: Machine,
+  live: LiveRun,
+  event: EventName,
+  position: number | null,
+  accounts: readonly Account[],
+): number {
   let count = 0
-  for (const listener of live.team.listeners) {
-    const on = listener.on[event]
-    if (!on) continue
-    const number = machine.store.deliveries.count(live.id)
-    const [payload, error] = payloadOf(machine, live, listener, event, position)
-    if (payload === null && error === null) continue
+  const record = (name: string, [payload, error]: [MaskedText | null, MaskedText | null]) => {
+    if (payload === null && error === null) return
     const state = error === null ? 'pending' : 'failed'
-    machine.store.deliveries.insert({
-      run_id: live.id,
-      number,
-      listener: listener.name,
-      event,
-      payload: payload ?? maskedText`null`,
-      state,
-      error,
-    })
+    const number = machine.store.deliveries.count(live.id)
+    const common = { run_id: live.id, number, listener: name, event, error }
+    machine.store.deliveries.insert({ ...common, payload: payload ?? maskedText`null`, state })
     if (state === 'pending') count++
+  }
+  const asked = live.team.listeners.filter(({ on }) => on[event])
+  for (const listener of asked) record(listener.name, payloadOf(machine, live, listener, event, position))
+  if (event !== 'on_fail' || live.parent || asked.length > 0) return count
+  for (const { agent, channel } of accounts) {
+    const payload = { agent, entry: { channels: [channel] }, event: eventOf(machine, live, event, position) }
+    record(`${OF_SETTINGS} ${agent}:${channel}`, [maskedJson(machine.world.mask<Payload>(live.root, payload)), null])
   }
   return count
 }
@@ -182,36 +183,23 @@ export class DeliverySender {
   }
 
   async #deliver(row: DeliveryRow): Promise<void> {
-    const { agent, entry, event } = await this.#withCopies(row, parse<Payload>(row.payload)!)
-    const requests = noteRequests()
-    const files = keepFilesOpen()
-    let mayBeSent = false
+    const { environment, host, context, mask, timeout } = this.#parts
     try {
-      const environment = this.#parts.environment(row)
-      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal, environment.rootId)
-      const handler = definition.notify
-      if (!handler) throw new AgentError(`agent ${agent} handles no events`)
-      const wrong = problems(handler.entry, entry)
-      if (wrong.length > 0) {
-        const list = wrong.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
-        throw new AgentError(`[${agent}] ${list}`)
-      }
-      const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
-      if (effect === 'once') await this.#set(row, 'sent', null)
-      mayBeSent = effect === 'once'
-      const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
-      using over = limitSignal(this.#parts.timeout)
-      const signal = AbortSignal.any([this.#stop.signal, over.signal])
-      const context = this.#parts.context(
-        environment,
-        { agent, definition, settings, effect, key, signal },
-        { event, ...requests.hooks, ...files.hooks },
-      )
-      await endWithSignal(files.closeAfter((async () => handler.run(entry, context))()), signal, STOP_MS)
-      await this.#set(row, 'delivered', null)
-    } catch (thrown) {
+      const payload = await this.#withCopies(row, parse<Payload>(row.payload)!)
+      const place = environment(row)
+      await deliver({
+        ...payload,
+        key: idempotencyKey(row.run_id, -1 - row.number, row.listener),
+        timeout,
+        stop: this.#stop.signal,
+        find: () => host.agent(payload.agent, this.#stop.signal, place.rootId),
+        context: (binding, hooks) => context(place, binding, hooks),
+        mask: value => mask(row.run_id, value),
+        set: (state, error) => this.#set(row, state, error),
+        failed: text => environment(row).log({ stream: 'log', text }),
+      })
+    } catch {
       // The run may have been deleted in the meantime, and then there is no row to change.
-      await this.#recordFailure(row, thrown, mayBeSent, requests.onlyRead()).catch(() => {})
     }
   }
 
@@ -225,23 +213,6 @@ export class DeliverySender {
     return { ...payload, entry: { ...entry, ...own }, event: { ...event, message: `${event.message}\n${copies}` } }
   }
 
-  async #recordFailure(row: DeliveryRow, thrown: unknown, mayBeSent: boolean, onlyRead: boolean): Promise<void> {
-    const { code, ...error } = agentErrorOf(thrown)
-    const sent = onlyRead ? 'no' : error.sent
-    if (this.#stop.signal.aborted) {
-      // Interrupted, not failed: the next start sends what is `pending`, and marks what is `sent` as `unknown`.
-      if (sent === 'no') await this.#set(row, 'pending', null)
-      return
-    }
-    const isLate = code === 'aborted'
-    const late = `it did not return within ${this.#parts.timeout / 1_000} s`
-    const said = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
-    const isDoubtful = sent === 'unknown' || (isLate && mayBeSent && sent !== 'no')
-    const what = isDoubtful ? maskedText`may not have been delivered` : maskedText`was not delivered`
-    this.#parts.environment(row).log({ stream: 'log', text: maskedText`${recordedText(row.event)} ${what}: ${said}` })
-    await this.#set(row, isDoubtful ? 'unknown' : 'failed', said)
-  }
-
   #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: MaskedText | null): Promise<void> {
     return this.#parts.write(() => {
       this.#store.deliveries.set(run_id, number, state, error)
@@ -249,15 +220,3 @@ export class DeliverySender {
     })
   }
 }
-
-/** The fields of an AgentError. Any other thrown value has none, and may throw when it is read. */
-function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'>> {
-  try {
-    return thrown instanceof AgentError ? { sent: thrown.sent, code: thrown.code } : {}
-  } catch {
-    return {}
-  }
-}
-
-/** How long a listener has to stop after its time-out. */
-const STOP_MS = 200

@@ -16,6 +16,12 @@ import type { LogLine } from '../../wire/records/run-records.ts'
 
 export type { LogLine }
 
+/** An agent, perhaps with which account of it, and one of its channels: where people are told something. */
+export interface Account {
+  agent: string
+  channel: string
+}
+
 /** The run that an agent works in: its folders, its inputs and its log. */
 export interface RunEnvironment {
   run: Omit<RunIdentity, 'url' | 'id'> & { id: RunId }

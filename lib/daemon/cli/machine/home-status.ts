@@ -15,6 +15,7 @@ import { type Copied, copiedOf, copiedText, copyToBe } from '../../home/copied-h
 import { databaseFile, readToken } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
 import { version } from '../../home/version.ts'
+import { problemsOfAccounts } from '../backend/account-status.ts'
 import { addressOf, stuck } from '../backend/home-client.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
 import { problemsOfTriggers, type TriggersStatus, triggersIn } from '../backend/trigger-status.ts'
@@ -84,6 +85,7 @@ export async function homeStatusOf(home: string, options: HubOptions): Promise<H
   const problems = [
     ...problemsHere(found, copy.next !== null),
     ...problemsOf(copy),
+    ...(await problemsOfAccounts(home)),
     ...(triggers ? problemsOfTriggers(triggers, daemon?.command === 'serve') : []),
     ...(hub ? problemsAtHub(hub, daemon) : []),
   ]

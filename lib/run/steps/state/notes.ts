@@ -72,7 +72,8 @@ export class Notes {
 
   /** An event of a run, for its listeners. */
   event(live: LiveRun, event: EventName, position: number | null): void {
-    if (live.team.listeners.length === 0) return
+    const mayBeTold = event === 'on_fail' && !live.parent
+    if (live.team.listeners.length === 0 && !mayBeTold) return
     if (this.#world.event(live, event, position)) this.after({ kind: 'deliver', runId: live.id })
   }
 
