@@ -27,6 +27,7 @@ import { runs } from './lib/hub/routes/runs.ts'
 import { scopes } from './lib/hub/routes/scopes.ts'
 import { session } from './lib/hub/routes/session.ts'
 import { teams } from './lib/hub/routes/teams.ts'
+import { triggers } from './lib/hub/routes/triggers.ts'
 import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
@@ -61,6 +62,7 @@ export const hubApp = (hub: Hub) =>
     .use(realmMembers(hub))
     .use(webhooks(hub))
     .use(dispatch(hub))
+    .use(triggers(hub))
     .use(daemonProtocol(hub))
     .use(daemonAdmin(hub))
     .use(teams(hub))

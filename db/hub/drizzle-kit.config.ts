@@ -47,6 +47,8 @@ export const {
   concurrencyKeys,
   webhooks,
   webhookDeliveries,
+  triggers,
+  firings,
   audit,
   auditChains,
   lineage,

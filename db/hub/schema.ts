@@ -4,6 +4,7 @@ import type { Columns } from './columns.ts'
 import { lineageTables } from './lineage-tables.ts'
 import { runTables } from './run-tables.ts'
 import { tenancyTables } from './tenancy-tables.ts'
+import { triggerTables } from './trigger-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
 
 export function tables(columns: Columns) {
@@ -12,6 +13,7 @@ export function tables(columns: Columns) {
     ...tenancy,
     ...runTables(columns, tenancy),
     ...webhookTables(columns, tenancy),
+    ...triggerTables(columns, tenancy),
     ...lineageTables(columns),
   }
 }

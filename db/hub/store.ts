@@ -44,6 +44,11 @@ export interface Store extends Tables {
    */
   hold<Q>(query: Q, of: object): Q
   /**
+   * A query of a transaction whose rows of the table `of` this transaction is about to change. Those that another one is
+   * about to change are left out. On SQLite there is no other.
+   */
+  claim<Q>(query: Q, of: object): Q
+  /**
    * A number that changes with every commit of any process. Data that was read is current as long as it does not
    * change. Null when the database has no such number.
    */
@@ -160,6 +165,7 @@ async function openSqlite(file: string): Promise<Store> {
     write,
     writeAfter: write,
     hold: query => query,
+    claim: query => query,
     epoch() {
       if (epoch !== null) return epoch
       setImmediate(() => {
@@ -290,7 +296,8 @@ async function openPostgres(url: string): Promise<Store> {
     write: writing('serializable'),
     writeAfter: writing('read committed'),
     // Drizzle's types are those of SQLite, which has no such clause.
-    hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
+    hold: (query, of) => (query as Locking<typeof query>).for('share', { of }),
+    claim: (query, of) => (query as Locking<typeof query>).for('update', { of, skipLocked: true }),
     epoch: () => null,
     channel,
     commits,
@@ -304,6 +311,11 @@ async function openPostgres(url: string): Promise<Store> {
       await client.close()
     },
   }
+}
+
+/** What Drizzle has of PostgreSQL's FOR. */
+interface Locking<Q> {
+  for(strength: 'share' | 'update', which: object): Q
 }
 
 /** Refuses a database that a newer program has migrated, without changing it. */

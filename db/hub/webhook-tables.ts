@@ -34,7 +34,7 @@ export function webhookTables(
         .notNull()
         .references(() => webhooks.id, { onDelete: 'cascade' }),
       event: text().$type<HookEvent>().notNull(),
-      /** The run or the daemon that the message is about. */
+      /** The run, the daemon or the trigger that the message is about. */
       subject: text().notNull(),
       /** The bytes that are sent, the same for every attempt. */
       body: text().notNull(),

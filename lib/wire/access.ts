@@ -19,6 +19,8 @@ export type Role<K extends Kind> = (typeof ROLES)[K][number]
  */
 export interface UserRule {
   readonly grant?: RequiredAccess
+  /** What the grant must have besides: of these entities, any one is enough. */
+  readonly also?: RequiredAccess
   readonly org?: Role<'org'>
   readonly scope?: Role<'scope'>
   readonly realm?: Role<'realm'>
@@ -68,3 +70,5 @@ export const READER_OF_RUN = { ...READER, ofRun: true } as const satisfies Daemo
 
 /** Whoever may read the runs of a realm at a hub, and what belongs to them. */
 export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
+/** Whoever may start, cancel and answer runs of a realm at a hub. */
+export const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const

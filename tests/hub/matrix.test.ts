@@ -226,7 +226,11 @@ async function userCells(route: UserRoute): Promise<Cell[]> {
   const others = Object.fromEntries(Object.entries(all).filter(([entity]) => !asked.includes(entity)))
   // What a grant says is read from no table.
   const levels = AGAIN ? [] : LEVELS
-  const grants = [{}, others, ...asked.flatMap(entity => levels.map(level => ({ [entity]: level })))]
+  const ofOne = asked.flatMap(entity => levels.map(level => ({ [entity]: level })))
+  const ofTwo = Object.keys(route.also ?? {}).flatMap(entity =>
+    ofOne.map(one => ({ ...one, [entity]: 'write' as const })),
+  )
+  const grants = [{}, others, ...ofOne, ...ofTwo]
   const cells: Cell[] = []
   for (const person of NAMES) {
     const by = (grant: object) => (object: Object_) => expected(route, person, grant, object)

@@ -153,6 +153,17 @@ test('teams, daemons and runs', async () => {
   const [{ job_id, lease_id }] = jobs
   await ok(token, 'daemons/ack', { daemon_id, job_id, lease_id, status: 'accepted' })
 
+  const rule = { realm_id, name: 'nightly', kind: 'schedule', team: '@admin/x', cron: '0 6 * * *', inputs: { n: 2 } }
+  const { id: trigger_id } = await ok(hub.admin, 'triggers/add', rule)
+  await ok(hub.admin, 'triggers/update', { trigger_id, when: 'true', requires: { agents: ['http'] } })
+  for (const path of ['pause', 'resume', 'disable', 'enable', 'get', 'preview'])
+    await ok(hub.admin, `triggers/${path}`, { trigger_id })
+  const fired = await ok(hub.admin, 'triggers/run_now', { trigger_id })
+  await ok(hub.admin, 'triggers/refire', { firing_id: fired.id, again: true })
+  await ok(hub.admin, 'triggers/firings', { trigger_id })
+  await ok(hub.admin, 'triggers/list', { realm_id })
+  await ok(hub.admin, 'triggers/remove', { trigger_id })
+
   const review_id = crypto.randomUUID()
   const changes = [
     { kind: 'run', run: { ...RUN, run_id, root_run_id: run_id } },

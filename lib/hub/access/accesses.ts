@@ -40,7 +40,9 @@ export function createAccesses(hub: Hub) {
 
   /** Checks the grant of a token before anything is looked up. */
   function permit({ token }: UserCaller, rule: UserRule): void {
-    if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
+    for (const required of [rule.grant, rule.also]) {
+      if (required && !allows(token.grant, required)) throw lacksGrant(required)
+    }
     if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'only a site admin may do this')
   }
 
@@ -129,11 +131,12 @@ export function createAccesses(hub: Hub) {
   }
 }
 
-function describe({ grant, site, ...roles }: UserRule): string {
+function describe({ grant, also, site, ...roles }: UserRule): string {
   const parts = Object.entries(roles).map(([kind, role]) => `${kind} role ${role}`)
   return [
     'user token',
     ...(grant ? [`grant ${accessText(grant)}`] : []),
+    ...(also ? [`and ${accessText(also)}`] : []),
     ...parts,
     ...(site ? ['site admin'] : []),
   ].join(', ')

@@ -18,12 +18,23 @@ export interface NewEntry {
   realm_id?: string
 }
 
-/** A caller, or somebody who has just signed in. */
-export type Doer = UserCaller | RealmCaller | Stranger | (Pick<Stranger, 'address'> & { token: SignedIn })
+/** A caller, somebody who has just signed in, or an owner for whom the hub acts by itself. */
+export type Doer =
+  | UserCaller
+  | RealmCaller
+  | Stranger
+  | (Pick<Stranger, 'address'> & { token: SignedIn })
+  | ActsForOwner
 
 interface SignedIn {
   id: number
   user: { id: number; username: string }
+}
+
+/** What a trigger starts has its owner, and neither a token nor an address. */
+export interface ActsForOwner {
+  token: { id: null; user: SignedIn['user'] }
+  address(): null
 }
 
 /** `by` is null for a command on the hub’s machine. */

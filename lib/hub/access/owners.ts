@@ -1,4 +1,4 @@
-// What acts for a person without that person: webhooks, invitations, tokens. Each has an owner and works only as long as
+// What acts for a person without that person: webhooks, invitations, tokens, triggers. Each has an owner and works only as long as
 // the owner has the role in the realm that making it took. A reply about somebody's removal names what that person owns.
 
 import { and, eq, exists, gt, inArray, isNull, like, not, or, type SQL, sql } from 'drizzle-orm'
@@ -37,8 +37,12 @@ export function delivers(store: Store): SQL {
 /** At most this many of each kind are named. */
 const MOST = 100
 
-/** What an account owns in these realms: its webhooks, its realm tokens, and its invitations that are open. */
-export async function ownedBy({ webhooks, tokens, tokenRealms, invitations, realms }: Store, db: Db, at: Owner) {
+/** What an account owns in these realms: its webhooks, its triggers, its realm tokens, and its invitations that are open. */
+export async function ownedBy(
+  { webhooks, triggers, tokens, tokenRealms, invitations, realms }: Store,
+  db: Db,
+  at: Owner,
+) {
   const inRealms = (realm: SQLiteColumn) =>
     at.realms === undefined ? undefined : inArray(realm, db.select({ id: realms.id }).from(realms).where(at.realms))
   const hooks = await db
@@ -46,6 +50,12 @@ export async function ownedBy({ webhooks, tokens, tokenRealms, invitations, real
     .from(webhooks)
     .where(and(eq(webhooks.created_by, at.userId), inRealms(webhooks.realm_id)))
     .orderBy(webhooks.created_at)
+    .limit(MOST)
+  const starting = await db
+    .select({ id: triggers.id, realm_id: triggers.realm_id, name: triggers.name })
+    .from(triggers)
+    .where(and(eq(triggers.owner_id, at.userId), isNull(triggers.removed_at), inRealms(triggers.realm_id)))
+    .orderBy(triggers.created_at)
     .limit(MOST)
   const enrolling = await db
     .select({ id: tokens.id, realm_id: tokenRealms.realm_id, name: tokens.name })
@@ -77,6 +87,7 @@ export async function ownedBy({ webhooks, tokens, tokenRealms, invitations, real
     .limit(MOST)
   return {
     webhooks: hooks,
+    triggers: starting,
     tokens: enrolling.map(({ id, ...token }) => ({ id: String(id), ...token })),
     invitations: open.map(({ name, role, ...invitation }) => ({ ...invitation, name: name ?? role })),
   }

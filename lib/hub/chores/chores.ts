@@ -11,6 +11,9 @@ import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { deleteOldRuns } from '../reports/runs.ts'
+import { checkTriggers } from '../triggers/check-triggers.ts'
+import { lookAtTriggers } from '../triggers/loop.ts'
+import { deleteOldFirings } from '../triggers/old-firings.ts'
 import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
 import { deleteOldDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
 import { queueStaleDaemonMessages } from '../webhooks/webhooks.ts'
@@ -90,6 +93,18 @@ const CHORES: readonly Chore[] = [
     run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldDeliveries),
   },
   {
+    name: 'delete_firings',
+    everyMs: HOUR_MS,
+    failure: 'old firings of triggers could not be deleted',
+    run: (hub, { keepRunsDays }) => deleteOldFirings(hub, keepRunsDays * DAY_MS),
+  },
+  {
+    name: 'find_broken_triggers',
+    everyMs: 30 * SECOND_MS,
+    failure: 'triggers could not be checked for problems',
+    run: checkTriggers,
+  },
+  {
     name: 'delete_audit_entries',
     everyMs: HOUR_MS,
     failure: 'old audit entries could not be removed',
@@ -113,7 +128,7 @@ async function deleteOld(
 }
 
 /**
- * Runs the chores when they are due, seals audit entries, and sends webhooks, until `stop` is called. `runDue` runs at once
+ * Runs the chores when they are due, looks at triggers, seals audit entries, and sends webhooks, until `stop` is called. `runDue` runs at once
  * what is due every two seconds.
  */
 export function startChores(hub: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
@@ -145,8 +160,10 @@ export function startChores(hub: Hub, retention: Retention): { runDue(): Promise
   timer.unref()
   hub.sealing.start(() => sealAudit(hub))
   const stopSending = sendWebhooks(hub)
+  const stopLooking = lookAtTriggers(hub)
   const stop = async () => {
     clearInterval(timer)
+    await stopLooking()
     await Promise.all([hub.sealing.stop(), stopSending()])
   }
   return { runDue, stop }

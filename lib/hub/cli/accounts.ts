@@ -88,8 +88,11 @@ export async function suspendAccount(hub: Hub, name: string): Promise<string> {
   })
   const next = hubCommandLine('user', 'add', 'NAME', '--admin')
   const none = admin ? '' : `\nno site admin is left: make one with \`${next}\``
-  const rests = owns.webhooks.map(({ id }) => `\n  webhook ${id}`)
-  const resting = rests.length === 0 ? '' : `\nthese deliver nothing until somebody takes them over:${rests.join('')}`
+  const rests = [
+    ...owns.webhooks.map(({ id }) => `\n  webhook ${id}`),
+    ...owns.triggers.map(trigger => `\n  trigger ${trigger.name} (${trigger.id})`),
+  ]
+  const resting = rests.length === 0 ? '' : `\nthese do nothing until somebody takes them over:${rests.join('')}`
   return `suspended ${name}: its tokens and sessions are refused from now on${resting}${none}`
 }
 

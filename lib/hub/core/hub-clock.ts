@@ -2,7 +2,7 @@
 // People are shown it, and sessions, tokens and invitations end by it. `lived` is what all limits of runs, jobs and daemons
 // count. Both are asked for all the time, so they go on in memory between two looks at the row of lived-time.ts.
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
@@ -17,7 +17,14 @@ export interface HubClock {
   believed(): number
   /** From when a thing that ends now is kept: `now`, unless the clock fell behind a time that was believed, an hour ago at most. */
   keptSince(): number
+  /** `now` as a statement reads it: on PostgreSQL from the database itself, so that several hubs have one clock. */
+  inStatement(): SQL<number>
 }
+
+const OF_POSTGRES = sql<number>`(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`
+
+/** A moment as an expression of a statement, on either database. */
+export const momentOf = (at: number): SQL<number> => sql<number>`CAST(${at} AS bigint)`
 
 /** How often the time in memory moves, and by how much it moves at most: a pause of the process counts no more. */
 const BEAT_MS = 1_000
@@ -87,6 +94,10 @@ export class DatabaseClock implements HubClock {
 
   keptSince(): number {
     return Math.max(this.now(), this.#row?.latest ?? 0)
+  }
+
+  inStatement(): SQL<number> {
+    return this.#store.dialect === 'postgres' ? OF_POSTGRES : momentOf(this.#wall())
   }
 
   /** Looks at the row, and goes on doing so until `close`. */
@@ -175,7 +186,7 @@ export class DatabaseClock implements HubClock {
       const [row] = await db.select().from(livedTime)
       return { row, clock: this.#wall() }
     }
-    const clock = sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)`.mapWith(Number)
+    const clock = OF_POSTGRES.mapWith(Number)
     const [found] = await db
       .select({ clock, row: livedTime })
       .from(sql`(SELECT 1) AS one`)

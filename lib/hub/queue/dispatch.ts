@@ -1,7 +1,7 @@
 // How a run gets into the queue: what the caller may dispatch, and what the run needs.
 
 import { and, eq } from 'drizzle-orm'
-import { isDuplicate } from '../../../db/hub/store.ts'
+import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -19,18 +19,25 @@ import { concurrencyKeyOf } from './key-requests.ts'
 import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
 import { describeWait } from './waiting-reasons.ts'
 
-export interface DispatchRequest {
-  realm_id?: string
-  daemon_id?: string
+/** What is said of a run that is to be queued, whoever asks for it. */
+export interface RunRequest {
   team: string
   inputs?: Record<string, unknown>
-  run_name?: string
-  workspace?: string
-  queue_timeout?: string
+  run_name?: string | null
+  workspace?: string | null
+  queue_timeout?: string | null
   priority?: number
-  idempotency_key?: string
-  requires?: Requires
+  requires?: Requires | null
 }
+
+interface DispatchRequest extends RunRequest {
+  realm_id?: string
+  daemon_id?: string
+  idempotency_key?: string
+}
+
+/** A run that may be queued, but for who asks for it. */
+type PlannedRun = Omit<NewRun, 'caller' | 'daemonId' | 'idempotencyKey' | 'action' | 'startedBy'>
 
 /**
  * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
@@ -42,31 +49,17 @@ export async function dispatchRun(
   caller: UserCaller,
   request: DispatchRequest,
 ): Promise<Dispatched> {
-  const { store, memo } = hub
-  const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
+  const { store } = hub
+  // It is wrong whatever the team is.
+  if (request.queue_timeout != null) durationOf(request.queue_timeout)
   const realmId = await realmOf(hub, caller, request)
   const realm = await caller.realm(realmId)
-  const { name } = splitReference(request.team)
-  const [entry] = await memo.get(`team ${name} of realm ${realmId}`, () => listedTeams(store, store.db, realmId, name))
-  if (!entry && (await isKnownMissing(hub, caller, name))) {
-    const next = `publish it, and put it on the team list of realm ${realm.slug}`
-    throw new CadreError('conflict', `there is no published team ${name}: ${next}`)
-  }
-  if (!entry?.lent) throw notListedError(name, realm.slug, entry?.by)
-  const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))
-  if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
-  const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
-  const key = concurrencyKeyOf(found, inputs)
-  const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
   const { idempotency_key: idempotencyKey = null } = request
-  const run: NewRun = {
-    ...{ caller, realm, found, inputs, key, idempotencyKey, action: 'dispatch/run', startedBy: caller.startedBy },
-    runName: request.run_name ?? null,
-    workspace: request.workspace ?? null,
-    needs: jobNeeds(needs, request.workspace ?? null),
+  const planned = await planRun(hub, store.db, realm, request, caller)
+  const { key } = planned
+  const run: NewRun<UserCaller> = {
+    ...{ ...planned, caller, idempotencyKey, action: 'dispatch/run', startedBy: caller.startedBy },
     daemonId: request.daemon_id ?? null,
-    priority: request.priority ?? 0,
-    expiresAt: wait === null ? null : hub.lived() + wait,
   }
   await hub.runIds.look()
   const { job, state } = await (idempotencyKey !== null
@@ -77,6 +70,53 @@ export async function dispatchRun(
   hub.notifier.notify(`realm ${realmId}`)
   const waiting = await describeWait(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
+}
+
+/** The run that a request asks for, with the version that fits it now. Throws as `dispatchRun` does. */
+export async function planRun(
+  hub: Hub,
+  db: Db,
+  realm: PlannedRun['realm'],
+  request: RunRequest,
+  caller?: UserCaller,
+): Promise<PlannedRun> {
+  const found = await listedPackage(hub, db, realm, request.team, caller)
+  const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
+  const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
+  const { workspace = null, run_name = null, queue_timeout: wait = null } = request
+  return {
+    ...{ realm, found, inputs, key: concurrencyKeyOf(found, inputs), runName: run_name, workspace },
+    needs: jobNeeds(needs, workspace),
+    priority: request.priority ?? 0,
+    expiresAt: wait === null ? null : hub.lived() + durationOf(wait),
+  }
+}
+
+/**
+ * The version of a team that fits a reference now, if the realm may run it. `caller`: whoever is told whether the team is
+ * published at all.
+ */
+export async function listedPackage(
+  hub: Hub,
+  db: Db,
+  { id, slug }: { id: string; slug: string },
+  reference: string,
+  caller?: UserCaller,
+): Promise<PackageRow> {
+  const { store, memo } = hub
+  const { name } = splitReference(reference)
+  // A transaction looks for itself.
+  const look = <T extends object | null>(key: string, find: () => Promise<T>) =>
+    db === store.db ? memo.get(key, find) : find()
+  const [entry] = await look(`team ${name} of realm ${id}`, () => listedTeams(store, db, id, name))
+  if (!entry && caller && (await isKnownMissing(hub, caller, name))) {
+    const next = `publish it, and put it on the team list of realm ${slug}`
+    throw new CadreError('conflict', `there is no published team ${name}: ${next}`)
+  }
+  if (!entry?.lent) throw notListedError(name, slug, entry?.by)
+  const found = await look(`package ${reference}`, () => findPackage(store, db, reference))
+  if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${reference}`)
+  return found
 }
 
 /** Whether a team has no versions and the caller may know that, as whoever may read the teams of its scope. */
@@ -134,7 +174,7 @@ function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
 }
 
 /** Queues a run, or returns the one that an earlier call with the same key has queued. */
-async function queueOnce(hub: Hub, run: NewRun, key: string): Promise<QueuedRun> {
+async function queueOnce(hub: Hub, run: NewRun<UserCaller>, key: string): Promise<QueuedRun> {
   const { jobs, runs } = hub.store
   const attempt = () =>
     run.caller.write(async (tx): Promise<QueuedRun> => {
@@ -153,7 +193,7 @@ async function queueOnce(hub: Hub, run: NewRun, key: string): Promise<QueuedRun>
   })
 }
 
-function durationOf(text: string): number {
+export function durationOf(text: string): number {
   const ms = parseDuration(text)
   if (ms !== null && ms > 0) return ms
   throw new CadreError(

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../json.ts'
 import type { RunOrder } from '../../wire/records/jobs.ts'
 import type { Quotas } from '../../wire/records/quotas.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
-import { recordAll } from '../access/audit.ts'
+import { type ActsForOwner, recordAll } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { refuseEnded } from '../access/live-token.ts'
 import { countDispatches } from '../access/quotas.ts'
@@ -23,8 +23,8 @@ import type { JobNeeds } from './job-needs.ts'
 import { enqueueJobs } from './jobs.ts'
 import { requestKeyForJob } from './key-requests.ts'
 
-export interface NewRun {
-  caller: UserCaller
+export interface NewRun<Caller extends UserCaller | ActsForOwner = UserCaller | ActsForOwner> {
+  caller: Caller
   realm: { id: string; slug: string; org_id: number; quotas: Quotas | null }
   found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
   inputs: JsonObject
@@ -47,7 +47,7 @@ export interface QueuedRun {
   state: string
 }
 
-export type RunQueue = Batcher<NewRun, QueuedRun>
+export type RunQueue = Batcher<NewRun<UserCaller>, QueuedRun>
 
 /** Transactions that PostgreSQL does side by side. SQLite has one writer. */
 const CONCURRENCY = 3
@@ -57,7 +57,7 @@ const MOST = 50
 /** Queues runs of any callers in shared transactions, each as `UserCaller.write` does it for one. */
 export function createRunQueue(hub: Hub): RunQueue {
   const { store } = hub
-  const work = (runs: NewRun[]) =>
+  const work = (runs: NewRun<UserCaller>[]) =>
     store.write(async tx => {
       const tokens = new Map(runs.map(({ caller: { token } }) => [`${token.hash} ${token.user.siteAdmin}`, token]))
       for (const token of tokens.values()) await refuseEnded(hub, tx, token)
@@ -127,7 +127,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
         workspace,
         started_by: startedBy,
       } satisfies RunOrder,
-      created_by: caller.user.id,
+      created_by: caller.token.user.id,
       daemon_id: run.daemonId,
       workspace,
       needs: run.needs,

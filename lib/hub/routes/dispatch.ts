@@ -4,6 +4,7 @@
 import { and, asc, eq, getTableColumns, inArray, isNull } from 'drizzle-orm'
 import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
+import { WRITE } from '../../wire/access.ts'
 import { within } from '../../wire/budget.ts'
 import {
   CancelDispatched,
@@ -14,7 +15,6 @@ import {
   MoveRun,
   ResumeDispatched,
   RotateKeys,
-  WRITE,
 } from '../../wire/calls/dispatch.ts'
 import { page } from '../../wire/page.ts'
 import { answer } from '../access/answer.ts'

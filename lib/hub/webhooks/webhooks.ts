@@ -22,7 +22,7 @@ export const WEBHOOK_TOPIC = 'webhooks'
 
 interface RealmEvent {
   event: HookEvent
-  /** The run or the daemon. */
+  /** The run, the daemon or the trigger. */
   subject: string
   data: JsonObject
   /** Of a run: the attempt, and when it happened as far as that is known. */
@@ -31,7 +31,12 @@ interface RealmEvent {
 }
 
 /** Writes the messages to the webhooks of a realm about what happened in it. */
-async function queueMessages(hub: Hub, tx: Db, realmId: string, happenings: readonly RealmEvent[]): Promise<void> {
+export async function queueMessages(
+  hub: Hub,
+  tx: Db,
+  realmId: string,
+  happenings: readonly RealmEvent[],
+): Promise<void> {
   if (happenings.length === 0) return
   const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()

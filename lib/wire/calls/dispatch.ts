@@ -2,13 +2,12 @@
 
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { WRITE } from '../access.ts'
 import { call } from '../call.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf } from '../page.ts'
 import { OrgId, TeamRef, Text, Time, Title, Uuid } from '../parts.ts'
 import { Dispatched, Keys, Ordered, QueuedJob, withMore } from '../records/hub-records.ts'
-
-export const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
 
 export const DispatchRun = call('/v1/dispatch/run', {
   summary: 'Queue a run for a daemon of a realm',

@@ -2,13 +2,12 @@
 
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { READ } from '../access.ts'
+import { READ, WRITE } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { listOf } from '../page.ts'
 import { Text, Uuid } from '../parts.ts'
 import { Artifact, ORDER_FATE, Review, Run, withMore } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
-import { WRITE } from './dispatch.ts'
 import { DecideReview, ListReviews } from './reviews.ts'
 import { ListRuns } from './runs.ts'
 

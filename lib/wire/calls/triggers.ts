@@ -1,13 +1,16 @@
-// Triggers: what starts runs by itself on a home, and what became of each occasion.
+// Triggers: what starts runs by itself on a home or in a realm, and what became of each occasion. A hub answers the same
+// calls; it knows the realm, and a person whose rights a trigger has.
 
+import type { TProperties } from 'typebox'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { OWNER, READER } from '../access.ts'
-import { call } from '../call.ts'
-import { listBody, listOf } from '../page.ts'
-import { AnyObject, Moment, Name, Path, Slug, Text, Uuid, WrittenId } from '../parts.ts'
+import { OWNER, READER, WRITE } from '../access.ts'
+import { atHub, call } from '../call.ts'
+import { Requires } from '../needs.ts'
+import { listBody, listOf, longListOf } from '../page.ts'
+import { AnyObject, Moment, Name, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
 import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS } from '../records/trigger-words.ts'
-import { FiringRecord, PreviewRecord, TriggerRecord } from '../records/triggers.ts'
+import { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
 
 const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
 const count = (maximum: number, description: string) =>
@@ -154,3 +157,58 @@ export const RefireTrigger = call('/v1/triggers/refire', {
   }),
   data: FiringRecord,
 })
+
+const CHANGE = { grant: { triggers: 'write' }, realm: 'operator' } as const
+/** To stop triggers, and what makes them start runs, which takes the grant to start them, too. */
+const STOPS = { user: CHANGE } as const
+const STARTS = { user: { ...CHANGE, also: WRITE.grant } } as const
+const LOOK = { user: { grant: { triggers: 'read' }, realm: 'member' } } as const
+
+/** As `dispatch/run` takes them. */
+const DISPATCH = {
+  workspace: Type.Optional(nullable(Text(200, 1))),
+  run_name: Type.Optional(nullable(Title)),
+  requires: Type.Optional(nullable(Requires)),
+  priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
+  queue_timeout: Type.Optional(nullable(Text(100, 1))),
+}
+/** By its id, or by its realm and name. */
+const OF_REALM = { ...WHICH, realm_id: Type.Optional(Uuid) }
+const ofRealm = <P extends TProperties>(more: P) => closed({ ...OF_REALM, ...more })
+const started = { hub: STARTS, data: RealmTriggerRecord }
+const stopped = { hub: STOPS, data: RealmTriggerRecord }
+
+export const AddRealmTrigger = atHub(AddTrigger, {
+  ...started,
+  body: closed({ ...AddTrigger.body.properties, realm_id: Uuid, team: TeamRef, ...DISPATCH }),
+})
+export const UpdateRealmTrigger = atHub(UpdateTrigger, {
+  ...started,
+  body: closed({
+    ...UpdateTrigger.body.properties,
+    team: Type.Optional(TeamRef),
+    ...DISPATCH,
+    owner: Type.Optional(
+      Type.Literal('me', { description: 'Takes it over: its runs start with the rights of the caller from now on.' }),
+    ),
+  }),
+})
+export const RemoveRealmTrigger = atHub(RemoveTrigger, { ...stopped, body: ofRealm({}) })
+export const EnableRealmTrigger = atHub(EnableTrigger, { ...started, body: ofRealm({}) })
+export const DisableRealmTrigger = atHub(DisableTrigger, { ...stopped, body: ofRealm({}) })
+export const PauseRealmTrigger = atHub(PauseTrigger, { ...stopped, body: ofRealm(PauseTrigger.body.properties) })
+export const ResumeRealmTrigger = atHub(ResumeTrigger, { ...started, body: ofRealm(ResumeTrigger.body.properties) })
+export const GetRealmTrigger = atHub(GetTrigger, { hub: LOOK, body: ofRealm({}), data: RealmTriggerRecord })
+export const ListRealmTriggers = atHub(ListTriggers, {
+  hub: LOOK,
+  body: closed({ ...ListTriggers.body.properties, realm_id: Type.Optional(Uuid) }),
+  data: listOf('triggers', RealmTriggerRecord),
+})
+export const PreviewRealmTrigger = atHub(PreviewTrigger, { hub: LOOK, body: ofRealm(PreviewTrigger.body.properties) })
+export const RunRealmTrigger = atHub(RunTrigger, { hub: STARTS, body: ofRealm(RunTrigger.body.properties) })
+export const ListRealmFirings = atHub(ListFirings, {
+  hub: LOOK,
+  body: ofRealm(ListFirings.body.properties),
+  data: longListOf('firings', FiringRecord),
+})
+export const RefireRealmTrigger = atHub(RefireTrigger, { hub: STARTS })

@@ -103,7 +103,10 @@ export const OWNS = {
   /** Older hubs do not list it. */
   owns: Type.Optional(
     Type.Object(
-      { webhooks: Type.Array(Owned), tokens: Type.Array(Owned), invitations: Type.Array(Owned) },
+      {
+        ...{ webhooks: Type.Array(Owned), tokens: Type.Array(Owned), invitations: Type.Array(Owned) },
+        triggers: Type.Optional(Type.Array(Owned)),
+      },
       { description: 'What the account made and what acts for it in the realms that it left, at most 100 of each.' },
     ),
   ),

@@ -5,6 +5,7 @@ import type { Static } from 'typebox'
 import type { JsonObject } from '../../json.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { Requires } from '../needs.ts'
 import { AnyText, NullableText, Time } from '../parts.ts'
 import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
 
@@ -94,3 +95,14 @@ export const TriggerRecord = Type.Object({
   last: Type.Array(FiringRecord, { description: 'The latest firings, newest first.' }),
 })
 export type TriggerRecord = Static<typeof TriggerRecord>
+
+/** A trigger of a realm. */
+export const RealmTriggerRecord = Type.Object({
+  ...TriggerRecord.properties,
+  realm_id: AnyText,
+  owner: text('The account with whose rights its runs start.'),
+  requires: nullable(Requires, { description: 'What its runs need of a daemon beside what the team needs.' }),
+  priority: Type.Integer(),
+  queue_timeout: NullableText,
+})
+export type RealmTriggerRecord = Static<typeof RealmTriggerRecord>

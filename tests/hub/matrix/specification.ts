@@ -23,6 +23,8 @@ export interface Ids {
   run: string
   review: string
   invitation: string
+  trigger: string
+  firing: string
   username: string
 }
 
@@ -54,6 +56,8 @@ interface Besides {
 export interface UserRoute extends Asked {
   /** Any of these. Null: any user token. */
   ask: Record<string, Level> | null
+  /** And any of these besides. */
+  also?: Record<string, Level>
   /** The role on the object that the body names; null when it names none. */
   need: Need
 }
@@ -104,7 +108,7 @@ const STORED = { sha256: FILE.record.sha256, bytes: FILE.record.bytes }
  * Routes of user tokens. What follows a space tells two bodies of one route apart. Where an allowed call would end what
  * the next one needs, the body asks for what is there already (200) or cannot be (409, 404).
  */
-export const USER: Record<string, UserRoute> = rows({
+export const USER: Record<string, UserRoute> = rows<Omit<UserRoute, keyof Asked>>({
   'session/delete': route(null, null, {}, 409),
   'auth/generate_token': route({ tokens: 'write' }, null, { type: 'user', name: 'x' }),
   'auth/generate_token for-realm': route({ tokens: 'write' }, { realm: 'member' }, ids => ({
@@ -225,12 +229,50 @@ export const USER: Record<string, UserRoute> = rows({
   'reviews/list': route(SEE, null),
   'reviews/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
   'reviews/decide': route(WORK, { realm: 'operator' }, { decision: 'approve' }),
+  ...ofTriggers({ triggers: 'write' }, WORK, 'operator', {
+    'triggers/add': [ids => ({ name: 'yearly', kind: 'schedule', cron: '@yearly', team: ids.team }), 409],
+    'triggers/update': [() => ({})],
+    'triggers/update taking-over': [() => ({ owner: 'me' })],
+    'triggers/enable': [byTrigger],
+    'triggers/resume': [byTrigger],
+    'triggers/run_now': [byTrigger],
+    'triggers/refire': [() => ({}), 409],
+  }),
+  ...ofTriggers({ triggers: 'write' }, undefined, 'operator', {
+    'triggers/remove': [ids => ({ realm_id: ids.realm, name: 'never' }), 404],
+    'triggers/pause': [byTrigger],
+    'triggers/disable': [byTrigger],
+  }),
+  ...ofTriggers({ triggers: 'read' }, undefined, 'member', {
+    'triggers/get': [byTrigger],
+    'triggers/get by-name': [ids => ({ realm_id: ids.realm, name: 'yearly' })],
+    'triggers/list of-realm': [ids => ({ realm_id: ids.realm })],
+    'triggers/preview': [byTrigger],
+    'triggers/firings': [byTrigger],
+  }),
+  'triggers/list': route({ triggers: 'read' }, null),
   '/metrics': route({ realms: 'read' }, 'site'),
   'audit/list': route({ orgs: 'admin' }, null),
   'audit/list of-org': route({ orgs: 'admin' }, { org: 'admin' }, ids => ({ org_id: ids.org })),
   'audit/export': route({ orgs: 'admin' }, null),
   'audit/export of-org': route({ orgs: 'admin' }, { org: 'admin' }, ids => ({ org_id: ids.org })),
 })
+
+function byTrigger(ids: Ids) {
+  return { trigger_id: ids.trigger }
+}
+
+/** Routes of triggers with the same grant and role: the body of each, and the status if it is another than declared. */
+function ofTriggers(
+  ask: Record<string, Level>,
+  also: Record<string, Level> | undefined,
+  realm: string,
+  routes: Record<string, [body: Body, pass?: number]>,
+) {
+  return Object.fromEntries(
+    Object.entries(routes).map(([name, [body, pass]]) => [name, { ...route(ask, { realm }, body, pass), also }]),
+  )
+}
 
 export type RealmCredential = 'same' | 'another' | 'both'
 type RealmAnswers = Record<RealmCredential, Record<Object_, Answer>>
@@ -313,16 +355,17 @@ export const LEVELS: Level[] = ['read', 'write', 'admin']
 
 /** What a user token gets: its grant first, before any look-up; then the live role of its owner on the object. */
 export function expected(
-  { ask, need }: UserRoute,
+  { ask, also, need }: UserRoute,
   person: Person,
   grant: Partial<Record<string, Level>>,
   object: Object_,
 ): Answer {
-  const granted = Object.entries(ask ?? {}).some(([entity, level]) => {
-    const held = grant[entity]
-    return held !== undefined && LEVELS.indexOf(held) >= LEVELS.indexOf(level)
-  })
-  if (ask && !granted) return 403
+  const grants = (required: Record<string, Level>) =>
+    Object.entries(required).some(([entity, level]) => {
+      const held = grant[entity]
+      return held !== undefined && LEVELS.indexOf(held) >= LEVELS.indexOf(level)
+    })
+  if ((ask && !grants(ask)) || (also && !grants(also))) return 403
   if (need === null) return 'pass'
   if (need === 'site') return person === 'site' ? 'pass' : 403
   if (object === 'missing') return 404

@@ -34,6 +34,8 @@ const MISSING: Ids = {
   run: NONE,
   review: NONE,
   invitation: NONE,
+  trigger: NONE,
+  firing: NONE,
   username: 'nobody',
 }
 
@@ -121,6 +123,9 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
   ]
   expect((await hub.ok(token, 'runs/sync', { ...report, changes })).rejected).toEqual([])
   await storeFile(hub, token, daemon, run)
+  const yearly = { realm_id, name: 'yearly', kind: 'schedule', team, cron: '@yearly' }
+  const trigger = (await hub.ok(owner, 'triggers/add', yearly)).id
+  const firing = (await hub.ok(owner, 'triggers/run_now', { trigger_id: trigger })).id
   const ids: Ids = {
     org: org_id,
     scope: scope_id,
@@ -133,6 +138,8 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
     run,
     review,
     invitation,
+    trigger,
+    firing,
     username,
   }
   return { ids, token }

@@ -150,6 +150,7 @@ function leftBehind({ owns }: Removed): string[] {
     items.map(({ id, name }) => `  ${what} ${name} (${id})`)
   const left = [
     ...named('webhook', owns.webhooks),
+    ...named('trigger', owns.triggers ?? []),
     ...named('realm token', owns.tokens),
     ...named('invitation', owns.invitations),
   ]

@@ -1,0 +1,296 @@
+// What operators of a realm do with its triggers. Each change and its entry in the audit log are one transaction.
+
+import { count } from 'drizzle-orm'
+import type { Static } from 'typebox'
+import { type Db, isDuplicate } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import {
+  isSameRule,
+  mustBeAt,
+  mustBeRefirable,
+  mustFitOverlap,
+  pausedText,
+  removed,
+  scheduleWith,
+  variablesAgain,
+} from '../../firing/changes.ts'
+import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { firingRecord } from '../../firing/shown.ts'
+import { occasionOf, skippedSlots, starterOf, variablesOf } from '../../firing/slot-rows.ts'
+import { due, nextAt, passedOver } from '../../triggers/schedule/due.ts'
+import type { CatchUp } from '../../triggers/schedule/spec.ts'
+import type { AddRealmTrigger, UpdateRealmTrigger } from '../../wire/calls/triggers.ts'
+import type { FiringRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
+import { record } from '../access/audit.ts'
+import type { UserCaller } from '../access/callers.ts'
+import type { Hub } from '../core/hub.ts'
+import { durationOf, listedPackage } from '../queue/dispatch.ts'
+import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
+import { fire, type Occasion } from './fire.ts'
+import { firingOf, firingWithId, insertFiring, settleFiring, waitingOf } from './firing-table.ts'
+import { missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
+import { forgetAfter, recordSkipped } from './slot-rows.ts'
+import {
+  byName,
+  findTrigger,
+  insertTrigger,
+  type Look,
+  ofKind,
+  ofRealm,
+  putTrigger,
+  type RealmTrigger,
+  takeTrigger,
+  thoseThere,
+  timeNow,
+} from './trigger-table.ts'
+
+/** Schedules of one realm. */
+const MOST_SCHEDULES = 1_000
+
+type RealmSpec = RealmTrigger['spec']
+type Fields = TriggerFields & Partial<Pick<RealmSpec, 'requires' | 'priority' | 'queue_timeout'>>
+
+export class RealmTriggers {
+  readonly #hub: Hub
+
+  constructor(hub: Hub) {
+    this.#hub = hub
+  }
+
+  async add(caller: UserCaller, body: Static<(typeof AddRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
+    const { realm_id, name, kind, ...fields } = body
+    const { store } = this.#hub
+    return this.#unique(name, () =>
+      caller.write(async tx => {
+        const realm = await caller.realm(realm_id, 'operator', tx)
+        const now = await timeNow(this.#hub, tx)
+        const spec = await this.#specOf(tx, caller, realm, fields, now)
+        if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
+        const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
+        const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
+        if (Number(many) >= MOST_SCHEDULES) {
+          throw new CadreError('conflict', `a realm has at most ${MOST_SCHEDULES} schedules: remove one first`)
+        }
+        const id = Bun.randomUUIDv7()
+        const trigger: RealmTrigger = {
+          ...{
+            id,
+            realm_id,
+            name,
+            kind,
+            spec,
+            revision: 1,
+            source: 'manual',
+            enabled: true,
+            paused: null,
+            problem: null,
+          },
+          ...{ cursor: now, next_at: nextAt(spec.schedule, now, id), owner_id: caller.user.id, removed_at: null },
+          ...{ created_at: now, created_by: caller.user.username },
+        }
+        await insertTrigger(store, tx, trigger)
+        await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
+        return recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)
+      }),
+    )
+  }
+
+  /** Changes what is given. A new rule is looked at from now on; other changes leave alone what is due. */
+  async update(caller: UserCaller, body: Static<(typeof UpdateRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
+    const { trigger_id, revision, owner, name: renamed, ...changes } = body
+    const { store } = this.#hub
+    return this.#unique(renamed ?? '', () =>
+      this.#change(caller, 'triggers/update', { trigger_id }, async look => {
+        const { trigger, tx, now } = look
+        mustBeAt(trigger, revision ?? trigger.revision)
+        const { schedule, ...more } = trigger.spec
+        const fields = { ...more, ...scheduleWith(schedule, changes), ...changes }
+        // Who only takes it over need not mend it.
+        const isSpec = Object.keys(changes).length > 0
+        const spec = isSpec ? await this.#specOf(tx, caller, look.realm, fields, now) : trigger.spec
+        const name = renamed ?? trigger.name
+        const other = await findTrigger(store, tx, byName(store, trigger.realm_id, name))
+        if (other && other.id !== trigger.id) throw taken(name)
+        const owner_id = owner === 'me' ? caller.user.id : trigger.owner_id
+        const problem = isSpec || trigger.problem?.reason === 'owner' ? null : trigger.problem
+        const changed = { ...trigger, name, spec, owner_id, revision: trigger.revision + 1, problem }
+        const isMended = trigger.problem !== null && problem === null
+        if (isSameRule(spec, trigger.spec) && !isMended) return changed
+        return this.#fromNow(look, changed)
+      }),
+    )
+  }
+
+  remove(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
+    return this.#change(caller, 'triggers/remove', which, async ({ trigger, tx, now }) => {
+      const { store } = this.#hub
+      for (const firing of await waitingOf(store, tx, trigger.id)) await settleFiring(store, tx, removed(firing))
+      return { ...trigger, enabled: false, removed_at: now }
+    })
+  }
+
+  enable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
+    return this.#change(caller, 'triggers/enable', which, async look => {
+      const { trigger } = look
+      if (trigger.enabled) return trigger
+      return this.#fromNow(look, { ...trigger, enabled: true, revision: trigger.revision + 1 })
+    })
+  }
+
+  disable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
+    return this.#change(caller, 'triggers/disable', which, async ({ trigger }) =>
+      trigger.enabled ? { ...trigger, enabled: false, revision: trigger.revision + 1 } : trigger,
+    )
+  }
+
+  pause(caller: UserCaller, which: RealmWhich, reason: string | null): Promise<RealmTriggerRecord> {
+    return this.#change(caller, 'triggers/pause', which, async ({ trigger, now }) => {
+      if (trigger.paused) return trigger
+      const paused = { since: now, by: caller.user.username, reason }
+      return { ...trigger, paused, revision: trigger.revision + 1 }
+    })
+  }
+
+  /** Goes on from now. What was due meanwhile becomes one row, unless it is caught up. */
+  resume(caller: UserCaller, which: RealmWhich, catchUp: CatchUp): Promise<RealmTriggerRecord> {
+    const { store } = this.#hub
+    return this.#change(caller, 'triggers/resume', which, async given => {
+      if (!given.trigger.paused) return given.trigger
+      mustFitOverlap(catchUp, given.trigger.spec)
+      const look = await passOverCopies(given)
+      const { trigger, tx, now } = look
+      const { schedule } = trigger.spec
+      const active = { ...trigger, paused: null, revision: trigger.revision + 1 }
+      if (catchUp === 'none') {
+        const { row } = passedOver(schedule, trigger.cursor, now, trigger.id)
+        await recordSkipped(store, tx, active, row, { reason: 'paused', detail: pausedText(trigger), now })
+      } else {
+        // They wait for the next look, which judges them like slots that are due then.
+        const judged = due({ ...schedule, catch_up: catchUp }, trigger.cursor, now, trigger.id)
+        const detail = 'it was due while the trigger was paused'
+        await recordSkipped(store, tx, active, judged.missed, { reason: 'missed', detail, now })
+        for (const { slot, late_ms } of judged.starts) {
+          if (await firingOf(store, tx, trigger.id, occasionOf(slot))) continue
+          const skipped = { reason: 'paused', detail: 'it is caught up after a pause', now } as const
+          const kept = skippedSlots(active, { at: slot, until: slot, count: 1 }, skipped)
+          await insertFiring(store, tx, { ...kept, state: 'waiting', late_ms })
+        }
+      }
+      return this.#fromNow(look, active)
+    })
+  }
+
+  /** Starts a run now, as an occasion of its own. */
+  runNow(caller: UserCaller, which: RealmWhich, force: boolean): Promise<FiringRecord> {
+    const manual = { by: caller.user.username }
+    return this.#fire(caller, 'triggers/run_now', which, async ({ trigger, now }) => ({
+      ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
+      variables: variablesOf(now, now),
+      startedBy: firing => starterOf(trigger, firing, { slot: now, late_ms: 0, catch_up: false }, manual),
+    }))
+  }
+
+  /** The same occasion again, as another firing. */
+  async refire(caller: UserCaller, firingId: string, again: boolean): Promise<FiringRecord> {
+    const { store } = this.#hub
+    const gone = new CadreError('not_found', `no firing ${firingId} of a trigger that you may see`)
+    const first = await firingWithId(store, store.db, firingId)
+    if (!first) throw gone
+    const manual = { by: caller.user.username }
+    return this.#fire(caller, 'triggers/refire', { trigger_id: first.trigger_id }, async ({ trigger, tx, now }) => {
+      const firing = await firingWithId(store, tx, firingId)
+      if (!firing) throw gone
+      mustBeRefirable(firing, again, MAY_HAVE_STARTED)
+      const [occasion] = firing.occasion.split('#')
+      let number = 2
+      while (await firingOf(store, tx, trigger.id, `${occasion}#${number}`)) number++
+      const { at } = firing
+      const late_ms = now - at
+      return {
+        ...{ occasion: `${occasion}#${number}`, at, late_ms, manual, variables: variablesAgain(firing, now) },
+        startedBy: id => starterOf(trigger, id, { slot: at, late_ms, catch_up: true }, manual),
+      }
+    }).catch(error => {
+      throw error instanceof CadreError && error.code === 'not_found' ? gone : error
+    })
+  }
+
+  async #fire(
+    caller: UserCaller,
+    action: string,
+    which: RealmWhich,
+    occasionOf: (look: Look) => Promise<Occasion>,
+  ): Promise<FiringRecord> {
+    const hub = this.#hub
+    await hub.runIds.look()
+    const fired = await caller.write(async tx => {
+      const look = await this.#reach(caller, which, tx)
+      const firing = await fire(look, await occasionOf(look))
+      await this.#audit(tx, caller, action, look.trigger, look.realm.org_id)
+      return { firing, trigger: look.trigger }
+    })
+    hub.notifier.notify(`realm ${fired.trigger.realm_id}`)
+    return firingRecord(fired.firing, fired.trigger.name)
+  }
+
+  async #change(
+    caller: UserCaller,
+    action: string,
+    which: RealmWhich,
+    work: (look: Look) => Promise<RealmTrigger>,
+  ): Promise<RealmTriggerRecord> {
+    const { store } = this.#hub
+    return caller.write(async tx => {
+      const look = await this.#reach(caller, which, tx)
+      const put = await putTrigger(store, tx, await work(look))
+      await this.#audit(tx, caller, action, put, look.realm.org_id)
+      const isTaken = put.owner_id !== look.owner.id
+      const [owner, mayStart] = isTaken ? [caller.user.username, true] : [look.owner.username, look.mayStart]
+      return recordOf(this.#hub, { trigger: put, owner, mayStart }, tx)
+    })
+  }
+
+  /** The trigger that a body names, which the caller may change. Throws `not_found` and `forbidden`. */
+  async #reach(caller: UserCaller, which: RealmWhich, tx: Db): Promise<Look> {
+    const hub = this.#hub
+    if (which.realm_id !== undefined) await caller.realm(which.realm_id, 'operator', tx)
+    const found = await findTrigger(hub.store, tx, whichOf(hub, which))
+    if (!found) throw missing(which)
+    await caller.realm(found.realm_id, 'operator', tx).catch(error => {
+      throw error instanceof CadreError && error.code === 'not_found' ? missing(which) : error
+    })
+    return { ...(await takeTrigger(hub, tx, found.id))!, hub, tx }
+  }
+
+  /** The spec of a body. Throws `invalid_request` with every mistake. */
+  async #specOf(tx: Db, caller: UserCaller, realm: Look['realm'], fields: Fields, now: number): Promise<RealmSpec> {
+    const { requires = null, priority = 0, queue_timeout = null } = fields
+    if (queue_timeout !== null) durationOf(queue_timeout)
+    const found = await listedPackage(this.#hub, tx, realm, fields.team, caller)
+    // A secret one belongs in the settings of the daemon.
+    const declared = found.inputs.map(field => (field.secret ? { ...field, required: false } : field))
+    return { ...specOf(fields, declared, { tz: ZONE, now }), requires, priority, queue_timeout }
+  }
+
+  /** Slots are looked at from now on. A clock that was ahead when they last were has been put back. */
+  async #fromNow({ tx, now }: Look, trigger: RealmTrigger): Promise<RealmTrigger> {
+    if (now < trigger.cursor) await forgetAfter(this.#hub.store, tx, trigger, now)
+    return { ...trigger, cursor: now }
+  }
+
+  #audit(tx: Db, caller: UserCaller, action: string, { name, spec, realm_id }: RealmTrigger, org_id: number) {
+    return record(this.#hub, tx, caller, { action, target: `${name}: ${spec.team}`, org_id, realm_id })
+  }
+
+  /** Two calls at the same moment: the one that violates the unique index is told so. */
+  async #unique<T>(name: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw isDuplicate(error) ? taken(name) : error
+    }
+  }
+}
+
+const taken = (name: string) =>
+  new CadreError('conflict', `the realm has a trigger ${name} already: choose another name`)

@@ -1,0 +1,170 @@
+// What becomes of one occasion of a realm's trigger: whether it queues a run, waits for another, or why it starts nothing.
+// All of it happens in the transaction that also moves the cursor, so that a kill leaves everything or nothing.
+
+import { and, asc, eq } from 'drizzle-orm'
+import { parseDuration } from '../../duration.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import { ruleOf } from '../../firing/check-trigger.ts'
+import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import type { Firing } from '../../firing/trigger.ts'
+import type { JsonObject } from '../../json.ts'
+import type { StartedBy } from '../../wire/records/started-by.ts'
+import { requestCancel } from '../queue/cancel-orders.ts'
+import { planRun } from '../queue/dispatch.ts'
+import { queueRun } from '../queue/queue-runs.ts'
+import {
+  countWaiting,
+  firingOf,
+  insertFiring,
+  openRuns,
+  settleFiring,
+  startedSince,
+  waitingOf,
+} from './firing-table.ts'
+import { tellOfFiring } from './messages.ts'
+import { noteWhatItSays, ownerText } from './problem.ts'
+import type { Look } from './trigger-table.ts'
+
+/** An occasion, as its firing has it before anything became of it. */
+export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** What the run says of its start, but for the id of the firing. */
+  startedBy(firing: string): StartedBy
+  /** Starts whatever else runs. */
+  force?: boolean
+}
+
+interface More {
+  /** The firing that waited. */
+  known?: Firing
+  /** Why the realm may have no more runs now: the firing waits for that. */
+  quota?: string | null
+}
+
+/**
+ * Decides about an occasion and records it. Throws `rate_limited` when the realm may have no more runs now, with which the
+ * transaction has to end; other errors are those of the database.
+ */
+export async function fire(look: Look, occasion: Occasion, { known, quota = null }: More = {}): Promise<Firing> {
+  const { hub, tx, trigger, now } = look
+  const firing: Firing = known ?? {
+    ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
+    ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now, started_at: null },
+    ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
+    ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
+  }
+  const held = known && (await haltNow(look, known, quota))
+  if (held && !isWorthAWord(held, known)) return known
+  const decided = held || (await decide(look, firing, occasion, { known, quota }))
+  const settled = { ...firing, revision: trigger.revision, ...decided }
+  await tellOfFiring(look, settled)
+  if (known) await settleFiring(hub.store, tx, settled)
+  else await insertFiring(hub.store, tx, settled)
+  await noteWhatItSays(look, settled)
+  if (settled.state === 'waiting') await makeRoom(look, settled)
+  return settled
+}
+
+/** What becomes of a firing, as the columns of its row. The run is queued. */
+async function decide(
+  look: Look,
+  { id }: Firing,
+  occasion: Occasion,
+  { known, quota }: { known: Firing | undefined; quota: string | null },
+): Promise<Halt | Pick<Firing, 'state' | 'reason' | 'detail' | 'run_id' | 'started_at' | 'late_ms'>> {
+  const { hub, tx, owner, now } = look
+  const prepared = await prepare(look, occasion.variables)
+  if ('state' in prepared) return prepared
+  const halt = occasion.force ? null : await haltNow(look, known, quota)
+  if (halt) return halt
+  const run = {
+    ...{ ...prepared, daemonId: null, idempotencyKey: null, action: 'triggers/fire' },
+    caller: { token: { id: null, user: owner }, address: () => null },
+    startedBy: occasion.startedBy(id),
+  }
+  const { job } = await queueRun(hub, tx, run)
+  const { late_ms } = occasion
+  return { state: 'started', reason: null, detail: null, run_id: job.run_id, started_at: now, late_ms }
+}
+
+/** The run of an occasion, or why it starts nothing. */
+async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, variables: JsonObject) {
+  const { spec, kind } = trigger
+  const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
+  if (!mayStart) return refused('owner', ownerText(owner.username))
+  let inputs: JsonObject
+  try {
+    const rule = ruleOf(spec, kind)
+    if (!rule.admits(variables)) {
+      return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` } satisfies Halt
+    }
+    inputs = rule.inputsOf(variables)
+  } catch (error) {
+    if (!(error instanceof CadreError)) throw error
+    return refused('expression', messageOf(error))
+  }
+  try {
+    return await planRun(hub, tx, realm, { ...spec, inputs })
+  } catch (error) {
+    if (!(error instanceof CadreError) || error.code === 'unavailable') throw error
+    const problems = error.details?.map(({ path, message }) => `${path.replace(/^\/(inputs\/)?/, '')}: ${message}`)
+    return refused(
+      error.code === 'invalid_request' ? 'inputs' : 'team',
+      problems ? `${error.message}: ${problems.join('; ')}` : error.message,
+    )
+  }
+}
+
+/** What keeps a firing from starting now. `known` waits already. */
+async function haltNow(look: Look, known: Firing | undefined, quota: string | null): Promise<Halt | null> {
+  const { hub, tx, trigger, now } = look
+  const { store } = hub
+  const { id, spec } = trigger
+  const { overlap, at_most: atMost } = spec
+  const [holder] = overlap === 'allow' ? [] : await openRuns(hub, tx, trigger)
+  const [first = null] = await waitingOf(store, tx, id, 1)
+  const waits = atMost || first?.reason === 'limit' || quota !== null
+  const facts = {
+    holder: holder ? await heldBy(look, holder.run_id) : null,
+    first,
+    waiting: waits ? await countWaiting(store, tx, id) : 0,
+    started: atMost ? await startedSince(store, tx, id, now - parseDuration(atMost.per)!) : 0,
+  }
+  return haltOf(spec, facts, known) ?? (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
+}
+
+/** Which run holds, and whom it waits for. */
+async function heldBy({ hub, tx }: Look, runId: string): Promise<string> {
+  const { reviews, runs } = hub.store
+  const [asked] = await tx
+    .select({ id: reviews.id, reviewers: reviews.reviewers, created_at: reviews.created_at })
+    .from(reviews)
+    .innerJoin(runs, eq(runs.run_id, reviews.run_id))
+    .where(and(eq(runs.root_run_id, runId), eq(reviews.state, 'pending')))
+    .orderBy(asc(reviews.created_at))
+    .limit(1)
+  const run = `run ${runId} has not ended`
+  if (!asked) return run
+  const { id, reviewers, created_at } = asked
+  return `${run}: review ${id} asks ${reviewers.join(', ') || 'any'} since ${new Date(created_at).toISOString()}`
+}
+
+/** What a firing that waits does to others: older ones give way, and with `cancel_running` the runs before it end. */
+async function makeRoom(look: Look, { reason }: Firing): Promise<void> {
+  const { hub, tx, trigger } = look
+  const waiting = await waitingOf(hub.store, tx, trigger.id)
+  for (const old of superseded(trigger.spec, waiting)) await settleFiring(hub.store, tx, old)
+  if (trigger.spec.overlap === 'cancel_running' && reason === 'overlap') await endBefore(look)
+}
+
+/** Asks the runs before to end, each once: a daemon takes a second order as one to leave out `always` phases. */
+async function endBefore({ hub, tx, trigger, owner }: Look): Promise<void> {
+  const { jobs } = hub.store
+  for (const run of await openRuns(hub, tx, trigger)) {
+    const orders = and(eq(jobs.run_id, run.run_id), eq(jobs.kind, 'cancel'))
+    const [order] = await tx.select({ id: jobs.id }).from(jobs).where(orders).limit(1)
+    if (!order) await requestCancel(hub, tx, run, owner.id, {})
+  }
+}
+
+export const isKnown = async ({ hub, tx, trigger }: Look, occasion: string): Promise<boolean> =>
+  (await firingOf(hub.store, tx, trigger.id, occasion)) !== null

@@ -1,0 +1,208 @@
+// Table `firings`: the occasions of triggers, and what became of each. Every statement about it is here. A row is written
+// in the transaction that queues its run.
+
+import {
+  and,
+  asc,
+  between,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  notLike,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import type { Firing, FiringFilter } from '../../firing/trigger.ts'
+import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
+import { CRASHED_MS } from '../access/daemons.ts'
+import type { Hub } from '../core/hub.ts'
+
+/** How many rows one transaction deletes. */
+const DELETED_AT_ONCE = 500
+
+type Row = Tables['firings']['$inferSelect']
+
+const read = ({ seq: _, ...firing }: Row): Firing => firing
+
+export async function firingBy({ firings }: Store, db: Db, where: SQL): Promise<Firing | null> {
+  const [row] = await db.select().from(firings).where(where)
+  return row ? read(row) : null
+}
+
+export const firingWithId = (store: Store, db: Db, id: string) => firingBy(store, db, eq(store.firings.id, id))
+
+export const firingOf = (store: Store, db: Db, triggerId: string, occasion: string) =>
+  firingBy(store, db, and(eq(store.firings.trigger_id, triggerId), eq(store.firings.occasion, occasion))!)
+
+/** The condition that `filter` puts on the firings of a trigger. */
+export function firingsThat({ firings }: Store, triggerId: string, filter: FiringFilter): SQL {
+  const { state, reason, since, until } = filter
+  return and(
+    eq(firings.trigger_id, triggerId),
+    state && eq(firings.state, state),
+    reason && eq(firings.reason, reason),
+    since === undefined ? undefined : gte(firings.at, since),
+    until === undefined ? undefined : lt(firings.at, until),
+  )!
+}
+
+/** Newest first. */
+export async function listFirings(
+  { firings }: Store,
+  db: Db,
+  where: SQL,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<Firing[]> {
+  const rows = await db.select().from(firings).where(where).orderBy(desc(firings.seq)).limit(limit).offset(offset)
+  return rows.map(read)
+}
+
+/** The firings whose id begins so, of triggers in the realms that `reached` says, newest first, with the names of these. */
+export async function firingsBeginning(
+  { firings, triggers, realms, db }: Store,
+  begins: string,
+  reached: SQL | undefined,
+  { limit, offset }: { limit: number; offset: number },
+) {
+  const rows = await db
+    .select({ firing: firings, name: triggers.name })
+    .from(firings)
+    .innerJoin(triggers, eq(triggers.id, firings.trigger_id))
+    .innerJoin(realms, eq(realms.id, triggers.realm_id))
+    .where(and(gte(firings.id, begins), lt(firings.id, `${begins}~`), reached))
+    .orderBy(desc(firings.id))
+    .limit(limit)
+    .offset(offset)
+  return rows.map(({ firing, name }) => ({ firing: read(firing), name }))
+}
+
+/** Those that wait for their turn, the oldest first. */
+export async function waitingOf({ firings }: Store, tx: Db, triggerId: string, limit?: number): Promise<Firing[]> {
+  const of = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
+  const found = tx.select().from(firings).where(of).orderBy(asc(firings.seq))
+  return (await (limit === undefined ? found : found.limit(limit))).map(read)
+}
+
+export async function countWaiting({ firings }: Store, tx: Db, triggerId: string): Promise<number> {
+  const of = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
+  const [row] = await tx
+    .select({ many: sql<number>`count(*)`.mapWith(Number) })
+    .from(firings)
+    .where(of)
+  return row!.many
+}
+
+/** How many of a trigger started since then. */
+export async function startedSince({ firings }: Store, tx: Db, triggerId: string, since: number): Promise<number> {
+  const [row] = await tx
+    .select({ many: sql<number>`count(*)`.mapWith(Number) })
+    .from(firings)
+    .where(and(eq(firings.trigger_id, triggerId), gt(firings.started_at, since)))
+  return row!.many
+}
+
+/**
+ * The top runs of a trigger that have not ended, the oldest first. One whose daemon is silent is left out: nobody knows
+ * whether it goes on.
+ */
+export async function openRuns({ store, lived }: Hub, tx: Db, { id, realm_id }: { id: string; realm_id: string }) {
+  const { runs, firings, daemons } = store
+  const open = RUN_STATES.filter(state => !ENDED_RUN_STATES.includes(state))
+  const rows = await tx
+    .select({ run: runs, last_seen_at: daemons.last_seen_at })
+    .from(runs)
+    .innerJoin(firings, eq(firings.run_id, runs.run_id))
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(and(eq(runs.realm_id, realm_id), inArray(runs.state, open), eq(firings.trigger_id, id)))
+    .orderBy(asc(runs.run_id))
+  const silent = lived() - CRASHED_MS
+  return rows.filter(row => row.last_seen_at === null || row.last_seen_at >= silent).map(({ run }) => run)
+}
+
+/** Throws when the occasion is there already. */
+export async function insertFiring({ firings }: Store, tx: Db, firing: Firing): Promise<void> {
+  await tx.insert(firings).values(firing)
+}
+
+/** Writes what became of a firing that waited, or stood for several slots. */
+export async function settleFiring({ firings }: Store, tx: Db, firing: Firing): Promise<void> {
+  const { id, trigger_id: _, manual: __, seen_at: ___, variables: ____, ...values } = firing
+  await tx.update(firings).set(values).where(eq(firings.id, id))
+}
+
+/** The slots from one occasion to another that have a firing of their own. */
+export async function knownSlots({ firings }: Store, tx: Db, triggerId: string, from: string, to: string) {
+  const { at, occasion, trigger_id } = firings
+  const those = and(eq(trigger_id, triggerId), between(occasion, from, to), notLike(occasion, '%#%'))
+  const rows = await tx.select({ at }).from(firings).where(those).orderBy(asc(occasion))
+  return rows.map(row => row.at)
+}
+
+const startedNothing = ({ firings }: Store, triggerId: string) =>
+  and(eq(firings.trigger_id, triggerId), ne(firings.state, 'started'), isNull(firings.manual))
+
+/** Deletes slots after `now` that started nothing. What started later than now counts as started now. */
+export async function deleteAfter(store: Store, tx: Db, triggerId: string, now: number): Promise<void> {
+  const { firings } = store
+  await tx.delete(firings).where(and(startedNothing(store, triggerId), gt(firings.at, now)))
+  const later = and(eq(firings.trigger_id, triggerId), gt(firings.started_at, now))
+  await tx.update(firings).set({ started_at: now }).where(later)
+}
+
+/** The rows that started nothing and whose last slot is after a moment. */
+export async function endingAfter(store: Store, tx: Db, triggerId: string, moment: number): Promise<Firing[]> {
+  const { firings } = store
+  const last = sql`coalesce(${firings.until}, ${firings.at})`
+  const rows = await tx
+    .select()
+    .from(firings)
+    .where(and(startedNothing(store, triggerId), gt(last, moment)))
+  return rows.map(read)
+}
+
+export async function deleteFiring({ firings }: Store, tx: Db, id: string): Promise<void> {
+  await tx.delete(firings).where(eq(firings.id, id))
+}
+
+/** The number of the oldest firing of a trigger that is among its newest `count`; 0 when it has no more. */
+export async function newestKept({ firings, db }: Store, triggerId: string, count: number): Promise<number> {
+  const { seq } = firings
+  const of = eq(firings.trigger_id, triggerId)
+  const rows = await db
+    .select({ seq })
+    .from(firings)
+    .where(of)
+    .orderBy(desc(seq))
+    .limit(1)
+    .offset(count - 1)
+  return rows[0]?.seq ?? 0
+}
+
+/**
+ * Deletes some final firings of a trigger that were seen before a moment, whose run is not there, and that come before the
+ * number `first`. Returns how many.
+ */
+export async function deleteOldOf(
+  { firings, runs }: Store,
+  tx: Db,
+  triggerId: string,
+  { seenBefore, first }: { seenBefore: number; first: number },
+): Promise<number> {
+  const { seq, trigger_id, seen_at, state, run_id } = firings
+  const run = tx.select({ one: sql`1` }).from(runs).where(eq(runs.run_id, run_id))
+  const those = and(eq(trigger_id, triggerId), lt(seq, first), lt(seen_at, seenBefore), ne(state, 'waiting'))
+  const old = tx
+    .select({ seq })
+    .from(firings)
+    .where(and(those, notExists(run)))
+    .limit(DELETED_AT_ONCE)
+  return (await tx.delete(firings).where(inArray(seq, old)).returning({ seq })).length
+}

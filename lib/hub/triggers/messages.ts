@@ -1,0 +1,46 @@
+// What webhooks of a realm are told of its triggers: an occasion that was refused, the first one that was skipped after one
+// that was not, and a trigger that is broken.
+
+import { and, eq, ne } from 'drizzle-orm'
+import type { Firing } from '../../firing/trigger.ts'
+import { queueMessages } from '../webhooks/webhooks.ts'
+import { listFirings } from './firing-table.ts'
+import type { Look } from './trigger-table.ts'
+
+/** Called before the firing is written, or written anew. */
+export async function tellOfFiring(look: Look, firing: Firing): Promise<void> {
+  const { hub, tx, trigger } = look
+  const event = await eventOf(look, firing)
+  if (event === null) return
+  const { id: firing_id, occasion, at, until, count, state, reason, detail } = firing
+  const of = { firing_id, occasion, at, until, count, state, reason, detail }
+  await queueMessages(hub, tx, trigger.realm_id, [{ event, subject: trigger.id, data: { ...dataOf(look), ...of } }])
+}
+
+async function eventOf({ hub, tx, trigger }: Look, { id, state, reason }: Firing) {
+  if (state === 'refused') return 'trigger.refused'
+  if (state !== 'skipped' || !isPassed(reason)) return null
+  const { store } = hub
+  const { firings } = store
+  const before = await listFirings(store, tx, and(eq(firings.trigger_id, trigger.id), ne(firings.id, id))!, {
+    limit: 1,
+    offset: 0,
+  })
+  return before.some(last => last.state === 'skipped' && isPassed(last.reason)) ? null : 'trigger.skipped'
+}
+
+const isPassed = (reason: Firing['reason']): boolean => reason === 'overlap' || reason === 'missed'
+
+/** Tells that a trigger is broken. */
+export async function tellOfProblem(
+  look: Look,
+  problem: { reason: string; text: string; since: number },
+): Promise<void> {
+  const { hub, tx, trigger } = look
+  const data = { ...dataOf(look), problem }
+  await queueMessages(hub, tx, trigger.realm_id, [{ event: 'trigger.broken', subject: trigger.id, data }])
+}
+
+const dataOf = ({ trigger: { id, name, kind, realm_id, spec }, owner }: Look) => ({
+  ...{ trigger_id: id, name, kind, realm_id, team: spec.team, owner: owner.username },
+})

@@ -1,0 +1,128 @@
+// What people see of the triggers of a realm: what they did and will do.
+
+import { inArray, type SQL } from 'drizzle-orm'
+import type { Static } from 'typebox'
+import { CadreError } from '../../error.ts'
+import { firingRecord, named, SHOWN, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
+import { previewOf } from '../../triggers/schedule/preview.ts'
+import { within } from '../../wire/budget.ts'
+import type { ListRealmFirings, ListRealmTriggers, PreviewRealmTrigger } from '../../wire/calls/triggers.ts'
+import { page } from '../../wire/page.ts'
+import type { FiringRecord, PreviewRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
+import type { UserCaller } from '../access/callers.ts'
+import { realmsReached } from '../access/token-reach.ts'
+import type { Hub } from '../core/hub.ts'
+import { countOf, countUpTo } from '../core/list-total.ts'
+import { firingsBeginning, firingsThat, listFirings } from './firing-table.ts'
+import { ownerText } from './problem.ts'
+import {
+  byId,
+  byName,
+  findTrigger,
+  listTriggers,
+  ofKind,
+  ofRealm,
+  type RealmTrigger,
+  thoseThere,
+} from './trigger-table.ts'
+
+/** Where no zone is written. */
+export const ZONE = 'UTC'
+
+/** By its id, or by its realm and name. */
+export interface RealmWhich extends Which {
+  realm_id?: string | undefined
+}
+
+/** Which trigger a body names, as a condition. Throws `invalid_request` unless it is one of the two ways. */
+export function whichOf({ store }: Hub, { realm_id, ...which }: RealmWhich): SQL {
+  const { trigger_id, name } = named(which)
+  if (trigger_id !== undefined) return byId(store, trigger_id)
+  if (realm_id !== undefined) return byName(store, realm_id, name!)
+  throw new CadreError('invalid_request', '`name` needs `realm_id`', {
+    details: [{ path: '/realm_id', message: 'is required beside `name`' }],
+  })
+}
+
+export const missing = ({ trigger_id, name }: Which): CadreError =>
+  new CadreError('not_found', `no trigger ${trigger_id ?? name} that you may see`)
+
+/** The trigger that a body names, if the caller may see it. Throws `not_found`. */
+async function visible(hub: Hub, caller: UserCaller, which: RealmWhich, evenRemoved = false): Promise<RealmTrigger> {
+  const { store } = hub
+  if (which.realm_id !== undefined) await caller.realm(which.realm_id)
+  const found = await findTrigger(store, store.db, whichOf(hub, which), {
+    evenRemoved: evenRemoved && which.trigger_id !== undefined,
+  })
+  if (!found || (await caller.realmRole(found.realm_id)) === null) throw missing(which)
+  return found
+}
+
+export async function getTrigger(hub: Hub, caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
+  const { id } = await visible(hub, caller, which)
+  const [found] = await listTriggers(hub.store, hub.store.db, byId(hub.store, id), { limit: 1, offset: 0 })
+  if (!found) throw missing(which)
+  return recordOf(hub, found)
+}
+
+export async function listTriggersFor(hub: Hub, caller: UserCaller, body: Static<(typeof ListRealmTriggers)['body']>) {
+  const { store } = hub
+  if (body.realm_id) await caller.realm(body.realm_id)
+  const reached = store.db.select({ id: store.realms.id }).from(store.realms).where(realmsReached(store, caller))
+  const inRealm = body.realm_id ? ofRealm(store, body.realm_id) : inArray(store.triggers.realm_id, reached)
+  const where = thoseThere(store, inRealm, body.kind && ofKind(store, body.kind))
+  const rows = await listTriggers(store, store.db, where, page(body))
+  const records = await Promise.all(rows.map(row => recordOf(hub, row)))
+  return { triggers: within(records), total: await countOf(store.db, store.triggers, where) }
+}
+
+/** `mayStart`: whether the owner may. Without, the trigger is broken before an occasion says so. */
+export async function recordOf(
+  { store, now }: Hub,
+  { trigger, owner, mayStart }: { trigger: RealmTrigger; owner: string; mayStart: boolean },
+  db = store.db,
+): Promise<RealmTriggerRecord> {
+  const last = await listFirings(store, db, firingsThat(store, trigger.id, {}), { limit: SHOWN, offset: 0 })
+  const isOrphan = !mayStart && trigger.problem === null
+  const problem = isOrphan ? { reason: 'owner', text: ownerText(owner), since: now() } : trigger.problem
+  const { requires, priority, queue_timeout } = trigger.spec
+  return {
+    ...triggerRecord({ ...trigger, problem }, last, now()),
+    ...{ realm_id: trigger.realm_id, owner, requires, priority, queue_timeout },
+  }
+}
+
+/** The slots of a trigger, or of a schedule that is not added yet. */
+export async function previewFor(
+  hub: Hub,
+  caller: UserCaller,
+  body: Static<(typeof PreviewRealmTrigger)['body']>,
+): Promise<PreviewRecord> {
+  const { trigger_id, name, realm_id, after = hub.now(), until = Infinity, limit = 10, ...fields } = body
+  const isAdded = trigger_id !== undefined || name !== undefined
+  if (!isAdded && realm_id !== undefined) await caller.realm(realm_id)
+  const schedule = isAdded
+    ? (await visible(hub, caller, { trigger_id, name, realm_id })).spec.schedule
+    : scheduleOf(fields, { tz: ZONE, now: hub.now() })
+  return previewOf(schedule, after, until, limit)
+}
+
+/** Of one trigger, or those of all triggers that the caller may see whose id begins so. */
+export async function firingsFor(hub: Hub, caller: UserCaller, body: Static<(typeof ListRealmFirings)['body']>) {
+  const { store } = hub
+  const { state, reason, since, until, begins, trigger_id, name, realm_id } = body
+  if (begins !== undefined) {
+    const found = await firingsBeginning(store, begins.toLowerCase(), realmsReached(store, caller), page(body))
+    return { firings: found.map(row => firingRecord(row.firing, row.name)), total: found.length }
+  }
+  const trigger = await visible(hub, caller, { trigger_id, name, realm_id }, true)
+  const where = firingsThat(store, trigger.id, {
+    ...(state !== undefined && { state }),
+    ...(reason !== undefined && { reason }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  })
+  const rows = await listFirings(store, store.db, where, page(body))
+  const firings: FiringRecord[] = rows.map(firing => firingRecord(firing, trigger.name))
+  return { firings: within(firings), ...(await countUpTo(store.db, store.firings, where)) }
+}
