@@ -117,13 +117,16 @@ export function writer(
   return `name: "@local/writer"\nversion: 1.0.0\nphases:\n${phases.join('\n')}\n`
 }
 
-/** Copies a home as `cp -r` does, while its daemon runs. Returns the copy. */
+/**
+ * Copies a home as `cp -r` does, while its daemon runs. Returns the copy. What comes and goes is left out: a daemon makes
+ * the index of searches anew when it finds that its home is a copy.
+ */
 export function copyOf(home: string, to = join(folder(), 'copy')): string {
   mkdirSync(dirname(to), { recursive: true })
   cpSync(home, to, {
     recursive: true,
     preserveTimestamps: true,
-    filter: from => !/(\.(tmp|draft|db-journal)|search\.db-(wal|shm))$/.test(from),
+    filter: from => !/(\.(tmp|draft|db-journal)|search\.db(-wal|-shm)?)$/.test(from),
   })
   return to
 }
