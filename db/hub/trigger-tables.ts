@@ -3,14 +3,13 @@
 
 import { sql } from 'drizzle-orm'
 import type { JsonObject } from '../../lib/json.ts'
-import type { ScheduleSpec } from '../../lib/triggers/schedule/spec.ts'
 import type { Requires } from '../../lib/wire/needs.ts'
 import type { FiringReason, FiringState, Overlap, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
 import type { TriggerRecord } from '../../lib/wire/records/triggers.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
-/** All that a person may change of a trigger, with the rule of its kind. */
+/** All that a person may change of a trigger. */
 interface Spec {
   /** `@scope/name[@range]`; a range is resolved at each firing. */
   team: string
@@ -24,7 +23,8 @@ interface Spec {
   requires: Requires | null
   priority: number
   queue_timeout: string | null
-  schedule: ScheduleSpec
+  /** What its kind keeps of its own fields. */
+  own: unknown
 }
 
 export function triggerTables(

@@ -32,8 +32,8 @@ export interface Kind<Own = unknown> {
   readonly variables: readonly string[]
   /** The names of its own fields in the body of a call. */
   readonly fields: readonly string[]
-  /** A home, and a realm, has at most so many of them. */
-  readonly most?: number
+  /** At most so many of them are on a home, and in a realm. */
+  readonly most?: { home: number; realm: number }
 
   /** The own fields with their defaults, or everything that is wrong with them. */
   check(fields: OwnFields, around: Around): Checked<Own>

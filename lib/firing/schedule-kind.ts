@@ -9,7 +9,7 @@ import type { PreviewRecord } from '../wire/records/triggers.ts'
 import { given, type Kind } from './kind.ts'
 import { occasionOf, variablesOf } from './slot-rows.ts'
 
-const MOST = 200
+const MOST = { home: 200, realm: 1_000 }
 /** How many slots a record has. */
 const SHOWN = 5
 const RULE = ['cron', 'every', 'at'] as const

@@ -50,6 +50,12 @@ export function scheduleOf(
   throw refusal(problems)
 }
 
+/** The schedule of a trigger, for a preview. Throws `invalid_request` for other kinds. */
+export function scheduleIn({ kind, name, spec }: Pick<Trigger, 'kind' | 'name' | 'spec'>): ScheduleSpec {
+  if (kind === 'schedule') return spec.own as ScheduleSpec
+  throw new CadreError('invalid_request', `trigger ${name} is a ${kind}: nothing says ahead when it fires`)
+}
+
 /** By its id, or by its name. */
 export interface Which {
   trigger_id?: string | undefined

@@ -155,6 +155,7 @@ describe('removing and suspending', () => {
     const all = {
       webhooks: [{ id: hook, realm_id: hub.realm, name: `http://127.0.0.1:${receiver.port}/${name}` }],
       tokens: [{ id: String(token.id), realm_id: hub.realm, name: 'enrol' }],
+      triggers: [],
       invitations: [{ id: invitation.id, realm_id: hub.realm, name: 'guest' }],
     }
     expect((await hub.ok(hub.admin, 'users/suspend', { user_id: ann.id })).owns).toEqual(all)

@@ -5,10 +5,9 @@ import type { Database } from 'bun:sqlite'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { TriggerFields } from '../../firing/check-trigger.ts'
-import { firingRecord, named, SHOWN, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
+import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import type { FiringFilter, Trigger } from '../../firing/trigger.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
-import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
 import type { ListFirings, PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { page } from '../../wire/page.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
@@ -72,13 +71,8 @@ export class TriggerView {
   /** The slots of a trigger, or of a schedule that is not added yet. */
   preview(of: Which | TriggerFields, { after = this.tables.now(), until = Infinity, limit = 10 }): PreviewRecord {
     const around = { tz: zoneHere(), now: this.tables.now() }
-    const schedule = isWhich(of) ? this.#scheduleOf(this.find(of)) : scheduleOf(of, around)
+    const schedule = isWhich(of) ? scheduleIn(this.find(of)) : scheduleOf(of, around)
     return previewOf(schedule, after, until, limit)
-  }
-
-  #scheduleOf({ kind, name, spec }: Trigger): ScheduleSpec {
-    if (kind === 'schedule') return spec.own as ScheduleSpec
-    throw new CadreError('invalid_request', `trigger ${name} is a ${kind}: nothing says ahead when it fires`)
   }
 
   /** Throws `not_found`. */

@@ -31,7 +31,7 @@ export class Triggers extends TriggerView {
       ...{ id: Bun.randomUUIDv7(), name, kind, spec, revision: 1, source: 'manual', enabled: true, paused: null },
       ...{ problem: null, cursor: now, next_at: null, created_at: now, created_by: actor },
     }
-    const { most = Infinity } = kindOf(added)
+    const { home: most = Infinity } = kindOf(added).most ?? {}
     return this.#change(actor, 'triggers/add', () => {
       const { triggers } = this.tables
       if (triggers.byName(name))

@@ -4,22 +4,13 @@ import { count } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import {
-  isSameRule,
-  mustBeAt,
-  mustBeRefirable,
-  mustFitOverlap,
-  pausedText,
-  removed,
-  scheduleWith,
-  variablesAgain,
-} from '../../firing/changes.ts'
+import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord } from '../../firing/shown.ts'
-import { occasionOf, skippedSlots, starterOf, variablesOf } from '../../firing/slot-rows.ts'
-import { due, nextAt, passedOver } from '../../triggers/schedule/due.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { AddRealmTrigger, UpdateRealmTrigger } from '../../wire/calls/triggers.ts'
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
 import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
@@ -27,14 +18,15 @@ import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
 import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
-import { firingOf, firingWithId, insertFiring, settleFiring, waitingOf } from './firing-table.ts'
+import { firingOf, firingWithId, settleFiring, waitingOf } from './firing-table.ts'
+import { inRealm } from './in-realm.ts'
 import { missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
-import { forgetAfter, recordSkipped } from './slot-rows.ts'
 import {
   byName,
   findTrigger,
   insertTrigger,
   type Look,
+  nextOf,
   ofKind,
   ofRealm,
   putTrigger,
@@ -43,9 +35,6 @@ import {
   thoseThere,
   timeNow,
 } from './trigger-table.ts'
-
-/** Schedules of one realm. */
-const MOST_SCHEDULES = 1_000
 
 type RealmSpec = RealmTrigger['spec']
 type Fields = TriggerFields & Partial<Pick<RealmSpec, 'requires' | 'priority' | 'queue_timeout'>>
@@ -64,30 +53,20 @@ export class RealmTriggers {
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         const now = await timeNow(this.#hub, tx)
-        const spec = await this.#specOf(tx, caller, realm, fields, now)
+        const spec = await this.#specOf(tx, caller, realm, kind, fields, now)
         if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
         const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
         const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
-        if (Number(many) >= MOST_SCHEDULES) {
-          throw new CadreError('conflict', `a realm has at most ${MOST_SCHEDULES} schedules: remove one first`)
+        const { realm: most = Infinity } = kindOf({ kind }).most ?? {}
+        if (Number(many) >= most) {
+          throw new CadreError('conflict', `a realm has at most ${most} ${kind}s: remove one first`)
         }
-        const id = Bun.randomUUIDv7()
-        const trigger: RealmTrigger = {
-          ...{
-            id,
-            realm_id,
-            name,
-            kind,
-            spec,
-            revision: 1,
-            source: 'manual',
-            enabled: true,
-            paused: null,
-            problem: null,
-          },
-          ...{ cursor: now, next_at: nextAt(spec.schedule, now, id), owner_id: caller.user.id, removed_at: null },
-          ...{ created_at: now, created_by: caller.user.username },
+        const added: RealmTrigger = {
+          ...{ id: Bun.randomUUIDv7(), realm_id, name, kind, spec, revision: 1, source: 'manual', enabled: true },
+          ...{ paused: null, problem: null, cursor: now, next_at: null, removed_at: null },
+          ...{ owner_id: caller.user.id, created_at: now, created_by: caller.user.username },
         }
+        const trigger = { ...added, next_at: nextOf(added) }
         await insertTrigger(store, tx, trigger)
         await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
         return recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)
@@ -103,11 +82,12 @@ export class RealmTriggers {
       this.#change(caller, 'triggers/update', { trigger_id }, async look => {
         const { trigger, tx, now } = look
         mustBeAt(trigger, revision ?? trigger.revision)
-        const { schedule, ...more } = trigger.spec
-        const fields = { ...more, ...scheduleWith(schedule, changes), ...changes }
+        const { own, ...more } = trigger.spec
+        const kind = kindOf(trigger)
+        const fields = { ...more, ...changes, ...kind.changed(own, changes) }
         // Who only takes it over need not mend it.
         const isSpec = Object.keys(changes).length > 0
-        const spec = isSpec ? await this.#specOf(tx, caller, look.realm, fields, now) : trigger.spec
+        const spec = isSpec ? await this.#specOf(tx, caller, look.realm, trigger.kind, fields, now) : trigger.spec
         const name = renamed ?? trigger.name
         const other = await findTrigger(store, tx, byName(store, trigger.realm_id, name))
         if (other && other.id !== trigger.id) throw taken(name)
@@ -115,7 +95,7 @@ export class RealmTriggers {
         const problem = isSpec || trigger.problem?.reason === 'owner' ? null : trigger.problem
         const changed = { ...trigger, name, spec, owner_id, revision: trigger.revision + 1, problem }
         const isMended = trigger.problem !== null && problem === null
-        if (isSameRule(spec, trigger.spec) && !isMended) return changed
+        if (kind.isSameRule(spec.own, trigger.spec.own) && !isMended) return changed
         return this.#fromNow(look, changed)
       }),
     )
@@ -151,32 +131,14 @@ export class RealmTriggers {
     })
   }
 
-  /** Goes on from now. What was due meanwhile becomes one row, unless it is caught up. */
+  /** Goes on from now. */
   resume(caller: UserCaller, which: RealmWhich, catchUp: CatchUp): Promise<RealmTriggerRecord> {
-    const { store } = this.#hub
     return this.#change(caller, 'triggers/resume', which, async given => {
       if (!given.trigger.paused) return given.trigger
-      mustFitOverlap(catchUp, given.trigger.spec)
       const look = await passOverCopies(given)
-      const { trigger, tx, now } = look
-      const { schedule } = trigger.spec
-      const active = { ...trigger, paused: null, revision: trigger.revision + 1 }
-      if (catchUp === 'none') {
-        const { row } = passedOver(schedule, trigger.cursor, now, trigger.id)
-        await recordSkipped(store, tx, active, row, { reason: 'paused', detail: pausedText(trigger), now })
-      } else {
-        // They wait for the next look, which judges them like slots that are due then.
-        const judged = due({ ...schedule, catch_up: catchUp }, trigger.cursor, now, trigger.id)
-        const detail = 'it was due while the trigger was paused'
-        await recordSkipped(store, tx, active, judged.missed, { reason: 'missed', detail, now })
-        for (const { slot, late_ms } of judged.starts) {
-          if (await firingOf(store, tx, trigger.id, occasionOf(slot))) continue
-          const skipped = { reason: 'paused', detail: 'it is caught up after a pause', now } as const
-          const kept = skippedSlots(active, { at: slot, until: slot, count: 1 }, skipped)
-          await insertFiring(store, tx, { ...kept, state: 'waiting', late_ms })
-        }
-      }
-      return this.#fromNow(look, active)
+      const trigger = { ...look.trigger, revision: look.trigger.revision + 1 }
+      await inRealm(trigger).resumed?.({ ...look, trigger }, catchUp)
+      return this.#fromNow(look, { ...trigger, paused: null })
     })
   }
 
@@ -185,8 +147,7 @@ export class RealmTriggers {
     const manual = { by: caller.user.username }
     return this.#fire(caller, 'triggers/run_now', which, async ({ trigger, now }) => ({
       ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
-      variables: variablesOf(now, now),
-      startedBy: firing => starterOf(trigger, firing, { slot: now, late_ms: 0, catch_up: false }, manual),
+      variables: kindOf(trigger).variablesNow(now),
     }))
   }
 
@@ -205,11 +166,8 @@ export class RealmTriggers {
       let number = 2
       while (await firingOf(store, tx, trigger.id, `${occasion}#${number}`)) number++
       const { at } = firing
-      const late_ms = now - at
-      return {
-        ...{ occasion: `${occasion}#${number}`, at, late_ms, manual, variables: variablesAgain(firing, now) },
-        startedBy: id => starterOf(trigger, id, { slot: at, late_ms, catch_up: true }, manual),
-      }
+      const variables = variablesAgain(firing, now)
+      return { occasion: `${occasion}#${number}`, at, late_ms: now - at, manual, variables, isLater: true }
     }).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? gone : error
     })
@@ -263,19 +221,26 @@ export class RealmTriggers {
   }
 
   /** The spec of a body. Throws `invalid_request` with every mistake. */
-  async #specOf(tx: Db, caller: UserCaller, realm: Look['realm'], fields: Fields, now: number): Promise<RealmSpec> {
+  async #specOf(
+    tx: Db,
+    caller: UserCaller,
+    realm: Look['realm'],
+    kind: TriggerKind,
+    fields: Fields,
+    now: number,
+  ): Promise<RealmSpec> {
     const { requires = null, priority = 0, queue_timeout = null } = fields
     if (queue_timeout !== null) durationOf(queue_timeout)
     const found = await listedPackage(this.#hub, tx, realm, fields.team, caller)
     // A secret one belongs in the settings of the daemon.
     const declared = found.inputs.map(field => (field.secret ? { ...field, required: false } : field))
-    return { ...specOf(fields, declared, { tz: ZONE, now }), requires, priority, queue_timeout }
+    return { ...specOf(kind, fields, declared, { tz: ZONE, now }), requires, priority, queue_timeout }
   }
 
-  /** Slots are looked at from now on. A clock that was ahead when they last were has been put back. */
-  async #fromNow({ tx, now }: Look, trigger: RealmTrigger): Promise<RealmTrigger> {
-    if (now < trigger.cursor) await forgetAfter(this.#hub.store, tx, trigger, now)
-    return { ...trigger, cursor: now }
+  /** Occasions are looked at from now on. */
+  async #fromNow(look: Look, trigger: RealmTrigger): Promise<RealmTrigger> {
+    await inRealm(trigger).beforeNow?.({ ...look, trigger })
+    return { ...trigger, cursor: look.now }
   }
 
   #audit(tx: Db, caller: UserCaller, action: string, { name, spec, realm_id }: RealmTrigger, org_id: number) {

@@ -3,11 +3,10 @@
 
 import { and, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/hub/store.ts'
-import { nextAt, passedOver } from '../../triggers/schedule/due.ts'
 import type { Hub } from '../core/hub.ts'
 import { settleFiring, waitingOf } from './firing-table.ts'
-import { recordSkipped } from './slot-rows.ts'
-import { type Look, setCursor } from './trigger-table.ts'
+import { inRealm } from './in-realm.ts'
+import { type Look, nextOf, setCursor } from './trigger-table.ts'
 
 /** What is said of an occasion before the discovery. */
 export const MAY_HAVE_STARTED =
@@ -68,15 +67,13 @@ export async function passOverCopies(look: Look): Promise<Look> {
   if (!copy?.at) return look
   // The clock may have been ahead when it was found.
   const at = Math.min(Number(copy.at), now)
-  const skipped = { reason: 'copy', detail: MAY_HAVE_STARTED, now } as const
   for (const firing of await waitingOf(store, tx, trigger.id)) {
     if (firing.seen_at > at) continue
     await settleFiring(store, tx, { ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED })
   }
   if (at <= trigger.cursor) return look
-  const { schedule } = trigger.spec
-  const { row } = passedOver(schedule, trigger.cursor, at, trigger.id)
-  await recordSkipped(store, tx, trigger, row, skipped)
-  await setCursor(store, tx, trigger.id, at, trigger.next_at === null ? null : nextAt(schedule, at, trigger.id))
-  return { ...look, trigger: { ...trigger, cursor: at } }
+  await inRealm(trigger).passedOver?.(look, at, MAY_HAVE_STARTED)
+  const passed = { ...trigger, cursor: at }
+  await setCursor(store, tx, trigger.id, at, nextOf(passed))
+  return { ...look, trigger: passed }
 }

@@ -6,29 +6,21 @@ import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { ruleOf } from '../../firing/check-trigger.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
-import type { StartedBy } from '../../wire/records/started-by.ts'
 import { requestCancel } from '../queue/cancel-orders.ts'
 import { planRun } from '../queue/dispatch.ts'
 import { queueRun } from '../queue/queue-runs.ts'
-import {
-  countWaiting,
-  firingOf,
-  insertFiring,
-  openRuns,
-  settleFiring,
-  startedSince,
-  waitingOf,
-} from './firing-table.ts'
+import { countWaiting, insertFiring, openRuns, settleFiring, startedSince, waitingOf } from './firing-table.ts'
 import { tellOfFiring } from './messages.ts'
 import { noteWhatItSays, ownerText } from './problem.ts'
 import type { Look } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
-  /** What the run says of its start, but for the id of the firing. */
-  startedBy(firing: string): StartedBy
+  /** It does not start when the occasion came: it waited, or is caught up. */
+  isLater?: boolean
   /** Starts whatever else runs. */
   force?: boolean
 }
@@ -67,33 +59,33 @@ export async function fire(look: Look, occasion: Occasion, { known, quota = null
 /** What becomes of a firing, as the columns of its row. The run is queued. */
 async function decide(
   look: Look,
-  { id }: Firing,
+  firing: Firing,
   occasion: Occasion,
   { known, quota }: { known: Firing | undefined; quota: string | null },
 ): Promise<Halt | Pick<Firing, 'state' | 'reason' | 'detail' | 'run_id' | 'started_at' | 'late_ms'>> {
-  const { hub, tx, owner, now } = look
+  const { hub, tx, trigger, owner, now } = look
   const prepared = await prepare(look, occasion.variables)
   if ('state' in prepared) return prepared
   const halt = occasion.force ? null : await haltNow(look, known, quota)
   if (halt) return halt
+  const { late_ms } = occasion
   const run = {
     ...{ ...prepared, daemonId: null, idempotencyKey: null, action: 'triggers/fire' },
     caller: { token: { id: null, user: owner }, address: () => null },
-    startedBy: occasion.startedBy(id),
+    startedBy: kindOf(trigger).startedBy(trigger, { ...firing, late_ms }, occasion.isLater ?? false),
   }
   const { job } = await queueRun(hub, tx, run)
-  const { late_ms } = occasion
   return { state: 'started', reason: null, detail: null, run_id: job.run_id, started_at: now, late_ms }
 }
 
 /** The run of an occasion, or why it starts nothing. */
 async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, variables: JsonObject) {
-  const { spec, kind } = trigger
+  const { spec } = trigger
   const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
   if (!mayStart) return refused('owner', ownerText(owner.username))
   let inputs: JsonObject
   try {
-    const rule = ruleOf(spec, kind)
+    const rule = ruleOf(spec, kindOf(trigger))
     if (!rule.admits(variables)) {
       return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` } satisfies Halt
     }
@@ -152,7 +144,7 @@ async function heldBy({ hub, tx }: Look, runId: string): Promise<string> {
 async function makeRoom(look: Look, { reason }: Firing): Promise<void> {
   const { hub, tx, trigger } = look
   const waiting = await waitingOf(hub.store, tx, trigger.id)
-  for (const old of superseded(trigger.spec, waiting)) await settleFiring(hub.store, tx, old)
+  for (const old of superseded(trigger, waiting)) await settleFiring(hub.store, tx, old)
   if (trigger.spec.overlap === 'cancel_running' && reason === 'overlap') await endBefore(look)
 }
 
@@ -165,6 +157,3 @@ async function endBefore({ hub, tx, trigger, owner }: Look): Promise<void> {
     if (!order) await requestCancel(hub, tx, run, owner.id, {})
   }
 }
-
-export const isKnown = async ({ hub, tx, trigger }: Look, occasion: string): Promise<boolean> =>
-  (await firingOf(hub.store, tx, trigger.id, occasion)) !== null

@@ -3,7 +3,7 @@
 import { inArray, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
-import { firingRecord, named, SHOWN, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
+import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import { within } from '../../wire/budget.ts'
 import type { ListRealmFirings, ListRealmTriggers, PreviewRealmTrigger } from '../../wire/calls/triggers.ts'
@@ -102,7 +102,7 @@ export async function previewFor(
   const isAdded = trigger_id !== undefined || name !== undefined
   if (!isAdded && realm_id !== undefined) await caller.realm(realm_id)
   const schedule = isAdded
-    ? (await visible(hub, caller, { trigger_id, name, realm_id })).spec.schedule
+    ? scheduleIn(await visible(hub, caller, { trigger_id, name, realm_id }))
     : scheduleOf(fields, { tz: ZONE, now: hub.now() })
   return previewOf(schedule, after, until, limit)
 }

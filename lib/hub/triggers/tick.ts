@@ -3,18 +3,13 @@
 // firing is unique. The time is that of the database, so the clocks of hubs do not matter.
 
 import { CadreError, messageOf } from '../../error.ts'
-import { missedText, occasionOf, starterOf, variablesOf } from '../../firing/slot-rows.ts'
 import type { Firing } from '../../firing/trigger.ts'
-import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
-import { record } from '../access/audit.ts'
 import type { Hub } from '../core/hub.ts'
 import { mayBeACopy, passOverCopies, wasJustFound } from './copied.ts'
-import { fire, isKnown, type Occasion } from './fire.ts'
+import { fire, type Occasion } from './fire.ts'
 import { waitingOf } from './firing-table.ts'
-import { tellOfFiring } from './messages.ts'
-import { noteSlots } from './problem.ts'
-import { forgetAfter, recordSkipped } from './slot-rows.ts'
-import { type Look, setCursor, setProblem, takeTrigger, toLookAt } from './trigger-table.ts'
+import { inRealm } from './in-realm.ts'
+import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
 
 /** How many triggers are judged at once: those of SQLite share commits, and those of PostgreSQL have connections. */
 const TOGETHER = 8
@@ -72,47 +67,7 @@ async function inTransaction(hub: Hub, id: string, work: Work, quota: string | n
   if (realm !== null) hub.notifier.notify(`realm ${realm}`)
 }
 
-/** Decides about the slots that are due. */
-async function judge(look: Look, quota: string | null): Promise<void> {
-  const { hub, tx, trigger, now } = look
-  const { store } = hub
-  const { id, spec } = trigger
-  let judged: Due
-  let next: number | null
-  try {
-    judged = due(spec.schedule, trigger.cursor, now, id)
-    next = nextAt(spec.schedule, judged.cursor, id)
-  } catch (error) {
-    return noteSlots(look, error)
-  }
-  if (trigger.problem?.reason === 'internal') {
-    await setProblem(store, tx, id, null)
-    return setCursor(store, tx, id, now, nextAt(spec.schedule, now, id))
-  }
-  const { cursor, clock_behind, missed, starts } = judged
-  if (clock_behind) await goBack(look)
-  const skipped = { reason: 'missed', detail: missedText(missed?.count ?? 0), now } as const
-  const row = await recordSkipped(store, tx, trigger, missed, skipped)
-  if (row) await tellOfFiring(look, row)
-  for (const { slot, late_ms, catch_up } of starts) {
-    // A slot that started before the clock was put back starts nothing, and has its row.
-    if (await isKnown(look, occasionOf(slot))) continue
-    const occasion: Occasion = {
-      ...{ occasion: occasionOf(slot), at: slot, late_ms, manual: null, variables: variablesOf(slot, now) },
-      startedBy: firing => starterOf(trigger, firing, { slot, late_ms, catch_up }),
-    }
-    await fire(look, occasion, { quota })
-  }
-  await setCursor(store, tx, id, cursor, next)
-}
-
-/** The clock was ahead when the trigger was last looked at. */
-async function goBack({ hub, tx, trigger, realm, now }: Look): Promise<void> {
-  hub.log.warn('the clock is behind the last slot of a schedule', { realm: realm.slug, trigger: trigger.name })
-  await forgetAfter(hub.store, tx, trigger, now)
-  const entry = { action: 'triggers/clock', target: trigger.name, org_id: realm.org_id, realm_id: realm.id }
-  await record(hub, tx, null, entry)
-}
+const judge: Work = async (look, quota) => inRealm(look.trigger).judge?.(look, quota)
 
 /** Starts what waits, the oldest first, until one has to go on waiting. */
 async function startWaiting(look: Look, quota: string | null): Promise<void> {
@@ -125,14 +80,8 @@ async function startWaiting(look: Look, quota: string | null): Promise<void> {
 }
 
 /** A firing that waited, as it starts now. */
-function occasionAgain(
-  { trigger, now }: Look,
-  { occasion, at, late_ms, seen_at, manual, variables }: Firing,
-): Occasion {
+function occasionAgain({ now }: Look, { occasion, at, late_ms, seen_at, manual, variables }: Firing): Occasion {
   // It was late by then already, or due with a delay of its own.
   const late = (late_ms ?? 0) + Math.max(0, now - seen_at)
-  return {
-    ...{ occasion, at, late_ms: late, manual, variables },
-    startedBy: firing => starterOf(trigger, firing, { slot: at, late_ms: late, catch_up: true }, manual ?? undefined),
-  }
+  return { occasion, at, late_ms: late, manual, variables, isLater: true }
 }

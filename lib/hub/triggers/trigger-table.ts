@@ -4,16 +4,19 @@
 import { and, asc, eq, isNotNull, isNull, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { nextAt } from '../../triggers/schedule/due.ts'
+import { kindOf } from '../../firing/kinds.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import { hasRole } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
 
-export type RealmTrigger = Tables['triggers']['$inferSelect']
+type Row = Tables['triggers']['$inferSelect']
+
+/** `Own`: what its kind keeps of its own fields. */
+export type RealmTrigger<Own = unknown> = Omit<Row, 'spec'> & { spec: Omit<Row['spec'], 'own'> & { own: Own } }
 
 /** A trigger in a transaction, and what else a firing of it depends on. */
-export interface Taken {
-  trigger: RealmTrigger
+export interface Taken<Own = unknown> {
+  trigger: RealmTrigger<Own>
   realm: Tables['realms']['$inferSelect']
   owner: { id: number; username: string }
   /** Whether the owner may still start runs in the realm. */
@@ -23,7 +26,7 @@ export interface Taken {
 }
 
 /** The same, with the hub and the transaction. */
-export interface Look extends Taken {
+export interface Look<Own = unknown> extends Taken<Own> {
   hub: Hub
   tx: Db
 }
@@ -128,11 +131,15 @@ export async function insertTrigger({ triggers }: Store, tx: Db, trigger: RealmT
   await tx.insert(triggers).values(trigger)
 }
 
+/** When it is due next. */
+export function nextOf(trigger: RealmTrigger): number | null {
+  const isLive = trigger.enabled && !trigger.paused && trigger.removed_at === null
+  return isLive ? (kindOf(trigger).nextAt?.(trigger) ?? null) : null
+}
+
 /** Writes everything that changes in the life of a trigger, with the time at which it is due next. */
 export async function putTrigger({ triggers }: Store, tx: Db, trigger: RealmTrigger): Promise<RealmTrigger> {
-  const isLive = trigger.enabled && !trigger.paused && trigger.removed_at === null
-  const next_at = isLive ? nextAt(trigger.spec.schedule, trigger.cursor, trigger.id) : null
-  const put = { ...trigger, next_at }
+  const put = { ...trigger, next_at: nextOf(trigger) }
   const { id, created_at: _, created_by: __, realm_id: ___, kind: ____, ...values } = put
   await tx.update(triggers).set(values).where(eq(triggers.id, id))
   return put

@@ -1,0 +1,16 @@
+// What one kind of trigger does in the database of a hub in its own way.
+
+import type { CatchUp } from '../../triggers/schedule/spec.ts'
+import type { Look } from './trigger-table.ts'
+
+/** All are called in the transaction that changes the trigger. */
+export interface RealmKind<Own = unknown> {
+  /** A look found it due. `quota`: why the realm may have no more runs now. */
+  judge?(look: Look<Own>, quota: string | null): Promise<void>
+  /** The cursor is about to become now. */
+  beforeNow?(look: Look<Own>): Promise<void>
+  /** A person ended its pause, and the cursor is what it was before. */
+  resumed?(look: Look<Own>, catchUp: CatchUp): Promise<void>
+  /** What was due up to `at` may have been started by a hub whose commits were lost. The cursor becomes `at`. */
+  passedOver?(look: Look<Own>, at: number, detail: string): Promise<void>
+}
