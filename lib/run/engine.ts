@@ -8,8 +8,11 @@
 // effect, which is carried out after the commit with its own error handling. Callers get their answer after their
 // change is durable.
 
-export { hasLines, LOG_LIMIT, RootSecrets, readLines } from './attempt/attempt.ts'
+export { deliver, hasLines, LOG_LIMIT, type Payload, RootSecrets, readLines } from './attempt/attempt.ts'
 export {
+  type Account,
+  type Binding,
+  type ContextHooks,
   type EngineHost,
   type LogLine,
   type ReviewRow,

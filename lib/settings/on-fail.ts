@@ -16,7 +16,7 @@ const ACCOUNT = /^([a-z][a-z0-9_-]*(?:@[A-Za-z0-9_-]+)?):([^\s\p{C}]{1,100})$/u
 const AT_MOST = 20
 
 /** Null for a text that names no account. */
-function accountOf(text: string): Account | null {
+export function accountOf(text: string): Account | null {
   const [, agent, channel] = ACCOUNT.exec(text) ?? []
   return agent === undefined || channel === undefined ? null : { agent, channel }
 }

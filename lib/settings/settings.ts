@@ -34,7 +34,7 @@ import { typed } from './typed.ts'
 
 export { noAgent } from './key.ts'
 export { isEntryText, type SecretReader } from './named.ts'
-export type { Account } from './on-fail.ts'
+export { type Account, accountOf } from './on-fail.ts'
 export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'
 export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { until } from '../support/bounded.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { type Webhook, webhook } from '../support/webhook.ts'
 
 const FAILS = `
 name: "@local/fails"
@@ -12,39 +13,22 @@ version: 1.0.0
 phases: [{ name: work, agent: exec, commands: [{ name: c, run: exit 3 }] }]
 `
 
-const servers: { stop(): Promise<void> }[] = []
+const hooks: Webhook[] = []
 afterEach(async () => {
-  for (const server of servers.splice(0)) await server.stop()
+  for (const hook of hooks.splice(0)) await hook.stop()
 })
 
-/** An incoming webhook. While it is `held` it answers nothing. */
-function webhook() {
-  const told: string[] = []
-  const answer = Promise.withResolvers<void>()
-  const state = { held: false }
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      told.push(await request.text())
-      if (state.held) await answer.promise
-      return new Response('ok')
-    },
-  })
-  servers.push({
-    async stop() {
-      answer.resolve()
-      await server.stop(true)
-    },
-  })
-  return { told, state, url: server.url.href }
+function webhookToEnd(): Webhook {
+  const hook = webhook()
+  hooks.push(hook)
+  return hook
 }
 
 const set = (home: string, key: string, value: string) => command(['settings', 'set', key, value], { home })
 
 test('the setting takes accounts that exist, and says what is wrong with others', async () => {
   const home = folder()
-  const { url } = webhook()
+  const { url } = webhookToEnd()
   expect((await set(home, 'notify.on_fail', 'chat:ops')).stderr).toContain('agents.chat.channels is not set')
   await set(home, 'agents.chat.channels.ops', url)
   const refused = async (value: string) => {
@@ -67,8 +51,8 @@ test('the setting takes accounts that exist, and says what is wrong with others'
 
 test('doctor and status name an account that is gone', async () => {
   const home = folder()
-  await set(home, 'agents.chat.channels.ops', webhook().url)
-  await set(home, 'agents.chat.channels.own', webhook().url)
+  await set(home, 'agents.chat.channels.ops', webhookToEnd().url)
+  await set(home, 'agents.chat.channels.own', webhookToEnd().url)
   await set(home, 'notify.on_fail', 'chat:ops chat:own')
   const said = async () => [(await command(['doctor'], { home })).stdout, (await command(['status'], { home })).stdout]
   for (const text of await said()) expect(text).not.toContain('cannot be used')
@@ -79,7 +63,7 @@ test('doctor and status name an account that is gone', async () => {
 
 test('a failed run of `run`, of a daemon and of nobody is told, and one that is not delivered is shown', async () => {
   const home = folder()
-  const hook = webhook()
+  const hook = webhookToEnd()
   await set(home, 'agents.chat.channels.ops', hook.url)
   await set(home, 'notify.on_fail', 'chat:ops')
   const path = files({ 'team.yml': FAILS })
@@ -109,15 +93,15 @@ test('a failed run of `run`, of a daemon and of nobody is told, and one that is 
 
 test('a daemon that is killed while it tells does not tell twice, and says that nobody knows', async () => {
   const home = folder()
-  const hook = webhook()
-  hook.state.held = true
+  const hook = webhookToEnd()
+  hook.held = true
   await set(home, 'agents.chat.channels.ops', hook.url)
   await set(home, 'notify.on_fail', 'chat:ops')
   const daemon = await spawnDaemon({ home })
   const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': FAILS }) })
   await until(() => hook.told.length === 1, 'the message')
   await daemon.kill('SIGKILL')
-  hook.state.held = false
+  hook.held = false
   const again = await spawnDaemon({ home })
   const { deliveries } = await again.call('/v1/runs/get', { run_id })
   expect(deliveries).toMatchObject([{ phase: 'notify.on_fail chat:ops', event: 'on_fail', state: 'unknown' }])

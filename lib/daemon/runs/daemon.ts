@@ -29,6 +29,7 @@ import { Bundles } from '../packages/bundle-cache.ts'
 import { Packages } from '../packages/packages.ts'
 import { keepsNone, Sandboxes } from '../packages/sandboxes.ts'
 import { makeUnreadable } from '../packages/unreadable.ts'
+import { Tells } from '../tells/tells.ts'
 import { AgentVersions } from './agent-versions.ts'
 import { engineHost } from './engine-host.ts'
 import { type Environment, logLimitOf, settleOf, slotsOf } from './limits.ts'
@@ -66,6 +67,8 @@ export class Daemon {
   readonly openRuns: OpenRuns
   /** How old the records of this home are. */
   readonly ages: Ages
+  /** What accounts are told that is about no run. */
+  readonly tells: Tells
   /** The changes of synced runs that have to be sent to the hub. */
   readonly outbox: SyncOutbox
   /** Created with the database, and the same after restarts. */
@@ -183,6 +186,10 @@ export class Daemon {
     this.openRuns = new OpenRuns(home, this.engine)
     const { commit } = this.engine
     this.ages = new Ages({ db, facts: store.facts, commit, lived: () => this.engine.lived })
+    this.tells = new Tells({
+      ...{ home, db, settings, log, commit, mask: this.#mask, lived: () => this.engine.lived },
+      catalogue: () => this.catalogue,
+    })
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
 
@@ -275,6 +282,8 @@ export class Daemon {
 
   /** Interrupts the runs, which the next start continues, and releases the home. */
   async close(): Promise<void> {
+    // What comes of it is recorded by the engine.
+    await this.tells.stop()
     const stopped = Promise.all([this.remote?.stop(), this.engine.stop(), this.reads.close()])
     // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()

@@ -12,7 +12,7 @@ import { type Bundle, inputsFor, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
 import type { FiringTable } from './firing-table.ts'
-import { noteTeam } from './problem.ts'
+import { noteFiring } from './problem.ts'
 import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
@@ -65,7 +65,7 @@ export async function fire(
       if (firings.of(trigger.id, firing.occasion)) throw new Changed(`${firing.occasion} has a firing`)
       firings.insert(settled)
     }
-    noteTeam(daemon, triggers, trigger, settled, now())
+    noteFiring(daemon, triggers, trigger, settled, { now: now(), heard: occasion.manual !== null && !known })
     if (settled.state === 'waiting') {
       for (const old of superseded(trigger, firings.waiting(trigger.id))) firings.settle(old)
     }

@@ -1,21 +1,38 @@
 // Whether a trigger is broken: it cannot do what it says, because of its team or because nothing knows its slots. It starts
-// nothing then, and is mended by the next look that finds the problem gone.
+// nothing then, and is mended by the next look that finds the problem gone. The accounts of the home are told of that once,
+// and of each other occasion that was refused.
 
 import { messageOf } from '../../error.ts'
+import { isTold } from '../../firing/halt.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import type { TriggerTable } from './trigger-table.ts'
 
-/** Notes what a firing says of its trigger. Called in the transaction of the firing. */
-export function noteTeam(
+/**
+ * Notes what a firing says of its trigger. Called in the transaction of the firing. `heard`: somebody waits for it and hears
+ * that it was refused.
+ */
+export function noteFiring(
   daemon: Daemon,
   triggers: TriggerTable,
   trigger: Trigger,
-  { reason, detail }: Firing,
-  now: number,
-) {
-  if (reason === 'team') setProblem(daemon, triggers, trigger, { reason, text: detail!, since: now })
-  else if (triggers.get(trigger.id)!.problem) triggers.setProblem(trigger.id, null)
+  firing: Firing,
+  { now, heard }: { now: number; heard: boolean },
+): void {
+  const { id, state, reason, detail, occasion } = firing
+  if (reason === 'team') return setProblem(daemon, triggers, trigger, { reason, text: detail!, since: now })
+  if (triggers.get(trigger.id)!.problem) triggers.setProblem(trigger.id, null)
+  if (heard || !isTold(firing)) return
+  const text = `trigger ${trigger.name} ${state} ${occasion} (${reason}): ${detail}`
+  tell(daemon, trigger, { id, state, reason, text })
+}
+
+function tell(
+  { tells }: Daemon,
+  { id: subject, name, spec: { team } }: Trigger,
+  { text, ...about }: { id: string; state: string; reason: string | null; text: string },
+): void {
+  tells.record({ subject, team, text: `${team}: ${text}`, about: { ...about, name } })
 }
 
 /** Nothing knows its slots: its zone, or a rule that a fault makes useless. The next look is a minute later. */
@@ -28,13 +45,17 @@ const PAUSE_MS = 60_000
 
 /** Says so once. */
 function setProblem(
-  { audit, log }: Daemon,
+  daemon: Daemon,
   triggers: TriggerTable,
-  { id, name }: Trigger,
+  trigger: Trigger,
   problem: NonNullable<Trigger['problem']>,
 ): void {
+  const { audit, log } = daemon
+  const { id, name } = trigger
   if (triggers.get(id)!.problem?.reason === problem.reason) return
   triggers.setProblem(id, problem)
   audit.write({ actor: 'system', action: 'triggers/broken', target: `${name}: ${problem.reason}` })
   log.error('a trigger is broken', { trigger: name, reason: problem.reason, problem: problem.text })
+  const text = `trigger ${name} is broken (${problem.reason}), and starts nothing until that ends: ${problem.text}`
+  tell(daemon, trigger, { id, state: 'broken', reason: problem.reason, text })
 }

@@ -3,6 +3,7 @@
 
 export { Attempts } from './attempts.ts'
 export { CopiedWrites } from './copied-writes.ts'
+export { deliver, type Payload } from './deliver.ts'
 export { DiskSpace } from './disk.ts'
 export { LaterLookups, sealLabel } from './later-lookups.ts'
 export { Ledger } from './ledger.ts'

@@ -33,10 +33,10 @@ export class Copies {
   }
 
   /**
-   * Holds every tree that has not ended, and doubts the deliveries that were about to be sent. Called in the transaction
-   * that records the new folder of the home. In a copy of a copy a tree keeps the moment of the first copy: neither of
-   * the other homes knows the ids of runs that started later. A run that is there was not created later, whatever the
-   * clock showed then.
+   * Holds every tree that has not ended, and doubts what listeners and accounts were about to be told. Called in the
+   * transaction that records the new folder of the home. In a copy of a copy a tree keeps the moment of the first copy:
+   * neither of the other homes knows the ids of runs that started later. A run that is there was not created later,
+   * whatever the clock showed then.
    */
   found(at: number): void {
     this.#db
@@ -53,9 +53,11 @@ export class Copies {
          ON CONFLICT (root_id) DO UPDATE SET held = 1`,
       )
       .run(at)
-    this.#db
-      .query("UPDATE deliveries SET state = 'unknown', error = ? WHERE state IN ('pending', 'sent')")
-      .run(MAY_BE_SENT)
+    for (const table of ['deliveries', 'tells']) {
+      this.#db
+        .query(`UPDATE ${table} SET state = 'unknown', error = ? WHERE state IN ('pending', 'sent')`)
+        .run(MAY_BE_SENT)
+    }
   }
 
   /**

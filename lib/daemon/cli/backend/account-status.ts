@@ -1,8 +1,17 @@
-// What `status` says of the accounts that `notify.on_fail` names: those that do not exist.
+// What `status` and `doctor` say of the accounts that `notify.on_fail` names: those that do not exist, and what was not
+// delivered to them lately.
 
+import { SQLiteError } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { openForReading } from '../../../../db/open.ts'
+import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
+import { databaseFile } from '../../home/home.ts'
+import { TellTable } from '../../tells/tell-table.ts'
+import { clock } from '../terminal/table.ts'
+
+const LATELY_MS = 7 * 86_400_000
 
 /** One line for each account that cannot be used, whatever the environment of the daemon is. */
 export async function problemsOfAccounts(home: string): Promise<string[]> {
@@ -15,4 +24,20 @@ export async function problemsOfAccounts(home: string): Promise<string[]> {
   const { findAgents } = await import('../../../agent/catalogue.ts')
   const catalogue = await findAgents({ home, extra: process.env.CADRE_AGENTS }).load(agents)
   return settings.onFailProblems(catalogue, 'names').map(({ message }) => message)
+}
+
+/** One line for each account to which a message that is about no run was not delivered, or may not have been. */
+export function lostTells(home: string): string[] {
+  if (!existsSync(databaseFile(home))) return []
+  try {
+    using db = openForReading(databaseFile(home))
+    return new TellTable(db).lost(Date.now() - LATELY_MS).map(({ account, count, at, error }) => {
+      const what = count === 1 ? 'a message' : `${count} messages`
+      return `notify.on_fail: ${account} did not get ${what}, or may not have got it, the last at ${clock(at)}: ${error}`
+    })
+  } catch (error) {
+    // Another part of the report says that the database cannot be read, or is of an older version.
+    if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) return []
+    throw error
+  }
 }

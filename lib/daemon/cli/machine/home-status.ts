@@ -15,7 +15,7 @@ import { type Copied, copiedOf, copiedText, copyToBe } from '../../home/copied-h
 import { databaseFile, readToken } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
 import { version } from '../../home/version.ts'
-import { problemsOfAccounts } from '../backend/account-status.ts'
+import { lostTells, problemsOfAccounts } from '../backend/account-status.ts'
 import { addressOf, stuck } from '../backend/home-client.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
 import { problemsOfTriggers, type TriggersStatus, triggersIn } from '../backend/trigger-status.ts'
@@ -86,6 +86,7 @@ export async function homeStatusOf(home: string, options: HubOptions): Promise<H
     ...problemsHere(found, copy.next !== null),
     ...problemsOf(copy),
     ...(await problemsOfAccounts(home)),
+    ...lostTells(home),
     ...(triggers ? problemsOfTriggers(triggers, daemon?.command === 'serve') : []),
     ...(hub ? problemsAtHub(hub, daemon) : []),
   ]

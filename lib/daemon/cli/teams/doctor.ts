@@ -9,6 +9,7 @@ import { print, printJson } from '../../../text/terminal.ts'
 import { homeFolder, makeHome } from '../../home/home.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
 import { examine, type Finding } from '../../runs/agent-checks.ts'
+import { lostTells } from '../backend/account-status.ts'
 import { triggersIn } from '../backend/trigger-status.ts'
 import { EXIT } from '../kit/exit.ts'
 import { table } from '../terminal/table.ts'
@@ -24,7 +25,7 @@ export async function doctor(
   const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
   const settings = await openSettings(home, { log })
   const ofAgents = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
-  const findings = agent === undefined ? [...ofAgents, ...(await ofTriggers(home))] : ofAgents
+  const findings = agent === undefined ? [...ofAgents, ...(await ofTriggers(home)), ...ofTells(home)] : ofAgents
   if (json) printJson(findings)
   else print(draw(findings, createPaint(process.stdout)))
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
@@ -36,9 +37,14 @@ async function ofTriggers(home: string): Promise<Finding[]> {
   return wrong.map(({ name, text }) => ({ agent: `trigger ${name}`, state: 'wrong', who: null, missing: [], text }))
 }
 
+function ofTells(home: string): Finding[] {
+  return lostTells(home).map(text => ({ agent: 'notify.on_fail', state: 'wrong', who: null, missing: [], text }))
+}
+
 /** The finding of a key of settings.yml begins with the key, which is in the first column already. */
 function withoutKey(text: string, key: string): string {
-  return text.startsWith(`${key} in settings.yml: `) ? text.slice(`${key} in settings.yml: `.length) : text
+  const begin = [`${key} in settings.yml: `, `${key}: `].find(each => text.startsWith(each)) ?? ''
+  return text.slice(begin.length)
 }
 
 function draw(findings: Finding[], paint: Paint): Printable[] {

@@ -75,6 +75,13 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
       run: () => tick(daemon, triggers),
     },
     {
+      name: 'tell_accounts',
+      begins: 'ready',
+      everyMs: 1_000,
+      failure: 'the accounts of notify.on_fail could not be told',
+      run: () => daemon.tells.sendAll(),
+    },
+    {
       name: 'shrink_memory',
       begins: 'ready',
       everyMs: 10_000,
