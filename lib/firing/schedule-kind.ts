@@ -6,7 +6,7 @@ import { previewOf } from '../triggers/schedule/preview.ts'
 import { checkSchedule, type ScheduleFields, type ScheduleSpec } from '../triggers/schedule/spec.ts'
 import { SCHEDULE } from '../wire/calls/triggers.ts'
 import type { PreviewRecord } from '../wire/records/triggers.ts'
-import { given, type Kind } from './kind.ts'
+import { given, type Kind, type OwnFields } from './kind.ts'
 import { occasionOf, variablesOf } from './slot-rows.ts'
 
 const MOST = { home: 200, realm: 1_000 }
@@ -26,10 +26,11 @@ export const schedule: Kind<ScheduleSpec> = {
     return own ? { own } : { problems }
   },
 
-  /** A new rule replaces the whole old one. */
+  /** A new rule replaces the whole old one. An empty `jitter` removes it. */
   changed(own, changes) {
     const isNew = RULE.some(name => changes[name] !== undefined)
-    return { ...(isNew ? withoutRule(own, changes) : own), ...given(changes, FIELDS) }
+    const fields: OwnFields = { ...(isNew ? withoutRule(own, changes) : own), ...given(changes, FIELDS) }
+    return { ...fields, jitter: fields.jitter === '' ? undefined : fields.jitter }
   },
 
   isSameRule: (one, other) => Bun.deepEquals(ruleOf(one), ruleOf(other)),

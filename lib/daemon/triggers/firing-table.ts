@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
+import { MOST_COUNTED } from '../../wire/budget.ts'
 
 interface Row extends Omit<Firing, 'manual' | 'variables'> {
   manual: string | null
@@ -15,6 +16,17 @@ const LOOKED_AT_ONCE = 500
 
 const COLUMNS = `id, trigger_id, revision, occasion, at, until, seen_at, started_at, state, reason, detail, run_id, count,
   late_ms, manual, variables`
+
+type Filter = FiringFilter & { trigger_id: string }
+
+const FITS = 'trigger_id = ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR reason = ?3) AND at >= ?4 AND at < ?5'
+const BEGINS = "id >= ?1 AND id < ?1 || '~'"
+
+/** The parameters of `FITS`. */
+function valuesOf({ trigger_id, ...filter }: Filter): (string | number | null)[] {
+  const { state = null, reason = null, since = 0, until = Number.MAX_SAFE_INTEGER } = filter
+  return [trigger_id, state, reason, since, until]
+}
 
 export class FiringTable {
   readonly #db: Database
@@ -37,26 +49,40 @@ export class FiringTable {
   }
 
   /** Newest first. */
-  list(filter: FiringFilter & { trigger_id: string }, { limit, offset }: { limit: number; offset: number }): Firing[] {
-    const { trigger_id, state = null, reason = null, since = 0, until = Number.MAX_SAFE_INTEGER } = filter
+  list(filter: Filter, { limit, offset }: { limit: number; offset: number }): Firing[] {
     return this.#db
       .query<Row, (string | number | null)[]>(
-        `SELECT ${COLUMNS} FROM firings
-         WHERE trigger_id = ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR reason = ?3) AND at >= ?4 AND at < ?5
-         ORDER BY seq DESC LIMIT ?6 OFFSET ?7`,
+        `SELECT ${COLUMNS} FROM firings WHERE ${FITS} ORDER BY seq DESC LIMIT ?6 OFFSET ?7`,
       )
-      .all(trigger_id, state, reason, since, until, limit, offset)
+      .all(...valuesOf(filter), limit, offset)
       .map(read)
+  }
+
+  /** How many of them there are, at most one more than `MOST_COUNTED`. */
+  count(filter: Filter): number {
+    return this.#db
+      .query<{ n: number }, (string | number | null)[]>(
+        `SELECT count(*) AS n FROM (SELECT 1 FROM firings WHERE ${FITS} LIMIT ${MOST_COUNTED + 1})`,
+      )
+      .get(...valuesOf(filter))!.n
   }
 
   /** The firings of all triggers whose id begins so, newest first. */
   beginning(begins: string, { limit, offset }: { limit: number; offset: number }): Firing[] {
     return this.#db
       .query<Row, [string, number, number]>(
-        `SELECT ${COLUMNS} FROM firings WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2 OFFSET ?3`,
+        `SELECT ${COLUMNS} FROM firings WHERE ${BEGINS} ORDER BY id DESC LIMIT ?2 OFFSET ?3`,
       )
       .all(begins, limit, offset)
       .map(read)
+  }
+
+  countBeginning(begins: string): number {
+    return this.#db
+      .query<{ n: number }, [string]>(
+        `SELECT count(*) AS n FROM (SELECT 1 FROM firings WHERE ${BEGINS} LIMIT ${MOST_COUNTED + 1})`,
+      )
+      .get(begins)!.n
   }
 
   /** Those that wait for their turn, the oldest first. */

@@ -9,7 +9,7 @@ import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type
 import type { FiringFilter, Trigger } from '../../firing/trigger.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import type { ListFirings, PreviewTrigger } from '../../wire/calls/triggers.ts'
-import { page } from '../../wire/page.ts'
+import { counted, page } from '../../wire/page.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Tables } from './fire.ts'
@@ -49,7 +49,7 @@ export class TriggerView {
   }
 
   /** Answers `triggers/firings`. */
-  firingsFor(body: BodyOf<typeof ListFirings>): { firings: FiringRecord[] } {
+  firingsFor(body: BodyOf<typeof ListFirings>) {
     const { state, reason, since, until, begins, trigger_id, name } = body
     const filter = {
       ...(state !== undefined && { state }),
@@ -58,7 +58,13 @@ export class TriggerView {
       ...(until !== undefined && { until }),
     }
     const of = begins === undefined ? named({ trigger_id, name }) : { begins }
-    return { firings: this.firings(of, filter, page(body)) }
+    return { firings: this.firings(of, filter, page(body)), ...counted(this.#count(of, filter)) }
+  }
+
+  #count(of: Which & { begins?: string | undefined }, filter: FiringFilter): number {
+    const { firings } = this.tables
+    if (of.begins !== undefined) return firings.countBeginning(of.begins.toLowerCase())
+    return firings.count({ trigger_id: this.#evenRemoved(of).id, ...filter })
   }
 
   /** Answers `triggers/preview`. */

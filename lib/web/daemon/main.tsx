@@ -13,6 +13,7 @@ import { RunPage } from './run.tsx'
 import { Runs } from './runs.tsx'
 import { Settings } from './settings.tsx'
 import { Start } from './start.tsx'
+import { TriggersPage } from './triggers.tsx'
 import { Workspaces } from './workspaces.tsx'
 
 const PAGES: Pages = {
@@ -20,6 +21,7 @@ const PAGES: Pages = {
   reviews: { title: 'Reviews', key: 'v', show: () => <Reviews /> },
   start: { title: 'Start', key: 'n', show: (_, query) => <Start key={query.get('like')} /> },
   plan: { title: 'Plan', show: (_, query) => <PlanPage key={query.toString()} /> },
+  triggers: { title: 'Triggers', key: 'c', show: id => <TriggersPage id={id} /> },
   agents: { title: 'Agents', key: 'a', show: () => <Agents /> },
   workspaces: { title: 'Workspaces', key: 'w', show: () => <Workspaces /> },
   settings: { title: 'Settings', key: 's', show: () => <Settings /> },

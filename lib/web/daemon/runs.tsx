@@ -9,8 +9,8 @@ import { RunFilters, RunList } from '../run/runs.tsx'
 const REFRESH_MS = 10_000
 
 export function Runs() {
-  const { chosen, filter } = filters('state', 'team', 'search')
-  const { state, team, search } = chosen
+  const { chosen, filter } = filters('state', 'team', 'started_by', 'search')
+  const { state, team, started_by, search } = chosen
   return (
     <main>
       <header class="top">
@@ -21,7 +21,7 @@ export function Runs() {
       </header>
       <CopiedHome />
       <RunFilters states={RUN_STATES} filter={filter} />
-      <RunList filter={{ state, team, search: search.trim() }}>
+      <RunList filter={{ state, team, started_by, search: search.trim() }}>
         <p>Nothing has run here yet.</p>
         <p>
           Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.

@@ -7,8 +7,8 @@ import { RunFilters, RunList } from '../run/runs.tsx'
 import { RealmSelect, realms } from './kit/realm-choice.tsx'
 
 export function Runs() {
-  const { chosen, filter } = filters('state', 'team', 'search', 'realm')
-  const { state, team, search, realm } = chosen
+  const { chosen, filter } = filters('state', 'team', 'started_by', 'search', 'realm')
+  const { state, team, started_by, search, realm } = chosen
   return (
     <main>
       <header class="top">
@@ -20,7 +20,7 @@ export function Runs() {
       <RunFilters states={HUB_RUN_STATES} filter={filter}>
         {(realms.value?.length ?? 0) > 1 && <RealmSelect none="all" {...filter('realm')} />}
       </RunFilters>
-      <RunList filter={{ state, team, search: search.trim(), realm_id: realm }}>
+      <RunList filter={{ state, team, started_by, search: search.trim(), realm_id: realm }}>
         <p>No daemon has reported a run yet.</p>
         <p>
           <a href={to('dispatch')}>Dispatch a team</a>, or at a terminal: <code>{command} dispatch @scope/name</code>

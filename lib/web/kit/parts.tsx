@@ -43,6 +43,30 @@ export function TokenForm() {
   )
 }
 
+const LONG = 400
+
+/** A text of others. Of a long one the beginning is shown, and a button shows the rest. */
+export function LongText({ text }: { text: string }) {
+  const open = useSignal(false)
+  const isCut = !open.value && text.length > LONG
+  return (
+    <span class="wrap">
+      {isCut ? `${text.slice(0, LONG)}… ` : text}
+      {isCut && (
+        <button
+          type="button"
+          class="plain more"
+          onClick={() => {
+            open.value = true
+          }}
+        >
+          Show all
+        </button>
+      )}
+    </span>
+  )
+}
+
 export function Empty({ children }: { children: ComponentChildren }) {
   return <div class="empty">{children}</div>
 }

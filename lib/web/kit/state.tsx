@@ -32,6 +32,12 @@ const SHAPES: Record<string, preact.JSX.Element> = {
     </g>
   ),
   skipped: <path d="m3 4 4 4-4 4m6-8 4 4-4 4" fill="none" />,
+  refused: (
+    <g>
+      {RING}
+      <path d="M4.6 8h6.8" />
+    </g>
+  ),
   interrupted: (
     <g>
       {RING}

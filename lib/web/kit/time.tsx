@@ -32,10 +32,11 @@ export function When({ at }: { at: number | null }) {
 export function UpcomingTime({ at }: { at: number | null }) {
   if (at === null || at <= now.value) return <When at={at} />
   const date = new Date(at)
-  const hours = Math.ceil((at - now.value) / 3_600_000)
+  const minutes = Math.ceil((at - now.value) / 60_000)
+  const hours = Math.ceil(minutes / 60)
   return (
     <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {hours < 48 ? `in ${hours} h` : `in ${Math.round(hours / 24)} days`}
+      {minutes < 90 ? `in ${minutes} min` : hours < 48 ? `in ${hours} h` : `in ${Math.round(hours / 24)} days`}
     </time>
   )
 }

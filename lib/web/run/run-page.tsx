@@ -132,6 +132,7 @@ export function RunHeader({
   children: ComponentChildren
 }) {
   const starter = viewedStarter(run.started_by)
+  const trigger = run.started_by && 'trigger' in run.started_by ? run.started_by.trigger : null
   return (
     <>
       <p class="crumbs">
@@ -158,7 +159,9 @@ export function RunHeader({
             <span>
               {run.team} {run.version}
             </span>
-            {starter !== null && <span class="wrap">by {starter}</span>}
+            {starter !== null && (
+              <span class="wrap">by {trigger ? <a href={to('triggers', trigger)}>{starter}</a> : starter}</span>
+            )}
             {run.attempt > 1 && <span>attempt {run.attempt}</span>}
             <span>
               started <When at={run.started_at} />

@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
 import { ListRuns } from '../../wire/calls/runs.ts'
 import type { RunView } from '../../wire/records/run-records.ts'
+import { STARTERS } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Field, nameChoices, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
@@ -28,11 +29,12 @@ export function RunFilters({
   children,
 }: {
   states: readonly string[]
-  filter(name: 'state' | 'team' | 'search'): { value: string; set(value: string): void }
+  filter(name: 'state' | 'team' | 'started_by' | 'search'): { value: string; set(value: string): void }
   children?: ComponentChildren
 }) {
   const teams = useLoaded('teams', knownTeams)
   const team = filter('team')
+  const starter = filter('started_by')
   return (
     <search class="row filters">
       {children}
@@ -42,6 +44,14 @@ export function RunFilters({
         of={[['', 'all'], ...states.map(each => [each, wordOf(each)] as const)]}
       />
       <Select label="Team" {...team} of={nameChoices('all', teams.data ?? [], team.value)} />
+      <Select
+        label="Started by"
+        {...starter}
+        of={nameChoices('all', Object.keys(STARTERS), starter.value).map(([value, title]) => [
+          value,
+          Object.hasOwn(STARTERS, value) ? STARTERS[value as keyof typeof STARTERS] : title,
+        ])}
+      />
       <Field
         label="Search"
         type="search"
@@ -60,7 +70,7 @@ export async function knownTeams(): Promise<string[]> {
 }
 
 interface Listed {
-  filter: { state: string; team: string; search: string; realm_id?: string }
+  filter: { state: string; team: string; started_by: string; search: string; realm_id?: string }
   /** The text where no run is. */
   children: ComponentChildren
 }

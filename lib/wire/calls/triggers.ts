@@ -146,7 +146,7 @@ export const ListFirings = call('/v1/triggers/firings', {
     since: Type.Optional(Moment),
     until: Type.Optional(Moment),
   }),
-  data: Type.Object({ firings: Type.Array(FiringRecord) }),
+  data: longListOf('firings', FiringRecord),
 })
 export const RefireTrigger = call('/v1/triggers/refire', {
   summary: 'The same occasion of a trigger again',

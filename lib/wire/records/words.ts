@@ -43,6 +43,20 @@ export function doubtfulFirst(all: readonly Written[]): Written[] {
 export const isCertain = ({ state, copies = [], unconfirmed = false }: Written): boolean =>
   state === 'done' && copies.length === 0 && !unconfirmed
 
+/** Who or what may start a run, as filters name it. */
+export const STARTERS: Record<StartedBy['kind'], string> = {
+  person: 'a person',
+  token: 'a token',
+  service: 'a service',
+  mcp: 'an assistant',
+  schedule: 'a schedule',
+  hook: 'a hook',
+  watch: 'a watch',
+  chain: 'a chain',
+  move: 'a move to another daemon',
+  unknown: 'not known',
+}
+
 const WAY: Record<Via, string> = { cli: 'command line', page: 'page', api: 'API' }
 
 /** The same of what another program sent, which may be newer or older. */

@@ -1,0 +1,198 @@
+// What a person can do with a trigger: run it now, pause and resume it, disable, enable and remove it.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import {
+  DisableTrigger,
+  EnableTrigger,
+  PauseTrigger,
+  RemoveTrigger,
+  ResumeTrigger,
+  RunTrigger,
+} from '../../wire/calls/triggers.ts'
+import type { FiringRecord } from '../../wire/records/triggers.ts'
+import { ActionButton, ConfirmButton, useAction } from '../kit/actions.tsx'
+import { call } from '../kit/api.ts'
+import { bound, Field, handleSubmit, Select } from '../kit/fields.tsx'
+import { Failure, LongText } from '../kit/parts.tsx'
+import { go, to } from '../kit/route.ts'
+import type { Shown } from './place.ts'
+import { CATCH_UPS, REASONS, wordOf } from './words.ts'
+
+interface Props {
+  of: Shown
+  done(): void
+}
+
+export function TriggerButtons({ of: trigger, done }: Props) {
+  const { id: trigger_id, enabled, paused, source } = trigger
+  /** The form that is open below the buttons. */
+  const open = useSignal<'' | 'pause' | 'resume'>('')
+  const toggle = (name: 'pause' | 'resume') => () => {
+    open.value = open.value === name ? '' : name
+  }
+  const closed = () => {
+    open.value = ''
+    done()
+  }
+  return (
+    <div class="trigger-buttons">
+      <div class="row">
+        <RunNow of={trigger} done={done} />
+        {enabled && (
+          <button
+            type="button"
+            class="plain"
+            aria-expanded={open.value !== ''}
+            onClick={toggle(paused ? 'resume' : 'pause')}
+          >
+            {paused ? 'Resume' : 'Pause'}
+          </button>
+        )}
+        {source === 'manual' && (
+          <a class="button plain" href={to('triggers', trigger_id, 'edit')}>
+            Edit
+          </a>
+        )}
+        {enabled ? (
+          <ConfirmButton
+            question="Nothing looks at its occasions until it is enabled again, and none is recorded."
+            action={() => call(DisableTrigger, { trigger_id })}
+            done={done}
+          >
+            Disable
+          </ConfirmButton>
+        ) : (
+          <ConfirmButton
+            question="It starts runs again from now on. What passed meanwhile is not caught up."
+            action={() => call(EnableTrigger, { trigger_id })}
+            done={done}
+          >
+            Enable
+          </ConfirmButton>
+        )}
+        <ConfirmButton
+          question="It starts nothing any more. Its runs stay."
+          action={() => call(RemoveTrigger, { trigger_id })}
+          done={() => go(to('triggers'))}
+        >
+          Remove
+        </ConfirmButton>
+      </div>
+      {open.value === 'pause' && !paused && <PauseForm of={trigger} done={closed} />}
+      {open.value === 'resume' && paused && <ResumeForm of={trigger} done={closed} />}
+    </div>
+  )
+}
+
+/** Starts a run now. Where an earlier run holds it, a second button starts it all the same. */
+function RunNow({ of: { id: trigger_id }, done }: Props) {
+  const made = useSignal<FiringRecord | null>(null)
+  const start = (force: boolean) => async () => {
+    made.value = await call(RunTrigger, { trigger_id, ...(force && { force }) })
+  }
+  const { run_id = null, state = '', reason = null, detail = null } = made.value ?? {}
+  const isHeld = reason === 'overlap' || reason === 'limit'
+  return (
+    <>
+      <ActionButton action={start(false)} done={done}>
+        Run now
+      </ActionButton>
+      {made.value && (
+        <Told>
+          {run_id !== null ? (
+            <p>
+              It runs: <a href={to('runs', run_id)}>the run</a>.
+            </p>
+          ) : (
+            <>
+              <p>
+                {state === 'waiting' ? 'It waits' : 'Nothing started'}: {wordOf(REASONS, reason ?? '')}.
+              </p>
+              {detail !== null && (
+                <p class="quiet">
+                  <LongText text={detail} />
+                </p>
+              )}
+              {isHeld && (
+                <ConfirmButton
+                  question={
+                    reason === 'overlap'
+                      ? 'Two runs of it go on at the same time then.'
+                      : 'It starts more often than its limit allows then.'
+                  }
+                  action={start(true)}
+                  done={done}
+                >
+                  Run it all the same
+                </ConfirmButton>
+              )}
+            </>
+          )}
+        </Told>
+      )}
+    </>
+  )
+}
+
+const Told = ({ children }: { children: ComponentChildren }) => (
+  <div class="notice full-width told" role="status">
+    {children}
+  </div>
+)
+
+function PauseForm({ of: { id: trigger_id }, done }: Props) {
+  const reason = useSignal('')
+  const { busy, error, run } = useAction()
+  const pause = async () => {
+    await call(PauseTrigger, { trigger_id, reason: reason.value.trim() || null })
+    done()
+  }
+  return (
+    <form class="card" aria-label="Pause" onSubmit={handleSubmit(() => run(pause))}>
+      <p class="quiet">It starts nothing until somebody resumes it. What passes meanwhile is recorded as skipped.</p>
+      <div class="row fields-row">
+        <Field
+          label="Why"
+          maxLength={1_000}
+          placeholder="for those who look at it, such as: the wiki is being moved"
+          {...bound(reason)}
+        />
+        <button type="submit" disabled={busy}>
+          Pause it
+        </button>
+      </div>
+      <Failure of={error} />
+    </form>
+  )
+}
+
+type CatchUp = 'none' | 'last' | 'all'
+
+function ResumeForm({ of: { id: trigger_id, kind, overlap }, done }: Props) {
+  const catchUp = useSignal<CatchUp>('none')
+  const { busy, error, run } = useAction()
+  const resume = async () => {
+    await call(ResumeTrigger, { trigger_id, catch_up: catchUp.value })
+    done()
+  }
+  const choices: CatchUp[] = ['none', 'last', ...(overlap === 'queue' || overlap === 'allow' ? ['all' as const] : [])]
+  return (
+    <form class="card" aria-label="Resume" onSubmit={handleSubmit(() => run(resume))}>
+      <p class="quiet">It goes on from now.</p>
+      <div class="row fields-row">
+        {kind === 'schedule' && (
+          <Select
+            label="Of what was due during the pause, start"
+            {...bound(catchUp)}
+            of={choices.map(each => [each, CATCH_UPS[each]!] as const)}
+          />
+        )}
+        <button type="submit" disabled={busy}>
+          Resume it
+        </button>
+      </div>
+      <Failure of={error} />
+    </form>
+  )
+}

@@ -1,0 +1,49 @@
+// The home or the realm whose triggers a page shows. The calls are the same; a hub also takes the realm.
+
+import { ListRuns } from '../../wire/calls/runs.ts'
+import { GetTrigger, ListTriggers } from '../../wire/calls/triggers.ts'
+import type { Field } from '../../wire/records/forms.ts'
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
+import type { TriggerRecord } from '../../wire/records/triggers.ts'
+import { call } from '../kit/api.ts'
+import type { RunStates } from './words.ts'
+
+export interface Place {
+  /** Absent on a home. */
+  realm_id?: string
+  /** Whether the user may change triggers here. The server checks it again. */
+  mayChange: boolean
+  /** The zone where none is written. */
+  tz: string
+  /** How a team is written here. */
+  teamHint: string
+  /** The address of the page of a team. */
+  teamPage(team: string): string
+  /** Teams to choose from. */
+  teams(): Promise<readonly string[]>
+  /** The inputs that a team asks for. */
+  fieldsOf(team: string): Promise<readonly Field[]>
+}
+
+/** The part of a body that names the realm. */
+export const inPlace = ({ realm_id }: Pick<Place, 'realm_id'>) => (realm_id === undefined ? {} : { realm_id })
+
+export interface Page {
+  limit: number
+  offset: number
+}
+
+export const listTriggers = (place: Pick<Place, 'realm_id'>, kind: string, page: Page) =>
+  call(ListTriggers, { ...inPlace(place), ...page, ...(kind !== '' && { kind: kind as TriggerKind }) })
+
+/** A trigger of a hub also has its realm. */
+export type Shown = TriggerRecord & { realm_id?: string; owner?: string }
+
+export const getTrigger = (trigger_id: string): Promise<Shown> => call(GetTrigger, { trigger_id })
+
+/** The states of the newest runs of a trigger since a moment. */
+export async function runStatesOf({ kind, name, ...of }: Shown, since = 0): Promise<RunStates> {
+  const started_by = `${kind}:${name}`
+  const { runs } = await call(ListRuns, { ...inPlace(of), started_by, root_only: true, limit: 100, since })
+  return Object.fromEntries(runs.map(({ run_id, state }) => [run_id, state]))
+}

@@ -1,0 +1,322 @@
+// The pages of triggers in a real browser, on a real home with two weeks of firings.
+
+import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { until } from '../support/bounded.ts'
+import { files } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { serveDaemon } from '../support/served-daemon.ts'
+import { DAY, HOUR, MINUTE, triggerHome, WATCHED } from '../support/triggers.ts'
+import { expectAccessible, expectAccessibleAt } from './axe.ts'
+import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+
+setDefaultTimeout(180_000)
+
+const FAILS = `name: "@local/fails"
+version: 1.0.0
+phases: [{ name: no, agent: exec, commands: [{ name: c, run: 'exit 3' }] }]
+`
+/** Markup, and a character that reverses what follows. */
+const HOSTILE = `<img src=x onerror="globalThis.ran=1"> \u202Egnp.exe`
+
+/** When the triggers of the home are due each day: an hour ago, so that nothing is due while the tests run. */
+const slot = new Date(Math.floor(Date.now() / MINUTE) * MINUTE - HOUR)
+const CLOCK = slot.toISOString().slice(11, 16)
+const CRON = `${slot.getUTCMinutes()} ${slot.getUTCHours()} * * *`
+const DAYS = 13
+
+/** A home whose triggers have fired for two weeks. It looked once a day, and not on the fifth day. */
+async function madeHome(): Promise<string> {
+  const home = folder()
+  await using t = await triggerHome(home, slot.getTime() - DAYS * DAY - HOUR)
+  const fails = files({ 'team.yml': FAILS })
+  await t.add({ name: 'daily', cron: CRON })
+  await t.add({ name: 'asks', cron: CRON, inputs: { hold: true } })
+  await t.add({ name: 'fails', cron: CRON, team: fails })
+  await t.add({ name: 'often', cron: '*/5 * * * *', when: 'false' })
+  await t.add({ name: 'off', cron: CRON })
+  const broken = files({ 'team.yml': WATCHED })
+  await t.add({ name: 'broken', cron: CRON, team: broken })
+  writeFileSync(join(broken, 'team.yml'), HOSTILE)
+  t.clock.now += HOUR + 30_000
+  for (let day = 0; day <= DAYS; day++) {
+    if (day !== 4) await t.look()
+    await until(() => t.runs().every(({ state }) => state !== 'running'), 'the runs have ended')
+    if (day < DAYS) t.clock.now += DAY
+  }
+  t.triggers.disable({ name: 'off' }, 'local:ada')
+  await t.add({ name: 'paused', cron: CRON })
+  t.triggers.pause({ name: 'paused' }, HOSTILE, HOSTILE)
+  return home
+}
+
+describe.skipIf(!hasBrowser)('the pages of triggers', () => {
+  async function begin() {
+    const [daemon, browser] = await Promise.all([madeHome().then(home => serveDaemon({ home })), startBrowser()])
+    return { daemon, browser }
+  }
+  const started = hasBrowser ? begin() : null
+  const opened: Seen[] = []
+
+  afterEach(async () => {
+    expect(await leave((await started)!.browser, opened)).toEqual([])
+  })
+  afterAll(async () => (await started)?.browser.close())
+
+  async function open(path: string, { token = true } = {}) {
+    const { daemon, browser } = (await started)!
+    const seen = await look(browser, `${daemon.url}/#${token ? `token=${daemon.token}&` : ''}/${path}`)
+    opened.push(seen)
+    const auth = { authorization: `Bearer ${daemon.token}` }
+    const call = (path: string, body: object) => daemon.call(`/v1/triggers/${path}`, body, auth)
+    return { daemon, page: seen.page, call }
+  }
+  async function pageOf(name: string) {
+    const { daemon } = (await started)!
+    const { id } = await daemon.call('/v1/triggers/get', { name })
+    return { ...(await open(`triggers/${id}`)), id: id as string }
+  }
+  function forgive(expected: RegExp): void {
+    for (const seen of opened) {
+      seen.complaints.splice(0, Number.POSITIVE_INFINITY, ...seen.complaints.filter(text => !expected.test(text)))
+    }
+  }
+  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+  /** A second click, which the first one asks for. */
+  const confirm = async (page: Page, name: string) => {
+    await button(page, name).click()
+    await page.locator('fieldset.confirm').getByRole('button', { name, exact: true }).click()
+  }
+
+  test('the list has the state, what is next and what came last of each, by kind', async () => {
+    const { page } = await open('triggers')
+    const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) })
+    await row('daily').getByText(`at ${CLOCK}, every day, UTC`).waitFor()
+    await row('daily').getByText('+00:00').waitFor()
+    await row('daily').getByRole('link', { name: 'its run' }).waitFor()
+    await row('asks').getByText('an earlier run was still going on').waitFor()
+    await row('paused').locator('.state.interrupted', { hasText: 'paused' }).waitFor()
+    await row('broken').locator('.state.failed', { hasText: 'broken' }).waitFor()
+    await row('off').locator('.state.cancelled', { hasText: 'disabled' }).waitFor()
+    await page.getByLabel('Kind').selectOption('hook')
+    await page.getByText('There are no hooks here.').waitFor()
+    expect(page.url()).toEndWith('/#/triggers?kind=hook')
+  })
+
+  test('the calendar says of each day what became of it, without colours too', async () => {
+    const { page } = await open('triggers/calendar')
+    await page.getByRole('heading', { name: 'Today and the next six days' }).waitFor()
+    const days = page.locator('.calendar > li')
+    expect(await days.count()).toBe(21)
+    expect(await page.locator('[aria-current=date]').count()).toBe(1)
+    const marks = (text: string) => days.filter({ hasText: text })
+    expect(await marks('waits for a person').count()).toBe(1)
+    expect(await marks('run failed').count()).toBe(DAYS)
+    expect(await marks('refused').count()).toBeGreaterThan(0)
+    const names = await page.getByRole('list', { name: 'Legend' }).locator('.state').allTextContents()
+    expect(names).toEqual(['planned', 'waits for a person', 'done', 'run failed', 'skipped', 'refused'])
+    const planned = days.nth(1).locator('li', { hasText: 'daily' })
+    expect(await planned.textContent()).toBe(`planned${CLOCK} daily`)
+    // Of every five minutes there is a number.
+    expect(await days.nth(1).locator('li', { hasText: 'often' }).textContent()).toBe('planned288 × often')
+    await page.setViewportSize({ width: 390, height: 800 })
+    const box = (await days.nth(1).boundingBox())!
+    expect(box.width).toBeGreaterThan(300)
+    expect(await page.evaluate('document.querySelector("main").scrollWidth <= innerWidth')).toBe(true)
+    await planned.getByRole('link').click()
+    await page.getByRole('heading', { name: 'daily' }).waitFor()
+  })
+
+  test('a trigger says why each occasion started or did not, and its runs are listed', async () => {
+    const { page } = await pageOf('asks')
+    await page.getByText('asks local:ada since').first().waitFor()
+    // The slot of the day without a look is missed.
+    expect(await page.locator('.firing').count()).toBe(DAYS + 1)
+    expect(await page.locator('.firing').last().textContent()).toContain('run waits for a person')
+    await page.getByLabel('Reason').selectOption('overlap')
+    await until(async () => (await page.locator('.firing').count()) === DAYS - 1, 'only those of the reason', PATIENCE_MS)
+    await page.getByRole('link', { name: 'Its runs' }).click()
+    await page.locator('.item').first().waitFor()
+    expect(await page.locator('.item').count()).toBe(1)
+    expect(await page.getByLabel('Started by').inputValue()).toBe('schedule:asks')
+    await page.locator('.item .name').click()
+    await page.getByRole('link', { name: /^schedule asks, for / }).click()
+    await page.getByRole('heading', { name: 'asks' }).waitFor()
+  })
+
+  test('run now starts a run, and where an earlier one holds it a second click forces it', async () => {
+    const { page, daemon } = await pageOf('asks')
+    await button(page, 'Run now').click()
+    await page.locator('.told', { hasText: 'Nothing started: an earlier run was still going on.' }).waitFor()
+    await confirm(page, 'Run it all the same')
+    await page.locator('.told').getByRole('link', { name: 'the run' }).click()
+    await page.locator('.facts', { hasText: 'schedule asks' }).waitFor()
+    const { started_by } = await daemon.call('/v1/runs/get', { run_id: page.url().split('/').at(-1) })
+    expect(started_by).toMatchObject({ kind: 'schedule', name: 'asks', manual: { by: expect.any(String) } })
+  })
+
+  test('an occasion is started after all, and once more only when a person says so', async () => {
+    const { page, call, id } = await pageOf('daily')
+    await page.locator('.firing').first().waitFor()
+    await page.getByLabel('State').selectOption('skipped')
+    await page.locator('.firing', { hasText: 'nothing looked at it in time' }).first().waitFor()
+    await button(page, 'Start it after all').first().click()
+    await page.getByText('It runs.').waitFor()
+    await page.getByLabel('State').selectOption('started')
+    const first = page.locator('.firing').last()
+    await first.getByRole('button', { name: 'Start again' }).click()
+    await first.getByText('A second one does its work again.').waitFor()
+    await first.getByRole('button', { name: 'No' }).click()
+    await first.getByRole('button', { name: 'Start again' }).click()
+    await first.locator('fieldset').getByRole('button', { name: 'Start again' }).click()
+    await first.getByText('It runs.').waitFor()
+    const { firings } = await call('firings', { trigger_id: id, state: 'started', limit: 2 })
+    expect(firings.map(({ occasion }: { occasion: string }) => occasion.split('#')[1])).toEqual(['2', '2'])
+  })
+
+  test('a trigger is paused with a reason, resumed with a choice, disabled, enabled and removed', async () => {
+    const { daemon } = (await started)!
+    const auth = { authorization: `Bearer ${daemon.token}` }
+    const team = files({ 'team.yml': WATCHED })
+    const spec = { name: 'handled', kind: 'schedule', team, cron: '0 0 1 1 *', tz: 'UTC' }
+    await daemon.call('/v1/triggers/add', spec, auth)
+    const { page, call } = await pageOf('handled')
+    await button(page, 'Pause').click()
+    await page.getByLabel('Why').fill('the wiki is being moved')
+    await button(page, 'Pause it').click()
+    await page.locator('.notice', { hasText: 'the wiki is being moved' }).waitFor()
+    expect((await call('get', { name: 'handled' })).paused.reason).toBe('the wiki is being moved')
+    await page.getByText('Nothing until it is resumed.').waitFor()
+    await button(page, 'Resume').click()
+    const choices = await page.getByLabel('Of what was due during the pause, start').locator('option').allTextContents()
+    expect(choices).toEqual(['none of them', 'the newest of them'])
+    await button(page, 'Resume it').click()
+    await page.locator('.facts .state.completed', { hasText: 'active' }).waitFor()
+    await confirm(page, 'Disable')
+    await page.locator('.facts .state', { hasText: 'disabled' }).waitFor()
+    await confirm(page, 'Enable')
+    await page.locator('.facts .state', { hasText: 'active' }).waitFor()
+    await confirm(page, 'Remove')
+    await page.getByRole('heading', { name: 'Triggers' }).waitFor()
+    await until(
+      async () => (await page.getByRole('link', { name: 'handled' }).count()) === 0,
+      'it is not listed',
+      PATIENCE_MS,
+    )
+  })
+
+  test('a schedule is added with a preview, and a change shows what it moves before it is saved', async () => {
+    const { page, daemon, call } = await open('triggers')
+    await page.getByRole('link', { name: 'Add a schedule' }).click()
+    await page.getByLabel('Team', { exact: true }).fill(files({ 'team.yml': WATCHED }))
+    await page.getByLabel('Name', { exact: true }).fill('written')
+    const preview = page.getByRole('region', { name: 'Preview' })
+    await page.getByLabel('Minute, hour').fill('61 2 * * *')
+    await preview.locator('.bad').waitFor()
+    forgive(/status of 400/)
+    await page.getByLabel('Minute, hour').fill('30 2 * * *')
+    await page.getByLabel('Zone').fill('Europe/Berlin')
+    await preview.getByText('at 02:30, every day, Europe/Berlin').waitFor()
+    await preview.locator('.notes', { hasText: 'moved' }).waitFor()
+    await page.getByLabel('day', { exact: true }).fill('{{ slot }}')
+    await button(page, 'Add it').click()
+    await page.getByRole('heading', { name: 'written' }).waitFor()
+    const added = await call('get', { name: 'written' })
+    expect(added).toMatchObject({ cron: '30 2 * * *', tz: 'Europe/Berlin', inputs: { day: '{{ slot }}' }, revision: 1 })
+
+    await page.getByRole('link', { name: 'Edit' }).click()
+    await page.getByLabel('Minute, hour').fill('*/20 2 * * *')
+    await preview.locator('.notes', { hasText: 'missing' }).waitFor()
+    await preview.locator('.notes', { hasText: 'twice' }).waitFor()
+    await preview.getByText('As it is now').waitFor()
+    await preview.getByText('· new').first().waitFor()
+    // Somebody else changes it meanwhile.
+    await call('update', { trigger_id: added.id, run_name: 'By another' })
+    await button(page, 'Save').click()
+    await page.getByText('Somebody changed this trigger after you opened it').waitFor()
+    forgive(/status of 409/)
+    expect((await call('get', { name: 'written' })).cron).toBe('30 2 * * *')
+    await button(page, 'Load it as it is now').click()
+    expect(await page.getByLabel('Minute, hour').inputValue()).toBe('30 2 * * *')
+    await page.getByLabel('Minute, hour').fill('*/20 2 * * *')
+    await page.getByText('More', { exact: true }).click()
+    expect(await page.getByLabel('Name of its runs').inputValue()).toBe('By another')
+    await page.getByLabel('Spread the starts over').fill('2m')
+    await button(page, 'Save').click()
+    await page.locator('.facts', { hasText: 'revision 3' }).waitFor()
+    expect(await call('get', { name: 'written' })).toMatchObject({ jitter: '2m', inputs: { day: '{{ slot }}' } })
+
+    await page.getByRole('link', { name: 'Edit' }).click()
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('Spread the starts over').fill('')
+    await page.getByLabel('Name of its runs').fill('')
+    await button(page, 'Save').click()
+    await page.locator('.facts', { hasText: 'revision 4' }).waitFor()
+    const last = await call('get', { name: 'written' })
+    expect([last.jitter, last.run_name, last.cron]).toEqual([undefined, null, '*/20 2 * * *'])
+    await daemon.call('/v1/triggers/remove', { name: 'written' }, { authorization: `Bearer ${daemon.token}` })
+  })
+
+  test('without the local token nothing can be changed, and the page says how to get it', async () => {
+    const { daemon } = (await started)!
+    const { id } = await daemon.call('/v1/triggers/get', { name: 'daily' })
+    const { page } = await open(`triggers/${id}`, { token: false })
+    await page.getByText(/(daemon\.ts|cadre) dashboard/).waitFor()
+    await page.locator('.firing').first().waitFor()
+    expect(await page.getByRole('button').allTextContents()).toEqual(['Use it'])
+  })
+
+  test('texts of others stay texts', async () => {
+    const { page, daemon } = await open('triggers')
+    for (const name of ['paused', 'broken']) {
+      const { id } = await daemon.call('/v1/triggers/get', { name })
+      for (const place of ['triggers', 'triggers/calendar', `triggers/${id}`, `triggers/${id}/edit`]) {
+        await page.goto(`${daemon.url}/#/${place}`)
+        await page.locator('.calendar, table, h2').first().waitFor()
+        expect([place, await page.evaluate('globalThis.ran'), await page.locator('img').count()]).toEqual([
+          place,
+          undefined,
+          0,
+        ])
+      }
+    }
+    const { id } = await daemon.call('/v1/triggers/get', { name: 'paused' })
+    await page.goto(`${daemon.url}/#/triggers/${id}`)
+    const notice = await page.locator('.notice', { hasText: 'Paused by' }).textContent()
+    expect(notice).toContain('onerror=')
+    expect(notice).not.toContain('\u202E')
+    forgive(/status of 400/)
+  })
+
+  test('axe finds nothing serious on any of the pages, light and dark', async () => {
+    const { page, daemon } = await open('triggers')
+    const id = async (name: string) => (await daemon.call('/v1/triggers/get', { name })).id
+    const places = {
+      triggers: 'tbody tr',
+      'triggers/calendar': '.calendar',
+      'triggers/new': '.preview',
+      [`triggers/${await id('asks')}`]: '.firing',
+      [`triggers/${await id('paused')}`]: '.notice',
+      [`triggers/${await id('broken')}`]: '.notice.failed',
+      [`triggers/${await id('daily')}/edit`]: '.preview .slots',
+      'runs?started_by=schedule%3Adaily': '.item',
+    }
+    for (const [place, shown] of Object.entries(places)) await expectAccessibleAt(page, daemon.url, place, shown)
+    await page.goto(`${daemon.url}/#/triggers/${await id('asks')}`)
+    await button(page, 'Pause').click()
+    await button(page, 'Remove').click()
+    await page.setViewportSize({ width: 390, height: 800 })
+    await expectAccessible(page, 'a trigger with its forms')
+    // Names and times of a phone do not make the page wider than it is.
+    for (const place of Object.keys(places)) {
+      await page.goto(`${daemon.url}/#/${place}`)
+      await page.locator('main h1').waitFor()
+      expect([place, await page.evaluate('document.querySelector("main").scrollWidth <= innerWidth')]).toEqual([
+        place,
+        true,
+      ])
+    }
+  })
+})
