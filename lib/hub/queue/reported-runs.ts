@@ -8,6 +8,7 @@ import type { DaemonRow } from '../access/daemons.ts'
 import { countEndOfWait } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { isAdoptable } from '../core/job-rows.ts'
+import type { QueueOutcome } from '../reports/report.ts'
 import { type Applied, applyBatch, type Batch } from '../reports/sync.ts'
 import { holdKeyAgain, releaseKey } from './concurrency-keys.ts'
 
@@ -17,10 +18,10 @@ export async function takeReport(
   tx: Db,
   { id: daemonId, realm_id }: Pick<DaemonRow, 'id' | 'realm_id'>,
   batch: Batch,
-): Promise<Omit<Applied, 'outcome'>> {
+): Promise<Omit<Applied, 'outcome'> & Pick<QueueOutcome, 'unknown'>> {
   const { store } = hub
   const { outcome, ...applied } = await applyBatch(hub, tx, daemonId, batch)
-  const { adopted, resumed, ended, keys } = outcome
+  const { adopted, resumed, ended, keys, unknown } = outcome
   const now = hub.lived()
   for (const runs of inParts([...adopted])) await adoptJobs(store, tx, { runs, daemonId })
   await countEndOfWait(hub, tx, realm_id, adopted.size)
@@ -30,7 +31,7 @@ export async function takeReport(
     if (holds) await holdKeyAgain(hub, tx, run)
     else await releaseKey(hub, tx, run, waited)
   }
-  return applied
+  return { ...applied, unknown }
 }
 
 /** Ends the jobs of runs that have ended. */

@@ -74,6 +74,8 @@ export interface QueueOutcome {
   ended: Set<string>
   /** Runs that release their concurrency key, or hold it again. */
   keys: { run: RunFacts; holds: boolean; waited: boolean }[]
+  /** Top runs that the hub did not know, and what started them. */
+  unknown: Pick<RunReport, 'run_id' | 'started_by' | 'started_at'>[]
 }
 
 type EndTurn = typeof endTurn
@@ -97,7 +99,7 @@ export class Report {
   readonly #reported = new Map<string, RunReport>()
   readonly #states: RunReport[] = []
   /** What the queue has to do because of the changes. */
-  readonly outcome: QueueOutcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [] }
+  readonly outcome: QueueOutcome = { adopted: new Set(), resumed: new Set(), ended: new Set(), keys: [], unknown: [] }
   readonly #moved = new Set<string>()
   readonly #phases = new Map<string, PhaseRow>()
   readonly #explanations = new Map<string, ExplanationRow>()
@@ -233,6 +235,10 @@ export class Report {
   }
 
   /** The run has ended, and so has its job. */
+  noteUnknown({ run_id, started_by, started_at }: RunReport): void {
+    this.outcome.unknown.push({ run_id, started_by, started_at })
+  }
+
   noteEnd(runId: string): void {
     this.outcome.ended.add(runId)
   }

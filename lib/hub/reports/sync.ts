@@ -223,6 +223,7 @@ async function applyRun(
     report.dropExplanation(run_id)
   }
   if (parent_run_id !== null) return null
+  if (!known) report.noteUnknown(reported)
   if (over) report.noteEnd(run_id)
   if (run.state === known?.state && attempt === known.attempt) return null
   report.changeState(reported)

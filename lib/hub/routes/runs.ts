@@ -37,6 +37,7 @@ import {
   wholeRecord,
 } from '../reports/runs.ts'
 import { treeLog } from '../reports/tree-log.ts'
+import { recallFiring } from '../triggers/recalled.ts'
 
 export function runs(hub: Hub) {
   const { store } = hub
@@ -46,7 +47,11 @@ export function runs(hub: Hub) {
     answer(Sync, async ({ body, caller }) => {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
-      const { touched, fresh, ...reply } = await caller.write(tx => takeReport(hub, tx, daemon, body))
+      const { touched, fresh, ...reply } = await caller.write(async tx => {
+        const { unknown, ...taken } = await takeReport(hub, tx, daemon, body)
+        for (const run of unknown) await recallFiring(hub, tx, daemon.realm_id, run)
+        return taken
+      })
       if (body.reported !== undefined) await hub.lineage.applyConfirmations()
       hub.counts.changes.add(fresh)
       for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })

@@ -1,8 +1,8 @@
 // Triggers on an older copy of the database. What was due before the copy was found is passed over, because the hub may have
 // started it and lost the record. Slots from then on start, once daemons had a moment to report what they run.
 
-import { and, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
-import type { Db } from '../../../db/hub/store.ts'
+import { and, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
+import type { Db, Store } from '../../../db/hub/store.ts'
 import type { Hub } from '../core/hub.ts'
 import { settleFiring, waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
@@ -19,32 +19,38 @@ export const MAY_HAVE_STARTED =
 const SETTLES_MS = 20_000
 const DAY_MS = 86_400_000
 
-/**
- * Whether it may still turn out that the database is an older copy: this hub has just started and daemons have yet to call,
- * or a copy was just found and daemons have yet to report.
- */
-export async function mayBeACopy(hub: Hub): Promise<boolean> {
-  const { store, lived, startedAt, lastSeen } = hub
+/** Whether daemons have yet to call that may show that this hub, which has just started, is on an older copy. */
+export async function maySoonBeACopy({ store, lived, startedAt, lastSeen }: Hub): Promise<boolean> {
+  if (lived() - startedAt >= SETTLES_MS) return false
   const { daemons, db } = store
-  const recently = lived() - SETTLES_MS
-  if (startedAt > recently) {
-    const known = and(
-      isNull(daemons.removed_at),
-      gt(daemons.last_seen_at, startedAt - DAY_MS),
-      lt(daemons.last_seen_at, startedAt),
-    )
-    const silent = await db.select().from(daemons).where(known)
-    if (silent.some(daemon => daemon.approved_at !== null && lastSeen.lastCallOf(daemon).lived < startedAt)) return true
-  }
-  return hub.lineage.isOlderCopy && wasJustFound(hub, db)
+  const { last_seen_at } = daemons
+  const known = and(isNull(daemons.removed_at), gt(last_seen_at, startedAt - DAY_MS), lt(last_seen_at, startedAt))
+  const silent = await db
+    .select()
+    .from(daemons)
+    .where(and(known, isNotNull(daemons.approved_at)))
+  return silent.some(daemon => lastSeen.lastCallOf(daemon).lived < startedAt)
 }
 
-/** Whether a copy was found so lately that daemons may have yet to report. */
-export async function wasJustFound({ store, lived }: Hub, db: Db): Promise<boolean> {
+const concerns = ({ copies }: Store, realmId: string) =>
+  and(or(isNull(copies.realm_id), eq(copies.realm_id, realmId)), sql`${copies.lost} IS NOT FALSE`)
+
+/** Whether a copy that concerns the realm was found so lately that daemons may have yet to report what they run. */
+export async function wasJustFound({ hub, tx, realm }: Look): Promise<boolean> {
+  const { copies } = hub.store
+  const fresh = gt(sql`coalesce(${copies.found_lived}, ${copies.found_at})`, hub.lived() - SETTLES_MS)
+  const found = and(concerns(hub.store, realm.id), isNull(copies.ended_at), fresh)
+  return (await tx.select({ id: copies.id }).from(copies).where(found).limit(1)).length > 0
+}
+
+/** When the last copy was found that concerns a realm and on which something was lost; null: there was none. */
+export async function lastFoundAt(store: Store, tx: Db, realmId: string): Promise<number | null> {
   const { copies } = store
-  const since = sql`coalesce(${copies.found_lived}, ${copies.found_at})`
-  const fresh = and(isNull(copies.ended_at), gt(since, lived() - SETTLES_MS))
-  return (await db.select({ id: copies.id }).from(copies).where(fresh).limit(1)).length > 0
+  const [copy] = await tx
+    .select({ at: sql<number | null>`max(${copies.found_at})` })
+    .from(copies)
+    .where(concerns(store, realmId))
+  return copy?.at == null ? null : Number(copy.at)
 }
 
 /**
@@ -54,19 +60,10 @@ export async function wasJustFound({ store, lived }: Hub, db: Db): Promise<boole
 export async function passOverCopies(look: Look): Promise<Look> {
   const { hub, tx, trigger, now } = look
   const { store } = hub
-  const { copies } = store
-  const found = and(
-    or(isNull(copies.realm_id), eq(copies.realm_id, trigger.realm_id)),
-    gt(copies.found_at, trigger.cursor),
-    sql`${copies.lost} IS NOT FALSE`,
-  )
-  const [copy] = await tx
-    .select({ at: sql<number | null>`max(${copies.found_at})` })
-    .from(copies)
-    .where(found)
-  if (!copy?.at) return look
+  const foundAt = await lastFoundAt(store, tx, trigger.realm_id)
+  if (foundAt === null || foundAt <= trigger.cursor) return look
   // The clock may have been ahead when it was found.
-  const at = Math.min(Number(copy.at), now)
+  const at = Math.min(foundAt, now)
   for (const firing of await waitingOf(store, tx, trigger.id)) {
     if (firing.seen_at > at) continue
     await settleFiring(store, tx, { ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED })

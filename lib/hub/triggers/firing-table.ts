@@ -12,6 +12,7 @@ import {
   inArray,
   isNull,
   lt,
+  lte,
   ne,
   notExists,
   notLike,
@@ -32,7 +33,7 @@ type Row = Tables['firings']['$inferSelect']
 
 const read = ({ seq: _, ...firing }: Row): Firing => firing
 
-export async function firingBy({ firings }: Store, db: Db, where: SQL): Promise<Firing | null> {
+async function firingBy({ firings }: Pick<Store, 'firings'>, db: Db, where: SQL): Promise<Firing | null> {
   const [row] = await db.select().from(firings).where(where)
   return row ? read(row) : null
 }
@@ -166,6 +167,13 @@ export async function endingAfter(store: Store, tx: Db, triggerId: string, momen
     .from(firings)
     .where(and(startedNothing(store, triggerId), gt(last, moment)))
   return rows.map(read)
+}
+
+/** The row of slots that an older copy made the hub pass over, if it stands for this slot. */
+export async function passedOverRow({ firings }: Store, tx: Db, triggerId: string, slot: number) {
+  const { trigger_id, reason, at, until } = firings
+  const around = and(lte(at, slot), gte(sql`coalesce(${until}, ${at})`, slot))
+  return firingBy({ firings }, tx, and(eq(trigger_id, triggerId), eq(reason, 'copy'), around)!)
 }
 
 export async function deleteFiring({ firings }: Store, tx: Db, id: string): Promise<void> {

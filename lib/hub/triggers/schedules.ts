@@ -1,12 +1,12 @@
 // Schedules of a realm: what becomes of slots that are due.
 
 import { mustFitOverlap, pausedText } from '../../firing/changes.ts'
-import { missedText, occasionOf, skippedSlots, variablesOf } from '../../firing/slot-rows.ts'
+import { missedText, occasionOf, shortened, skippedSlots, variablesOf, withoutKnown } from '../../firing/slot-rows.ts'
 import { type Due, due, nextAt, passedOver } from '../../triggers/schedule/due.ts'
 import type { ScheduleSpec } from '../../triggers/schedule/spec.ts'
 import { record } from '../access/audit.ts'
 import { fire } from './fire.ts'
-import { firingOf, insertFiring } from './firing-table.ts'
+import { deleteFiring, firingOf, insertFiring, passedOverRow, settleFiring } from './firing-table.ts'
 import { tellOfFiring } from './messages.ts'
 import { noteSlots } from './problem.ts'
 import type { RealmKind } from './realm-kind.ts'
@@ -72,6 +72,24 @@ export const schedules: RealmKind<ScheduleSpec> = {
   async passedOver({ hub, tx, trigger, now }, at, detail) {
     const { row } = passedOver(trigger.spec.own, trigger.cursor, at, trigger.id)
     await recordSkipped(hub.store, tx, trigger, row, { reason: 'copy', detail, now })
+  },
+
+  recalled(by) {
+    if (by.kind !== 'schedule') return null
+    const at = Date.parse(by.slot)
+    if (Number.isNaN(at)) return null
+    return { occasion: occasionOf(at), at, late_ms: by.late_ms, variables: variablesOf(at, at + by.late_ms) }
+  },
+
+  async withdraw({ hub, tx, trigger }, slot) {
+    const { store } = hub
+    const row = await passedOverRow(store, tx, trigger.id, slot)
+    if (!row) return
+    const { at, until, count } = row
+    if (count === 1) return deleteFiring(store, tx, row.id)
+    const rest = withoutKnown(trigger.spec.own, { at, until: until ?? at, count }, [slot])
+    if (!rest) return deleteFiring(store, tx, row.id)
+    await settleFiring(store, tx, { ...row, occasion: occasionOf(rest.at), at: rest.at, ...shortened(rest, 0) })
   },
 }
 

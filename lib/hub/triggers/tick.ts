@@ -5,7 +5,7 @@
 import { CadreError, messageOf } from '../../error.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import type { Hub } from '../core/hub.ts'
-import { mayBeACopy, passOverCopies, wasJustFound } from './copied.ts'
+import { maySoonBeACopy, passOverCopies, wasJustFound } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
 import { waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
@@ -17,7 +17,7 @@ const TOGETHER = 8
 /** One look. Nothing that one trigger fails with keeps the others from their turn. */
 export async function tick(hub: Hub): Promise<void> {
   const all = await toLookAt(hub)
-  if (all.length === 0 || (await mayBeACopy(hub))) return
+  if (all.length === 0 || (await maySoonBeACopy(hub))) return
   await hub.runIds.look()
   // What waits comes before what is due, so that it is not overtaken.
   await eachOf(
@@ -59,9 +59,10 @@ async function inTransaction(hub: Hub, id: string, work: Work, quota: string | n
   const realm = await hub.store.write(async tx => {
     const taken = await takeTrigger(hub, tx, id, { claimed: true })
     if (!taken?.trigger.enabled || taken.trigger.paused) return null
-    // This transaction may be the one that has found it.
-    if (await wasJustFound(hub, tx)) return null
-    await work(await passOverCopies({ ...taken, hub, tx }), quota)
+    // This transaction may be the one that has found a copy.
+    const look: Look = { ...taken, hub, tx }
+    if (await wasJustFound(look)) return null
+    await work(await passOverCopies(look), quota)
     return taken.realm.id
   })
   if (realm !== null) hub.notifier.notify(`realm ${realm}`)

@@ -1,0 +1,85 @@
+// A hub on an older copy of its database whose schedules were due before it found that out: nothing of that starts, and the
+// firings of runs that daemons report are there again.
+
+import { expect, test } from 'bun:test'
+import { isPostgres } from '../../db/hub/store.ts'
+import { openDatabase } from '../../db/open.ts'
+import { until } from '../support/bounded.ts'
+import { CopiedHub, type Place, postgresPlace, sqlitePlace } from '../support/older-copy.ts'
+
+const server = process.env.TEST_POSTGRES_URL
+const MINUTE = 60_000
+
+interface Firing {
+  occasion: string
+  state: string
+  reason: string | null
+  run_id: string | null
+  count: number
+}
+
+/** Changes a database: that of a hub that serves it, or one that nobody serves. */
+async function change(place: Place, statement: string): Promise<void> {
+  if (!isPostgres(place.database)) {
+    const db = openDatabase(place.database)
+    db.run(statement)
+    return db.close()
+  }
+  const sql = new Bun.SQL(place.database, { max: 1 })
+  await sql.unsafe(statement)
+  await sql.close()
+}
+
+async function notAgain(place: Place): Promise<void> {
+  await using hub = await CopiedHub.start(place.database)
+  await hub.enrol('ada')
+  const rule = { realm_id: hub.realm, name: 'often', kind: 'schedule', team: '@admin/writes', cron: '* * * * *' }
+  const { id: trigger_id } = await hub.ok('triggers/add', { ...rule, inputs: { text: '{{ slot }}' } })
+  const firings = async (): Promise<Firing[]> => (await hub.ok('triggers/firings', { trigger_id })).firings
+  // Ten slots are due, and nobody looks before the copy is made.
+  const due = Date.now() - 10 * MINUTE
+  await change(place, `UPDATE triggers SET cursor = ${due}, next_at = NULL`)
+  await place.copy()
+  await change(place, `UPDATE triggers SET next_at = ${due}`)
+  await hub.daemon('ada')
+  const lost = await until(async () => (await firings()).find(({ state }) => state === 'started'), 'a slot starts')
+  await hub.completed([lost.run_id!])
+  expect(hub.lines).toEqual([lost.occasion])
+  await hub.leave('ada')
+
+  const put = async () => {
+    await place.put()
+    await change(place, `UPDATE triggers SET next_at = ${due}`)
+  }
+  await hub.restore({ ...place, put })
+  await hub.daemon('ada')
+  const recalled = () =>
+    until(async () => (await firings()).find(({ run_id }) => run_id === lost.run_id), 'it is recalled')
+  expect(await recalled()).toMatchObject({ state: 'started', occasion: lost.occasion })
+  const passed = await until(async () => (await firings()).find(({ reason }) => reason === 'copy'), 'the rest', 40_000)
+  expect(passed).toMatchObject({ state: 'skipped', run_id: null })
+  expect(passed.count).toBeGreaterThanOrEqual(9)
+  if (!process.env.CADRE_SLOW_TESTS) return
+  // What is due from then on starts, each slot once.
+  const next = await until(
+    async () => (await firings()).find(({ state, run_id }) => state === 'started' && run_id !== lost.run_id),
+    'a later slot starts',
+    90_000,
+  )
+  await hub.completed([next.run_id!])
+  expect(new Set(hub.lines).size).toBe(hub.lines.length)
+  const all = await firings()
+  expect(new Set(all.map(({ occasion }) => occasion)).size).toBe(all.length)
+  expect(all.filter(({ reason }) => reason === 'copy')).toHaveLength(1)
+}
+
+test('SQLite: a restored backup', () => notAgain(sqlitePlace('restore')), 180_000)
+test('SQLite: a machine that was put back as a whole', () => notAgain(sqlitePlace('snapshot')), 180_000)
+test.skipIf(!server)(
+  'PostgreSQL: a restored dump (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using place = await postgresPlace(server!)
+    await notAgain(place)
+  },
+  180_000,
+)
