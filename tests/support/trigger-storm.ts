@@ -25,7 +25,7 @@ const teams = (seconds: number) => ({
 const [SHORT_S, LONG_S] = [0.3, 20]
 /** One schedule of so many has long runs; all ways have some. */
 const LONG_EACH = 5
-const WAYS = [
+export const WAYS = [
   { overlap: 'skip' },
   { overlap: 'queue', queue_max: 2 },
   { overlap: 'cancel_running' },

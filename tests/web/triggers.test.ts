@@ -136,7 +136,11 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     expect(await page.locator('.firing').count()).toBe(DAYS + 1)
     expect(await page.locator('.firing').last().textContent()).toContain('run waits for a person')
     await page.getByLabel('Reason').selectOption('overlap')
-    await until(async () => (await page.locator('.firing').count()) === DAYS - 1, 'only those of the reason', PATIENCE_MS)
+    await until(
+      async () => (await page.locator('.firing').count()) === DAYS - 1,
+      'only those of the reason',
+      PATIENCE_MS,
+    )
     await page.getByRole('link', { name: 'Its runs' }).click()
     await page.locator('.item').first().waitFor()
     expect(await page.locator('.item').count()).toBe(1)
