@@ -4,12 +4,14 @@
 import type { Static } from 'typebox'
 import { parseDuration } from '../duration.ts'
 import { CadreError, type Detail } from '../error.ts'
+import { Recent } from '../recent.ts'
 import { type Field, type OccasionRule, occasionRule, problemWith } from '../team/team.ts'
 import { didYouMean } from '../text/spelling.ts'
 import type { AddTrigger } from '../wire/calls/triggers.ts'
 import type { TriggerKind } from '../wire/records/trigger-words.ts'
-import type { Kind, OwnFields } from './kind.ts'
+import type { Around, Kind, OwnFields } from './kind.ts'
 import { ALL_KINDS, kindOf } from './kinds.ts'
+import { refusal } from './refusal.ts'
 import type { TriggerSpec } from './trigger.ts'
 
 /** The body of a call, as far as a person may write and change it. */
@@ -20,7 +22,7 @@ export function specOf(
   name: TriggerKind,
   fields: TriggerFields,
   declared: readonly Field[],
-  around: { tz: string; now: number },
+  around: Omit<Around, 'overlap'>,
 ): TriggerSpec {
   const kind = kindOf({ kind: name })
   const { overlap = kind.overlap, queue_max = 1, at_most = null, when = null, inputs = {} } = fields
@@ -48,9 +50,14 @@ const strangers = ({ fields: own }: Kind, fields: OwnFields): Detail[] =>
       .map(field => ({ path: `/${field}`, message: `belongs to triggers of the kind ${name}: leave it out` })),
   )
 
+/** Compiling takes longer than everything else that is computed for an occasion. */
+const compiled = new Recent<string, OccasionRule>(200)
+
 /** `when` and `inputs` of a trigger, compiled. */
-export const ruleOf = ({ when, inputs }: Pick<TriggerSpec, 'when' | 'inputs'>, { variables }: Kind): OccasionRule =>
-  occasionRule({ ...(when !== null && { when }), inputs }, variables)
+export function ruleOf({ when, inputs }: Pick<TriggerSpec, 'when' | 'inputs'>, { variables }: Kind): OccasionRule {
+  const key = JSON.stringify([when, inputs, variables])
+  return compiled.get(key) ?? compiled.set(key, occasionRule({ ...(when !== null && { when }), inputs }, variables))
+}
 
 /** What is wrong with the inputs, as far as it is known before an occasion comes. */
 function inputProblems(fields: readonly Field[], rule: OccasionRule): Detail[] {
@@ -75,9 +82,4 @@ function inputProblems(fields: readonly Field[], rule: OccasionRule): Detail[] {
     problems.push({ path: `/inputs/${name}`, message: `no input ${name} is declared${didYouMean(name, declared)}` })
   }
   return problems
-}
-
-export function refusal(details: readonly Detail[]): CadreError {
-  const text = details.map(({ path, message }) => `${path.slice(1).replaceAll('/', '.')}: ${message}`).join('; ')
-  return new CadreError('invalid_request', text, { details: [...details] })
 }

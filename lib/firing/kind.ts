@@ -17,6 +17,8 @@ export interface Around {
   overlap: Overlap
   /** The zone where none is written: that of the machine on a home, `UTC` in a realm. */
   tz: string
+  /** It is being added, and not changed. */
+  isNew: boolean
 }
 
 export type Checked<Own> = { own: Own; problems?: never } | { own?: never; problems: Detail[] }

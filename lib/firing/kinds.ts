@@ -2,10 +2,11 @@
 
 import { CadreError } from '../error.ts'
 import type { TriggerKind } from '../wire/records/trigger-words.ts'
+import { hook } from './hook-kind.ts'
 import type { Kind } from './kind.ts'
 import { schedule } from './schedule-kind.ts'
 
-const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule }
+const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule, hook }
 
 export function kindOf({ kind: name }: { kind: TriggerKind }): Kind {
   const kind = KINDS[name]

@@ -3,8 +3,9 @@
 import { CadreError } from '../error.ts'
 import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
 import type { FiringRecord, TriggerRecord } from '../wire/records/triggers.ts'
-import { refusal, type TriggerFields } from './check-trigger.ts'
+import type { TriggerFields } from './check-trigger.ts'
 import { kindOf } from './kinds.ts'
+import { refusal } from './refusal.ts'
 import { schedule } from './schedule-kind.ts'
 import type { Firing, Trigger } from './trigger.ts'
 
@@ -25,14 +26,14 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
 }
 
 export const firingRecord = (
-  { started_at: _, variables: __, run_id, ...firing }: Firing,
+  { started_at: _, variables: __, run_id, deliveries = null, ...firing }: Firing,
   name: string,
 ): FiringRecord => ({
   ...firing,
   name,
   run_id,
   run_ids: run_id === null ? [] : [run_id],
-  deliveries: null,
+  deliveries,
 })
 
 function stateOf({ enabled, paused, problem }: Trigger): TriggerRecord['state'] {
@@ -45,7 +46,12 @@ export function scheduleOf(
   fields: Omit<TriggerFields, 'team'>,
   { tz, now }: { tz: string; now: number },
 ): ScheduleSpec {
-  const { own, problems } = schedule.check(fields, { tz, now, overlap: fields.overlap ?? schedule.overlap })
+  const { own, problems } = schedule.check(fields, {
+    tz,
+    now,
+    isNew: true,
+    overlap: fields.overlap ?? schedule.overlap,
+  })
   if (own) return own
   throw refusal(problems)
 }

@@ -53,7 +53,9 @@ export interface Firing {
   count: number
   late_ms: number | null
   manual: { by: string } | null
-  /** What `when` and `inputs` may name. */
+  /** How often the delivery of a hook came; absent or null of another kind. */
+  deliveries?: number | null
+  /** What `when` and `inputs` may name; of a hook, but for the body and the query, which are kept apart. */
   variables: JsonObject
 }
 

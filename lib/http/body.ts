@@ -1,5 +1,6 @@
 // Accepts and reads JSON bodies: limited in size however they are sent, in UTF-8, valid JSON, and limited in depth.
 
+import { formatDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import { parseJson } from '../json-text.ts'
 import { chunksIn } from '../stream.ts'
@@ -33,22 +34,35 @@ const bareType = (type = ''): string => type.split(';', 1)[0]!.trim().toLowerCas
  * logged as a refusal, and nobody reads the reply.
  */
 export async function readJson(request: Request, headers: Headers, limit: number): Promise<unknown> {
-  let bytes: Uint8Array
-  try {
+  const bytes = await arriving(
     // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
-    bytes = await (headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes())
+    headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes(),
+  )
+  return bytes.length === 0 ? {} : parseJson(bytes, 'the body')
+}
+
+/** The bytes of any body, as they arrive within `ms`. */
+export async function readBytes(request: Request, limit: number, ms: number): Promise<Uint8Array> {
+  const late = AbortSignal.timeout(ms)
+  const bytes = await arriving(takeChunks(request, limit, late))
+  if (!late.aborted) return bytes
+  throw new CadreError('invalid_request', `the body took longer than ${formatDuration(ms)}`)
+}
+
+async function arriving(bytes: Promise<Uint8Array>): Promise<Uint8Array> {
+  try {
+    return await bytes
   } catch (cause) {
     if (cause instanceof CadreError) throw cause
     throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
   }
-  return bytes.length === 0 ? {} : parseJson(bytes, 'the body')
 }
 
-async function takeChunks(request: Request, limit: number): Promise<Uint8Array> {
+async function takeChunks(request: Request, limit: number, until?: AbortSignal): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of chunksIn(request.body)) {
+  for await (const chunk of chunksIn(request.body, until)) {
     size += chunk.length
     if (size > limit) throw tooLarge(limit)
     chunks.push(chunk)

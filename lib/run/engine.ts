@@ -36,6 +36,7 @@ export {
   OPEN_TOPS,
   type RunHead,
   runIdsAfter,
+  Seal,
   Store,
 } from './store/store.ts'
 export {

@@ -1,7 +1,7 @@
 // The commands of triggers, on real homes: with a daemon, without one, and before anything has run.
 
 import { describe, expect, test } from 'bun:test'
-import { renameSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -250,6 +250,50 @@ test('with a daemon the same commands go through it', async () => {
   expect([gone.code, gone.stderr]).toEqual([2, expect.stringContaining('there is no trigger slo')])
   await daemon.stop()
   expect(await json('triggers', 'show', 'slow')).toMatchObject({ state: 'active', last: { length: 3 } })
+}, 30_000)
+
+test('hooks: a secret from stdin or a file, deliveries, and what came', async () => {
+  const { cadre, json, home, cwd } = place()
+  const secret = 'a-secret-that-nobody-can-guess'
+  writeFileSync(join(cwd, 'secret.txt'), `${secret}\n`)
+  const hook = ['hooks', 'add', 'digest', '--scheme', 'bearer', '-i', 'day={{ body.day }}']
+  expect(await cadre(...hook, '--secret', secret)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('write -'),
+  })
+  expect(await cadre(...hook)).toMatchObject({ code: 2, stderr: expect.stringContaining('secret: is required') })
+  const added = await cadre(...hook, '--secret', '@secret.txt')
+  expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^url +\/v1\/hooks\/[\w-]{22}$/m)])
+  expect(added.stdout).toContain('bearer signs no time')
+  expect(added.stderr).toStartWith(IDLE)
+  expect((await cadre('schedules')).stdout).toBe('')
+  expect((await cadre('hooks')).stdout).toStartWith('nightly-digest')
+  const daemon = await spawnDaemon({ home })
+  const { url, secrets } = await json('hooks', 'show', 'nightly-digest')
+  expect(url).toStartWith(`${daemon.url}/v1/hooks/`)
+  writeFileSync(join(cwd, 'other.txt'), 'another-secret-of-this-hook')
+  await json('hooks', 'update', 'nightly-digest', '--add-secret', '@other.txt')
+  const changed = await json('hooks', 'update', 'nightly-digest', '--expire-secret', secrets[0].id)
+  expect(changed.secrets.map((each: { expires_at: number | null }) => each.expires_at === null)).toEqual([false, true])
+  const send = (bearer: string) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json', 'idempotency-key': 'k-1' },
+      body: JSON.stringify({ day: 'Monday', says: 'another-secret-of-this-hook' }),
+    })
+  expect([(await send(secret)).status, (await send('another-secret-of-this-hook')).status]).toEqual([401, 202])
+  const { stdout } = await cadre('hooks', 'firings', 'nightly-digest', '--body')
+  expect(stdout).toMatch(/ k-1 .*started/)
+  expect(stdout).toContain('"day":"Monday"')
+  expect(stdout).not.toContain('another-secret')
+  expect(stdout).toContain('refused')
+  writeFileSync(join(cwd, 'delivery.json'), '{"day":7}')
+  const preview = await cadre('hooks', 'preview', 'nightly-digest', '--body', 'delivery.json', '--header', 'X-A: b')
+  expect(preview.stdout).toContain('refused  inputs: ')
+  const [firing] = (await json('hooks', 'firings', 'nightly-digest', '--state', 'started')).firings
+  expect((await json('runs')).runs[0].started_by).toMatchObject({ kind: 'hook', delivery: 'k-1', firing: firing.id })
+  expect((await json('runs', '--started-by', 'hook:nightly-digest')).runs).toHaveLength(1)
+  await daemon.stop()
 }, 30_000)
 
 test('names of triggers and zones are completed', async () => {

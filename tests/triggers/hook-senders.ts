@@ -284,7 +284,7 @@ export function specOf(fields: Record<string, unknown>): HookSpec {
 
 export interface Sent {
   headers: Headers
-  body: Uint8Array
+  body: Uint8Array<ArrayBuffer>
 }
 
 /** A request of the sender, made `ms` ago. */

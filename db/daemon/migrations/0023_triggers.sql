@@ -42,6 +42,7 @@ CREATE TABLE firings (
   count INTEGER NOT NULL,
   late_ms INTEGER,
   manual TEXT,                     -- JSON {by}
+  deliveries INTEGER,              -- how often the delivery of a hook came
   variables TEXT NOT NULL,         -- JSON: what expressions see
   UNIQUE (trigger_id, occasion)
 );
@@ -49,3 +50,27 @@ CREATE INDEX firings_by_trigger ON firings (trigger_id, seq);
 CREATE INDEX firings_waiting ON firings (trigger_id, seq) WHERE state = 'waiting';
 CREATE INDEX firings_started ON firings (trigger_id, started_at) WHERE started_at IS NOT NULL;
 CREATE INDEX firings_by_run ON firings (run_id) WHERE run_id IS NOT NULL;
+
+-- The addresses of hooks, which stay the same for as long as there is the hook.
+CREATE TABLE hooks (
+  trigger_id TEXT PRIMARY KEY REFERENCES triggers (id) ON DELETE CASCADE,
+  token TEXT NOT NULL UNIQUE
+) WITHOUT ROWID;
+
+-- Their secrets, sealed with the key of the home.
+CREATE TABLE hook_secrets (
+  id TEXT PRIMARY KEY,
+  trigger_id TEXT NOT NULL REFERENCES triggers (id) ON DELETE CASCADE,
+  sealed BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER
+);
+CREATE INDEX hook_secrets_by_trigger ON hook_secrets (trigger_id);
+
+-- What senders sent: the query and the body, sealed. A firing that waits has its own in any case.
+CREATE TABLE hook_bodies (
+  firing_id TEXT PRIMARY KEY REFERENCES firings (id) ON DELETE CASCADE,
+  sealed BLOB NOT NULL,
+  delete_at INTEGER                -- null: it is kept only while the firing waits
+);
+CREATE INDEX hook_bodies_by_age ON hook_bodies (delete_at);

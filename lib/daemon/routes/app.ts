@@ -17,6 +17,7 @@ import type { Daemon } from '../runs/daemon.ts'
 import { agents } from './agents.ts'
 import { artifacts } from './artifacts.ts'
 import { audit } from './audit.ts'
+import { hooks } from './hooks.ts'
 import { log } from './log.ts'
 import { metrics } from './metrics.ts'
 import { reviews } from './reviews.ts'
@@ -36,7 +37,10 @@ function copyForHealth({ copied }: Daemon): { at: number; runs: number } | null 
   return copied && { at: copied.at, runs: copied.runs }
 }
 
-export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
+export function daemonApp(
+  daemon: Daemon,
+  { strict, hookHosts = [] }: { strict: boolean; hookHosts?: readonly string[] },
+) {
   const kit = daemonKit(
     createAccess({
       localToken: localToken(daemon.home),
@@ -58,6 +62,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(artifacts(daemon, kit))
     .use(reviews(daemon, kit))
     .use(triggers(daemon, kit))
+    .use(hooks(daemon, hookHosts))
     .use(workspaces(daemon, kit))
     .use(teams(daemon, kit))
     .use(agents(daemon, kit))

@@ -12,7 +12,7 @@ import type { Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import { openTracer } from '../../log/tracing.ts'
-import { Engine, Reads, RootSecrets, Store } from '../../run/engine.ts'
+import { Engine, Reads, RootSecrets, Seal, Store } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { openSettings, type Settings } from '../../settings/settings.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
@@ -22,6 +22,7 @@ import { Ages } from '../home/ages.ts'
 import { Audit, MIGRATIONS } from '../home/audit.ts'
 import { type Copied, copiedOf, settlePlace } from '../home/copied-home.ts'
 import { databaseFile, makeHome, processesFolder, searchFile } from '../home/home.ts'
+import { HookSecrets } from '../home/hook-secrets.ts'
 import { type Lock, takeLock } from '../home/lock.ts'
 import { onOwnSecrets, ownSecrets } from '../home/own-secrets.ts'
 import { SyncOutbox } from '../link/outbox/outbox.ts'
@@ -73,6 +74,9 @@ export class Daemon {
   readonly outbox: SyncOutbox
   /** Created with the database, and the same after restarts. */
   readonly instanceId: string
+  /** Encrypts with the key of this home. */
+  readonly seal: Seal
+  readonly hookSecrets: HookSecrets
   /** The address where it listens, or null while it does not. */
   address: string | null = null
   /** The link to the hub, when there is one. */
@@ -144,7 +148,10 @@ export class Daemon {
       () => this.openRuns.roots,
       () => this.#agentsChanged(),
     )
-    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], options.log)
+    this.seal = new Seal(home)
+    this.hookSecrets = new HookSecrets(db, this.seal, () => this.#mask.learn())
+    const secretsOf = () => [...ownSecrets(home, env), ...settings.secrets(this.catalogue), ...this.hookSecrets.known()]
+    this.#mask = new Mask(secretsOf, options.log)
     settings.onSecrets(() => this.#mask.learn())
     const log = this.#mask.log()
     this.log = log

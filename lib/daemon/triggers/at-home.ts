@@ -1,13 +1,26 @@
-// What the kinds of triggers write into the database of a home when a person changes one.
+// What a kind of trigger keeps in the database of a home, beside the row of the trigger.
 
-import { mustFitOverlap, pausedText } from '../../firing/changes.ts'
-import { occasionOf, type Schedule, skippedSlots } from '../../firing/slot-rows.ts'
-import type { Trigger } from '../../firing/trigger.ts'
-import { due, passedOver } from '../../triggers/schedule/due.ts'
-import type { CatchUp, ScheduleSpec } from '../../triggers/schedule/spec.ts'
-import type { TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { Tables } from './fire.ts'
-import { forgetAfter, recordSkipped } from './slot-rows.ts'
+import type { TriggerFields } from '../../firing/check-trigger.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
+import type { JsonObject } from '../../json.ts'
+import type { CatchUp } from '../../triggers/schedule/spec.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import type { Tables } from './tables.ts'
+
+/** The secrets of a hook, as a body has them. */
+export interface Secrets {
+  secret?: string | undefined
+  add_secret?: string | undefined
+  expire_secret?: string | undefined
+}
+
+export interface Home {
+  daemon: Daemon
+  tables: Tables
+}
+
+export const MAY_HAVE_STARTED =
+  'it was due before this home was found to be a copy, and the other home may have started it'
 
 /** How a pause ends. */
 interface Resumed {
@@ -17,57 +30,18 @@ interface Resumed {
   now: number
 }
 
-/** Both are called in the transaction that changes the trigger. */
-interface AtHome<Own = unknown> {
+/** All but `recalled` are called in the transaction that changes the trigger or the firing. */
+export interface AtHome<Own = unknown> {
+  added?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
+  updated?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
   /** The cursor is about to become `now`. */
-  beforeNow?(tables: Tables, trigger: Trigger<Own>, now: number): void
+  beforeNow?(home: Home, trigger: Trigger<Own>, now: number): void
   /** A person ended its pause, and the cursor is what it was before. */
-  resumed?(tables: Tables, trigger: Trigger<Own>, was: Resumed): void
+  resumed?(home: Home, trigger: Trigger<Own>, was: Resumed): void
+  /** It is known what became of a firing. */
+  settled?(home: Home, firing: Firing): void
+  /** What expressions see of a firing beside what it has. Throws `invalid_state` when that is not there. */
+  recalled?(home: Home, trigger: Trigger<Own>, firing: Firing): JsonObject
 }
 
-export const MAY_HAVE_STARTED =
-  'it was due before this home was found to be a copy, and the other home may have started it'
-
-const schedule: AtHome<ScheduleSpec> = {
-  beforeNow({ firings }, trigger, now) {
-    // The clock was ahead when slots were last looked at, and has been put back.
-    if (now < trigger.cursor) forgetAfter(firings, trigger, now)
-  },
-
-  /** What was due meanwhile becomes one row, unless it is caught up. */
-  resumed(tables, trigger, { catchUp, copiedAt, now }) {
-    const { id, spec } = trigger
-    mustFitOverlap(catchUp, spec)
-    const { firings } = tables
-    const cursor = passOverCopied(tables, trigger, copiedAt, now)
-    if (catchUp === 'none') {
-      const { row } = passedOver(spec.own, cursor, now, id)
-      recordSkipped(firings, trigger, row, { reason: 'paused', detail: pausedText(trigger), now })
-      return
-    }
-    // They wait for the next look, which judges them like slots that are due then.
-    const judged = due({ ...spec.own, catch_up: catchUp }, cursor, now, id)
-    const detail = 'it was due while the trigger was paused'
-    recordSkipped(firings, trigger, judged.missed, { reason: 'missed', detail, now })
-    for (const { slot, late_ms } of judged.starts) keepForLater(tables, trigger, slot, late_ms)
-  },
-}
-
-/** What was due before this home was found to be a copy is left to the home that it was made from. Returns the cursor. */
-function passOverCopied({ firings }: Tables, trigger: Schedule, copiedAt: number, now: number): number {
-  if (copiedAt <= trigger.cursor || copiedAt > now) return trigger.cursor
-  const { row } = passedOver(trigger.spec.own, trigger.cursor, copiedAt, trigger.id)
-  recordSkipped(firings, trigger, row, { reason: 'copy', detail: MAY_HAVE_STARTED, now })
-  return copiedAt
-}
-
-function keepForLater({ firings, now }: Tables, trigger: Schedule, slot: number, lateMs: number): void {
-  if (firings.of(trigger.id, occasionOf(slot))) return
-  const row = { at: slot, until: slot, count: 1 }
-  const skipped = { reason: 'paused', detail: 'it is caught up after a pause', now: now() } as const
-  firings.insert({ ...skippedSlots(trigger, row, skipped), state: 'waiting', late_ms: lateMs })
-}
-
-const AT_HOME: Readonly<Partial<Record<TriggerKind, AtHome>>> = { schedule }
-
-export const atHome = ({ kind }: Trigger): AtHome => AT_HOME[kind] ?? {}
+export type Changes = Partial<TriggerFields> & Secrets & { name?: string }

@@ -3,31 +3,30 @@
 
 import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
-import { ruleOf } from '../../firing/check-trigger.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
-import { type Bundle, inputsFor, reviewOf } from '../../team/team.ts'
+import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
 import type { FiringTable } from './firing-table.ts'
+import { atHome } from './kinds-at-home.ts'
 import { noteFiring } from './problem.ts'
+import type { Tables } from './tables.ts'
 import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** How often the delivery of a hook came. */
+  deliveries?: number
+  /** What expressions see beside the variables. Throws `invalid_state` when that is not there any more. */
+  more?(): JsonObject
   /** It does not start when the occasion came: it waited, or is caught up. */
   isLater?: boolean
   /** Starts whatever else runs. */
   force?: boolean
-}
-
-export interface Tables {
-  triggers: TriggerTable
-  firings: FiringTable
-  /** The wall clock, by which slots are due. Epoch milliseconds. */
-  now(): number
 }
 
 /** The trigger has changed meanwhile: nothing was written, and the next look judges anew. */
@@ -37,35 +36,47 @@ export class Changed extends CadreError {
   }
 }
 
+interface Besides {
+  also?(): void
+  recorded?(settled: Firing): void
+  known?: Firing
+}
+
 /**
- * Decides about an occasion and records it. `also` changes other rows in the same transaction. `known`: the firing that
- * waited. Throws `Changed`, and what keeps anything from being recorded.
+ * Decides about an occasion and records it. `also` changes other rows in the same transaction,
+ * before the firing is written, and `recorded` after. `known`: the firing that
+ * waited, or was refused and is judged once more. Throws `Changed`, and what keeps anything from being recorded.
  */
 export async function fire(
   daemon: Daemon,
   tables: Tables,
   trigger: Trigger,
   occasion: Occasion,
-  { also = () => {}, known }: { also?: () => void; known?: Firing } = {},
+  { also = () => {}, recorded = () => {}, known }: Besides = {},
 ): Promise<Firing> {
   const { triggers, firings, now } = tables
+  const waits = known?.state === 'waiting' ? known : undefined
   const firing: Firing = known ?? {
     ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
     ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now(), started_at: null },
     ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
+    deliveries: occasion.deliveries ?? null,
   }
   const write = (settled: Firing) => {
     mustBeUnchanged(triggers, trigger)
     also()
     if (known) {
-      if (firings.get(known.id)?.state !== 'waiting') throw new Changed(`${firing.occasion} waits no more`)
+      if (firings.get(known.id)?.state !== known.state)
+        throw new Changed(`${firing.occasion} is ${known.state} no more`)
       firings.settle(settled)
     } else {
       if (firings.of(trigger.id, firing.occasion)) throw new Changed(`${firing.occasion} has a firing`)
       firings.insert(settled)
     }
-    noteFiring(daemon, triggers, trigger, settled, { now: now(), heard: occasion.manual !== null && !known })
+    recorded(settled)
+    atHome(trigger).settled?.({ daemon, tables }, settled)
+    noteFiring(daemon, triggers, trigger, settled, { now: now(), heard: occasion.manual !== null && !waits })
     if (settled.state === 'waiting') {
       for (const old of superseded(trigger, firings.waiting(trigger.id))) firings.settle(old)
     }
@@ -76,11 +87,11 @@ export async function fire(
     return daemon.engine.commit(() => write(settled))
   }
 
-  const held = known && haltNow(daemon, tables, trigger, known)
-  if (held) return isWorthAWord(held, known) ? halted(held) : known
-  const prepared = await prepare(daemon, trigger, occasion.variables)
+  const held = waits && haltNow(daemon, tables, trigger, waits)
+  if (held) return isWorthAWord(held, waits) ? halted(held) : waits
+  const prepared = await prepare(daemon, trigger, occasion)
   if ('state' in prepared) return halted(prepared)
-  const halt = occasion.force ? null : haltNow(daemon, tables, trigger, known)
+  const halt = occasion.force ? null : haltNow(daemon, tables, trigger, waits)
   if (halt) return halted(halt)
   const { bundle, inputs } = prepared
   const { workspace, run_name, team } = trigger.spec
@@ -96,7 +107,7 @@ export async function fire(
     ...{ local: true, actor: `trigger:${trigger.name}`, startedBy, runId },
     unattended: true,
     also: () => {
-      if (!occasion.force && haltNow(daemon, tables, trigger, known)) throw new Changed('another run holds it')
+      if (!occasion.force && haltNow(daemon, tables, trigger, waits)) throw new Changed('another run holds it')
       write(started)
     },
   }
@@ -108,7 +119,7 @@ export async function fire(
 async function prepare(
   daemon: Daemon,
   trigger: Trigger,
-  variables: JsonObject,
+  { variables, more }: Occasion,
 ): Promise<{ bundle: Bundle; inputs: JsonObject } | Halt> {
   const { spec } = trigger
   let bundle: Bundle
@@ -118,17 +129,15 @@ async function prepare(
     if (!isLasting(error)) throw error
     return { state: 'refused', reason: 'team', detail: messageOf(error) }
   }
+  let all: JsonObject
   try {
-    const rule = ruleOf(spec, kindOf(trigger))
-    if (!rule.admits(variables)) return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` }
-    const inputs = rule.inputsOf(variables)
-    const { problems } = inputsFor(bundle.team(bundle.root).inputs, inputs)
-    if (problems.length === 0) return { bundle, inputs }
-    return { state: 'refused', reason: 'inputs', detail: problems.map(({ message }) => message).join('; ') }
+    all = { ...variables, ...more?.() }
   } catch (error) {
     if (!isLasting(error)) throw error
-    return { state: 'refused', reason: 'expression', detail: messageOf(error) }
+    return { state: 'refused', reason: 'internal', detail: messageOf(error) }
   }
+  const judged = judge(trigger, all, bundle.team(bundle.root).inputs)
+  return 'inputs' in judged ? { bundle, ...judged } : judged
 }
 
 /** What keeps a firing from starting now. `known` waits already. */

@@ -15,7 +15,7 @@ interface Row extends Omit<Firing, 'manual' | 'variables'> {
 const LOOKED_AT_ONCE = 500
 
 const COLUMNS = `id, trigger_id, revision, occasion, at, until, seen_at, started_at, state, reason, detail, run_id, count,
-  late_ms, manual, variables`
+  late_ms, manual, deliveries, variables`
 
 type Filter = FiringFilter & { trigger_id: string }
 
@@ -139,25 +139,51 @@ export class FiringTable {
       .get(triggerId, since)!.n
   }
 
+  /** The latest firing of this occasion, or of `occasion~2` and so on, when it counts only for a time. */
+  newestOf(triggerId: string, occasion: string): Firing | null {
+    const row = this.#db
+      .query<Row, [string, string]>(
+        `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ?1 AND (occasion = ?2 OR occasion > ?2 || '~' AND occasion < ?2 || '~:')
+         ORDER BY seq DESC LIMIT 1`,
+      )
+      .get(triggerId, occasion)
+    return row && read(row)
+  }
+
+  /** A delivery came once more. */
+  countDelivery(id: string): void {
+    this.#db.query('UPDATE firings SET deliveries = deliveries + 1 WHERE id = ?').run(id)
+  }
+
+  /** Of the requests that were refused before anybody knew which delivery they were, the newest `keep` stay. */
+  keepRejected(triggerId: string, keep: number): void {
+    this.#db
+      .query(
+        `DELETE FROM firings WHERE seq IN (SELECT seq FROM firings WHERE trigger_id = ?
+           AND occasion >= 'rejected:' AND occasion < 'rejected;' ORDER BY seq DESC LIMIT -1 OFFSET ?)`,
+      )
+      .run(triggerId, keep)
+  }
+
   /** Throws when the occasion is there already. */
   insert(firing: Firing): void {
     this.#db
       .query(
         `INSERT INTO firings (${COLUMNS}) VALUES ($id, $trigger_id, $revision, $occasion, $at, $until, $seen_at, $started_at,
-           $state, $reason, $detail, $run_id, $count, $late_ms, $manual, $variables)`,
+           $state, $reason, $detail, $run_id, $count, $late_ms, $manual, $deliveries, $variables)`,
       )
       .run(parametersOf(firing))
   }
 
   /** Writes what became of a firing that waited, or was refused. */
   settle(firing: Firing): void {
-    const { state, reason, detail, run_id, started_at, late_ms, revision, id } = firing
+    const { state, reason, detail, run_id, started_at, late_ms, revision, deliveries = null, variables, id } = firing
     this.#db
       .query(
-        `UPDATE firings SET state = ?, reason = ?, detail = ?, run_id = ?, started_at = ?, late_ms = ?, revision = ?
-         WHERE id = ?`,
+        `UPDATE firings SET state = ?, reason = ?, detail = ?, run_id = ?, started_at = ?, late_ms = ?, revision = ?,
+           deliveries = ?, variables = ? WHERE id = ?`,
       )
-      .run(state, reason, detail, run_id, started_at, late_ms, revision, id)
+      .run(...[state, reason, detail, run_id, started_at, late_ms, revision], deliveries, JSON.stringify(variables), id)
   }
 
   /** The slots from one occasion to another that have a firing of their own. */
@@ -252,5 +278,6 @@ const parametersOf = (firing: Firing) => ({
   $count: firing.count,
   $late_ms: firing.late_ms,
   $manual: firing.manual && JSON.stringify(firing.manual),
+  $deliveries: firing.deliveries ?? null,
   $variables: JSON.stringify(firing.variables),
 })

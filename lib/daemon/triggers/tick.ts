@@ -7,6 +7,7 @@ import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
+import { atHome } from './kinds-at-home.ts'
 import { noteSlots } from './problem.ts'
 import { forgetAfter, recordSkipped } from './slot-rows.ts'
 import type { Triggers } from './triggers.ts'
@@ -138,6 +139,7 @@ async function startWaiting(daemon: Daemon, { tables }: Triggers, trigger: Trigg
     const occasion: Occasion = {
       ...{ occasion: known.occasion, at: known.at, late_ms: lateMs, manual, variables: known.variables },
       isLater: true,
+      more: () => atHome(trigger).recalled?.({ daemon, tables }, trigger, known) ?? {},
     }
     const firing = await fire(daemon, tables, trigger, occasion, { known })
     if (firing.state !== 'waiting') continue

@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Schedule } from '../../firing/slot-rows.ts'
 import type { Trigger } from '../../firing/trigger.ts'
+import { DEFAULT_DAYS } from '../../triggers/hook/fields.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 
 interface Row extends Omit<Trigger, 'spec' | 'source' | 'enabled' | 'paused' | 'problem'> {
@@ -114,11 +115,15 @@ export class TriggerTable {
     this.#db.query('UPDATE triggers SET removed_at = ?, enabled = 0, next_at = NULL WHERE id = ?').run(now, id)
   }
 
-  /** All triggers, with those that were removed, and for how long `at_most` counts their firings. */
-  everyOne(): { id: string; is_removed: 0 | 1; per: string | null }[] {
+  /**
+   * All triggers, with those that were removed, for how long `at_most` counts their firings, and for how many days hooks
+   * recognise deliveries.
+   */
+  everyOne(): { id: string; is_removed: 0 | 1; per: string | null; days: number | null }[] {
     return this.#db
-      .query<{ id: string; is_removed: 0 | 1; per: string | null }, []>(
-        `SELECT id, removed_at IS NOT NULL AS is_removed, spec ->> '$.at_most.per' AS per FROM triggers`,
+      .query<{ id: string; is_removed: 0 | 1; per: string | null; days: number | null }, []>(
+        `SELECT id, removed_at IS NOT NULL AS is_removed, spec ->> '$.at_most.per' AS per,
+           iif(kind = 'hook', coalesce(spec ->> '$.own.keep_days', ${DEFAULT_DAYS.keep}), NULL) AS days FROM triggers`,
       )
       .all()
   }

@@ -4,24 +4,30 @@
 import type { Database } from 'bun:sqlite'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
-import type { TriggerFields } from '../../firing/check-trigger.ts'
+import { hookOf, previewVariables, shownHook } from '../../firing/hook-kind.ts'
+import { judge } from '../../firing/judge.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import type { FiringFilter, Trigger } from '../../firing/trigger.ts'
+import type { Field } from '../../team/team.ts'
+import type { Hook } from '../../triggers/hook/fields.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
-import type { ListFirings, PreviewTrigger } from '../../wire/calls/triggers.ts'
+import { HOOKS_PATH, type ListFirings, type PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { counted, page } from '../../wire/page.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../wire/records/triggers.ts'
-import type { Tables } from './fire.ts'
-import { FiringTable } from './firing-table.ts'
-import { TriggerTable } from './trigger-table.ts'
+import { secretRecords } from '../home/hook-secrets.ts'
+import { type Tables, tablesOf } from './tables.ts'
 
 export class TriggerView {
   readonly tables: Tables
+  readonly #db: Database
+  readonly #address: () => string | null
 
-  /** `db`: the database of a home. `now`: the wall clock. */
-  constructor(db: Database, now: () => number = Date.now) {
-    this.tables = { triggers: new TriggerTable(db), firings: new FiringTable(db), now }
+  /** `db`: the database of a home. `now`: the wall clock. `address`: where the home listens, if it does. */
+  constructor(db: Database, now: () => number = Date.now, address: () => string | null = () => null) {
+    this.#db = db
+    this.#address = address
+    this.tables = tablesOf(db, now)
   }
 
   get(which: Which): TriggerRecord {
@@ -68,17 +74,37 @@ export class TriggerView {
   }
 
   /** Answers `triggers/preview`. */
-  previewFor({ trigger_id, name, after, until, limit, ...fields }: BodyOf<typeof PreviewTrigger>): PreviewRecord {
-    const range = { ...(after !== undefined && { after }), ...(until !== undefined && { until }), limit: limit ?? 10 }
-    const isKnown = trigger_id !== undefined || name !== undefined
-    return this.preview(isKnown ? { trigger_id, name } : { team: '', ...fields }, range)
+  async previewFor({ trigger_id, name, ...body }: BodyOf<typeof PreviewTrigger>): Promise<PreviewRecord> {
+    const known = trigger_id !== undefined || name !== undefined ? this.find({ trigger_id, name }) : null
+    const now = this.tables.now()
+    if (known?.kind === 'hook' || body.scheme !== undefined) return this.#previewHook(known, body)
+    const { after = now, until = Infinity, limit = 10 } = body
+    const schedule = known ? scheduleIn(known) : scheduleOf(body, { tz: zoneHere(), now })
+    return previewOf(schedule, after, until, limit)
   }
 
-  /** The slots of a trigger, or of a schedule that is not added yet. */
-  preview(of: Which | TriggerFields, { after = this.tables.now(), until = Infinity, limit = 10 }): PreviewRecord {
-    const around = { tz: zoneHere(), now: this.tables.now() }
-    const schedule = isWhich(of) ? scheduleIn(this.find(of)) : scheduleOf(of, around)
-    return previewOf(schedule, after, until, limit)
+  /** What a hook would do with a delivery of this body and these headers. */
+  async #previewHook(known: Trigger | null, body: BodyOf<typeof PreviewTrigger>): Promise<PreviewRecord> {
+    const { spec, own } = known
+      ? { spec: known.spec, own: known.spec.own as Hook }
+      : { spec: { when: body.when ?? null, inputs: body.inputs ?? {} }, own: hookOf(body) }
+    const { words = '', notes = [] } = shownHook(own)
+    const preview = { slots: [], notes, words }
+    if (body.body === undefined && body.headers === undefined) return preview
+    const team = known?.spec.team ?? body.team
+    const declared = team === undefined ? null : await this.declaredBy(team)
+    const variables = previewVariables(own, body.body ?? {}, body.headers ?? {}, this.tables.now())
+    const judged = judge({ kind: 'hook', spec }, variables, declared)
+    const outcome =
+      'inputs' in judged
+        ? { state: 'starts' as const, reason: null, detail: null, inputs: judged.inputs }
+        : { ...judged, state: judged.state === 'skipped' ? ('skipped' as const) : ('refused' as const), inputs: null }
+    return { ...preview, outcome }
+  }
+
+  /** The inputs of a team, if they are known here: a database alone knows none. */
+  protected async declaredBy(_team: string): Promise<readonly Field[] | null> {
+    return null
   }
 
   /** Throws `not_found`. */
@@ -97,13 +123,18 @@ export class TriggerView {
 
   record(trigger: Trigger): TriggerRecord {
     const last = this.tables.firings.list({ trigger_id: trigger.id }, { limit: SHOWN, offset: 0 })
-    return triggerRecord(trigger, last, this.tables.now())
+    return { ...triggerRecord(trigger, last, this.tables.now()), ...this.#hookOf(trigger) }
+  }
+
+  /** What a home keeps of a hook beside the trigger. */
+  #hookOf({ id, kind }: Trigger): Pick<TriggerRecord, 'url' | 'secrets'> {
+    const token = kind === 'hook' ? this.tables.hooks.token(id) : null
+    if (token === null) return {}
+    return { url: `${this.#address() ?? ''}${HOOKS_PATH}/${token}`, secrets: secretRecords(this.#db, id) }
   }
 }
 
 type BodyOf<C extends { body: TSchema }> = Static<C['body']>
-
-const isWhich = (of: Which | TriggerFields): of is Which => !('team' in of)
 
 /** The name of the zone of this machine. */
 export const zoneHere = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone

@@ -6,27 +6,32 @@ import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, type Which } from '../../firing/shown.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Field } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { atHome, MAY_HAVE_STARTED } from './at-home.ts'
+import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets } from './at-home.ts'
 import { Changed, fire, type Occasion, whichTeam } from './fire.ts'
+import { atHome } from './kinds-at-home.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
 
 export class Triggers extends TriggerView {
   readonly #daemon: Daemon
+  readonly #home: Home
 
   /** `now`: the wall clock. */
   constructor(daemon: Daemon, now: () => number = Date.now) {
-    super(daemon.db, now)
+    super(daemon.db, now, () => daemon.address)
     this.#daemon = daemon
+    this.#home = { daemon, tables: this.tables }
   }
 
-  async add({ name, kind, ...fields }: TriggerFields & { name: string; kind: TriggerKind }, actor: string) {
+  async add({ name, kind, ...fields }: TriggerFields & Secrets & { name: string; kind: TriggerKind }, actor: string) {
     const now = this.tables.now()
-    const spec = await this.#specOf(kind, fields, now)
+    const spec = await this.#specOf(kind, fields, { now, isNew: true })
     const added: Trigger = {
       ...{ id: Bun.randomUUIDv7(), name, kind, spec, revision: 1, source: 'manual', enabled: true, paused: null },
       ...{ problem: null, cursor: now, next_at: null, created_at: now, created_by: actor },
@@ -41,29 +46,30 @@ export class Triggers extends TriggerView {
       }
       const trigger = { ...added, next_at: nextOf(added) }
       triggers.insert(trigger)
+      atHome(trigger).added?.(this.#home, trigger, fields)
       return trigger
     })
   }
 
   /** Changes what is given. A new rule is looked at from now on; other changes leave alone what is due. */
-  async update(
-    which: Which,
-    given: Partial<TriggerFields> & { name?: string },
-    revision: number | undefined,
-    actor: string,
-  ) {
+  async update(which: Which, given: Changes, revision: number | undefined, actor: string) {
     const was = this.find(which)
     const now = this.tables.now()
     const { own, ...more } = was.spec
     const { name = was.name, ...changes } = given
     const kind = kindOf(was)
-    const spec = await this.#specOf(was.kind, { ...more, ...changes, ...kind.changed(own, changes) }, now)
+    const spec = await this.#specOf(
+      was.kind,
+      { ...more, ...changes, ...kind.changed(own, changes) },
+      { now, isNew: false },
+    )
     return this.#change(actor, 'triggers/update', () => {
       const trigger = this.find(which)
       mustBeAt(trigger, revision ?? was.revision)
       const other = this.tables.triggers.byName(name)
       if (other && other.id !== trigger.id) throw new CadreError('conflict', `there is a trigger ${name} already`)
       const changed = { ...trigger, name, spec, revision: trigger.revision + 1, problem: null }
+      atHome(trigger).updated?.(this.#home, changed, changes)
       return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now))
     })
   }
@@ -112,7 +118,7 @@ export class Triggers extends TriggerView {
       const copiedAt = this.#daemon.copied?.at ?? 0
       const revised = { ...trigger, revision: trigger.revision + 1 }
       this.#passOverCopied(revised, copiedAt)
-      atHome(trigger).resumed?.(this.tables, revised, { catchUp, copiedAt, now })
+      atHome(trigger).resumed?.(this.#home, revised, { catchUp, copiedAt, now })
       return this.#put(this.#fromNow({ ...revised, paused: null }, now))
     })
   }
@@ -137,6 +143,7 @@ export class Triggers extends TriggerView {
     const trigger = firing && triggers.get(firing.trigger_id)
     if (!trigger) throw new CadreError('not_found', `there is no firing ${firingId} of a trigger that is here`)
     mustBeRefirable(firing, again, MAY_HAVE_STARTED)
+    const more = atHome(trigger).recalled?.(this.#home, trigger, firing) ?? {}
     const manual = { by }
     const [first] = firing.occasion.split('#')
     let number = 2
@@ -148,9 +155,25 @@ export class Triggers extends TriggerView {
       ...{ occasion: `${first}#${number}`, at, ...late },
       variables: variablesAgain(firing, now),
       isLater: true,
+      more: () => more,
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/refire', target: trigger.name })
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)
+  }
+
+  /** With what hooks have stored of deliveries, where that is asked for. */
+  override firingsFor(body: Parameters<TriggerView['firingsFor']>[0]): ReturnType<TriggerView['firingsFor']> {
+    const found = super.firingsFor(body)
+    if (!body.with_body) return found
+    const { firings, hooks } = this.tables
+    const withDelivery = (record: FiringRecord): FiringRecord => {
+      const { headers } = firings.get(record.id)?.variables ?? {}
+      if (record.deliveries === null || headers === undefined) return record
+      const { query = {}, body: bytes } = hooks.sent(this.#daemon.seal, record.id) ?? {}
+      const delivery = { headers: headers as JsonObject, query, body: bytes ? Buffer.from(bytes).toString() : null }
+      return { ...record, delivery: this.#daemon.mask(delivery) as typeof delivery }
+    }
+    return { ...found, firings: found.firings.map(withDelivery) }
   }
 
   /** Asks once more where the trigger changed in between. */
@@ -163,9 +186,13 @@ export class Triggers extends TriggerView {
     }
   }
 
-  async #specOf(kind: TriggerKind, fields: TriggerFields, now: number) {
-    const bundle = await loadTeam(this.#daemon, whichTeam(fields.team))
-    return specOf(kind, fields, bundle.team(bundle.root).inputs, { tz: zoneHere(), now })
+  protected override async declaredBy(team: string): Promise<readonly Field[]> {
+    const bundle = await loadTeam(this.#daemon, whichTeam(team))
+    return bundle.team(bundle.root).inputs
+  }
+
+  async #specOf(kind: TriggerKind, fields: TriggerFields, around: { now: number; isNew: boolean }) {
+    return specOf(kind, fields, await this.declaredBy(fields.team), { tz: zoneHere(), ...around })
   }
 
   /** With the next time at which it is due. */
@@ -186,7 +213,7 @@ export class Triggers extends TriggerView {
 
   /** Occasions are looked at from now on. */
   #fromNow(trigger: Trigger, now: number): Trigger {
-    atHome(trigger).beforeNow?.(this.tables, trigger, now)
+    atHome(trigger).beforeNow?.(this.#home, trigger, now)
     return { ...trigger, cursor: now }
   }
 

@@ -53,7 +53,7 @@ export class RealmTriggers {
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         const now = await timeNow(this.#hub, tx)
-        const spec = await this.#specOf(tx, caller, realm, kind, fields, now)
+        const spec = await this.#specOf(tx, caller, realm, kind, fields, { now, isNew: true })
         if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
         const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
         const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
@@ -87,7 +87,9 @@ export class RealmTriggers {
         const fields = { ...more, ...changes, ...kind.changed(own, changes) }
         // Who only takes it over need not mend it.
         const isSpec = Object.keys(changes).length > 0
-        const spec = isSpec ? await this.#specOf(tx, caller, look.realm, trigger.kind, fields, now) : trigger.spec
+        const spec = isSpec
+          ? await this.#specOf(tx, caller, look.realm, trigger.kind, fields, { now, isNew: false })
+          : trigger.spec
         const name = renamed ?? trigger.name
         const other = await findTrigger(store, tx, byName(store, trigger.realm_id, name))
         if (other && other.id !== trigger.id) throw taken(name)
@@ -227,14 +229,14 @@ export class RealmTriggers {
     realm: Look['realm'],
     kind: TriggerKind,
     fields: Fields,
-    now: number,
+    around: { now: number; isNew: boolean },
   ): Promise<RealmSpec> {
     const { requires = null, priority = 0, queue_timeout = null } = fields
     if (queue_timeout !== null) durationOf(queue_timeout)
     const found = await listedPackage(this.#hub, tx, realm, fields.team, caller)
     // A secret one belongs in the settings of the daemon.
     const declared = found.inputs.map(field => (field.secret ? { ...field, required: false } : field))
-    return { ...specOf(kind, fields, declared, { tz: ZONE, now }), requires, priority, queue_timeout }
+    return { ...specOf(kind, fields, declared, { tz: ZONE, ...around }), requires, priority, queue_timeout }
   }
 
   /** Occasions are looked at from now on. */

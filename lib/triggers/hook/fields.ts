@@ -89,6 +89,9 @@ export const HookFields = {
   ),
 }
 
+/** The same in a body or a record that other kinds have as well. */
+export const OptionalHookFields = { ...HookFields, scheme: Type.Optional(HookFields.scheme) }
+
 /** The fields alone. */
 export const Hook = Type.Object(HookFields, { additionalProperties: false })
 export type Hook = Static<typeof Hook>

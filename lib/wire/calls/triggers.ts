@@ -4,6 +4,7 @@
 import type { TProperties } from 'typebox'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { OptionalHookFields } from '../../triggers/hook/fields.ts'
 import { OWNER, READER, WRITE } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { Requires } from '../needs.ts'
@@ -35,6 +36,11 @@ export const SCHEDULE = {
   jitter: short('Spreads starts over so long a time; each slot has its own, always the same, delay.'),
 }
 
+const secret = (description: string) => Type.Optional(Type.String({ maxLength: 10_000, description }))
+
+/** Where senders post to the hooks, which have their tokens after it. */
+export const HOOKS_PATH = '/v1/hooks'
+
 const SPEC = {
   team: Path,
   inputs: Type.Optional(AnyObject),
@@ -59,6 +65,7 @@ const SPEC = {
     ),
   ),
   ...SCHEDULE,
+  ...OptionalHookFields,
 }
 
 const { team: _, ...CHANGES } = SPEC
@@ -70,7 +77,10 @@ export const AddTrigger = call('/v1/triggers/add', {
   ...change('Add a trigger'),
   status: 201,
   // More kinds follow.
-  body: closed({ name: Slug, kind: Type.Enum(['schedule']), ...SPEC }),
+  body: closed({
+    ...{ name: Slug, kind: Type.Enum(['schedule', 'hook']), ...SPEC },
+    secret: secret('Of a hook: what the sender and cadre share. It is sealed and shown nowhere.'),
+  }),
 })
 export const UpdateTrigger = call('/v1/triggers/update', {
   ...change('Change a trigger'),
@@ -80,6 +90,8 @@ export const UpdateTrigger = call('/v1/triggers/update', {
     name: Type.Optional(Slug),
     team: Type.Optional(Path),
     ...CHANGES,
+    add_secret: secret('Of a hook: another secret that fits from now on; at most two do at a time.'),
+    expire_secret: Type.Optional({ ...Uuid, description: 'Of a hook: the id of a secret that fits no more.' }),
   }),
 })
 export const RemoveTrigger = call('/v1/triggers/remove', { ...change('Remove a trigger'), body: OneTrigger })
@@ -109,11 +121,16 @@ export const ListTriggers = call('/v1/triggers/list', {
   data: listOf('triggers', TriggerRecord),
 })
 export const PreviewTrigger = call('/v1/triggers/preview', {
-  summary: 'When a schedule is due, without adding it',
+  summary: 'When a schedule is due, or what a hook would do with a delivery; nothing is written',
   daemon: READER,
   body: closed({
     ...WHICH,
+    team: Type.Optional(Path),
     ...CHANGES,
+    body: Type.Optional(Type.Unknown({ description: 'Of a hook: the body of a delivery, as a value.' })),
+    headers: Type.Optional(
+      Type.Record(Type.String(), Type.String(), { description: 'Of a hook: the headers of a delivery.' }),
+    ),
     after: Type.Optional(
       Type.Integer({
         minimum: 0,
@@ -145,6 +162,9 @@ export const ListFirings = call('/v1/triggers/firings', {
     reason: Type.Optional(Type.Enum([...FIRING_REASONS])),
     since: Type.Optional(Moment),
     until: Type.Optional(Moment),
+    with_body: Type.Optional(
+      Type.Boolean({ description: 'Whether the stored delivery of a hook is in its firing, with secrets masked.' }),
+    ),
   }),
   data: longListOf('firings', FiringRecord),
 })
@@ -180,7 +200,12 @@ const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
-  body: closed({ ...AddTrigger.body.properties, realm_id: Uuid, team: TeamRef, ...DISPATCH }),
+  body: closed({
+    ...AddTrigger.body.properties,
+    // Hooks of a realm follow.
+    kind: Type.Enum(['schedule']),
+    ...{ realm_id: Uuid, team: TeamRef, ...DISPATCH },
+  }),
 })
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,

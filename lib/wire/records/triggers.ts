@@ -5,8 +5,9 @@ import type { Static } from 'typebox'
 import type { JsonObject } from '../../json.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { OptionalHookFields } from '../../triggers/hook/fields.ts'
 import { Requires } from '../needs.ts'
-import { AnyText, NullableText, Time } from '../parts.ts'
+import { AnyObject, AnyText, NullableText, Time } from '../parts.ts'
 import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
 
 const text = (description: string) => Type.String({ description })
@@ -31,18 +32,45 @@ export const FiringRecord = Type.Object({
   deliveries: nullable(Type.Integer(), { description: 'How often the delivery of a hook came; else null.' }),
   late_ms: nullable(Type.Integer()),
   manual: nullable(Type.Object({ by: AnyText }), { description: 'Who asked for it; null when it was due.' }),
+  delivery: Type.Optional(
+    Type.Object(
+      {
+        headers: AnyObject,
+        query: AnyObject,
+        body: nullable(AnyText, { description: 'As text, with secrets masked; null when it is not kept.' }),
+      },
+      { description: 'What a hook has stored of the delivery, where it was asked for.' },
+    ),
+  ),
 })
 export type FiringRecord = Static<typeof FiringRecord>
 
 const SlotRecord = Type.Object({ at: number('The slot, in epoch milliseconds.'), local: AnyText })
-const NoteRecord = Type.Object({ day: AnyText, kind: Type.Enum(['moved', 'twice', 'missing', 'rare']), text: AnyText })
-const notes = Type.Array(NoteRecord, { description: 'Days on which a change of clocks moves a slot.' })
+const NoteRecord = Type.Object({
+  day: Type.Optional(AnyText),
+  kind: Type.Enum(['moved', 'twice', 'missing', 'rare', 'hook']),
+  text: AnyText,
+})
+const notes = Type.Array(NoteRecord, {
+  description: 'Days on which a change of clocks moves a slot, and what the scheme of a hook leaves open.',
+})
 
 /** What a schedule will do, for people: slots with their local time, days on which clocks change them, and words. */
 export const PreviewRecord = Type.Object({
   slots: Type.Array(SlotRecord, { description: 'When it is due.' }),
   notes,
   words: AnyText,
+  outcome: Type.Optional(
+    Type.Object(
+      {
+        state: Type.Enum(['starts', 'skipped', 'refused']),
+        reason: nullable(Type.Enum([...FIRING_REASONS])),
+        detail: NullableText,
+        inputs: nullable(AnyObject),
+      },
+      { description: 'What a hook would do with the delivery, without its signature, and with other runs left out.' },
+    ),
+  ),
 })
 export type PreviewRecord = Static<typeof PreviewRecord>
 
@@ -90,6 +118,18 @@ export const TriggerRecord = Type.Object({
   jitter: optional('Over how long a time its starts are spread.'),
   words: Type.Optional(AnyText),
   notes: Type.Optional(notes),
+  ...OptionalHookFields,
+  url: optional('Where the sender posts to: the path, or the whole address where it is known.'),
+  secrets: Type.Optional(
+    Type.Array(
+      Type.Object({
+        id: AnyText,
+        created_at: Time,
+        expires_at: nullable(Time, { description: 'Since when it fits no more; null while it fits.' }),
+      }),
+      { description: 'The secrets of the hook, but for their values.' },
+    ),
+  ),
   /** A preview: tables of time zones change. */
   next: Type.Array(SlotRecord, { description: 'The next slots.' }),
   last: Type.Array(FiringRecord, { description: 'The latest firings, newest first.' }),

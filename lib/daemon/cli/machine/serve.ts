@@ -5,7 +5,7 @@ import { type Listening, stopOnSignal } from '../../../http/listen.ts'
 import { type Log, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { strictFrom } from '../../access/access.ts'
+import { hookHostsFrom, strictFrom } from '../../access/access.ts'
 import { Chores } from '../../home/chores/chores.ts'
 import { bytesToKeep, daysIn } from '../../home/chores/retention.ts'
 import { homeFolder } from '../../home/home.ts'
@@ -33,6 +33,8 @@ export function serveConfig(flags: ServeFlags, env: Environment) {
     port: portOf(flags.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT)),
     /** Whether callers on this machine need the local token for every call. */
     strict: strictFrom(env.CADRE_LOCAL_AUTH),
+    /** The names by which senders may call hooks, besides those of this machine. */
+    hookHosts: hookHostsFrom(env.CADRE_HOOK_HOSTS),
     keep: {
       days: daysIn('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS, 30),
       auditDays: daysIn('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS, 400),

@@ -24,7 +24,7 @@ import { askAboutTeams } from '../backend/team-answers.ts'
 import { askAboutTriggers, changeTriggers } from '../backend/trigger-answers.ts'
 import type { Options } from './list.ts'
 import { printTrigger } from './print.ts'
-import { inputsOf, type NewTrigger, type SpecOptions, specOf } from './spec.ts'
+import { inputsOf, type NewTrigger, type SpecOptions, secretOf, specOf } from './spec.ts'
 
 /** A package stays as it is written; a path is made absolute. */
 const teamOf = (reference: string): string => (/^@[^/]+\/[^/]+$/.test(reference) ? reference : resolve(reference))
@@ -38,7 +38,7 @@ function readTeam(home: string, team: string) {
 export async function addTrigger(
   kind: NewTrigger['kind'],
   reference: string,
-  { home: given, json, name, ...options }: Options & SpecOptions & { name?: string },
+  { home: given, json, name, secret, ...options }: Options & SpecOptions & { name?: string; secret?: string },
 ): Promise<void> {
   const home = homeFolder(given)
   const team = teamOf(reference)
@@ -46,7 +46,8 @@ export async function addTrigger(
   const inputs = await inputsOf(read.inputs, options)
   const spec = { ...specOf(options), team, inputs, kind }
   const free = name ?? (await freeName(home, read.name ?? basename(team), kind))
-  const added = await changeTriggers(home, all => all.call(AddTrigger, { ...spec, name: free }))
+  const shared = secret === undefined ? {} : { secret: await secretOf('--secret', secret) }
+  const added = await changeTriggers(home, all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
   printTrigger(added, { json, home })
 }
 
@@ -82,8 +83,10 @@ export async function updateTrigger(
     json,
     name: renamed,
     team: reference,
+    addSecret,
+    expireSecret,
     ...options
-  }: Options & SpecOptions & { name?: string; team?: string },
+  }: Options & SpecOptions & { name?: string; team?: string; addSecret?: string; expireSecret?: string },
 ): Promise<void> {
   const home = homeFolder(given)
   const spec = specOf(options)
@@ -94,6 +97,8 @@ export async function updateTrigger(
     ...spec,
     ...(reference !== undefined && { team }),
     ...(renamed !== undefined && { name: renamed }),
+    ...(addSecret !== undefined && { add_secret: await secretOf('--add-secret', addSecret) }),
+    ...(expireSecret !== undefined && { expire_secret: expireSecret }),
     ...(isGiven && { inputs: { ...was.inputs, ...(await inputsOf((await readTeam(home, team)).inputs, options)) } }),
   }
   if (Object.keys(changes).length === 0) {

@@ -1,14 +1,16 @@
 // Commands that show triggers: the list, one of them, its slots and its firings.
 
+import { readFile } from 'node:fs/promises'
+import { CadreError } from '../../../error.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { GetTrigger, ListFirings, ListTriggers, PreviewTrigger } from '../../../wire/calls/triggers.ts'
 import type { FiringReason, FiringState, TriggerKind } from '../../../wire/records/trigger-words.ts'
 import { homeFolder } from '../../home/home.ts'
-import { askAboutTriggers } from '../backend/trigger-answers.ts'
+import { askAboutTriggers, changeTriggers } from '../backend/trigger-answers.ts'
 import { printHowMany, show } from '../kit/print.ts'
 import { firingCells } from '../terminal/trigger-lines.ts'
-import { previewLines, printUnserved, triggerLines, triggerRow } from './print.ts'
+import { deliveryLines, outcomeLines, previewLines, printUnserved, triggerLines, triggerRow } from './print.ts'
 
 export interface Options {
   home?: string
@@ -40,14 +42,46 @@ export async function showTrigger(name: string, { home: given, json }: Options):
   printUnserved(home)
 }
 
+export interface PreviewOptions extends Options {
+  limit?: number
+  after?: number
+  until?: number
+  body?: string
+  header?: string[]
+}
+
 export async function previewTrigger(
   name: string,
-  { home, json, limit = 5, after, until }: Options & { limit?: number; after?: number; until?: number },
+  { home, json, limit = 5, after, until, body, header }: PreviewOptions,
 ): Promise<void> {
-  const range = { limit, ...(after !== undefined && { after }), ...(until !== undefined && { until }) }
+  const delivery = {
+    ...(body !== undefined && { body: await bodyIn(body) }),
+    ...(header && { headers: headersIn(header) }),
+  }
+  const range = { ...delivery, limit, ...(after !== undefined && { after }), ...(until !== undefined && { until }) }
   const found = await askAboutTriggers(homeFolder(home), all => all.call(PreviewTrigger, { name, ...range }))
   if (json) printJson(found)
-  else print(line`${found.words}`, previewLines(found))
+  else print(line`${found.words}`, previewLines(found), outcomeLines(createPaint(process.stdout), found))
+}
+
+/** What a file says, as JSON where it is. `-` is stdin. */
+async function bodyIn(file: string): Promise<unknown> {
+  const text = file === '-' ? await Bun.stdin.text() : await readFile(file, 'utf8')
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function headersIn(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map(text => {
+      const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(text) ?? []
+      if (name !== undefined) return [name.toLowerCase(), value!]
+      throw new CadreError('invalid_request', `--header ${text}: expected NAME: VALUE`)
+    }),
+  )
 }
 
 export interface FiringOptions extends Options, PageOptions {
@@ -55,22 +89,30 @@ export interface FiringOptions extends Options, PageOptions {
   reason?: FiringReason
   since?: number
   until?: number
+  body?: boolean
 }
 
 export async function listFirings(
   name: string,
-  { home, json, state, reason, since, until, limit = 20, offset = 0 }: FiringOptions,
+  { home: given, json, state, reason, since, until, body, limit = 20, offset = 0 }: FiringOptions,
 ): Promise<void> {
   const filter = {
     ...(state && { state }),
     ...(reason && { reason }),
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
+    ...(body && { with_body: true }),
   }
-  const found = await askAboutTriggers(homeFolder(home), all =>
-    all.call(ListFirings, { name, limit, offset, ...filter }),
-  )
-  show(json, found, paint =>
-    found.firings.map(firing => [paint.dim(firing.id), firing.occasion, ...firingCells(paint, firing)]),
-  )
+  const home = homeFolder(given)
+  // Bodies are sealed, and their secrets are known to a process that holds the home.
+  const asked = body ? changeTriggers : askAboutTriggers
+  const found = await asked(home, all => all.call(ListFirings, { name, limit, offset, ...filter }))
+  if (json || !body) {
+    show(json, found, paint =>
+      found.firings.map(firing => [paint.dim(firing.id), firing.occasion, ...firingCells(paint, firing)]),
+    )
+    return
+  }
+  const paint = createPaint(process.stdout)
+  for (const firing of found.firings) print(deliveryLines(paint, firing))
 }

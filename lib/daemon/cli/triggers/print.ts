@@ -3,7 +3,7 @@
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
-import type { TriggerRecord } from '../../../wire/records/triggers.ts'
+import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
 import { isServed } from '../backend/trigger-answers.ts'
 import { clock, table } from '../terminal/table.ts'
 import { firingCells, slotCells, triggerWord, whyNot } from '../terminal/trigger-lines.ts'
@@ -26,9 +26,43 @@ export function printTrigger(
     print(
       line`${paint.bold(trigger.name)}  ${triggerWord(paint, trigger.state)}  ${trigger.words ?? ''}`,
       previewLines({ slots: trigger.next, notes: trigger.notes }),
+      hookLines(trigger),
     )
   }
   printUnserved(home)
+}
+
+/** Where the sender of a hook posts to. */
+function hookLines({ url }: TriggerRecord): Printable[] {
+  if (url === undefined) return []
+  return [line`url   ${url}`, line`note  reachable on this machine only, where a daemon serves this home`]
+}
+
+/** What a hook would do with a delivery. */
+export function outcomeLines(paint: Paint, { outcome }: PreviewRecord): Printable[] {
+  if (!outcome) return []
+  const { state, reason, detail, inputs } = outcome
+  const why = [reason, detail].filter(Boolean).join(': ')
+  return [
+    line`${state === 'starts' ? paint.green('starts a run') : triggerWord(paint, state)}  ${why}`,
+    ...table(Object.entries(inputs ?? {}).map(([name, value]) => [name, JSON.stringify(value)])).map(
+      row => line`  ${row}`,
+    ),
+  ]
+}
+
+/** A firing of a hook with what came. */
+export function deliveryLines(paint: Paint, firing: FiringRecord): Printable[] {
+  const { id, occasion, delivery } = firing
+  const headers = Object.entries(delivery?.headers ?? {}).map(
+    ([name, value]) => line`  ${paint.dim(name)}: ${String(value)}`,
+  )
+  const body = delivery?.body ?? null
+  return [
+    joined([paint.dim(id), occasion, ...firingCells(paint, firing)], '  '),
+    ...headers,
+    ...(body === null ? [line`  ${paint.dim('its body is not kept')}`] : body.split('\n').map(text => line`  ${text}`)),
+  ]
 }
 
 /** The next slots, and the days on which a change of clocks moves one. */
@@ -64,6 +98,7 @@ export function triggerLines(paint: Paint, trigger: TriggerRecord): Printable[] 
         ...(problem && { problem: line`${paint.red(problem.text)}, since ${clock(problem.since)}` }),
         ...(paused && { paused: pausedText(paused) }),
         ...optionsOf(trigger),
+        ...hookOf(paint, trigger),
         made: `by ${trigger.created_by}, ${clock(trigger.created_at)}`,
         revision: trigger.revision,
         ...(source !== 'manual' && { source: `${source.name} of ${source.team} ${source.version}` }),
@@ -97,6 +132,22 @@ function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
     ...(at_most && { 'at most': `${at_most.count} within ${at_most.per}` }),
     ...(workspace !== null && { workspace }),
     ...(run_name !== null && { 'run name': run_name }),
+  }
+}
+
+/** What only hooks have. */
+function hookOf(paint: Paint, { url, secrets, keep_body, keep_days }: TriggerRecord): Record<string, Shown> {
+  if (url === undefined) return {}
+  const shown = (secrets ?? []).map(({ id, created_at, expires_at }) =>
+    joined(
+      [paint.dim(id), `since ${clock(created_at)}`, ...(expires_at === null ? [] : [paint.yellow('fits no more')])],
+      ' ',
+    ),
+  )
+  return {
+    url,
+    secrets: joined(shown, ', '),
+    keeps: `deliveries ${keep_days} days, ${keep_body === 0 ? 'no bodies' : `bodies ${keep_body} days`}`,
   }
 }
 

@@ -1,5 +1,6 @@
 // What the options of `add` and `update` say of a trigger, as the calls take it.
 
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
@@ -8,6 +9,7 @@ import type { Field } from '../../../team/team.ts'
 import type { AddTrigger } from '../../../wire/calls/triggers.ts'
 import { readInputs } from '../kit/inputs.ts'
 import type { AtMost } from '../kit/options.ts'
+import { typedSecret } from '../kit/typed-secret.ts'
 
 export type NewTrigger = Static<(typeof AddTrigger)['body']>
 
@@ -31,18 +33,52 @@ export interface SpecOptions {
   atMost?: AtMost | ''
   workspace?: string
   runName?: string
+  scheme?: NewTrigger['scheme']
+  header?: string
+  algorithm?: NewTrigger['algorithm']
+  encoding?: NewTrigger['encoding']
+  prefix?: string
+  payload?: string
+  key?: NewTrigger['key']
+  timestampHeader?: string
+  unit?: NewTrigger['unit']
+  idHeader?: string
+  tolerance?: string
+  dedup?: string
+  maxBytes?: number
+  keepDays?: number
+  keepBody?: number
+  reply?: NewTrigger['reply']
 }
 
 /** The properties of a body, but for the inputs. */
-export function specOf(options: SpecOptions): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs'> {
+export function specOf(options: SpecOptions): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
   const { cron, every, at, from, tz, overlap, catchUp, window, max, lateAfter, jitter, queueMax } = options
   const { when, atMost, workspace, runName } = options
   const given = {
+    ...hookOf(options),
     ...{ cron, every, at, from, tz, overlap, catch_up: catchUp, window, max, late_after: lateAfter, jitter },
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
     workspace: workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+}
+
+function hookOf(options: SpecOptions) {
+  const { scheme, header, algorithm, encoding, prefix, payload, key, unit, tolerance, dedup, reply } = options
+  const { timestampHeader, idHeader, maxBytes, keepDays, keepBody } = options
+  return {
+    ...{ scheme, header, algorithm, encoding, prefix, payload, key, unit, tolerance, dedup, reply },
+    ...{ timestamp_header: timestampHeader, id_header: idHeader },
+    ...{ max_bytes: maxBytes, keep_days: keepDays, keep_body: keepBody },
+  }
+}
+
+/** The secret after an option: `-` is read from stdin or typed, and `@file` from a file, because shells keep what is written. */
+export async function secretOf(option: string, given: string): Promise<string> {
+  if (given === '-') return (await typedSecret('secret of the hook: ')).trim()
+  if (given.startsWith('@')) return (await readFile(given.slice(1), 'utf8')).replace(/\r?\n$/, '')
+  throw new CadreError('invalid_request', `${option}: write -, and give the secret on stdin, or @FILE`)
 }
 
 const orNull = <T>(given: T): Exclude<T, ''> | null => (given === '' ? null : (given as Exclude<T, ''>))

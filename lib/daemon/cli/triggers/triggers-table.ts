@@ -1,16 +1,11 @@
 // The commands about what starts runs by itself. Those of one kind are the same as those of all, and `add`.
 
 import type { Option } from 'commander'
-import {
-  FIRING_REASONS,
-  FIRING_STATES,
-  OVERLAPS,
-  TRIGGER_KINDS,
-  type TriggerKind,
-} from '../../../wire/records/trigger-words.ts'
+import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS, type TriggerKind } from '../../../wire/records/trigger-words.ts'
 import { type Entry, json, option } from '../kit/command-table.ts'
-import { atMost, collect, count, offset, runName } from '../kit/options.ts'
+import { offset } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
+import { CATCH_UPS, COMMON, DELIVERY, HOOK, limit, SCHEDULE, SECRETS, SLOTS } from './options.ts'
 
 const list = () => import('./list.ts')
 const change = () => import('./change.ts')
@@ -18,36 +13,7 @@ const start = () => import('./start.ts')
 
 const record = option('--json', 'print the trigger as JSON')
 const firing = option('--json', 'print the firing as JSON')
-const limit = (shown: number) => option('--limit <number>', `how many, from 1 to 100 (${shown})`, count)
 const skipped = option('--offset <number>', 'how many of the first to skip (0)', offset)
-const CATCH_UPS = ['none', 'last', 'all']
-
-/** When a schedule is due, in options of `add` and `update`. */
-const SCHEDULE = [
-  option('--cron <fields>', 'minute, hour, day, month and weekday, such as "0 6 * * 1-5"; or @daily'),
-  option('--every <duration>', 'a distance in whole minutes, such as 90m'),
-  option('--from <time>', 'when --every begins, with an offset (default: now)'),
-  option('--at <time>', 'one point in time, such as 2026-12-01T09:00'),
-  option('--tz <zone>', 'the zone of the times, such as Europe/Berlin (default: that of this machine)'),
-  option('--catch-up <which>', 'which slots start that were due while nothing served (none)').choices(CATCH_UPS),
-  option('--window <duration>', 'how late a slot may be that is caught up (24h)'),
-  option('--max <number>', 'how many slots --catch-up all starts (10)', count),
-  option('--late-after <duration>', 'how late a slot may start without --catch-up (5m)'),
-  option('--jitter <duration>', 'spread the starts over so long a time'),
-]
-
-/** What every trigger may have. */
-const COMMON = [
-  option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
-  option('--inputs <file>', 'a file with the inputs as a JSON object'),
-  option('--when <expression>', 'start only where this CEL expression is true'),
-  option('--overlap <way>', 'what happens while a run of it has not ended (skip)').choices(OVERLAPS),
-  option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
-  option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
-  option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
-  option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
-]
-
 const named = option('--name <name>', 'its name (default: that of the team)')
 
 const addSchedule: Entry = {
@@ -67,14 +33,33 @@ const addSchedule: Entry = {
   run: async (options, team: string) => (await change()).addTrigger('schedule', team, options),
 }
 
+const addHook: Entry = {
+  usage: 'add <team>',
+  does: 'start a team with each delivery of another program',
+  more: 'A daemon takes deliveries while it serves the home, on this machine only. The secret is read from stdin, typed, or in a file: --secret - or --secret @FILE. Inputs and --when may name body, headers, query and delivery.',
+  examples: [
+    ["./triage --scheme github --secret - --when 'body.action == \"opened\"' -i issue='{{ body.issue.number }}'"],
+    ['./deploy --scheme bearer --secret @token.txt', 'a program of yours, which sends the secret as Bearer'],
+    ['./build --scheme hmac --header X-Signature --prefix sha256= --dedup body --secret -'],
+  ],
+  options: [
+    named,
+    option('--secret <secret>', 'what the sender and cadre share: - or @FILE'),
+    ...HOOK,
+    ...COMMON,
+    record,
+  ],
+  run: async (options, team: string) => (await change()).addTrigger('hook', team, options),
+}
+
 /** What the options of a kind are, for `update`. */
-const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = { schedule: SCHEDULE }
+const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = { schedule: SCHEDULE, hook: HOOK }
 
 /** What is done with triggers of any kind. */
 const below = (kind?: TriggerKind): Entry[] => [
   {
     usage: 'list',
-    does: kind ? `list the ${kind}s: when they are due, and what they did last` : 'list what starts runs by itself',
+    does: kind ? `list the ${kind}s, and what they did last` : 'list what starts runs by itself',
     isDefault: true,
     examples: [[''], ['--json']],
     options: [
@@ -94,14 +79,10 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'preview <trigger>',
-    does: 'print when it is due, and where a change of clocks moves that',
-    examples: [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
-    options: [
-      limit(5),
-      option('--after <when>', 'only slots after this time (now)', since),
-      option('--until <when>', 'only slots up to this time', since),
-      json,
-    ],
+    does: kind === 'hook' ? 'print what it would do with a delivery' : 'print when it is due, or what it would do',
+    examples:
+      kind === 'hook' ? [['opened --body delivery.json']] : [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
+    options: [...(kind === 'hook' ? [] : SLOTS), ...(kind === undefined || kind === 'hook' ? DELIVERY : []), json],
     run: async (options, name: string) => (await list()).previewTrigger(name, options),
   },
   {
@@ -113,6 +94,9 @@ const below = (kind?: TriggerKind): Entry[] => [
       option('--reason <reason>', 'only firings that started nothing for this reason').choices(FIRING_REASONS),
       option('--since <when>', 'only occasions since then: 2h, 3d, 2026-05-02', since),
       option('--until <when>', 'only occasions before then', since),
+      ...(kind === undefined || kind === 'hook'
+        ? [option('--body', 'hooks: print what came, with secrets masked')]
+        : []),
       limit(20),
       skipped,
       json,
@@ -168,11 +152,15 @@ const below = (kind?: TriggerKind): Entry[] => [
     usage: 'update <trigger>',
     does: 'change a trigger',
     more: "What is not given stays. An empty text removes, such as --when ''. A new rule counts from now on; runs that it started go on.",
-    examples: [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
+    examples:
+      kind === 'hook'
+        ? [['opened --add-secret -', 'before the sender gets another one'], ["opened --when ''"]]
+        : [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
       ...(kind ? (OPTIONS[kind] ?? []) : Object.values(OPTIONS).flat()),
+      ...(kind === undefined || kind === 'hook' ? SECRETS : []),
       ...COMMON,
       record,
     ],
@@ -193,6 +181,12 @@ export const TRIGGER_COMMANDS: readonly Entry[] = [
     does: 'start teams at the times of a clock',
     examples: [[''], ['show digest']],
     below: [addSchedule, ...below('schedule')],
+  },
+  {
+    usage: 'hooks',
+    does: 'start teams with what other programs send',
+    examples: [[''], ['show opened']],
+    below: [addHook, ...below('hook')],
   },
   {
     usage: 'triggers',

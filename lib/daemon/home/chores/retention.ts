@@ -7,7 +7,7 @@ import { sizeText } from '../../../size.ts'
 import { KEEPS_FILES } from '../../link/outbox/outbox.ts'
 import type { Daemon } from '../../runs/daemon.ts'
 import { deleteInPassing } from '../../runs/delete-tree.ts'
-import { deleteOldFirings } from '../../triggers/old-firings.ts'
+import { deleteOldBodies, deleteOldFirings } from '../../triggers/old-firings.ts'
 import type { Ages } from '../ages.ts'
 import { databaseBytes, TreeSizes } from './disk-usage.ts'
 
@@ -51,6 +51,7 @@ export class RunRetention {
     const deleted =
       (await this.#deleteOldRuns(signal)) +
       (await deleteOldFirings(this.#daemon, days * DAY_MS, signal)) +
+      (await deleteOldBodies(this.#daemon, signal)) +
       (await deleteOldEntries(this.#daemon, auditDays, signal))
     if (signal.aborted) return
     await ages.swept([days * DAY_MS, auditDays * DAY_MS])

@@ -1,0 +1,73 @@
+// The options of the commands about triggers.
+
+import { HOOK_SCHEMES } from '../../../triggers/hook/schemes.ts'
+import { OVERLAPS } from '../../../wire/records/trigger-words.ts'
+import { option } from '../kit/command-table.ts'
+import { atMost, collect, count, offset, runName } from '../kit/options.ts'
+import { sinceOf as since } from '../kit/since.ts'
+
+export const CATCH_UPS = ['none', 'last', 'all']
+export const limit = (shown: number) => option('--limit <number>', `how many, from 1 to 100 (${shown})`, count)
+
+/** When a schedule is due, in options of `add` and `update`. */
+export const SCHEDULE = [
+  option('--cron <fields>', 'minute, hour, day, month and weekday, such as "0 6 * * 1-5"; or @daily'),
+  option('--every <duration>', 'a distance in whole minutes, such as 90m'),
+  option('--from <time>', 'when --every begins, with an offset (default: now)'),
+  option('--at <time>', 'one point in time, such as 2026-12-01T09:00'),
+  option('--tz <zone>', 'the zone of the times, such as Europe/Berlin (default: that of this machine)'),
+  option('--catch-up <which>', 'which slots start that were due while nothing served (none)').choices(CATCH_UPS),
+  option('--window <duration>', 'how late a slot may be that is caught up (24h)'),
+  option('--max <number>', 'how many slots --catch-up all starts (10)', count),
+  option('--late-after <duration>', 'how late a slot may start without --catch-up (5m)'),
+  option('--jitter <duration>', 'spread the starts over so long a time'),
+]
+
+/** Who sends to a hook, and what is kept, in options of `add` and `update`. */
+export const HOOK = [
+  option('--scheme <name>', 'how the sender signs').choices(HOOK_SCHEMES),
+  option('--dedup <what>', 'what makes deliveries the same: none, body, or a template (the id that the sender gives)'),
+  option('--header <name>', 'hmac: the header of the signature; bearer: that of the secret'),
+  option('--algorithm <name>', 'hmac: the hash (sha256)').choices(['sha256', 'sha512']),
+  option('--encoding <name>', 'hmac: how the header writes the digest (hex)').choices(['hex', 'base64']),
+  option('--prefix <text>', 'hmac: what stands before the digest, such as sha256='),
+  option('--payload <template>', 'hmac: what is signed, of {timestamp}, {id} and {body} ({body})'),
+  option('--key <form>', 'hmac: how the secret writes the key (text)').choices(['text', 'hex', 'base64']),
+  option('--timestamp-header <name>', 'hmac: the header of the time that is signed'),
+  option('--unit <unit>', 'hmac: the unit of that time (s)').choices(['s', 'ms']),
+  option('--id-header <name>', 'hmac and bearer: the header of the id of a delivery'),
+  option('--tolerance <duration>', 'how far the signed time may be from now (5m)'),
+  option('--max-bytes <number>', 'the largest body (1048576)', offset),
+  option('--keep-days <number>', 'how long a delivery is recognised when it comes again (30)', offset),
+  option('--keep-body <days>', 'how long bodies are kept; 0: never (7)', offset),
+  option('--reply <form>', 'what the sender is answered (json; slack: empty)').choices(['json', 'empty']),
+]
+
+export const SECRETS = [
+  option('--add-secret <secret>', 'hooks: another secret that fits, too: - or @FILE'),
+  option('--expire-secret <id>', 'hooks: the id of a secret that fits no more'),
+]
+
+/** What every trigger may have. */
+export const COMMON = [
+  option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
+  option('--inputs <file>', 'a file with the inputs as a JSON object'),
+  option('--when <expression>', 'start only where this CEL expression is true'),
+  option('--overlap <way>', 'what happens while a run of it has not ended (schedules: skip; others: allow)').choices(
+    OVERLAPS,
+  ),
+  option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
+  option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
+  option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
+  option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
+]
+
+export const SLOTS = [
+  limit(5),
+  option('--after <when>', 'only slots after this time (now)', since),
+  option('--until <when>', 'only slots up to this time', since),
+]
+export const DELIVERY = [
+  option('--body <file>', 'hooks: the body of a delivery; - is stdin'),
+  option('--header <name: value>', 'hooks: a header of it', collect),
+]
