@@ -18,7 +18,7 @@ async function stormOfRealm(options: { seed: number; schedules: number; minutes:
   const server = process.env.TEST_POSTGRES_URL
   if (!one || !other || !server) throw new Error('this needs libfaketime, and TEST_POSTGRES_URL')
   await using database = await freshPostgres(server)
-  return realmStorm({ ...options, database: database.location, clocks: [one, other] })
+  return await realmStorm({ ...options, database: database.location, clocks: [one, other] })
 }
 
 const began = performance.now()

@@ -1,0 +1,221 @@
+// What operators do to the triggers of a realm: pause and resume, changes, switching off and on, removal, starts by hand;
+// and who may.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+import { HOUR, MINUTE, type RealmTriggerHub, realmTriggers } from '../support/realm-triggers.ts'
+
+let hub: TestHub
+let t: RealmTriggerHub
+beforeAll(async () => {
+  t = await realmTriggers(startTestHub)
+  hub = t.hub
+})
+afterAll(() => hub.stop())
+
+const codeOf = async (path: string, body: object, token = hub.admin): Promise<unknown[]> => {
+  const { status, error } = await hub.call(token, `triggers/${path}`, body)
+  return [status, error?.code]
+}
+
+test('a pause makes one row when it ends, and the trigger goes on from then', async () => {
+  const added = await t.schedule()
+  const which = { trigger_id: added.id }
+  const paused = await t.call('pause', { ...which, reason: 'the vendor is down' })
+  expect(paused).toMatchObject({ state: 'paused', next: [], revision: 2, paused: { by: 'admin' } })
+  await t.later(HOUR)
+  const resumed = await t.call('resume', which)
+  expect(resumed).toMatchObject({ state: 'active', paused: null, revision: 3 })
+  expect(await t.rows(added)).toEqual(['skipped paused x12'])
+  expect((await t.firings(added))[0]!.detail).toBe('paused by admin: the vendor is down')
+  await t.slot()
+  await t.fired(added, 2)
+  expect(await t.rows(added)).toEqual(['skipped paused x12', 'started'])
+  await t.remove(added)
+})
+
+test('a resume catches up when it is told to, once', async () => {
+  const added = await t.schedule({ cron: '0 * * * *' })
+  await t.call('pause', { trigger_id: added.id })
+  await t.later(5 * HOUR)
+  await t.call('resume', { trigger_id: added.id, catch_up: 'last' })
+  const started = await t.firing(added, { state: 'started' })
+  expect(started.late_ms).toBeGreaterThan(0)
+  expect(await t.rows(added)).toEqual(['skipped missed x4', 'started'])
+  expect(await codeOf('resume', { trigger_id: added.id, catch_up: 'all' })).toEqual([200, undefined])
+  await t.call('pause', { trigger_id: added.id })
+  expect(await codeOf('resume', { trigger_id: added.id, catch_up: 'all' })).toEqual([400, 'invalid_request'])
+  await t.remove(added)
+})
+
+test('a new rule counts from now on, other changes keep what is due, and an old revision is refused', async () => {
+  const added = await t.schedule({ catch_up: 'last' })
+  const which = { trigger_id: added.id }
+  await t.call('disable', which)
+  await t.later(HOUR)
+  const enabled = await t.call('enable', which)
+  expect(enabled).toMatchObject({ state: 'active', revision: 3 })
+  expect(await t.rows(added)).toEqual([])
+  const changed = await t.call('update', { ...which, revision: 3, cron: '*/10 * * * *', inputs: { day: '{{ slot }}' } })
+  expect(changed).toMatchObject({ revision: 4, cron: '*/10 * * * *', tz: 'UTC', catch_up: 'last' })
+  expect(await codeOf('update', { ...which, revision: 3, cron: '* * * * *' })).toEqual([409, 'conflict'])
+  const renamed = await t.call('update', { ...which, name: 'renamed', run_name: 'a run' })
+  expect(renamed).toMatchObject({ name: 'renamed', run_name: 'a run', revision: 5, id: added.id })
+  await t.later(10 * MINUTE)
+  const started = await t.firing(added, { state: 'started' })
+  expect(await hub.ok(hub.admin, 'runs/get', { run_id: started.run_id })).toMatchObject({ run_name: 'a run' })
+  await t.remove(added)
+})
+
+test('names are unique in a realm until a trigger is removed, also when two are added at once', async () => {
+  const rule = { realm_id: hub.realm, name: 'unique', kind: 'schedule', team: t.team, cron: '@yearly' }
+  const both = await Promise.all([1, 2].map(() => hub.call(hub.admin, 'triggers/add', rule)))
+  expect(both.map(({ status }) => status).sort()).toEqual([201, 409])
+  const byName = { realm_id: hub.realm, name: 'unique' }
+  const found = await t.call('get', byName)
+  expect(await codeOf('get', { name: 'unique' })).toEqual([400, 'invalid_request'])
+  await t.call('remove', byName)
+  expect(await codeOf('get', byName)).toEqual([404, 'not_found'])
+  expect(await codeOf('get', { trigger_id: found.id })).toEqual([404, 'not_found'])
+  expect(await t.firings(found)).toEqual([])
+  await t.remove(await t.call('add', rule))
+})
+
+test('a removed trigger starts nothing more, and what waited is skipped', async () => {
+  const added = await t.schedule({ overlap: 'queue' })
+  await t.slot()
+  const first = await t.firing(added, { state: 'started' })
+  await t.slot()
+  await t.firing(added, { state: 'waiting', reason: 'overlap' })
+  await t.remove(added)
+  await t.end(first.run_id)
+  await t.slot()
+  expect(await t.rows(added)).toEqual(['started', 'skipped removed'])
+})
+
+test('what waits starts after the run before, and only the newest waits', async () => {
+  const added = await t.schedule({ overlap: 'queue' })
+  await t.slot()
+  const first = await t.firing(added, { state: 'started' })
+  await t.slot()
+  await t.firing(added, { state: 'waiting' })
+  await t.slot()
+  await t.firing(added, { reason: 'superseded' })
+  await t.end(first.run_id)
+  await t.firing(added, { occasion: (await t.firings(added))[0]!.occasion, state: 'started' })
+  expect(await t.rows(added)).toEqual(['started', 'skipped superseded', 'started'])
+  await t.remove(added)
+})
+
+test('with cancel_running the run before is asked to end, and the slot starts after its end', async () => {
+  const added = await t.schedule({ overlap: 'cancel_running' })
+  await t.slot()
+  const first = await t.firing(added, { state: 'started' })
+  await t.slot()
+  const [second] = await t.fired(added, 2)
+  const started = await t.firing(added, { id: second!.id, state: 'started' })
+  expect((await hub.ok(hub.admin, 'runs/get', { run_id: first.run_id })).state).toBe('cancelled')
+  expect(started.run_id).not.toBe(first.run_id)
+  await t.remove(added)
+})
+
+test('at_most makes firings wait, and quotas of the realm do', async () => {
+  const added = await t.schedule({ overlap: 'allow', at_most: { count: 1, per: '12m' } })
+  await t.slot()
+  await t.firing(added, { state: 'started' })
+  await t.slot()
+  await t.firing(added, { state: 'waiting', reason: 'limit' })
+  await t.later(10 * MINUTE)
+  await t.fired(added, 3)
+  expect((await t.rows(added)).slice(0, 2)).toEqual(['started', 'started'])
+  await t.remove(added)
+
+  const other = await t.schedule({ overlap: 'allow' })
+  await hub.ok(hub.admin, 'realms/update', { realm_id: hub.realm, quotas: { waiting: 0 } })
+  await t.slot()
+  const waits = await t.firing(other, { state: 'waiting' })
+  expect([waits.reason, waits.detail]).toEqual(['limit', expect.stringContaining('quota waiting')])
+  expect(await codeOf('run_now', { trigger_id: other.id })).toEqual([429, 'rate_limited'])
+  await hub.ok(hub.admin, 'realms/update', { realm_id: hub.realm, quotas: { waiting: null } })
+  await t.firing(other, { id: waits.id, state: 'started' })
+  await t.remove(other)
+})
+
+test('an occasion is skipped or refused with its reason, and refired by hand', async () => {
+  const added = await t.schedule({ when: 'slot < "2000"', inputs: { many: '{{ size(slot) }}' } })
+  await t.slot()
+  const skipped = await t.firing(added, { reason: 'when' })
+  await t.call('update', { trigger_id: added.id, when: null, inputs: { many: '{{ slot }}' } })
+  await t.slot()
+  const refused = await t.firing(added, { state: 'refused' })
+  expect(refused).toMatchObject({ reason: 'inputs', run_id: null, detail: expect.stringContaining('many') })
+  await t.call('update', { trigger_id: added.id, inputs: { day: '{{ slot }}' } })
+  const again = await t.call('refire', { firing_id: refused.id })
+  expect(again).toMatchObject({ state: 'started', occasion: `${refused.occasion}#2`, manual: { by: 'admin' } })
+  const run = await hub.ok(hub.admin, 'runs/get', { run_id: again.run_id })
+  expect(run.inputs).toEqual({ day: refused.occasion })
+  expect(run.started_by).toMatchObject({ slot: refused.occasion, manual: { by: 'admin' }, catch_up: true })
+  expect(await codeOf('refire', { firing_id: again.id })).toEqual([409, 'conflict'])
+  await t.end(again.run_id)
+  expect((await t.call('refire', { firing_id: again.id, again: true })).occasion).toBe(`${refused.occasion}#3`)
+  expect((await t.call('refire', { firing_id: skipped.id })).state).toBe('skipped')
+  expect((await t.call('run_now', { trigger_id: added.id, force: true })).state).toBe('started')
+  const found = await t.call('firings', { trigger_id: added.id, state: 'refused', reason: 'inputs' })
+  expect(found).toMatchObject({ total: 1, firings: [{ id: refused.id }] })
+  expect((await t.call('firings', { begins: refused.id.slice(0, 18) })).firings[0].id).toBe(refused.id)
+  await t.remove(added)
+})
+
+test('what is wrong with a trigger is said at once, with its place', async () => {
+  const wrong = { realm_id: hub.realm, name: 'wrong', kind: 'schedule', team: t.team }
+  const details = async (fields: object) => {
+    const { status, error } = await hub.call(hub.admin, 'triggers/add', { ...wrong, ...fields })
+    return [status, ...(error.details ?? []).map(({ path }) => path)]
+  }
+  expect(await details({ cron: '60 * * * *', tz: 'EST', inputs: { key: 'x', lost: 1, many: 'no' } })).toEqual([
+    ...[400, '/tz', '/cron', '/inputs/many', '/inputs/key', '/inputs/lost'],
+  ])
+  expect(await details({ cron: '@daily', queue_timeout: 'soon' })).toEqual([400, '/queue_timeout'])
+  expect(await details({ cron: '@daily', catch_up: 'all' })).toEqual([400, '/catch_up'])
+  expect(await codeOf('add', { ...wrong, cron: '@daily', team: '@admin/none' })).toEqual([409, 'conflict'])
+})
+
+test('a preview tells slots without a trigger, and where a change of clocks moves one', async () => {
+  const berlin = { cron: '30 2 * * *', tz: 'Europe/Berlin', after: Date.parse('2026-03-28T12:00Z'), limit: 2 }
+  const found = await t.call('preview', berlin)
+  expect(found.slots.map(({ local }: { local: string }) => local)).toEqual([
+    '2026-03-29T03:00+02:00',
+    '2026-03-30T02:30+02:00',
+  ])
+  expect(found.notes[0]).toMatchObject({ day: '2026-03-29', kind: 'moved' })
+})
+
+test('members see triggers, operators change them, and others see none', async () => {
+  const added = await t.schedule()
+  const [member, stranger] = [await t.person('mia', 'member'), (await hub.account('stranger')).token]
+  const which = { trigger_id: added.id }
+  expect(await codeOf('get', which, member)).toEqual([200, undefined])
+  expect(await codeOf('pause', which, member)).toEqual([403, 'forbidden'])
+  for (const path of ['get', 'pause', 'firings', 'preview', 'run_now']) {
+    expect([path, ...(await codeOf(path, which, stranger))]).toEqual([path, 404, 'not_found'])
+  }
+  expect((await hub.ok(stranger, 'triggers/list')).triggers).toEqual([])
+  await t.remove(added)
+})
+
+test('a range is resolved at each firing', async () => {
+  const added = await t.schedule({ team: `${t.team}@^1.0`, overlap: 'allow', requires: { labels: { gpu: 'yes' } } })
+  await t.slot()
+  const first = await t.firing(added, { state: 'started' })
+  await hub.addTeam(`name: "${t.team}"\nversion: 1.1.0\nphases: [{ name: a, type: gate, review: { prompt: "?" } }]\n`)
+  await t.slot()
+  const [second] = await t.fired(added, 2)
+  const versions = await Promise.all(
+    [first, second!].map(async ({ run_id }) => (await hub.ok(hub.admin, 'runs/get', { run_id })).version),
+  )
+  expect(versions).toEqual(['1.0.0', '1.1.0'])
+  const { jobs } = await hub.ok(hub.admin, 'dispatch/queue', { realm_id: hub.realm })
+  const job = jobs.find(({ run_id }: { run_id: string }) => run_id === second!.run_id)
+  expect(job.waiting_for).toContain('gpu=yes')
+  await t.remove(added)
+})
