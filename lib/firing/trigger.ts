@@ -59,6 +59,10 @@ export interface Firing {
   variables: JsonObject
 }
 
+/** A team in whatever version: its name without a range, or the path of its folder. */
+export const bareTeam = (team: string): string =>
+  team.startsWith('@') ? team.replace(/(?<=.)@.*$/, '') : team.replace(/(?<=.)\/(team\.ya?ml)?$/, '')
+
 /** What `triggers/firings` may ask for. */
 export interface FiringFilter {
   state?: FiringState

@@ -49,6 +49,16 @@ describe('without a daemon', () => {
     expect([why.code, why.stderr]).toEqual([2, `error  nothing has run in ${home} yet, and no trigger nightly\n`])
   })
 
+  test('the plan of a team says what starts it', async () => {
+    const { cadre, json } = place()
+    expect((await cadre('plan', 'digest')).stdout).not.toContain('started by')
+    await json('schedules', 'add', 'digest', ...CRON)
+    for (const team of ['digest', './digest/', 'digest/team.yml']) {
+      const { stdout } = await cadre('plan', team)
+      expect(stdout).toMatch(/\nstarted by\n {2}nightly-digest +active +at 06:00, Monday to Friday, Europe\/Berlin\n/)
+    }
+  })
+
   test('add says when it starts, in words, local times and UTC', async () => {
     const { cadre } = place()
     const { code, stdout, stderr } = await cadre('schedules', 'add', 'digest', ...CRON)

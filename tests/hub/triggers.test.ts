@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startTestHub, type TestHub } from '../support/hub.ts'
-import { type RealmTriggerHub, realmTriggers } from '../support/realm-triggers.ts'
+import { type RealmTriggerHub, realmTriggers, TEAM } from '../support/realm-triggers.ts'
 
 let hub: TestHub
 let t: RealmTriggerHub
@@ -16,6 +16,17 @@ beforeAll(async () => {
   daemon = { token, daemon_id: (await hub.ok(token, 'daemons/register', { name: 'd' })).daemon_id }
 })
 afterAll(() => hub.stop())
+
+test('a list of triggers is of a kind and of a team, in whatever version', async () => {
+  const other = await hub.addTeam(TEAM.replace('@admin/digest', '@admin/digest-more'))
+  const { name } = await t.schedule({ team: `${other}@^1` })
+  const named = async (filter: object) =>
+    (await t.call('list', { realm_id: hub.realm, ...filter })).triggers.map((each: { name: string }) => each.name)
+  expect(await named({ team: other })).toEqual([name])
+  expect(await named({ team: `${other}@2.0.0`, kind: 'schedule' })).toEqual([name])
+  expect(await named({ team: other, kind: 'hook' })).toEqual([])
+  expect(await named({ team: t.team })).not.toContain(name)
+})
 
 test('a slot that is due dispatches a run with the version, the inputs and the starter of that moment', async () => {
   const added = await t.schedule({ inputs: { day: '{{ slot }}' }, run_name: 'morning', priority: 5 })

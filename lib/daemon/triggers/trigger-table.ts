@@ -15,6 +15,14 @@ interface Row extends Omit<Trigger, 'spec' | 'source' | 'enabled' | 'paused' | '
   problem: string | null
 }
 
+/** A page of a list, and which triggers are in it. */
+export interface ListedTriggers {
+  kind?: TriggerKind | null
+  team?: string | null
+  limit: number
+  offset: number
+}
+
 /** How many schedules one look takes up. */
 const AT_ONCE = 100
 
@@ -50,20 +58,18 @@ export class TriggerTable {
       .get()!.n
   }
 
-  list({ kind, limit, offset }: { kind?: TriggerKind; limit: number; offset: number }): {
-    triggers: Trigger[]
-    total: number
-  } {
-    const where = `removed_at IS NULL AND (? IS NULL OR kind = ?)`
-    const of = kind ?? null
+  /** By name. `team`: only those that start it, in whatever version. */
+  list({ kind = null, team = null, limit, offset }: ListedTriggers): { triggers: Trigger[]; total: number } {
+    const where = `removed_at IS NULL AND (?1 IS NULL OR kind = ?1)
+      AND (?2 IS NULL OR spec ->> 'team' = ?2 OR substr(spec ->> 'team', 1, length(?2) + 1) = ?2 || '@')`
     const rows = this.#db
       .query<Row, [string | null, string | null, number, number]>(
-        `SELECT ${COLUMNS} FROM triggers WHERE ${where} ORDER BY name LIMIT ? OFFSET ?`,
+        `SELECT ${COLUMNS} FROM triggers WHERE ${where} ORDER BY name LIMIT ?3 OFFSET ?4`,
       )
-      .all(of, of, limit, offset)
+      .all(kind, team, limit, offset)
     const { total } = this.#db
       .query<{ total: number }, [string | null, string | null]>(`SELECT count(*) AS total FROM triggers WHERE ${where}`)
-      .get(of, of)!
+      .get(kind, team)!
     return { triggers: rows.map(read), total }
   }
 

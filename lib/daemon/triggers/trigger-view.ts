@@ -7,16 +7,16 @@ import { CadreError } from '../../error.ts'
 import { hookOf, previewVariables, shownHook } from '../../firing/hook-kind.ts'
 import { judge } from '../../firing/judge.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
-import type { FiringFilter, Trigger } from '../../firing/trigger.ts'
+import { bareTeam, type FiringFilter, type Trigger } from '../../firing/trigger.ts'
 import type { Field } from '../../team/team.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import { HOOKS_PATH, type ListFirings, type PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { counted, page } from '../../wire/page.ts'
-import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import { secretRecords } from '../home/hook-secrets.ts'
 import { type Tables, tablesOf } from './tables.ts'
+import type { ListedTriggers } from './trigger-table.ts'
 
 export class TriggerView {
   readonly tables: Tables
@@ -34,8 +34,8 @@ export class TriggerView {
     return this.record(this.find(which))
   }
 
-  list(filter: { kind?: TriggerKind; limit: number; offset: number }): { triggers: TriggerRecord[]; total: number } {
-    const { triggers, total } = this.tables.triggers.list(filter)
+  list({ team, ...filter }: ListedTriggers): { triggers: TriggerRecord[]; total: number } {
+    const { triggers, total } = this.tables.triggers.list({ ...filter, team: team == null ? null : bareTeam(team) })
     return { triggers: triggers.map(trigger => this.record(trigger)), total }
   }
 

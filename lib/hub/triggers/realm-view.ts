@@ -4,6 +4,7 @@ import { inArray, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
+import { bareTeam } from '../../firing/trigger.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import { within } from '../../wire/budget.ts'
 import type { ListRealmFirings, ListRealmTriggers, PreviewRealmTrigger } from '../../wire/calls/triggers.ts'
@@ -22,6 +23,7 @@ import {
   listTriggers,
   ofKind,
   ofRealm,
+  ofTeam,
   type RealmTrigger,
   thoseThere,
 } from './trigger-table.ts'
@@ -70,7 +72,12 @@ export async function listTriggersFor(hub: Hub, caller: UserCaller, body: Static
   if (body.realm_id) await caller.realm(body.realm_id)
   const reached = store.db.select({ id: store.realms.id }).from(store.realms).where(realmsReached(store, caller))
   const inRealm = body.realm_id ? ofRealm(store, body.realm_id) : inArray(store.triggers.realm_id, reached)
-  const where = thoseThere(store, inRealm, body.kind && ofKind(store, body.kind))
+  const where = thoseThere(
+    store,
+    inRealm,
+    body.kind && ofKind(store, body.kind),
+    body.team === undefined ? undefined : ofTeam(store, bareTeam(body.team)),
+  )
   const rows = await listTriggers(store, store.db, where, page(body))
   const records = await Promise.all(rows.map(row => recordOf(hub, row)))
   return { triggers: within(records), total: await countOf(store.db, store.triggers, where) }

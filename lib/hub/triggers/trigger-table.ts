@@ -1,7 +1,7 @@
 // Table `triggers`: the rules of realms that start runs. Every statement about it is here, but those that list what an
 // account owns (../access/owners.ts).
 
-import { and, asc, eq, isNotNull, isNull, notExists, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, isNull, notExists, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { kindOf } from '../../firing/kinds.ts'
@@ -117,6 +117,14 @@ export async function listTriggers(
 
 export const ofRealm = ({ triggers }: Store, realmId: string): SQL => eq(triggers.realm_id, realmId)
 export const ofKind = ({ triggers }: Store, kind: TriggerKind): SQL => eq(triggers.kind, kind)
+/** In whatever version. */
+export function ofTeam({ triggers, dialect }: Store, team: string): SQL {
+  // PostgreSQL keeps it as text, too, which it does not take apart.
+  const spec = dialect === 'postgres' ? sql`${triggers.spec}::json` : triggers.spec
+  const named = sql<string>`(${spec} ->> 'team')`
+  const range = `${team}@`
+  return or(eq(named, team), eq(sql`substr(${named}, 1, ${sql.raw(String(range.length))})`, range))!
+}
 export const thoseThere = (store: Store, ...where: (SQL | undefined)[]): SQL => and(...where, isThere(store))!
 
 /** The time by the clock of the database. */

@@ -2,14 +2,11 @@
 
 import { ValidateTeam } from '../../wire/calls/teams.ts'
 import { call, token } from '../kit/api.ts'
-import { route } from '../kit/route.ts'
 import { planAddress, teamRef } from '../run/plan.tsx'
 import { knownTeams } from '../run/runs.tsx'
-import { Triggers } from '../triggers/list.tsx'
+import { TriggerPages } from '../triggers/pages.tsx'
 import type { Place } from '../triggers/place.ts'
-import { NewSchedule } from '../triggers/schedule-form.tsx'
 import { zoneHere } from '../triggers/times.tsx'
-import { TriggerPage } from '../triggers/trigger-page.tsx'
 
 /** `id`: of a trigger, or the name of another page. */
 export function TriggersPage({ id }: { id: string | undefined }) {
@@ -21,7 +18,5 @@ export function TriggersPage({ id }: { id: string | undefined }) {
     teams: async () => (await knownTeams()).filter(team => !team.startsWith('@local/')),
     fieldsOf: async team => (await call(ValidateTeam, teamRef(team))).inputs,
   }
-  if (id === 'new') return <NewSchedule place={place} />
-  if (id === undefined || id === 'calendar') return <Triggers place={place} tab={id} />
-  return <TriggerPage key={id} id={id} tab={route.value.parts[2]} placeOf={() => place} />
+  return <TriggerPages id={id} place={place} placeOf={() => place} />
 }

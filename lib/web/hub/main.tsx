@@ -28,6 +28,7 @@ import { Realms } from './realms.tsx'
 import { RunPage } from './run.tsx'
 import { askHub } from './run-calls.ts'
 import { Runs } from './runs.tsx'
+import { TriggersPage } from './triggers.tsx'
 
 const PAGES: Pages = {
   runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },
@@ -37,6 +38,7 @@ const PAGES: Pages = {
     key: 'n',
     show: (_, query) => <Dispatch key={`${query.get('like')} ${query.get('team')}`} />,
   },
+  triggers: { title: 'Triggers', key: 'c', show: id => <TriggersPage id={id} /> },
   queue: { title: 'Queue', key: 'q', show: () => <Queue /> },
   daemons: {
     title: 'Daemons',

@@ -11,6 +11,7 @@ import { Cards, List, Rows, useList } from '../kit/lists.tsx'
 import { useLoaded } from '../kit/parts.tsx'
 import { filters, route, setQuery, to, withQuery } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
+import { TeamTriggers } from '../triggers/team-triggers.tsx'
 import { Comparison } from './comparison.tsx'
 import { hub } from './kit/api.ts'
 import { may, realms, useRealm } from './kit/realm-choice.tsx'
@@ -66,6 +67,7 @@ export function Packages() {
 
 export function PackagePage({ name }: { name: string }) {
   const { query } = route.value
+  const realm = useRealm()
   const found = useList(`versions ${name}`, page => hub(ListVersions, { team: name, ...page }))
   const scopes = useLoaded('scopes', () => hub(ListScopes, { limit: 100 }))
   const role = scopes.data?.scopes.find(({ slug }) => name.startsWith(`@${slug}/`))?.my_role
@@ -117,6 +119,7 @@ export function PackagePage({ name }: { name: string }) {
           },
         ]}
       />
+      {realm && <TeamTriggers team={name} realm={realm} mayAdd={may(realm, 'operator')} />}
       <h2>What changed</h2>
       {versions.length < 2 ? (
         <p class="quiet">There is one version. From the second on, this shows what a new version does anew.</p>

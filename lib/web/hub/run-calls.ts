@@ -31,6 +31,9 @@ const PATHS = new Map<string, string>([
   [ResumeRun.path, ResumeDispatched.path],
 ])
 
+/** These are the same, too, beside the realm. */
+const TRIGGERS = '/v1/triggers/'
+
 /** Only the daemon that executes a run knows its earlier attempts and its writes. */
 const NO_HISTORY: unknown = { attempts: [], written: [] }
 
@@ -39,7 +42,7 @@ async function callHub<Body extends TSchema, Data extends TSchema>(
   body: Static<Body>,
 ): Promise<Static<Data>> {
   if (call.path === GetHistory.path) return NO_HISTORY as Static<Data>
-  const path = PATHS.get(call.path)
+  const path = call.path.startsWith(TRIGGERS) ? call.path : PATHS.get(call.path)
   if (path === undefined) throw new Refusal({ code: 'not_found', message: 'Only the page of the daemon shows this.' })
   return hub({ ...call, path }, body)
 }

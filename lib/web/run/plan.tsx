@@ -5,9 +5,10 @@ import { useSignal } from '@preact/signals'
 import { isObject, type JsonObject } from '../../json.ts'
 import { PlanTeam } from '../../wire/calls/teams.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/records/plans.ts'
-import { call } from '../kit/api.ts'
+import { call, token } from '../kit/api.ts'
 import { Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
 import { route, to, withQuery } from '../kit/route.ts'
+import { TeamTriggers } from '../triggers/team-triggers.tsx'
 import { Graph } from './drawing.tsx'
 
 export const teamRef = (typed: string) => (typed.startsWith('@') ? { team: typed } : { path: typed })
@@ -47,6 +48,7 @@ export function PlanPage() {
           <h2>What it would write</h2>
           <Writes of={data} />
           <Requirements of={data} />
+          <TeamTriggers team={team} mayAdd={token.value !== null} />
           <h2>Phases</h2>
           <TeamPhases team={data.team} />
         </>

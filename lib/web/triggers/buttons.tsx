@@ -9,6 +9,7 @@ import {
   RemoveTrigger,
   ResumeTrigger,
   RunTrigger,
+  UpdateTrigger,
 } from '../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
 import { ActionButton, ConfirmButton, useAction } from '../kit/actions.tsx'
@@ -16,7 +17,7 @@ import { call } from '../kit/api.ts'
 import { bound, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Failure, LongText } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
-import type { Shown } from './place.ts'
+import type { Place, Shown } from './place.ts'
 import { CATCH_UPS, REASONS, wordOf } from './words.ts'
 
 interface Props {
@@ -24,8 +25,11 @@ interface Props {
   done(): void
 }
 
-export function TriggerButtons({ of: trigger, done }: Props) {
-  const { id: trigger_id, enabled, paused, source } = trigger
+/** Only a hub has owners. */
+const TO_ME = { owner: 'me' }
+
+export function TriggerButtons({ of: trigger, place: { user }, done }: Props & { place: Place }) {
+  const { id: trigger_id, enabled, paused, source, owner } = trigger
   /** The form that is open below the buttons. */
   const open = useSignal<'' | 'pause' | 'resume'>('')
   const toggle = (name: 'pause' | 'resume') => () => {
@@ -69,6 +73,15 @@ export function TriggerButtons({ of: trigger, done }: Props) {
             done={done}
           >
             Enable
+          </ConfirmButton>
+        )}
+        {owner !== undefined && user !== owner && (
+          <ConfirmButton
+            question={`Its runs start with your rights then, no longer with those of ${owner}.`}
+            action={() => call(UpdateTrigger, { trigger_id, ...TO_ME })}
+            done={done}
+          >
+            Take over
           </ConfirmButton>
         )}
         <ConfirmButton

@@ -4,13 +4,15 @@ import { ListRuns } from '../../wire/calls/runs.ts'
 import { GetTrigger, ListTriggers } from '../../wire/calls/triggers.ts'
 import type { Field } from '../../wire/records/forms.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { TriggerRecord } from '../../wire/records/triggers.ts'
+import type { RealmTriggerRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import { call } from '../kit/api.ts'
 import type { RunStates } from './words.ts'
 
 export interface Place {
   /** Absent on a home. */
   realm_id?: string
+  /** The name of the user; absent on a home. */
+  user?: string
   /** Whether the user may change triggers here. The server checks it again. */
   mayChange: boolean
   /** The zone where none is written. */
@@ -33,11 +35,11 @@ export interface Page {
   offset: number
 }
 
+/** A trigger of a home, or of a realm. */
+export type Shown = TriggerRecord & Partial<RealmTriggerRecord>
+
 export const listTriggers = (place: Pick<Place, 'realm_id'>, kind: string, page: Page) =>
   call(ListTriggers, { ...inPlace(place), ...page, ...(kind !== '' && { kind: kind as TriggerKind }) })
-
-/** A trigger of a hub also has its realm. */
-export type Shown = TriggerRecord & { realm_id?: string; owner?: string }
 
 export const getTrigger = (trigger_id: string): Promise<Shown> => call(GetTrigger, { trigger_id })
 

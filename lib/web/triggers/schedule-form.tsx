@@ -2,14 +2,16 @@
 // which days a change of clocks moves that.
 
 import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
 import { AddTrigger, PreviewTrigger, UpdateTrigger } from '../../wire/calls/triggers.ts'
 import { useAction } from '../kit/actions.tsx'
 import { call, Refusal } from '../kit/api.ts'
 import { boundTo, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf } from '../kit/forms.tsx'
-import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
+import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
+import { MayNot } from './may-not.tsx'
 import { getTrigger, inPlace, type Place, type Shown } from './place.ts'
 import {
   addBody,
@@ -26,7 +28,7 @@ import { Notes, Slots } from './times.tsx'
 import { CATCH_UPS, OVERLAPS } from './words.ts'
 
 /** The page `#/triggers/new?team=…`. */
-export function NewSchedule({ place }: { place: Place }) {
+export function NewSchedule({ place, children }: { place: Place; children?: ComponentChildren }) {
   return (
     <main>
       <p class="crumbs">
@@ -35,7 +37,8 @@ export function NewSchedule({ place }: { place: Place }) {
       <header class="top">
         <h1>Add a schedule</h1>
       </header>
-      {place.mayChange ? <ScheduleForm place={place} /> : <TokenForm />}
+      {children && <div class="row filters">{children}</div>}
+      {place.mayChange ? <ScheduleForm place={place} /> : <MayNot place={place} />}
     </main>
   )
 }
@@ -68,7 +71,7 @@ export function ScheduleForm({ place, trigger }: { place: Place; trigger?: Shown
           ...{ trigger_id: before.id, revision: before.revision },
           ...updateBody(before, texts.value, inputs),
         })
-      : await call(AddTrigger, { ...inPlace(place), kind: 'schedule', ...addBody(texts.value, inputs) })
+      : await call(AddTrigger, { ...inPlace(place), kind: 'schedule', ...addBody(texts.value, inputs, place) })
     go(to('triggers', id))
   }
   return (
@@ -89,7 +92,7 @@ export function ScheduleForm({ place, trigger }: { place: Place; trigger?: Shown
           </>
         )}
         <SecretInputs of={known.filter(({ secret }) => secret).map(({ name }) => name)} />
-        <Options texts={texts} />
+        <Options texts={texts} isDispatched={place.realm_id !== undefined} />
         <Stale of={error} begun={begun} texts={texts} typed={typed} />
         <div class="row fields-row">
           <button type="submit" disabled={busy}>
@@ -265,7 +268,7 @@ function SecretInputs({ of: names }: { of: readonly string[] }) {
 }
 
 /** What few schedules need. */
-function Options({ texts }: { texts: Texts }) {
+function Options({ texts, isDispatched }: { texts: Texts; isDispatched: boolean }) {
   const { catch_up = 'none', overlap = 'skip' } = texts.value
   const set = (name: string) => (value: string) => {
     texts.value = { ...texts.value, [name]: value }
@@ -299,6 +302,17 @@ function Options({ texts }: { texts: Texts }) {
         <Field label="within" placeholder="1h" {...boundTo(texts, 'per')} />
         <Field label="Workspace" {...boundTo(texts, 'workspace')} />
         <Field label="Name of its runs" maxLength={200} {...boundTo(texts, 'run_name')} />
+        {isDispatched && (
+          <>
+            <Field label="Labels of the daemon" placeholder="gpu, region=eu" {...boundTo(texts, 'labels')} />
+            <Field
+              label="Wait for a daemon at most"
+              placeholder="2h; empty: for ever"
+              {...boundTo(texts, 'queue_timeout')}
+            />
+            <Field label="Priority" placeholder="0" {...boundTo(texts, 'priority')} />
+          </>
+        )}
       </div>
     </details>
   )

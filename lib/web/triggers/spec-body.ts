@@ -24,7 +24,7 @@ export type NewTrigger = Static<(typeof AddTrigger)['body']>
 /** The texts with which the form of a trigger begins. */
 export function textsOf(trigger: Shown): SpecTexts {
   const { at_most, ...fields } = trigger
-  const names = ['name', 'team', ...RULE_FIELDS, ...OPTIONS, ...NULLABLE]
+  const names = ['name', 'team', ...RULE_FIELDS, ...OPTIONS, ...NULLABLE, 'priority', 'queue_timeout']
   const texts = names.flatMap(name => {
     const value = (fields as Record<string, unknown>)[name]
     return value === undefined || value === null ? [] : [[name, String(value)] as const]
@@ -32,6 +32,7 @@ export function textsOf(trigger: Shown): SpecTexts {
   return {
     ...Object.fromEntries(texts),
     rule: ruleOf(trigger),
+    labels: labelsText(trigger),
     ...(at_most && { count: String(at_most.count), per: at_most.per }),
   }
 }
@@ -56,16 +57,50 @@ export function rulePart(texts: SpecTexts) {
 }
 
 function numberOf(name: string, text: string): number {
-  if (/^\d+$/.test(text)) return Number(text)
+  if (/^-?\d+$/.test(text)) return Number(text)
   throw new Error(`${name.replace('_', ' ')}: type a whole number`)
 }
 
+type InRealm = Pick<Shown, 'realm_id' | 'requires'>
+
+/** The labels that a daemon must have, as people write them. */
+export function labelsText({ requires }: InRealm): string {
+  const labels = requires?.labels ?? []
+  if (Array.isArray(labels)) return labels.join(', ')
+  return Object.entries(labels)
+    .map(([name, value]) => (value === 'yes' ? name : `${name}=${value}`))
+    .join(', ')
+}
+
+/** What only a hub needs, to choose a daemon. */
+function dispatchPart(texts: SpecTexts, { realm_id, requires = null }: InRealm) {
+  if (realm_id === undefined) return {}
+  const written = given(texts, 'labels')
+  const priority = given(texts, 'priority')
+  return {
+    priority: priority === '' ? 0 : numberOf('priority', priority),
+    queue_timeout: given(texts, 'queue_timeout') || null,
+    requires: written === labelsText({ requires }) ? requires : requiring(written, requires ?? {}),
+  }
+}
+
+function requiring(written: string, before: InRealm['requires'] & {}) {
+  const { labels: _, ...others } = before
+  const labels = written
+    .split(',')
+    .map(each => each.trim())
+    .filter(Boolean)
+  const all = { ...others, ...(labels.length > 0 && { labels }) }
+  return Object.keys(all).length > 0 ? all : null
+}
+
 /** The rest of it: what it starts. */
-function restOf(texts: SpecTexts, inputs: JsonObject) {
+function restOf(texts: SpecTexts, inputs: JsonObject, of: InRealm) {
   const [count, per] = [given(texts, 'count'), given(texts, 'per')]
   if ((count === '') !== (per === '')) throw new Error('At most: type how many, and within how long a time')
   return {
-    team: given(texts, 'team'),
+    ...dispatchPart(texts, of),
+    team: given(texts, 'team').replace(/\/team\.ya?ml$/, ''),
     inputs,
     at_most: count === '' ? null : { count: numberOf('At most', count), per },
     ...(Object.fromEntries(NULLABLE.map(name => [name, given(texts, name) || null])) as Record<
@@ -75,8 +110,8 @@ function restOf(texts: SpecTexts, inputs: JsonObject) {
   }
 }
 
-export function addBody(texts: SpecTexts, inputs: JsonObject): Omit<NewTrigger, 'kind'> {
-  const rest = Object.entries(restOf(texts, inputs)).filter(([, value]) => value !== null)
+export function addBody(texts: SpecTexts, inputs: JsonObject, of: InRealm): Omit<NewTrigger, 'kind'> {
+  const rest = Object.entries(restOf(texts, inputs, of)).filter(([, value]) => value !== null)
   return { name: given(texts, 'name'), ...rulePart(texts), ...Object.fromEntries(rest) } as Omit<NewTrigger, 'kind'>
 }
 
@@ -84,7 +119,11 @@ export function addBody(texts: SpecTexts, inputs: JsonObject): Omit<NewTrigger, 
 export function updateBody(trigger: Shown, texts: SpecTexts, inputs: JsonObject): Changes {
   const before = textsOf(trigger)
   const was: Record<string, unknown> = { ...rulePart(before), ...trigger, name: trigger.name }
-  const now: Record<string, unknown> = { ...rulePart(texts), ...restOf(texts, inputs), name: given(texts, 'name') }
+  const now: Record<string, unknown> = {
+    ...rulePart(texts),
+    ...restOf(texts, inputs, trigger),
+    name: given(texts, 'name'),
+  }
   // Without it the starts are spread no more; its default is none.
   if (was.jitter !== undefined && now.jitter === undefined) now.jitter = ''
   const changed = Object.entries(now).filter(([name, value]) => !isSame(value, was[name] ?? null))

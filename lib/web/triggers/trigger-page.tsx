@@ -1,14 +1,16 @@
 // The page of one trigger: when it is due, what became of its occasions, and what it starts.
 
 import { REFRESH_MS } from '../kit/lists.tsx'
-import { Failure, Json, LongText, TokenForm, useLoaded } from '../kit/parts.tsx'
+import { Failure, Json, LongText, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 import { TriggerButtons } from './buttons.tsx'
 import { Firings } from './firings.tsx'
+import { MayNot } from './may-not.tsx'
 import { getTrigger, type Place, type Shown } from './place.ts'
 import { ScheduleForm } from './schedule-form.tsx'
+import { labelsText } from './spec-body.ts'
 import { Notes, Slots } from './times.tsx'
 import { CATCH_UPS, OVERLAPS, sourceOf, TRIGGER_SHAPES, wordOf } from './words.ts'
 
@@ -72,7 +74,7 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
           </p>
         </div>
       </header>
-      {place.mayChange ? <TriggerButtons of={trigger} done={again} /> : <TokenForm />}
+      {place.mayChange ? <TriggerButtons of={trigger} place={place} done={again} /> : <MayNot place={place} />}
       <Trouble of={trigger} />
       <div class="columns">
         {kind === 'schedule' && (
@@ -132,10 +134,17 @@ function Trouble({ of: { paused, problem, state } }: { of: Shown }) {
   )
 }
 
+function agentsText({ requires }: Shown): string {
+  const agents = requires?.agents ?? []
+  const names = Array.isArray(agents) ? agents : Object.entries(agents).map(([name, range]) => `${name} ${range}`)
+  return names.join(', ')
+}
+
 /** What a trigger says of its runs, without what is as usual. */
 function Spec({ of: trigger }: { of: Shown }) {
   const { overlap, queue_max, at_most, when, workspace, run_name, inputs, catch_up, late_after, window, max, jitter } =
     trigger
+  const { priority = 0, queue_timeout } = trigger
   const late =
     catch_up === undefined
       ? ''
@@ -153,6 +162,10 @@ function Spec({ of: trigger }: { of: Shown }) {
     ['Only when', when ?? ''],
     ['Workspace', workspace ?? ''],
     ['Name of its runs', run_name ?? ''],
+    ['Labels of the daemon', labelsText(trigger)],
+    ['Agents of the daemon', agentsText(trigger)],
+    ['Waits for a daemon', queue_timeout ? `at most ${queue_timeout}` : ''],
+    ['Priority', priority === 0 ? '' : String(priority)],
   ]
   return (
     <>

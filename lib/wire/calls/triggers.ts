@@ -117,7 +117,11 @@ export const GetTrigger = call('/v1/triggers/get', {
 export const ListTriggers = call('/v1/triggers/list', {
   summary: 'Triggers by name',
   daemon: READER,
-  body: listBody({ kind: Type.Optional(Type.Enum([...TRIGGER_KINDS])) }),
+  body: listBody({
+    kind: Type.Optional(Type.Enum([...TRIGGER_KINDS])),
+    /** Only those that start it, in whatever version. */
+    team: Type.Optional(Path),
+  }),
   data: listOf('triggers', TriggerRecord),
 })
 export const PreviewTrigger = call('/v1/triggers/preview', {

@@ -1,17 +1,21 @@
 // `plan PATH|TEAM`: prints what a run would do, without doing it.
 
+import type { Static } from 'typebox'
 import { formatDuration } from '../../../duration.ts'
 import { createLog } from '../../../log/log.ts'
 import { createPaint, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
+import { ListTriggers } from '../../../wire/calls/triggers.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../../wire/records/plans.ts'
 import { homeFolder } from '../../home/home.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
+import { askAboutTriggers } from '../backend/trigger-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
 import { whichTeam } from '../runs/run.ts'
 import { table } from '../terminal/table.ts'
+import { triggerWord } from '../terminal/trigger-lines.ts'
 
 /** Exit code 2 when something is missing. */
 export async function plan(
@@ -24,18 +28,31 @@ export async function plan(
     return teams.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
   })
   if (options.json) printJson(found)
-  else print(drawPlan(found, createPaint(process.stdout)))
+  else {
+    const home = homeFolder(options.home)
+    const team = which.path ?? which.team!
+    const started = await askAboutTriggers(home, all => all.call(ListTriggers, { team, limit: SHOWN_TRIGGERS }))
+    print(drawPlan(found, started, createPaint(process.stdout)))
+  }
   return found.missing.length > 0 ? EXIT.usage : EXIT.done
 }
 
+/** How many of what starts a team are listed. */
+const SHOWN_TRIGGERS = 20
+
 function drawPlan(
   { inputs, secrets, concurrency, requires, warnings, missing, team, writes }: Plan,
+  { triggers, total }: Static<(typeof ListTriggers)['data']>,
   paint: Paint,
 ): Printable[] {
   const section = (title: string, rows: readonly Printable[]) =>
     rows.length > 0 ? [nothing, paint.bold(title), ...rows] : []
   return [
     ...table([[paint.bold(team.name), team.version], ...teamRows(team, 1, paint)]),
+    ...section('started by', [
+      ...table(triggers.map(({ name, state, words, kind }) => [`  ${name}`, triggerWord(paint, state), words ?? kind])),
+      ...(total > triggers.length ? [line`  and ${total - triggers.length} more`] : []),
+    ]),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
     ...section('secrets', secrets.length > 0 ? [line`  ${secrets.join(', ')}`] : []),
     ...section('concurrency', concurrency === null ? [] : [line`  ${keyText(concurrency)}`]),

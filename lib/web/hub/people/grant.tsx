@@ -20,6 +20,7 @@ const ABOUT: Record<Entity, string> = {
   daemons: 'daemons: see, approve, remove',
   runs: 'runs, logs, files, reviews',
   dispatch: 'the queue, starting and cancelling',
+  triggers: 'what starts runs by itself: see, change',
 }
 
 export const fullMatrix = (level: Level): Matrix => Object.fromEntries(ENTITIES.map(each => [each, level]))
