@@ -4,6 +4,7 @@ import { formatDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import { parseJson } from '../json-text.ts'
 import { chunksIn } from '../stream.ts'
+import { unlessAborted } from '../wait.ts'
 import { MIB } from '../wire/call.ts'
 
 /** Headers as Elysia passes them: by their name in lower case. */
@@ -41,12 +42,19 @@ export async function readJson(request: Request, headers: Headers, limit: number
   return bytes.length === 0 ? {} : parseJson(bytes, 'the body')
 }
 
-/** The bytes of any body, as they arrive within `ms`. */
+/** The bytes of a body of any type, if they are no more than `limit` and have arrived after `ms`. */
 export async function readBytes(request: Request, limit: number, ms: number): Promise<Uint8Array> {
-  const late = AbortSignal.timeout(ms)
-  const bytes = await arriving(takeChunks(request, limit, late))
-  if (!late.aborted) return bytes
-  throw new CadreError('invalid_request', `the body took longer than ${formatDuration(ms)}`)
+  const length = request.headers.get('content-length')
+  if (length !== null && Number(length) > limit) throw tooLarge(limit)
+  const stop = new AbortController()
+  const late = new CadreError('invalid_request', `the body took longer than ${formatDuration(ms)}`)
+  const timer = setTimeout(() => stop.abort(late), ms)
+  try {
+    const bytes = length === null ? takeChunks(request, limit, stop.signal) : request.bytes()
+    return await arriving(unlessAborted(bytes, stop.signal))
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 async function arriving(bytes: Promise<Uint8Array>): Promise<Uint8Array> {

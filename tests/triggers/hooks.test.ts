@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CadreError } from '../../lib/error.ts'
+import { readBytes } from '../../lib/http/body.ts'
 import { until } from '../support/bounded.ts'
 import { rowsOf } from '../support/home.ts'
 import { type HookHome, hookHome, post, SECRET, signed } from '../support/hooks.ts'
@@ -194,6 +195,29 @@ describe('who is heard', () => {
     expect(chunked.status).toBe(413)
     expect((await post(url, OPENED, { ...signed(OPENED), 'content-encoding': 'gzip' })).status).toBe(415)
     expect(t.of()).toEqual(['rejected refused too_large ×1', 'rejected refused too_large ×1'])
+  })
+
+  test('a body that is held back is not waited for', async () => {
+    const { promise: never } = Promise.withResolvers<void>()
+    const held = new ReadableStream({ start: controller => controller.enqueue(Buffer.from('{')), pull: () => never })
+    const request = new Request('http://localhost/', { method: 'POST', body: held })
+    expect(await refusal(() => readBytes(request, 100, 20))).toBe('invalid_request')
+  })
+
+  test('without the key of its secret a hook is broken, and takes deliveries when the key is back', async () => {
+    await using t = await hookHome()
+    const { url } = await t.addHook()
+    const { db } = t.daemon
+    // As a restart with another key sees it.
+    db.run('CREATE TABLE away AS SELECT * FROM hook_secrets')
+    db.run('UPDATE hook_secrets SET id = ?, sealed = zeroblob(64)', [crypto.randomUUID()])
+    const away = await t.send(url, OPENED, 'g-1')
+    expect([away.status, away.headers.get('retry-after')]).toEqual([503, '30'])
+    expect(t.triggers.get(NIGHTLY)).toMatchObject({ state: 'broken', problem: { reason: 'internal' } })
+    db.run('DELETE FROM hook_secrets')
+    db.run('INSERT INTO hook_secrets SELECT * FROM away')
+    expect((await t.send(url, OPENED, 'g-1')).body.data.state).toBe('started')
+    expect(t.triggers.get(NIGHTLY).state).toBe('active')
   })
 
   test('handshakes', async () => {

@@ -23,6 +23,7 @@ import type { FiringReason } from '../../wire/records/trigger-words.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting } from '../runs/start-run.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
+import { noteSecret } from './problem.ts'
 import { type Tables, tablesOf } from './tables.ts'
 
 const TOKEN = /^[A-Za-z0-9_-]{22}$/
@@ -77,7 +78,11 @@ export class HookDoor {
     if (question) return handshake(question)
     const arrived = { headers: request.headers, body: await this.#bodyOf(request, trigger, spec), query }
     const secrets = this.#daemon.hookSecrets.values(trigger.id)
-    if (secrets === null) throw unavailable('the secret of this hook cannot be opened')
+    if (secrets === null) {
+      const text = 'the secret of the hook was sealed with another key of this home'
+      await this.#daemon.engine.commit(() => noteSecret(this.#daemon, this.#tables.triggers, trigger, text, now))
+      throw unavailable(text)
+    }
     const received = receive(spec, secrets, arrived, now)
     if (received.kind === 'stranger') {
       const { reason, detail } = received.verdict
@@ -112,12 +117,10 @@ export class HookDoor {
     if (encoding !== 'identity') {
       throw new CadreError('unsupported_media_type', `expected a body without content-encoding, got ${encoding}`)
     }
-    const announced = Number(request.headers.get('content-length') ?? maxBytes)
-    const room = Math.min(announced, maxBytes)
+    const room = Math.min(Number(request.headers.get('content-length') ?? maxBytes), maxBytes)
     if (this.#reading + room > MOST_READING) throw unavailable('too many deliveries arrive at once')
     this.#reading += room
     try {
-      if (announced > maxBytes) throw new CadreError('too_large', '')
       return await readBytes(request, maxBytes, BODY_MS)
     } catch (error) {
       if (!(error instanceof CadreError) || error.code !== 'too_large') throw error

@@ -41,6 +41,11 @@ export function noteSlots(daemon: Daemon, triggers: TriggerTable, trigger: Trigg
   triggers.setCursor(trigger.id, trigger.cursor, now + PAUSE_MS)
 }
 
+/** Nothing can be checked that comes to a hook. What comes next and can be checked mends it. */
+export function noteSecret(daemon: Daemon, triggers: TriggerTable, trigger: Trigger, text: string, now: number): void {
+  setProblem(daemon, triggers, trigger, { reason: 'internal', text, since: now })
+}
+
 const PAUSE_MS = 60_000
 
 /** Says so once. */

@@ -123,14 +123,21 @@ export class TriggerView {
 
   record(trigger: Trigger): TriggerRecord {
     const last = this.tables.firings.list({ trigger_id: trigger.id }, { limit: SHOWN, offset: 0 })
-    return { ...triggerRecord(trigger, last, this.tables.now()), ...this.#hookOf(trigger) }
+    const record = triggerRecord(trigger, last, this.tables.now())
+    return trigger.kind === 'hook' ? { ...record, ...this.#hookOf(trigger, record) } : record
   }
 
   /** What a home keeps of a hook beside the trigger. */
-  #hookOf({ id, kind }: Trigger): Pick<TriggerRecord, 'url' | 'secrets'> {
-    const token = kind === 'hook' ? this.tables.hooks.token(id) : null
-    if (token === null) return {}
-    return { url: `${this.#address() ?? ''}${HOOKS_PATH}/${token}`, secrets: secretRecords(this.#db, id) }
+  #hookOf({ id }: Trigger, { notes = [] }: TriggerRecord): Partial<TriggerRecord> {
+    const here = {
+      kind: 'hook',
+      text: 'it is reachable on this machine only, where a daemon serves this home',
+    } as const
+    const path = `${HOOKS_PATH}/${this.tables.hooks.token(id)}`
+    return {
+      ...{ url: `${this.#address() ?? ''}${path}`, secrets: secretRecords(this.#db, id) },
+      notes: [...notes, here],
+    }
   }
 }
 

@@ -26,8 +26,6 @@ export class HookLimits {
   readonly #hooks = new Map<string, Bucket>()
   /** When the latest failures were, the oldest first. */
   readonly #failures = new Map<string, number[]>()
-  /** How many requests were refused. */
-  refused = 0
 
   constructor(most: Partial<Most> = {}) {
     this.#most = { ...USUAL, ...most }
@@ -54,7 +52,6 @@ export class HookLimits {
   }
 
   #refuse(ms: number): never {
-    this.refused++
     const retryAfter = Math.max(1, Math.ceil(ms / 1_000))
     throw new CadreError('rate_limited', `too many requests: try again in ${retryAfter} s`, { retryAfter })
   }

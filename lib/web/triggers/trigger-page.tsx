@@ -52,7 +52,7 @@ export function TriggerPage({
 }
 
 function Content({ of: trigger, place, again }: { of: Shown; place: Place; again(): void }) {
-  const { name, kind, state, team, words, created_at, created_by, revision, next, notes, owner } = trigger
+  const { name, kind, state, team, words, created_at, created_by, revision, next, notes, owner, url, secrets } = trigger
   const source = sourceOf(trigger)
   return (
     <>
@@ -84,6 +84,16 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
             <Notes of={notes} />
           </section>
         )}
+        {url !== undefined && (
+          <section>
+            <h2>Who sends</h2>
+            <p>
+              <LongText text={url} />
+            </p>
+            <Secrets of={secrets} />
+            <Notes of={notes} />
+          </section>
+        )}
         <section>
           <h2>What it starts</h2>
           <p>
@@ -96,6 +106,24 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
       </div>
       <Firings of={trigger} mayChange={place.mayChange} done={again} />
     </>
+  )
+}
+
+/** Since when each secret fits that a sender signs with. */
+function Secrets({ of = [] }: { of: Shown['secrets'] }) {
+  return (
+    <ul class="notes">
+      {of.map(({ id, created_at, expires_at }) => (
+        <li key={id}>
+          A secret since <When at={created_at} />
+          {expires_at !== null && (
+            <>
+              , which fits no more since <When at={expires_at} />
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
   )
 }
 

@@ -75,15 +75,15 @@ async function firingBeginning(all: Callee, typed: string): Promise<FiringRecord
 
 function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[], home: string): void {
   const paint = createPaint(process.stdout)
-  const { name, next, words = '' } = trigger
+  const { name, kind, next, words = '' } = trigger
   const now = obstacles(trigger, home)
-  const whenNext = next[0] ? `the next is ${next[0].local}` : 'none is to come'
+  const whenNext = kind !== 'schedule' ? [] : [next[0] ? `the next is ${next[0].local}` : 'none is to come']
   const rows = firings.map(firing => firingCells(paint, firing))
   print(
     now.map(({ text }) => line`${text}`),
     firings.length === 0
-      ? line`${name} has had no occasion yet: ${words}; ${whenNext}`
-      : line`what became of its occasions, the newest first; ${whenNext}:`,
+      ? line`${[`${name} has had no occasion yet: ${words}`, ...whenNext].join('; ')}`
+      : line`${['what became of its occasions, the newest first', ...whenNext].join('; ')}:`,
     table(rows).map(row => line`  ${row}`),
     [
       ...now.map(({ command }) => command),

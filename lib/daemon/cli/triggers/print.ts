@@ -35,7 +35,7 @@ export function printTrigger(
 /** Where the sender of a hook posts to. */
 function hookLines({ url }: TriggerRecord): Printable[] {
   if (url === undefined) return []
-  return [line`url   ${url}`, line`note  reachable on this machine only, where a daemon serves this home`]
+  return [line`url   ${url}`]
 }
 
 /** What a hook would do with a delivery. */
