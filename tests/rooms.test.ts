@@ -66,6 +66,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/hub/queue': null,
   'lib/hub/reports': null,
   'lib/hub/routes': null,
+  'lib/hub/tells': null,
   'lib/hub/triggers': null,
   'lib/hub/webhooks': null,
   'lib/log': null,

@@ -42,6 +42,10 @@ export function runTables(
       labels: json<Record<string, string>>(),
       /** Where it runs the commands of dispatched runs; null: it does not say. */
       sandbox: text(),
+      /** The kinds of jobs that it takes besides those about runs; null: it does not say. */
+      kinds: json<string[]>(),
+      /** Where it can tell people something, as `agent:channel`; null: it does not say. */
+      accounts: json<string[]>(),
       registered_at: int().notNull(),
       /** When it last called, in lived time, which decides how long it is silent. */
       last_seen_at: int().notNull(),

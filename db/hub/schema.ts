@@ -3,6 +3,7 @@
 import type { Columns } from './columns.ts'
 import { lineageTables } from './lineage-tables.ts'
 import { runTables } from './run-tables.ts'
+import { tellTables } from './tell-tables.ts'
 import { tenancyTables } from './tenancy-tables.ts'
 import { triggerTables } from './trigger-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
@@ -14,6 +15,7 @@ export function tables(columns: Columns) {
     ...runTables(columns, tenancy),
     ...webhookTables(columns, tenancy),
     ...triggerTables(columns, tenancy),
+    ...tellTables(columns, tenancy),
     ...lineageTables(columns),
   }
 }

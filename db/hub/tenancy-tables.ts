@@ -85,6 +85,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       created_at: int().notNull(),
       /** What a site admin set for this realm; what is not there is as the site has it. */
       quotas: json<Quotas>(),
+      /** Who is told of what fails in the realm, as `agent:channel`; null: nobody. */
+      notify: json<{ on_fail: string[] }>(),
     },
     row => [uniqueIndex('realms_slug').on(row.org_id, row.slug)],
   )

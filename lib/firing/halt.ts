@@ -1,5 +1,5 @@
-// What keeps an occasion from starting now: a run before it, a firing that waits before it, or `at_most`; and whether people
-// are told of it. Pure, so that a home and a hub decide alike.
+// What keeps an occasion from starting now: a run before it, a firing that waits before it, or `at_most`. Pure, so that a
+// home and a hub decide alike.
 
 import type { FiringReason } from '../wire/records/trigger-words.ts'
 import { kindOf } from './kinds.ts'
@@ -60,10 +60,3 @@ export function superseded({ kind, spec }: Pick<Trigger, 'kind' | 'spec'>, waiti
   const detail = 'a newer occasion waits in its place'
   return beyond.slice(0, -most).map(firing => ({ ...firing, state: 'skipped', reason: 'superseded', detail }))
 }
-
-/** Refusals of what a sender did wrong, whom the answer tells. */
-const OF_SENDERS: readonly FiringReason[] = ['signature', 'timestamp', 'body', 'too_large']
-
-/** Whether people are told of a firing (`trigger.refused`): it started nothing, through a fault that they can end. */
-export const isTold = ({ state, reason }: Pick<Firing, 'state' | 'reason'>): boolean =>
-  (state === 'refused' && !OF_SENDERS.includes(reason!)) || (state === 'skipped' && reason === 'limit')

@@ -4,6 +4,7 @@
 import type { AgentDefinition } from '../agent/define.ts'
 import { isObject, type Json } from '../json.ts'
 import { didYouMean } from '../text/spelling.ts'
+import { ACCOUNT } from '../wire/names.ts'
 import { schemasAt } from './tree.ts'
 
 /** An agent, perhaps with which account of it, and one of its channels. */
@@ -12,12 +13,12 @@ export interface Account {
   channel: string
 }
 
-const ACCOUNT = /^([a-z][a-z0-9_-]*(?:@[A-Za-z0-9_-]+)?):([^\s\p{C}]{1,100})$/u
+const PATTERN = new RegExp(ACCOUNT, 'u')
 const AT_MOST = 20
 
 /** Null for a text that names no account. */
 export function accountOf(text: string): Account | null {
-  const [, agent, channel] = ACCOUNT.exec(text) ?? []
+  const [, agent, channel] = PATTERN.exec(text) ?? []
   return agent === undefined || channel === undefined ? null : { agent, channel }
 }
 

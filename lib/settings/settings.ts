@@ -26,7 +26,7 @@ import { change, readDocument, toObject } from './file.ts'
 import { checkKey, checkValue, faults, formOf, keyProblem, noAgent, pathOf, unknownKeys } from './key.ts'
 import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
-import { type Account, accountsIn, whyMute, whyNoChannel } from './on-fail.ts'
+import { type Account, accountOf, accountsIn, whyMute, whyNoChannel } from './on-fail.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
 import { type SandboxChoices, sandboxChoices } from './sandbox.ts'
 import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
@@ -84,6 +84,8 @@ export interface Settings {
   packageTrust(): Json | undefined
   /** Where commands run. */
   sandbox(): SandboxChoices
+  /** Every account at which people can be told something, as `agent:channel`. */
+  accounts(agents: Known): string[]
   /** Who is told of what fails and has no listener. */
   onFail(): Account[]
   /**
@@ -359,6 +361,14 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       return Object.keys(rest).length === 0 ? undefined : (rest.trust ?? null)
     },
     sandbox: () => sandboxChoices(raw),
+    accounts: agents =>
+      Object.keys(valueAt(raw, ['agents']) ?? {}).flatMap(agent => {
+        const definition = agents.get(agent)
+        if (!definition || whyMute(agent, definition) || problems(agent, definition).length > 0) return []
+        const channels = valueAt(own(valueAt(resolved.value, ['agents', agent]), definition), ['channels'])
+        const names = isObject(channels) ? Object.keys(channels) : []
+        return names.map(name => `${agent}:${name}`).filter(name => accountOf(name) !== null)
+      }),
     onFail: () => accountsIn(valueAt(resolved.value, ON_FAIL.split('.'))),
     onFailProblems: (agents, names) =>
       accountProblems(accountsIn(valueAt(resolved.value, ON_FAIL.split('.'))), agents, names),

@@ -46,6 +46,13 @@ export const AgentName = Type.String({
   'x-expected': 'an agent such as `exec` or `issues@eu`',
 })
 
+/** An agent and one of its channels, where people are told something. */
+export const ACCOUNT = '^([a-z][a-z0-9_-]{0,99}(?:@[A-Za-z0-9_-]{1,100})?):([^\\s\\p{C}]{1,100})$'
+export const AccountName = Type.String({
+  pattern: ACCOUNT,
+  'x-expected': 'an account "agent:channel", such as "chat:ops"',
+})
+
 /** A text of one line in which everything is seen. */
 export const Title = (maxLength: number) =>
   Type.String({

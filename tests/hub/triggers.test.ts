@@ -107,6 +107,7 @@ test('runs start with the rights that the owner has then, and another operator t
 
 test('a trigger whose team leaves the list is broken, and goes on when the team is back', async () => {
   const added = await t.schedule()
+  await hub.ok(hub.admin, 'realms/update', { realm_id: hub.realm, notify: { on_fail: ['chat:ops'] } })
   await hub.ok(hub.admin, 'realms/remove_team', { realm_id: hub.realm, team: t.team })
   await t.slot()
   const [first] = await t.fired(added, 1)
@@ -114,6 +115,11 @@ test('a trigger whose team leaves the list is broken, and goes on when the team 
   expect(first!.detail).toContain('is not on the team list')
   const { state, problem } = await t.call('get', { trigger_id: added.id })
   expect([state, problem.reason]).toEqual(['broken', 'team'])
+  // Accounts are told once.
+  const tells = await hub.store.db.select().from(hub.store.tells)
+  expect(tells).toMatchObject([{ account: 'chat:ops', subject: added.id }])
+  expect(tells[0]!.text).toContain(`trigger ${added.name} is broken (team), and starts nothing until that ends: `)
+  await hub.ok(hub.admin, 'realms/update', { realm_id: hub.realm, notify: null })
   await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: t.team })
   await t.slot()
   const [second] = await t.fired(added, 2)

@@ -90,10 +90,11 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
       cancel: never,
       resume: never,
       decide: never,
+      tell: never,
     },
     offers: {
       stop: async () => {},
-      current: async () => ({ labels: {}, agents: [], workspaces: [], sandbox: 'none' }),
+      current: async () => ({ labels: {}, agents: [], workspaces: [], sandbox: 'none', kinds: [], accounts: [] }),
     },
     enrolled: async () => {},
     heartbeat,

@@ -62,6 +62,7 @@ test('a job that comes again while its earlier delivery is being dropped is work
       cancel: async () => {},
       resume: async () => {},
       decide: async () => {},
+      tell: async () => {},
     },
   })
   jobs.start()

@@ -160,6 +160,7 @@ class SimDaemon {
           this.#world.resumed.set(runId, (this.#world.resumed.get(runId) ?? 0) + 1)
         },
         decide: async () => {},
+        tell: async () => {},
       },
     })
     this.jobs.start()

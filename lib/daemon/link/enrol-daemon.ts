@@ -162,6 +162,10 @@ function jobHost(daemon: Daemon): JobHost {
       const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
       await answerReview(daemon, review, answer, hubActor(by))
     },
+    tell: (id, { account, text }) => {
+      const about = { id, name: 'notify.on_fail', state: 'failed', reason: null }
+      return daemon.tells.tell(id, account, { text, subject: id, team: 'the hub', about })
+    },
   }
 }
 

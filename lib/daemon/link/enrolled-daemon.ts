@@ -17,6 +17,10 @@ export interface Offer {
   workspaces: string[]
   /** Where the commands of dispatched runs run. */
   sandbox: string
+  /** The kinds of jobs that it takes. */
+  kinds: string[]
+  /** Where it can tell people something, as `agent:channel`. */
+  accounts: string[]
 }
 
 export interface Offers {

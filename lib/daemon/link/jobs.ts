@@ -17,10 +17,11 @@ import { type Answer, OUTCOME } from '../../wire/calls/daemon-link.ts'
 import {
   AnyLeasedJob,
   type CancelOrder,
-  type JobKind,
   ORDERS,
   type ResumeOrder,
   type RunOrder,
+  TELL,
+  type TellOrder,
 } from '../../wire/records/jobs.ts'
 import { isOver } from './job-answers.ts'
 import type { JobState, JobTable, JobToTake, TakenJob } from './job-table.ts'
@@ -45,6 +46,8 @@ export interface JobHost {
   cancel(runId: RunId, again: boolean, order: CancelOrder): Promise<unknown>
   resume(runId: RunId, order: ResumeOrder): Promise<unknown>
   decide(reviewId: string, decision: Decision): Promise<unknown>
+  /** Tells people something, only once however often it is called with the id of one job. */
+  tell(jobId: string, order: TellOrder): Promise<unknown>
 }
 
 export interface JobsOptions {
@@ -108,9 +111,12 @@ export class Jobs {
     const { host } = this.#options
     try {
       if (!matches(AnyLeasedJob, delivered)) throw malformed(problems(AnyLeasedJob, delivered))
-      const { by } = delivered
+      const { by, job_id, kind } = delivered
+      // What people are told is about no run: the id of the job stands there.
+      const run_id = delivered.run_id ?? (kind === TELL ? (job_id as RunId) : null)
+      if (run_id === null) throw malformed([{ path: '/run_id', message: 'is null' }])
       const payload = maskedJson(host.mask({ ...(by !== undefined && { by }), ...delivered.payload }))
-      return { ...delivered, payload, run_attempt: host.attempt(delivered.run_id) }
+      return { ...delivered, run_id, payload, run_attempt: host.attempt(run_id) }
     } catch (error) {
       this.#refuse(delivered, error)
       return null
@@ -229,9 +235,14 @@ export class Jobs {
     await this.#move(job.id, 'done')
   }
 
-  /** Carries out an order about a run that is here. */
+  /** Carries out an order about a run that is here, or tells people something. */
   async #carryOut(job: TakenJob, again: boolean): Promise<void> {
     const { book, signal } = this.#options
+    if (job.kind === TELL) {
+      // From then on no other daemon tells it.
+      const { taken, last } = await this.#answered(job, 'accepted')
+      if (!taken) return await book.drop(last)
+    }
     const holding = this.#open.get(book.holding(job.run_id) ?? '')
     // The run of a held job begins or is dropped first.
     if (holding) await unlessAborted(holding.decided.promise, signal)
@@ -239,7 +250,7 @@ export class Jobs {
     await this.#move(job.id, refused === null ? 'done' : 'failed', refused)
   }
 
-  async #perform({ kind, run_id, payload, run_attempt }: TakenJob, again: boolean): Promise<unknown> {
+  async #perform({ id, kind, run_id, payload, run_attempt }: TakenJob, again: boolean): Promise<unknown> {
     const { host } = this.#options
     switch (kind) {
       case 'cancel':
@@ -253,6 +264,8 @@ export class Jobs {
         const { review_id, ...decision } = orderOf('decide', payload)
         return host.decide(review_id, decision)
       }
+      case TELL:
+        return host.tell(id, orderOf(TELL, payload))
       default:
         throw new CadreError('invalid_request', `this daemon does not know jobs of kind ${kind}; upgrade the daemon`)
     }
@@ -354,7 +367,7 @@ function malformed(details: readonly Detail[]): CadreError {
 const inWords = (id: unknown): string => (JSON.stringify(id) ?? 'none').slice(0, 200)
 
 /** The payload of a job of `kind`. Throws `invalid_request` when it does not have the form of that kind. */
-function orderOf<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
+function orderOf<K extends keyof typeof ORDERS>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
   const form = ORDERS[kind]
   if (matches(form, payload)) return payload
   const details = problems(form, payload)

@@ -4,6 +4,7 @@
 import { messageOf } from '../../error.ts'
 import { pause, unlessAborted } from '../../wait.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
+import { TAKEN_KINDS } from '../../wire/records/jobs.ts'
 import { version } from '../home/version.ts'
 import { examine, type Patient } from '../runs/agent-checks.ts'
 import type { Workspaces } from '../runs/workspaces.ts'
@@ -47,6 +48,8 @@ export class Offers {
       }),
       workspaces: workspaces.offered(),
       sandbox: (await sandboxes.choose(true)).kind,
+      kinds: [...TAKEN_KINDS],
+      accounts: settings.accounts(catalogue),
     }
   }
 

@@ -3,7 +3,7 @@
 // and of each other occasion that was refused.
 
 import { messageOf } from '../../error.ts'
-import { isTold } from '../../firing/halt.ts'
+import { brokenText, isTold, refusedText } from '../../firing/news.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import type { TriggerTable } from './trigger-table.ts'
@@ -19,12 +19,11 @@ export function noteFiring(
   firing: Firing,
   { now, heard }: { now: number; heard: boolean },
 ): void {
-  const { id, state, reason, detail, occasion } = firing
+  const { id, state, reason, detail } = firing
   if (reason === 'team') return setProblem(daemon, triggers, trigger, { reason, text: detail!, since: now })
   if (triggers.get(trigger.id)!.problem) triggers.setProblem(trigger.id, null)
   if (heard || !isTold(firing)) return
-  const text = `trigger ${trigger.name} ${state} ${occasion} (${reason}): ${detail}`
-  tell(daemon, trigger, { id, state, reason, text })
+  tell(daemon, trigger, { id, state, reason, text: refusedText(trigger, firing) })
 }
 
 function tell(
@@ -32,7 +31,7 @@ function tell(
   { id: subject, name, spec: { team } }: Trigger,
   { text, ...about }: { id: string; state: string; reason: string | null; text: string },
 ): void {
-  tells.record({ subject, team, text: `${team}: ${text}`, about: { ...about, name } })
+  tells.record({ subject, team, text, about: { ...about, name } })
 }
 
 /** Nothing knows its slots: its zone, or a rule that a fault makes useless. The next look is a minute later. */
@@ -61,6 +60,5 @@ function setProblem(
   triggers.setProblem(id, problem)
   audit.write({ actor: 'system', action: 'triggers/broken', target: `${name}: ${problem.reason}` })
   log.error('a trigger is broken', { trigger: name, reason: problem.reason, problem: problem.text })
-  const text = `trigger ${name} is broken (${problem.reason}), and starts nothing until that ends: ${problem.text}`
-  tell(daemon, trigger, { id, state: 'broken', reason: problem.reason, text })
+  tell(daemon, trigger, { id, state: 'broken', reason: problem.reason, text: brokenText(trigger, problem) })
 }

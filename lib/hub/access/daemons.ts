@@ -46,6 +46,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     stale_at: ____,
     start: _____,
     called_at: ______,
+    kinds: _______,
     ...rest
   } = daemon
   const { approved_at, ...row } = rest
@@ -54,6 +55,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     daemon_id: id,
     ...row,
     labels: row.labels ?? {},
+    accounts: row.accounts ?? [],
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
     clock_offset: hub.clocks.get(id) ?? null,

@@ -11,6 +11,7 @@ import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { deleteOldRuns } from '../reports/runs.ts'
+import { deleteOldTells, endLostTells } from '../tells/tell-jobs.ts'
 import { checkTriggers } from '../triggers/check-triggers.ts'
 import { lookAtTriggers } from '../triggers/loop.ts'
 import { deleteOldFirings } from '../triggers/old-firings.ts'
@@ -91,6 +92,18 @@ const CHORES: readonly Chore[] = [
     everyMs: HOUR_MS,
     failure: 'old webhook deliveries could not be deleted',
     run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldDeliveries),
+  },
+  {
+    name: 'end_lost_tells',
+    everyMs: TICK_MS,
+    failure: 'messages to accounts that nobody takes could not be ended',
+    run: endLostTells,
+  },
+  {
+    name: 'delete_tells',
+    everyMs: HOUR_MS,
+    failure: 'old messages to accounts could not be deleted',
+    run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldTells),
   },
   {
     name: 'delete_firings',

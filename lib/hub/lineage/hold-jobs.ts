@@ -76,6 +76,7 @@ export async function holdJobsOfCopy(
   ]
   for (let at = 0; at < rows.length; at += 500) await tx.insert(confirmations).values(rows.slice(at, at + 500))
   await stopDeliveries(store, tx, copy)
+  await stopTells(store, tx, copy)
   if (found.kind === 'restored') await endSessions(store, tx, now)
   return copy
 }
@@ -84,6 +85,19 @@ export async function holdJobsOfCopy(
 async function endSessions({ tokens }: Store, tx: Db, now: number): Promise<void> {
   const open = and(eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
   await tx.update(tokens).set({ revoked_at: now }).where(open)
+}
+
+/** Accounts may have been told since what was to be told in the copy, and are not told it again. */
+async function stopTells({ tells }: Store, tx: Db, { realm_id, found_at }: CopyRow): Promise<void> {
+  const here = realm_id === null ? undefined : eq(tells.realm_id, realm_id)
+  await tx
+    .update(tells)
+    .set({
+      state: 'unknown',
+      error: 'the hub was found to be on an older copy: it may have been told',
+      finished_at: found_at,
+    })
+    .where(and(isNull(tells.finished_at), inArray(tells.state, ['waiting', 'leased']), here))
 }
 
 /**

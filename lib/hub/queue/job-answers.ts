@@ -11,6 +11,7 @@ import { awaitsApproval, type DaemonRow, findDaemon, uniqueName } from '../acces
 import { countEndOfWait } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
+import { answerTells } from '../tells/tell-jobs.ts'
 import { type AnswerResult, type JobAnswer, recordAnswers } from './jobs.ts'
 import { cancelQueuedRun, failRefusedRun, releaseKeyOfEndedRun } from './run-ends.ts'
 
@@ -20,21 +21,26 @@ export async function recordJobAnswers(
   caller: RealmCaller,
   daemon: DaemonRow,
   given: readonly JobAnswer[],
-): Promise<(JobRow | CadreError)[]> {
+): Promise<({ id: string } | CadreError)[]> {
   const verdicts = await caller.write(async tx => {
     const approved = !given.some(isAccept) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
     const open = approved ? given : given.filter(each => !isAccept(each))
     const judged = await recordAnswers(hub.store, tx, daemon, open, hub.lived())
     await applyResults(hub, tx, caller, daemon, judged)
+    const others = open.filter((_, at) => isUnknown(judged[at]!))
+    const told = others.length === 0 ? new Map<string, never>() : await answerTells(hub, tx, caller, daemon, others)
     const inTurn = judged.values()
-    return given.map((each): AnswerResult => {
-      if (approved || !isAccept(each)) return inTurn.next().value!
+    return given.map((each): AnswerResult | { id: string } => {
+      if (approved || !isAccept(each)) {
+        const verdict = inTurn.next().value!
+        return told.get(each.jobId) ?? verdict
+      }
       return new CadreError('conflict', `job ${each.jobId} waits for ${awaitsApproval(daemon.name)}`)
     })
   })
   hub.notifier.notify(`realm ${daemon.realm_id}`)
   return verdicts.map(verdict => {
-    if (verdict instanceof CadreError) return verdict
+    if (verdict instanceof CadreError || 'id' in verdict) return verdict
     const { job, before } = verdict
     if (job.state === 'cancelled') {
       return new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
@@ -70,6 +76,9 @@ function traceQueueWait({ tracer, now, lived }: Hub, job: JobRow, daemon: Daemon
     },
   })
 }
+
+/** The answer is about no job of a run. */
+const isUnknown = (verdict: AnswerResult): boolean => verdict instanceof CadreError && verdict.code === 'not_found'
 
 const isAccept = ({ status }: JobAnswer): boolean => status === 'accepted'
 

@@ -7,6 +7,8 @@ import { messageOf } from '../../error.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 import type { Notifier } from '../core/notifier.ts'
+import { hasAccount } from '../tells/accounts.ts'
+import { accountsWaiting } from '../tells/tell-jobs.ts'
 import { type WaitingJobs, waitingJobs } from './claims.ts'
 import { missingNeeds, unreadyAgents } from './job-needs.ts'
 import { endUndeliverableRuns } from './run-ends.ts'
@@ -162,6 +164,12 @@ class RealmPolls {
     }
     for (const needs of waiting.needs) {
       const poll = this.#fitting(needs)
+      if (poll) this.#wake(poll)
+    }
+    for (const account of await accountsWaiting(store, this.#realmId, lived())) {
+      const may = ({ round, daemon }: PollState) =>
+        round !== this.#round && daemon.approved_at !== null && hasAccount(daemon, account)
+      const poll = this.#polls.values().find(may)
       if (poll) this.#wake(poll)
     }
   }

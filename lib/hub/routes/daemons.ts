@@ -28,13 +28,13 @@ import { atLeast } from '../access/decision.ts'
 import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
 import { timeOf } from '../core/hub-clock.ts'
-import type { JobRow } from '../core/job-rows.ts'
 import { claimJobs, hasClaimableJobs } from '../queue/claims.ts'
 import { recordJobAnswers } from '../queue/job-answers.ts'
 import { holdsLeases, type JobAnswer, renewLeases } from '../queue/jobs.ts'
 import { endUndeliverableRuns } from '../queue/run-ends.ts'
 import { hasUndeliverableJobs } from '../queue/undeliverable-jobs.ts'
 import { WaitingPolls } from '../queue/waiting-polls.ts'
+import { claimTells, tellsFor } from '../tells/tell-jobs.ts'
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
@@ -60,6 +60,8 @@ export function daemonProtocol(hub: Hub) {
         labels: null,
         workspaces: [],
         sandbox: null,
+        kinds: null,
+        accounts: null,
         ...offerOf(body),
         last_seen_at: hub.lived(),
         called_at: hub.now(),
@@ -221,7 +223,9 @@ export function daemonProtocol(hub: Hub) {
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
     const [overdue, work] = await Promise.all([
       alone && hasUndeliverableJobs(store, daemon.realm_id, hub.lived()),
-      daemon.approved_at !== null && hasClaimableJobs(store, daemon, slots, hub.lived()),
+      daemon.approved_at !== null &&
+        ((await hasClaimableJobs(store, daemon, slots, hub.lived())) ||
+          (await tellsFor(store, store.db, daemon, hub.lived())).length > 0),
     ])
     if (!overdue && !work) return []
     const rows = await caller.write(async tx => {
@@ -229,9 +233,10 @@ export function daemonProtocol(hub: Hub) {
       await endUndeliverableRuns(hub, tx, daemon.realm_id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
-      return claimJobs(store, tx, now, slots, hub.lived())
+      const jobs = await claimJobs(store, tx, now, slots, hub.lived())
+      return [...jobs, ...(await claimTells(store, tx, now, hub.lived()))]
     })
-    const names = await namesOf(rows.map(job => job.created_by))
+    const names = await namesOf(rows.flatMap(job => ('created_by' in job ? job.created_by : [])))
     return rows.map(job => ({
       job_id: job.id,
       lease_id: job.lease_id,
@@ -240,7 +245,7 @@ export function daemonProtocol(hub: Hub) {
       kind: job.kind,
       run_id: job.run_id,
       payload: job.payload,
-      ...(names.has(job.created_by) && { by: names.get(job.created_by)! }),
+      ...('created_by' in job && names.has(job.created_by) && { by: names.get(job.created_by)! }),
     }))
   }
 
@@ -271,7 +276,7 @@ function givenOf({ job_id, lease_id, status, error }: Omit<AckBody, 'daemon_id'>
   return { jobId: job_id, leaseId: lease_id, status, error: error?.replaceAll('\0', '').slice(0, 4_000) }
 }
 
-function replyTo({ job_id, status }: Pick<AckBody, 'job_id' | 'status'>, outcome: JobRow | CadreError) {
+function replyTo({ job_id, status }: Pick<AckBody, 'job_id' | 'status'>, outcome: object) {
   if (!(outcome instanceof CadreError)) return { job_id, status, error: null }
   return { job_id, status: null, error: { code: outcome.code, message: outcome.message } }
 }

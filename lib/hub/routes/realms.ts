@@ -29,6 +29,7 @@ import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
 import { hasLiveRuns, liveRunsError } from '../reports/runs.ts'
+import { unreached } from '../tells/accounts.ts'
 
 type RealmRow = Tables['realms']['$inferSelect']
 
@@ -71,19 +72,21 @@ export function realms(hub: Hub) {
       const { role, ...realm } = await caller.realm(body.realm_id)
       return detail(hub, realm, role, store.db)
     }),
-    answer(UpdateRealm, ({ body: { realm_id, quotas: given, ...renamed }, caller }) => {
+    answer(UpdateRealm, ({ body: { realm_id, quotas: given, notify, ...renamed }, caller }) => {
       if (given !== undefined && !caller.user.siteAdmin) {
         throw new CadreError('forbidden', 'only a site admin may set the quotas of a realm')
       }
       return caller.write(async tx => {
         const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
         const quotas = given && { ...realm.quotas, ...given }
-        const changes = { ...renamed, ...(quotas !== undefined && { quotas }) }
+        const changes = { ...renamed, ...(notify !== undefined && { notify }), ...(quotas !== undefined && { quotas }) }
         if (changes.slug) checkSlug(changes.slug, 'realm')
-        const target = given === undefined ? null : `quotas ${JSON.stringify(given)}`
+        const set = Object.entries({ quotas: given, notify }).flatMap(([name, value]) =>
+          value === undefined ? [] : `${name} ${JSON.stringify(value)}`,
+        )
         await record(hub, tx, caller, {
           action: 'realms/update',
-          ...(target !== null && { target }),
+          ...(set.length > 0 && { target: set.join(', ') }),
           org_id: realm.org_id,
           realm_id,
         })
@@ -155,10 +158,13 @@ export function realms(hub: Hub) {
 
 /** A realm as `realms/get` and `realms/update` answer it. */
 async function detail(hub: Hub, realm: RealmRow, my_role: Role<'realm'>, db: Db) {
-  return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use: await quotaUseOf(hub, db, realm) }
+  const on_fail = realm.notify?.on_fail ?? []
+  const notify = on_fail.length === 0 ? null : { on_fail, unreached: await unreached(hub, db, realm.id, on_fail) }
+  const use = await quotaUseOf(hub, db, realm)
+  return { ...realmRecord(realm, my_role), quotas: quotasOf(hub, realm), use, notify }
 }
 
-const realmRecord = ({ quotas: _, ...realm }: RealmRow, my_role: Role<'realm'>) => ({ ...realm, my_role })
+const realmRecord = ({ quotas: _, notify: __, ...realm }: RealmRow, my_role: Role<'realm'>) => ({ ...realm, my_role })
 
 function taken(error: unknown): never {
   if (isDuplicate(error)) throw new CadreError('conflict', 'the org has another realm with this slug')

@@ -14,6 +14,7 @@ import { UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
 import { ONLINE_MS } from '../access/daemons.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
+import { tellOfRuns } from '../tells/tells.ts'
 
 type RunRow = Tables['runs']['$inferSelect']
 
@@ -110,10 +111,13 @@ const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
   awaiting_input: 'run.awaiting_input',
 }
 
-type RunOfMessage = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
-  Pick<RunRow, 'state' | 'reason' | 'attempt' | 'started_by' | 'created_at' | 'started_at' | 'completed_at'>
+type RunOfMessage = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version' | 'error'> &
+  Pick<
+    RunRow,
+    'state' | 'reason' | 'attempt' | 'started_by' | 'created_at' | 'started_at' | 'completed_at' | 'deliveries'
+  >
 
-/** Writes the messages about new states of top runs of a realm. Sub-runs have none: their outcome shows in the run above. */
+/** Writes the messages about new states of top runs of a realm, to webhooks and accounts. Sub-runs have none: their outcome shows in the run above. */
 export async function queueRunMessages(
   hub: Hub,
   tx: Db,
@@ -141,6 +145,7 @@ export async function queueRunMessages(
     return [{ event, subject: run_id, data: { ...data, ...times }, attempt, at: completed_at ?? started_at }]
   })
   await queueMessages(hub, tx, realmId, happenings)
+  await tellOfRuns(hub, tx, realmId, runs)
 }
 
 /** An entry of the audit log with its position in the chain of its org. */

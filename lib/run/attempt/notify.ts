@@ -6,8 +6,7 @@ import type { NotifyEvent } from '../../agent/agent-context.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { type Masked, type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
 import type { EventName, Listener } from '../../team/team.ts'
-import { oneLine } from '../../text/one-line.ts'
-import { starterText } from '../../wire/records/words.ts'
+import { ACCOUNT_OF_HOME, eventText } from '../../wire/records/words.ts'
 import {
   type Account,
   type DeliveryRow,
@@ -22,9 +21,6 @@ import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { deliver, type Payload } from './deliver.ts'
 import { idempotencyKey } from './execute.ts'
-
-/** As which phase the accounts of the settings are shown. */
-const OF_SETTINGS = 'notify.on_fail'
 
 /**
  * Records what the listeners of a run will send about an event, and returns how many deliveries. Of a top run that fails
@@ -51,7 +47,7 @@ export function recordEvent(
   if (event !== 'on_fail' || live.parent || asked.length > 0) return count
   for (const { agent, channel } of accounts) {
     const payload = { agent, entry: { channels: [channel] }, event: eventOf(machine, live, event, position) }
-    record(`${OF_SETTINGS} ${agent}:${channel}`, [maskedJson(machine.world.mask<Payload>(live.root, payload)), null])
+    record(`${ACCOUNT_OF_HOME}${agent}:${channel}`, [maskedJson(machine.world.mask<Payload>(live.root, payload)), null])
   }
   return count
 }
@@ -95,16 +91,12 @@ function eventOf(machine: Machine, live: LiveRun, event: EventName, position: nu
     error: parse<RunError>(phaseRow.error)?.message ?? null,
   }
   const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason, started_by: by as Json }
-  const starter = by && starterText(by)
-  const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
-  const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
-  const name = run.name ? `${oneLine(run.name)} (${run.id})` : run.id
   return {
     name: event,
     team: row.team,
     run,
     ...(phase && { phase }),
-    message: `${row.team}: run ${name} ${run.state.replace('_', ' ')}${where}${starter === null ? '' : `, started by ${oneLine(starter)}`}${why}`,
+    message: eventText({ ...row, run_id: row.id, started_by: by }, error, phase),
     outputs: parse<Json>(row.outputs),
   }
 }

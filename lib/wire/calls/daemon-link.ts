@@ -25,6 +25,22 @@ const OFFER = {
       description: 'Where the commands of dispatched runs run: none, bubblewrap or container.',
     }),
   ),
+  kinds: Type.Optional(
+    Type.Unsafe<string[]>(
+      Type.Array(Type.Unknown(), {
+        maxItems: 100,
+        description: 'The kinds of jobs that the daemon takes. Only one that lists `tell` gets jobs of that kind.',
+      }),
+    ),
+  ),
+  accounts: Type.Optional(
+    Type.Unsafe<string[]>(
+      Type.Array(Type.Unknown(), {
+        maxItems: 1_000,
+        description: 'Where the daemon can tell people something: `agent:channel`.',
+      }),
+    ),
+  ),
 }
 
 /**

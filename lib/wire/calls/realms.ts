@@ -3,6 +3,7 @@
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { call } from '../call.ts'
+import { AccountName } from '../names.ts'
 import { listBody, listOf } from '../page.ts'
 import { OrgId, Slug, TeamName, Time, Title, Uuid } from '../parts.ts'
 import { Realm, RealmDetail } from '../records/hub-records.ts'
@@ -31,12 +32,26 @@ export const GetRealm = call('/v1/realms/get', {
   data: RealmDetail,
 })
 export const UpdateRealm = call('/v1/realms/update', {
-  summary: 'Rename a realm, or set its quotas',
+  summary: 'Rename a realm, or set its quotas or who is told of failures',
   hub: { user: { grant: { realms: 'write' }, realm: 'admin' } },
   body: closed({
     realm_id: Uuid,
     name: Type.Optional(Title),
     slug: Type.Optional(Slug),
+    notify: Type.Optional(
+      nullable(
+        closed({
+          on_fail: Type.Array(AccountName, {
+            maxItems: 20,
+            uniqueItems: true,
+            description: 'The accounts that are told.',
+          }),
+        }),
+        {
+          description: 'Who is told of what fails in the realm and has no listener, as `agent:channel`; null: nobody.',
+        },
+      ),
+    ),
     quotas: Type.Optional(
       nullable(GivenQuotas, { description: 'Its quotas, which a site admin sets; null: those of the site.' }),
     ),

@@ -79,8 +79,21 @@ export const Realm = named('realm', {
 })
 export type Realm = Static<typeof Realm>
 
-/** A realm with its quotas and what is used of them. */
-export const RealmDetail = named('realm_detail', { ...Realm.properties, ...REALM_QUOTAS })
+/** A realm with its quotas and what is used of them, and with who is told of failures. */
+export const RealmDetail = named('realm_detail', {
+  ...Realm.properties,
+  ...REALM_QUOTAS,
+  /** Older hubs have none of this. */
+  notify: Type.Optional(
+    nullable(
+      Type.Object({
+        on_fail: Type.Array(Text, { description: 'The accounts that are told of what fails.' }),
+        unreached: Type.Array(Text, { description: 'Those that no daemon has which is online now.' }),
+      }),
+      { description: 'Who is told of what fails in the realm and has no listener; null: nobody.' },
+    ),
+  ),
+})
 
 /** An account in an org, a scope or a realm. */
 export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
@@ -134,6 +147,9 @@ export const Daemon = named('daemon', {
   labels: Type.Record(Type.String(), Text),
   workspaces: Type.Array(Text),
   sandbox: nullable(Text),
+  accounts: Type.Optional(
+    Type.Array(Text, { description: 'Where it can tell people something, as `agent:channel`. Older hubs do not say.' }),
+  ),
   status: Text,
   stuck: Type.Boolean(),
   starts: Type.Optional(nullable(Type.Integer())),

@@ -1,14 +1,18 @@
-// Jobs: what the hub asks a daemon to do with a run. The form of the payload depends on the kind.
+// Jobs: what the hub asks a daemon to do with a run, or to tell people. The form of the payload depends on the kind.
 
 import type { Static, TSchema } from 'typebox'
-import { named } from '../../schema/schema.ts'
+import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { EVERY_CHOICE } from '../choices.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, RunUuid, Time, Uuid } from '../parts.ts'
 
 export const JOB_KINDS = ['run', 'cancel', 'resume', 'decide'] as const
 export type JobKind = (typeof JOB_KINDS)[number]
-export const JobKind = Type.Enum([...JOB_KINDS])
+
+/** The kind of a job that is about no run. Only daemons that say so take it. */
+export const TELL = 'tell'
+/** The kinds that this daemon takes. */
+export const TAKEN_KINDS = [...JOB_KINDS, TELL] as const
 
 /** The user who gives an order, for the audit log of the daemon, which puts it here (`LeasedJob`). */
 const BY = { by: Type.Optional(AnyText) }
@@ -48,27 +52,32 @@ export const DecideOrder = Type.Object({
 })
 export type DecideOrder = Static<typeof DecideOrder>
 
+/** What people are told, and where. */
+const TellOrder = Type.Object({ account: AnyText, text: AnyText, ...BY })
+export type TellOrder = Static<typeof TellOrder>
+
 /** The payload by kind. */
 export const ORDERS = {
   run: RunOrder,
   cancel: CancelOrder,
   resume: ResumeOrder,
   decide: DecideOrder,
-} as const satisfies Record<JobKind, TSchema>
+  tell: TellOrder,
+} as const satisfies Record<(typeof TAKEN_KINDS)[number], TSchema>
 
 const LEASED = {
   job_id: Uuid,
   lease_id: Uuid,
   attempt: Type.Integer(),
   lease_until: Time,
-  run_id: RunUuid,
+  run_id: nullable(RunUuid, { description: 'Null in a job of kind `tell`.' }),
   payload: AnyObject,
   by: Type.Optional(
     Type.String({ description: 'The user who gave the order. Hubs of earlier versions do not say it.' }),
   ),
 }
 /** A job as a daemon gets it. */
-export const LeasedJob = named('leased_job', { ...LEASED, kind: JobKind })
+export const LeasedJob = named('leased_job', { ...LEASED, kind: Type.Enum([...TAKEN_KINDS]) })
 
 /**
  * A leased job as a daemon reads it, one at a time: a job of another form, or of a kind that only newer hubs know, must

@@ -1,5 +1,6 @@
 // What records say, in words: for the terminal, messages and the pages, which load it without the schemas.
 
+import { oneLine } from '../../text/one-line.ts'
 import type { Waiting, Written } from './run-records.ts'
 import type { StartedBy, StartedByView, Via } from './started-by.ts'
 
@@ -88,4 +89,21 @@ export function starterText(by: StartedBy): string | null {
     default:
       return null
   }
+}
+
+/** The phase of a delivery to an account of a home's settings, which no listener asked for; the account follows. */
+export const ACCOUNT_OF_HOME = 'notify.on_fail '
+
+/** What is said of a run, or of one of its phases, when something happens to it. */
+export function eventText(
+  run: { run_id: string; run_name: string | null; team: string; state: string; started_by: StartedBy | null },
+  error: { phase?: string | undefined; message: string } | null,
+  phase?: { name: string; state: string } | null,
+): string {
+  const name = run.run_name ? `${oneLine(run.run_name)} (${run.run_id})` : run.run_id
+  const starter = run.started_by && starterText(run.started_by)
+  const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
+  const by = starter === null ? '' : `, started by ${oneLine(starter)}`
+  const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
+  return `${run.team}: run ${name} ${run.state.replace('_', ' ')}${where}${by}${why}`
 }

@@ -35,6 +35,8 @@ export interface HubStatus {
   approved: boolean | null
   /** How the hub sees this daemon, if you may ask. */
   status: string | null
+  /** The accounts of the realm (`notify.on_fail`) that no daemon has which is online now, if you may ask. */
+  unreached: string[]
   /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below `UNSURE_MS`. Null: the hub does not say. */
   clock_ahead_ms: number | null
   /** What this daemon has yet to send to the hub. */
@@ -106,6 +108,7 @@ export async function hubStatusOf(home: string, options: HubOptions): Promise<Hu
     realm: realm_id === null ? null : { id: realm_id, slug: null },
     approved,
     status: null,
+    unreached: [],
     clock_ahead_ms: ahead,
     unsent,
     refused,
@@ -155,9 +158,9 @@ async function isAccepted(home: string, url: string, answers: boolean): Promise<
 async function asPerson(home: string, options: HubOptions, daemon_id: string, realm_id: string) {
   try {
     const client = await hubOf(home, options)
-    const { slug } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
+    const { slug, notify } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
     const { status } = await client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS })
-    return { realm: { id: realm_id, slug }, status }
+    return { realm: { id: realm_id, slug }, status, unreached: notify?.unreached ?? [] }
   } catch (error) {
     if (error instanceof CadreError) return {}
     throw error
@@ -183,6 +186,8 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
     ahead !== null &&
       Math.abs(ahead) > CLOCK_MS &&
       `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
+    hub.unreached.length > 0 &&
+      `realm ${hub.realm?.slug} is to tell ${hub.unreached.join(', ')} of what fails, and no daemon that is online has that account: only its webhooks hear of it`,
     older_copy,
     refused.changes > 0 &&
       `the hub has refused ${refused.changes} changes of runs, which stay here; the daemon sends them again if the hub gets another copy of its database: ${refusedText(refused)}`,
