@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Requires } from '../../lib/wire/needs.ts'
 import type { FiringReason, FiringState, Overlap, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
-import type { TriggerRecord } from '../../lib/wire/records/triggers.ts'
+import type { Declared, TriggerRecord } from '../../lib/wire/records/triggers.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -43,7 +43,7 @@ export function triggerTables(
       spec: json<Spec>().notNull(),
       /** One more with each change. */
       revision: int().notNull(),
-      source: json<TriggerRecord['source']>().notNull(),
+      source: json<'manual' | Declared>().notNull(),
       enabled: bool().notNull(),
       paused: json<NonNullable<TriggerRecord['paused']>>(),
       problem: json<NonNullable<TriggerRecord['problem']>>(),

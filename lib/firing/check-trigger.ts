@@ -5,8 +5,7 @@ import type { Static } from 'typebox'
 import { parseDuration } from '../duration.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { Recent } from '../recent.ts'
-import { type Field, type OccasionRule, occasionRule, problemWith } from '../team/team.ts'
-import { didYouMean } from '../text/spelling.ts'
+import { type Field, inputProblems, type OccasionRule, occasionRule } from '../team/team.ts'
 import type { AddTrigger } from '../wire/calls/triggers.ts'
 import type { TriggerKind } from '../wire/records/trigger-words.ts'
 import type { Around, Kind, OwnFields } from './kind.ts'
@@ -57,29 +56,4 @@ const compiled = new Recent<string, OccasionRule>(200)
 export function ruleOf({ when, inputs }: Pick<TriggerSpec, 'when' | 'inputs'>, { variables }: Kind): OccasionRule {
   const key = JSON.stringify([when, inputs, variables])
   return compiled.get(key) ?? compiled.set(key, occasionRule({ ...(when !== null && { when }), inputs }, variables))
-}
-
-/** What is wrong with the inputs, as far as it is known before an occasion comes. */
-function inputProblems(fields: readonly Field[], rule: OccasionRule): Detail[] {
-  const problems: Detail[] = []
-  for (const field of fields) {
-    const path = `/inputs/${field.name}`
-    if (rule.names.has(field.name) && field.secret) {
-      problems.push({
-        path,
-        message: `input ${field.name} is secret, and a trigger keeps its inputs: use a named secret`,
-      })
-    } else if (Object.hasOwn(rule.constants, field.name)) {
-      const problem = problemWith(rule.constants[field.name]!, field)
-      if (problem) problems.push({ path, message: `input ${field.name}: ${problem}` })
-    } else if (field.required && !rule.names.has(field.name)) {
-      problems.push({ path, message: `input ${field.name} is required` })
-    }
-  }
-  const declared = fields.map(({ name }) => name)
-  for (const name of rule.names) {
-    if (declared.includes(name)) continue
-    problems.push({ path: `/inputs/${name}`, message: `no input ${name} is declared${didYouMean(name, declared)}` })
-  }
-  return problems
 }

@@ -9,6 +9,7 @@ import { type Hook, HookFields, TOLERANCE_MS } from '../triggers/hook/fields.ts'
 import { checkSecret } from '../triggers/hook/secrets.ts'
 import { checkHook, type HookSpec } from '../triggers/hook/spec.ts'
 import { storedHeaders } from '../triggers/hook/stored-headers.ts'
+import { OCCASION_VARIABLES } from '../wire/records/trigger-words.ts'
 import type { TriggerRecord } from '../wire/records/triggers.ts'
 import { given, type Kind, type OwnFields } from './kind.ts'
 import { refusal } from './refusal.ts'
@@ -20,7 +21,7 @@ const SECRETS = ['secret', 'add_secret', 'expire_secret']
 
 export const hook: Kind<Hook> = {
   overlap: 'allow',
-  variables: ['body', 'headers', 'query', 'delivery'],
+  variables: OCCASION_VARIABLES.hook,
   fields: [...FIELDS, ...SECRETS],
 
   check(fields, { isNew }) {

@@ -2,11 +2,12 @@
 
 import { CadreError } from '../error.ts'
 import type { TriggerKind } from '../wire/records/trigger-words.ts'
+import { chain } from './chain-kind.ts'
 import { hook } from './hook-kind.ts'
 import type { Kind } from './kind.ts'
 import { schedule } from './schedule-kind.ts'
 
-const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule, hook }
+const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule, hook, chain }
 
 export function kindOf({ kind: name }: { kind: TriggerKind }): Kind {
   const kind = KINDS[name]

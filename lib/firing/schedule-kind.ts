@@ -4,8 +4,9 @@ import { messageOf } from '../error.ts'
 import { nextAt } from '../triggers/schedule/due.ts'
 import { previewOf } from '../triggers/schedule/preview.ts'
 import { checkSchedule, type ScheduleFields, type ScheduleSpec } from '../triggers/schedule/spec.ts'
-import { SCHEDULE } from '../wire/calls/triggers.ts'
+import { OCCASION_VARIABLES } from '../wire/records/trigger-words.ts'
 import type { PreviewRecord } from '../wire/records/triggers.ts'
+import { SCHEDULE } from '../wire/trigger-fields.ts'
 import { given, type Kind, type OwnFields } from './kind.ts'
 import { occasionOf, variablesOf } from './slot-rows.ts'
 
@@ -17,7 +18,7 @@ const FIELDS = Object.keys(SCHEDULE)
 
 export const schedule: Kind<ScheduleSpec> = {
   overlap: 'skip',
-  variables: ['slot', 'now'],
+  variables: OCCASION_VARIABLES.schedule,
   fields: FIELDS,
   most: MOST,
 

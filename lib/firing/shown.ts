@@ -17,7 +17,7 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
   const { id, name, kind, revision, source, enabled, paused, problem, created_at, created_by } = trigger
   const { own: _, ...fields } = trigger.spec
   return {
-    ...{ id, name, kind, revision, source, enabled, paused, problem, created_at, created_by },
+    ...{ id, name, kind, revision, source: sourceOf(source), enabled, paused, problem, created_at, created_by },
     ...fields,
     ...{ state: stateOf(trigger), next: [] },
     ...kindOf(trigger).shown(trigger, now),
@@ -35,6 +35,12 @@ export const firingRecord = (
   run_ids: run_id === null ? [] : [run_id],
   deliveries,
 })
+
+function sourceOf(source: Trigger['source']): TriggerRecord['source'] {
+  if (source === 'manual') return source
+  const { team, version, name } = source
+  return { team, version, name }
+}
 
 function stateOf({ enabled, paused, problem }: Trigger): TriggerRecord['state'] {
   if (!enabled) return 'disabled'

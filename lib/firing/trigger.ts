@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../json.ts'
 import type { FiringReason, FiringState, Overlap, TriggerKind } from '../wire/records/trigger-words.ts'
-import type { TriggerRecord } from '../wire/records/triggers.ts'
+import type { Declared, TriggerRecord } from '../wire/records/triggers.ts'
 
 /** All that a person may change of a trigger. `Own`: what its kind keeps of its own fields. */
 export interface TriggerSpec<Own = unknown> {
@@ -25,7 +25,7 @@ export interface Trigger<Own = unknown> {
   spec: TriggerSpec<Own>
   /** One more with each change. */
   revision: number
-  source: TriggerRecord['source']
+  source: 'manual' | Declared
   enabled: boolean
   paused: TriggerRecord['paused']
   problem: TriggerRecord['problem']

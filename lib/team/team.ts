@@ -37,3 +37,4 @@ export const keyFrom: typeof Compile.keyFrom = (...given) => compiler().keyFrom(
 export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().bundleFromJson(json)
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)
 export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)
+export const inputProblems: typeof Compile.inputProblems = (...given) => compiler().inputProblems(...given)

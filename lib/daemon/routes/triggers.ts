@@ -1,5 +1,6 @@
 // triggers/*: what starts runs by itself, and what became of each occasion.
 
+import { declared } from '../../firing/declared.ts'
 import { named } from '../../firing/shown.ts'
 import { resource } from '../../http/resource.ts'
 import {
@@ -31,7 +32,11 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
       triggers.update({ trigger_id }, changes, revision, caller.actor),
     ),
     answer(RemoveTrigger, ({ body, caller }) => triggers.remove(named(body), caller.actor)),
-    answer(EnableTrigger, ({ body, caller }) => triggers.enable(named(body), caller.actor)),
+    answer(EnableTrigger, ({ body, caller }) =>
+      body.team === undefined
+        ? triggers.enable(named(body), caller.actor)
+        : triggers.enableDeclared(declared({ ...body, team: body.team }), caller.actor),
+    ),
     answer(DisableTrigger, ({ body, caller }) => triggers.disable(named(body), caller.actor)),
     answer(PauseTrigger, ({ body, caller }) => triggers.pause(named(body), body.reason ?? null, caller.actor)),
     answer(ResumeTrigger, ({ body, caller }) => triggers.resume(named(body), body.catch_up ?? 'none', caller.actor)),

@@ -1,6 +1,7 @@
 // What a kind of trigger keeps in the database of a home, beside the row of the trigger.
 
 import type { TriggerFields } from '../../firing/check-trigger.ts'
+import type { Halt } from '../../firing/halt.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
@@ -30,7 +31,7 @@ interface Resumed {
   now: number
 }
 
-/** All but `recalled` are called in the transaction that changes the trigger or the firing. */
+/** Those that write are called in the transaction that changes the trigger or the firing. */
 export interface AtHome<Own = unknown> {
   added?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
   updated?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
@@ -42,6 +43,15 @@ export interface AtHome<Own = unknown> {
   settled?(home: Home, firing: Firing): void
   /** What expressions see of a firing beside what it has. Throws `invalid_state` when that is not there. */
   recalled?(home: Home, trigger: Trigger<Own>, firing: Firing): JsonObject
+  /** The same where a person starts a run now. */
+  newest?(home: Home, trigger: Trigger<Own>): JsonObject
+  /** Why an occasion starts nothing, whatever the trigger says of it. `variables`: all that expressions see. */
+  forbids?(home: Home, trigger: Trigger<Own>, variables: JsonObject): Halt | null
+  /** Called before the trigger is added, changed or enabled. `starts`: the name of its team. Throws `conflict`. */
+  mayBeEnabled?(home: Home, trigger: Pick<Trigger<Own>, 'id' | 'name' | 'spec'>, starts: string): Promise<void>
 }
 
-export type Changes = Partial<TriggerFields> & Secrets & { name?: string }
+export type Changes = Partial<TriggerFields> & Secrets & { name?: string; keep?: boolean }
+
+/** A team as it is read: a folder, or a package. */
+export const whichTeam = (team: string) => (team.startsWith('/') ? { path: team } : { team })

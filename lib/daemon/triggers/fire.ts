@@ -3,6 +3,7 @@
 
 import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { changedSince } from '../../firing/declared.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
@@ -11,6 +12,7 @@ import type { JsonObject } from '../../json.ts'
 import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
+import { type Home, whichTeam } from './at-home.ts'
 import type { FiringTable } from './firing-table.ts'
 import { atHome } from './kinds-at-home.ts'
 import { noteFiring } from './problem.ts'
@@ -89,11 +91,11 @@ export async function fire(
 
   const held = waits && haltNow(daemon, tables, trigger, waits)
   if (held) return isWorthAWord(held, waits) ? halted(held) : waits
-  const prepared = await prepare(daemon, trigger, occasion)
+  const prepared = await prepare({ daemon, tables }, trigger, occasion)
   if ('state' in prepared) return halted(prepared)
   const halt = occasion.force ? null : haltNow(daemon, tables, trigger, waits)
   if (halt) return halted(halt)
-  const { bundle, inputs } = prepared
+  const { bundle, inputs, variables } = prepared
   const { workspace, run_name, team } = trigger.spec
   const request = { inputs, workspace, run_name, ...whichTeam(team) }
   const runId = daemon.engine.store.runs.newId()
@@ -102,7 +104,7 @@ export async function fire(
     ...{ revision: trigger.revision, state: 'started', reason: null, detail: null, run_id: runId },
     ...{ started_at: now(), late_ms: occasion.late_ms },
   }
-  const startedBy = kindOf(trigger).startedBy(trigger, started, occasion.isLater ?? false)
+  const startedBy = kindOf(trigger).startedBy(trigger, { ...started, variables }, occasion.isLater ?? false)
   const origin = {
     ...{ local: true, actor: `trigger:${trigger.name}`, startedBy, runId },
     unattended: true,
@@ -117,10 +119,11 @@ export async function fire(
 
 /** The team and its inputs for an occasion, or why it starts nothing. */
 async function prepare(
-  daemon: Daemon,
+  home: Home,
   trigger: Trigger,
   { variables, more }: Occasion,
-): Promise<{ bundle: Bundle; inputs: JsonObject } | Halt> {
+): Promise<{ bundle: Bundle; inputs: JsonObject; variables: JsonObject } | Halt> {
+  const { daemon } = home
   const { spec } = trigger
   let bundle: Bundle
   try {
@@ -136,8 +139,12 @@ async function prepare(
     if (!isLasting(error)) throw error
     return { state: 'refused', reason: 'internal', detail: messageOf(error) }
   }
+  const changed = changedSince(trigger, bundle.team(bundle.root))
+  if (changed) return changed
+  const forbidden = atHome(trigger).forbids?.(home, trigger, all)
+  if (forbidden) return forbidden
   const judged = judge(trigger, all, bundle.team(bundle.root).inputs)
-  return 'inputs' in judged ? { bundle, ...judged } : judged
+  return 'inputs' in judged ? { bundle, ...judged, variables: all } : judged
 }
 
 /** What keeps a firing from starting now. `known` waits already. */
@@ -169,8 +176,6 @@ function heldBy({ engine }: Daemon, firings: FiringTable, runId: string): string
   const reviewers = reviewOf(engine.bundle(bundle_id).team(team_key).phases[row.position]!)?.reviewers ?? ['any']
   return `${run}: review ${row.id} asks ${reviewers.join(', ')} since ${new Date(row.created_at).toISOString()}`
 }
-
-export const whichTeam = (team: string) => (team.startsWith('/') ? { path: team } : { team })
 
 function mustBeUnchanged(triggers: TriggerTable, { id, revision, cursor }: Trigger): void {
   const now = triggers.get(id)

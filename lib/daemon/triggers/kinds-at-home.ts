@@ -3,9 +3,10 @@
 import type { Trigger } from '../../firing/trigger.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { AtHome } from './at-home.ts'
+import { chain } from './chain-at-home.ts'
 import { hook } from './hook-at-home.ts'
 import { schedule } from './schedule-at-home.ts'
 
-const AT_HOME: Readonly<Partial<Record<TriggerKind, AtHome>>> = { schedule, hook }
+const AT_HOME: Readonly<Partial<Record<TriggerKind, AtHome>>> = { schedule, hook, chain }
 
 export const atHome = ({ kind }: Pick<Trigger, 'kind'>): AtHome => AT_HOME[kind] ?? {}

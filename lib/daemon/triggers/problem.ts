@@ -26,6 +26,12 @@ export function noteFiring(
   tell(daemon, trigger, { id, state, reason, text: refusedText(trigger, firing) })
 }
 
+/** Notes what a look at the file of its team says of it. Null: that it says what was enabled. */
+export function noteFile(daemon: Daemon, triggers: TriggerTable, trigger: Trigger, text: string | null, now: number) {
+  if (text !== null) setProblem(daemon, triggers, trigger, { reason: 'team', text, since: now })
+  else triggers.setProblem(trigger.id, null)
+}
+
 function tell(
   { tells }: Daemon,
   { id: subject, name, spec: { team } }: Trigger,

@@ -6,6 +6,7 @@ import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import { lookAtFiles } from './declared-at-home.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import { noteSlots } from './problem.ts'
@@ -26,6 +27,7 @@ export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
     if (trigger?.enabled && !trigger.paused)
       await alone(daemon, trigger.name, () => startWaiting(daemon, triggers, trigger))
   }
+  if (triggers.filesAreDue()) await lookAtFiles(daemon, tables)
   // Those of one minute share commits, because each commit waits for the disk.
   const all = tables.triggers.due(tables.now())
   for (let from = 0; from < all.length; from += TOGETHER) {

@@ -6,6 +6,7 @@ import type { Schedule } from '../../firing/slot-rows.ts'
 import type { Trigger } from '../../firing/trigger.ts'
 import { DEFAULT_DAYS } from '../../triggers/hook/fields.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
+import type { Declared } from '../../wire/records/triggers.ts'
 
 interface Row extends Omit<Trigger, 'spec' | 'source' | 'enabled' | 'paused' | 'problem'> {
   spec: string
@@ -56,6 +57,29 @@ export class TriggerTable {
         'SELECT count(*) AS n FROM triggers WHERE enabled = 1 AND paused IS NULL AND removed_at IS NULL',
       )
       .get()!.n
+  }
+
+  /** The trigger of a team that was enabled before. */
+  declared({ team, name }: Declared): Trigger | null {
+    return this.#one("source ->> 'team' = ? AND source ->> 'name' = ? AND removed_at IS NULL", team, name)
+  }
+
+  /** Enabled triggers that the team.yml of a folder declares. */
+  fromFolders(): Trigger[] {
+    return this.#db
+      .query<Row, []>(
+        `SELECT ${COLUMNS} FROM triggers
+         WHERE enabled = 1 AND removed_at IS NULL AND source ->> 'name' IS NOT NULL AND spec ->> 'team' LIKE '/%'`,
+      )
+      .all()
+      .map(read)
+  }
+
+  enabledChains(): Trigger[] {
+    return this.#db
+      .query<Row, []>(`SELECT ${COLUMNS} FROM triggers WHERE kind = 'chain' AND enabled = 1 AND removed_at IS NULL`)
+      .all()
+      .map(read)
   }
 
   /** By name. `team`: only those that start it, in whatever version. */
@@ -144,8 +168,8 @@ export class TriggerTable {
       .run()
   }
 
-  #one(where: string, value: string): Trigger | null {
-    const row = this.#db.query<Row, [string]>(`SELECT ${COLUMNS} FROM triggers WHERE ${where}`).get(value)
+  #one(where: string, ...values: string[]): Trigger | null {
+    const row = this.#db.query<Row, string[]>(`SELECT ${COLUMNS} FROM triggers WHERE ${where}`).get(...values)
     return row && read(row)
   }
 }

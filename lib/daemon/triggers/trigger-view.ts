@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
+import { chainWords } from '../../firing/chain-kind.ts'
 import { hookOf, previewVariables, shownHook } from '../../firing/hook-kind.ts'
 import { judge } from '../../firing/judge.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
@@ -78,8 +79,11 @@ export class TriggerView {
     const known = trigger_id !== undefined || name !== undefined ? this.find({ trigger_id, name }) : null
     const now = this.tables.now()
     if (known?.kind === 'hook' || body.scheme !== undefined) return this.#previewHook(known, body)
-    const { after = now, until = Infinity, limit = 10 } = body
-    const schedule = known ? scheduleIn(known) : scheduleOf(body, { tz: zoneHere(), now })
+    const { after = now, until = Infinity, limit = 10, ...fields } = body
+    // The field that says after which team, in the words of a chain.
+    if (typeof after === 'string') return { slots: [], notes: [], words: chainWords({ ...fields, after }) }
+    if (known && known.kind !== 'schedule') return { slots: [], notes: [], words: this.record(known).words ?? '' }
+    const schedule = known ? scheduleIn(known) : scheduleOf(fields, { tz: zoneHere(), now })
     return previewOf(schedule, after, until, limit)
   }
 

@@ -3,24 +3,28 @@
 import { CadreError } from '../../error.ts'
 import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { declaredBy, mustBeOwn } from '../../firing/declared.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, type Which } from '../../firing/shown.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
-import type { Field } from '../../team/team.ts'
+import type { Field, Team } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets } from './at-home.ts'
-import { Changed, fire, type Occasion, whichTeam } from './fire.ts'
+import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets, whichTeam } from './at-home.ts'
+import { FILES_EVERY_MS } from './declared-at-home.ts'
+import { Changed, fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
 
 export class Triggers extends TriggerView {
   readonly #daemon: Daemon
   readonly #home: Home
+  /** When files were last looked at. */
+  #filesAt = 0
 
   /** `now`: the wall clock. */
   constructor(daemon: Daemon, now: () => number = Date.now) {
@@ -29,13 +33,26 @@ export class Triggers extends TriggerView {
     this.#home = { daemon, tables: this.tables }
   }
 
-  async add({ name, kind, ...fields }: TriggerFields & Secrets & { name: string; kind: TriggerKind }, actor: string) {
+  /** Whether files were looked at long enough ago; they are from now on. */
+  filesAreDue(): boolean {
+    const now = this.tables.now()
+    if (Math.abs(now - this.#filesAt) < FILES_EVERY_MS) return false
+    this.#filesAt = now
+    return true
+  }
+
+  async add(
+    { name, kind, ...fields }: TriggerFields & Secrets & { name: string; kind: TriggerKind },
+    actor: string,
+    source: Trigger['source'] = 'manual',
+  ) {
     const now = this.tables.now()
     const spec = await this.#specOf(kind, fields, { now, isNew: true })
     const added: Trigger = {
-      ...{ id: Bun.randomUUIDv7(), name, kind, spec, revision: 1, source: 'manual', enabled: true, paused: null },
+      ...{ id: Bun.randomUUIDv7(), name, kind, spec, revision: 1, source, enabled: true, paused: null },
       ...{ problem: null, cursor: now, next_at: null, created_at: now, created_by: actor },
     }
+    await this.#mustBeAbleTo(added)
     const { home: most = Infinity } = kindOf(added).most ?? {}
     return this.#change(actor, 'triggers/add', () => {
       const { triggers } = this.tables
@@ -56,19 +73,22 @@ export class Triggers extends TriggerView {
     const was = this.find(which)
     const now = this.tables.now()
     const { own, ...more } = was.spec
-    const { name = was.name, ...changes } = given
+    const { name = was.name, keep, ...changes } = given
+    mustBeOwn(was, Object.keys(given))
     const kind = kindOf(was)
     const spec = await this.#specOf(
       was.kind,
       { ...more, ...changes, ...kind.changed(own, changes) },
       { now, isNew: false },
     )
+    if (was.enabled) await this.#mustBeAbleTo({ ...was, name, spec })
     return this.#change(actor, 'triggers/update', () => {
       const trigger = this.find(which)
       mustBeAt(trigger, revision ?? was.revision)
       const other = this.tables.triggers.byName(name)
       if (other && other.id !== trigger.id) throw new CadreError('conflict', `there is a trigger ${name} already`)
-      const changed = { ...trigger, name, spec, revision: trigger.revision + 1, problem: null }
+      const source = keep === undefined ? trigger.source : kept(trigger, keep)
+      const changed = { ...trigger, source, name, spec, revision: trigger.revision + 1, problem: null }
       atHome(trigger).updated?.(this.#home, changed, changes)
       return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now))
     })
@@ -84,12 +104,33 @@ export class Triggers extends TriggerView {
     })
   }
 
-  enable(which: Which, actor: string): TriggerRecord {
+  async enable(which: Which, actor: string): Promise<TriggerRecord> {
+    const was = this.find(which)
+    if (!was.enabled) await this.#mustBeAbleTo(was)
     return this.#change(actor, 'triggers/enable', () => {
       const trigger = this.find(which)
       if (trigger.enabled) return trigger
       const enabled = { ...trigger, enabled: true, revision: trigger.revision + 1 }
       return this.#put(this.#fromNow(enabled, this.tables.now()))
+    })
+  }
+
+  /** Enables what a team declares, as its file says it now. `secret`: of a hook that is new here. */
+  async enableDeclared(
+    { team, name, secret }: { team: string; name: string; secret?: string | undefined },
+    actor: string,
+  ): Promise<TriggerRecord> {
+    const { kind, fields, source } = declaredBy(await this.#teamOf(team), name)
+    const known = this.tables.triggers.declared(source)
+    if (!known) return this.add({ ...fields, ...(secret !== undefined && { secret }), name, kind, team }, actor, source)
+    const now = this.tables.now()
+    const spec = await this.#specOf(kind, { ...fields, team }, { now, isNew: false })
+    await this.#mustBeAbleTo({ ...known, spec })
+    return this.#change(actor, 'triggers/enable', () => {
+      const trigger = this.find({ trigger_id: known.id })
+      const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
+      const isSame = trigger.enabled && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
+      return this.#put(isSame ? changed : this.#fromNow(changed, now))
     })
   }
 
@@ -128,9 +169,11 @@ export class Triggers extends TriggerView {
     const trigger = this.find(which)
     const now = this.tables.now()
     const manual = { by }
+    const newest = atHome(trigger).newest?.(this.#home, trigger) ?? {}
     const occasion: Occasion = {
       ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
       variables: kindOf(trigger).variablesNow(now),
+      more: () => newest,
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/run_now', target: trigger.name })
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)
@@ -187,8 +230,18 @@ export class Triggers extends TriggerView {
   }
 
   protected override async declaredBy(team: string): Promise<readonly Field[]> {
+    return (await this.#teamOf(team)).inputs
+  }
+
+  async #teamOf(team: string): Promise<Team> {
     const bundle = await loadTeam(this.#daemon, whichTeam(team))
-    return bundle.team(bundle.root).inputs
+    return bundle.team(bundle.root)
+  }
+
+  /** Throws `conflict` when the trigger cannot be an enabled one. */
+  async #mustBeAbleTo(trigger: Trigger): Promise<void> {
+    const { mayBeEnabled } = atHome(trigger)
+    if (mayBeEnabled) await mayBeEnabled(this.#home, trigger, (await this.#teamOf(trigger.spec.team)).name)
   }
 
   async #specOf(kind: TriggerKind, fields: TriggerFields, around: { now: number; isNew: boolean }) {
@@ -225,4 +278,10 @@ export class Triggers extends TriggerView {
 /** When it is due next. */
 function nextOf(trigger: Trigger): number | null {
   return trigger.enabled && !trigger.paused ? (kindOf(trigger).nextAt?.(trigger) ?? null) : null
+}
+
+/** Whether a trigger of a team goes on as it is when its file changes. */
+function kept({ name, source }: Trigger, keep: boolean): Trigger['source'] {
+  if (source !== 'manual') return { ...source, keep }
+  throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
 }

@@ -3,6 +3,7 @@
 import { inArray, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
+import { chainWords } from '../../firing/chain-kind.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import { bareTeam } from '../../firing/trigger.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
@@ -108,6 +109,7 @@ export async function previewFor(
   const { trigger_id, name, realm_id, after = hub.now(), until = Infinity, limit = 10, ...fields } = body
   const isAdded = trigger_id !== undefined || name !== undefined
   if (!isAdded && realm_id !== undefined) await caller.realm(realm_id)
+  if (typeof after === 'string') return { slots: [], notes: [], words: chainWords({ ...fields, after }) }
   const schedule = isAdded
     ? scheduleIn(await visible(hub, caller, { trigger_id, name, realm_id }))
     : scheduleOf(fields, { tz: ZONE, now: hub.now() })

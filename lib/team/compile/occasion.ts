@@ -1,10 +1,11 @@
 // `when` and `inputs` of a trigger, which name the variables of an occasion: the slot of a schedule, the body of a
 // delivery. They are compiled when the trigger is added, and evaluated for each occasion.
 
-import { CadreError } from '../../error.ts'
+import { CadreError, type Detail } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
+import { didYouMean } from '../../text/spelling.ts'
 import { compileExpression, compileTemplate, type Site } from '../cel/cel.ts'
-import type { Expression, Problem, Scope, Template } from '../model/model.ts'
+import { type Expression, type Field, type Problem, problemWith, type Scope, type Template } from '../model/model.ts'
 import { field, readYaml, Source } from '../yaml/yaml.ts'
 
 /** What a trigger does with an occasion. Each throws `invalid_request` that names the place. */
@@ -54,6 +55,31 @@ export function occasionRule(
       return values
     },
   }
+}
+
+/** What is wrong with the inputs, as far as it is known before an occasion comes. */
+export function inputProblems(fields: readonly Field[], rule: OccasionRule): Detail[] {
+  const problems: Detail[] = []
+  for (const field of fields) {
+    const path = `/inputs/${field.name}`
+    if (rule.names.has(field.name) && field.secret) {
+      problems.push({
+        path,
+        message: `input ${field.name} is secret, and a trigger keeps its inputs: use a named secret`,
+      })
+    } else if (Object.hasOwn(rule.constants, field.name)) {
+      const problem = problemWith(rule.constants[field.name]!, field)
+      if (problem) problems.push({ path, message: `input ${field.name}: ${problem}` })
+    } else if (field.required && !rule.names.has(field.name)) {
+      problems.push({ path, message: `input ${field.name} is required` })
+    }
+  }
+  const declared = fields.map(({ name }) => name)
+  for (const name of rule.names) {
+    if (declared.includes(name)) continue
+    problems.push({ path: `/inputs/${name}`, message: `no input ${name} is declared${didYouMean(name, declared)}` })
+  }
+  return problems
 }
 
 /** The text of the source is made here, so that its lines say nothing to a person; the paths do. */

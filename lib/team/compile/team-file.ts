@@ -15,6 +15,7 @@ import { compileListener } from './listener.ts'
 import { compilePhase, type SubCall, typeOfPhase } from './phase.ts'
 import { buildGraph, type GraphPhase } from './phase-graph.ts'
 import { TeamSchema } from './team-schema.ts'
+import { compileTriggers } from './triggers.ts'
 
 /** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
 const MAX_PATTERN_INSTRUCTIONS = 50_000
@@ -81,6 +82,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       ...compileConcurrency(compilation, field(root, 'concurrency')),
       requires: requiresOf(field(root, 'requires')),
       ...defined({ timeout: duration(field(root, 'timeout')) }),
+      triggers: compileTriggers(compilation, field(root, 'triggers'), inputs),
       phases,
       listeners,
       secrets: [...compilation.namedSecrets],

@@ -4,10 +4,13 @@ import type { TObject, TSchema } from 'typebox'
 import { CommandNeeds } from '../../agent/commands/sandbox.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../schema/type.ts'
+import { HookFields } from '../../triggers/hook/fields.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
+import { Slug } from '../../wire/parts.ts'
 import { FIELD_TYPES } from '../../wire/records/forms.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
+import { After, CHAIN, COMMON, SCHEDULE } from '../../wire/trigger-fields.ts'
 import type { EventName, Phase } from '../model/model.ts'
 
 const MAX_PHASES = 1_000
@@ -133,6 +136,20 @@ const OutputField = Type.Object(
   closed,
 )
 
+/** What may start a team by itself; of the four kinds it has one. Its templates name the occasion, not the run. */
+export const TriggerSchema = Type.Object(
+  {
+    name: { ...Slug, description: 'Its name, by which it is enabled.' },
+    schedule: Type.Optional(Type.Object(SCHEDULE, { ...closed, description: 'At the times of a clock.' })),
+    hook: Type.Optional(Type.Object(HookFields, { ...closed, description: 'With each delivery of another program.' })),
+    chain: Type.Optional(
+      Type.Object({ ...CHAIN, after: After }, { ...closed, description: 'When a run of a team ends.' }),
+    ),
+    ...COMMON,
+  },
+  { ...closed, ...plain },
+)
+
 export const TeamSchema = Type.Object(
   {
     name: Type.String({
@@ -151,6 +168,12 @@ export const TeamSchema = Type.Object(
     concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
     timeout: durationOf('How long a whole run may take.'),
+    triggers: Type.Optional(
+      Type.Array(TriggerSchema, {
+        maxItems: 100,
+        description: 'What may start it by itself. Each starts nothing until somebody enables it by its name.',
+      }),
+    ),
     phases: Type.Array(Type.Any(templated), {
       minItems: 1,
       maxItems: MAX_PHASES,

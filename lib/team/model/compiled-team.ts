@@ -6,6 +6,8 @@ import type { WhenFull } from '../../wire/concurrency.ts'
 import type { Requires } from '../../wire/needs.ts'
 import type { Field, FieldType } from '../../wire/records/forms.ts'
 
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
+
 export type { Field, FieldType }
 
 export interface Output {
@@ -190,6 +192,14 @@ export interface HeldKey {
   of(inputs: JsonObject): string
 }
 
+/** What may start a team by itself, once somebody has enabled it. */
+export interface DeclaredTrigger {
+  name: string
+  kind: TriggerKind
+  /** As `triggers/add` takes them, without the name, the kind and the team. */
+  fields: JsonObject
+}
+
 export interface Team {
   /** `@scope/name`. */
   name: string
@@ -205,6 +215,7 @@ export interface Team {
   requires: Requires
   /** Milliseconds for the whole run. */
   timeout?: number
+  triggers: readonly DeclaredTrigger[]
   phases: readonly Phase[]
   listeners: readonly Listener[]
   /** The named secrets that its expressions use, each once, in file order. */

@@ -9,64 +9,20 @@ import { OWNER, READER, WRITE } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf, longListOf } from '../page.ts'
-import { AnyObject, Moment, Name, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
-import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS } from '../records/trigger-words.ts'
+import { Moment, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
+import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS } from '../records/trigger-words.ts'
 import { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
-
-const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
-const count = (maximum: number, description: string) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum, description }))
+import { CHAIN, COMMON, countUpTo, SCHEDULE } from '../trigger-fields.ts'
 
 /** The year 3000. Zones have no rules so far ahead, and a calendar ends. */
 const LAST = 32_503_680_000_000
-
-/** The fields of a schedule. */
-export const SCHEDULE = {
-  cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.'),
-  every: short('A distance such as `90m`, in whole minutes, counted from `from`.'),
-  at: short('One point in time, such as `2026-12-01T09:00`.'),
-  tz: short('The zone of its times, such as `Europe/Berlin`, or `UTC`; absent: the zone of the machine.'),
-  from: short('When `every` begins; absent: now.'),
-  catch_up: Type.Optional(
-    Type.Enum(['none', 'last', 'all'], { description: 'What becomes of slots that were due too long ago.' }),
-  ),
-  window: short('How late a slot may be that `last` or `all` starts.'),
-  max: Type.Optional(Type.Integer({ description: 'How many slots `all` starts.' })),
-  late_after: short('How late a slot may be that starts without `catch_up`.'),
-  jitter: short('Spreads starts over so long a time; each slot has its own, always the same, delay.'),
-}
 
 const secret = (description: string) => Type.Optional(Type.String({ maxLength: 10_000, description }))
 
 /** Where senders post to the hooks, which have their tokens after it. */
 export const HOOKS_PATH = '/v1/hooks'
 
-const SPEC = {
-  team: Path,
-  inputs: Type.Optional(AnyObject),
-  when: Type.Optional(
-    nullable(Text(10_000, 1), { description: 'A CEL expression: only then the occasion starts a run.' }),
-  ),
-  workspace: Type.Optional(nullable(Path)),
-  run_name: Type.Optional(nullable(Name)),
-  overlap: Type.Optional(
-    Type.Enum([...OVERLAPS], { description: 'What becomes of an occasion while a run of this trigger has not ended.' }),
-  ),
-  queue_max: count(1_000, 'How many firings wait under `overlap: queue`; older ones are skipped.'),
-  at_most: Type.Optional(
-    nullable(
-      closed({
-        count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many firings.' }),
-        per: Text(20, 1),
-      }),
-      {
-        description: 'How many firings start within so long a time; others wait.',
-      },
-    ),
-  ),
-  ...SCHEDULE,
-  ...OptionalHookFields,
-}
+const SPEC = { team: Path, ...COMMON, ...SCHEDULE, ...OptionalHookFields, ...CHAIN }
 
 const { team: _, ...CHANGES } = SPEC
 const WHICH = { trigger_id: Type.Optional(Uuid), name: Type.Optional(Slug) }
@@ -76,9 +32,9 @@ const change = <S extends string>(summary: S) => ({ summary, daemon: OWNER, data
 export const AddTrigger = call('/v1/triggers/add', {
   ...change('Add a trigger'),
   status: 201,
-  // More kinds follow.
+  // Watches follow.
   body: closed({
-    ...{ name: Slug, kind: Type.Enum(['schedule', 'hook']), ...SPEC },
+    ...{ name: Slug, kind: Type.Enum(['schedule', 'hook', 'chain']), ...SPEC },
     secret: secret('Of a hook: what the sender and cadre share. It is sealed and shown nowhere.'),
   }),
 })
@@ -92,10 +48,22 @@ export const UpdateTrigger = call('/v1/triggers/update', {
     ...CHANGES,
     add_secret: secret('Of a hook: another secret that fits from now on; at most two do at a time.'),
     expire_secret: Type.Optional({ ...Uuid, description: 'Of a hook: the id of a secret that fits no more.' }),
+    keep: Type.Optional(
+      Type.Boolean({
+        description: 'Of a trigger that a team declares: whether it goes on as it is when that changes.',
+      }),
+    ),
   }),
 })
 export const RemoveTrigger = call('/v1/triggers/remove', { ...change('Remove a trigger'), body: OneTrigger })
-export const EnableTrigger = call('/v1/triggers/enable', { ...change('Look at occasions again'), body: OneTrigger })
+export const EnableTrigger = call('/v1/triggers/enable', {
+  ...change('Look at occasions again, or for the first time at those of a trigger that a team declares'),
+  body: closed({
+    ...WHICH,
+    team: Type.Optional({ ...Path, description: 'The team that declares the trigger `name`.' }),
+    secret: secret('Of a hook that is enabled for the first time.'),
+  }),
+})
 export const DisableTrigger = call('/v1/triggers/disable', { ...change('Look at no occasion'), body: OneTrigger })
 export const PauseTrigger = call('/v1/triggers/pause', {
   ...change('Start nothing until it is resumed'),
@@ -136,14 +104,18 @@ export const PreviewTrigger = call('/v1/triggers/preview', {
       Type.Record(Type.String(), Type.String(), { description: 'Of a hook: the headers of a delivery.' }),
     ),
     after: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: LAST,
-        description: 'Only slots after it, in epoch milliseconds; absent: now.',
-      }),
+      Type.Union([
+        Type.Integer({
+          minimum: 0,
+          maximum: LAST,
+          description: 'Only slots after it, in epoch milliseconds; absent: now.',
+        }),
+        // The same word names what a chain follows.
+        CHAIN.after,
+      ]),
     ),
     until: Type.Optional(Type.Integer({ minimum: 0, maximum: LAST, description: 'Only slots up to it.' })),
-    limit: count(1_000, 'How many slots.'),
+    limit: countUpTo(1_000, 'How many slots.'),
   }),
   data: PreviewRecord,
 })
@@ -206,15 +178,16 @@ export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
   body: closed({
     ...AddTrigger.body.properties,
-    // Hooks of a realm follow.
+    // Other kinds follow.
     kind: Type.Enum(['schedule']),
     ...{ realm_id: Uuid, team: TeamRef, ...DISPATCH },
   }),
 })
+const { keep: __, ...UPDATE } = UpdateTrigger.body.properties
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,
   body: closed({
-    ...UpdateTrigger.body.properties,
+    ...UPDATE,
     team: Type.Optional(TeamRef),
     ...DISPATCH,
     owner: Type.Optional(

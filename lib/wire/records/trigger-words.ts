@@ -4,10 +4,22 @@
 export const TRIGGER_KINDS = ['schedule', 'hook', 'watch', 'chain'] as const
 export type TriggerKind = (typeof TRIGGER_KINDS)[number]
 
+/** What `when` and `inputs` of a trigger may name, by its kind. */
+export const OCCASION_VARIABLES: Readonly<Record<TriggerKind, readonly string[]>> = {
+  schedule: ['slot', 'now'],
+  hook: ['body', 'headers', 'query', 'delivery'],
+  watch: ['files'],
+  chain: ['run'],
+}
+
 export const TRIGGER_STATES = ['active', 'paused', 'disabled', 'broken'] as const
 
 export const OVERLAPS = ['skip', 'queue', 'cancel_running', 'allow'] as const
 export type Overlap = (typeof OVERLAPS)[number]
+
+/** How a run can end that a chain follows. */
+export const CHAIN_ENDS = ['completed', 'failed', 'cancelled'] as const
+export type ChainEnd = (typeof CHAIN_ENDS)[number]
 
 /** `waiting` becomes one of the others, which are final. */
 export const FIRING_STATES = ['waiting', 'started', 'skipped', 'refused'] as const

@@ -8,7 +8,7 @@ import { Type } from '../../schema/type.ts'
 import { OptionalHookFields } from '../../triggers/hook/fields.ts'
 import { Requires } from '../needs.ts'
 import { AnyObject, AnyText, NullableText, Time } from '../parts.ts'
-import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
+import { CHAIN_ENDS, FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Integer({ description })
@@ -74,6 +74,18 @@ export const PreviewRecord = Type.Object({
 })
 export type PreviewRecord = Static<typeof PreviewRecord>
 
+/** It is one of the `triggers` of a team. */
+export interface Declared {
+  /** `@scope/name`. */
+  team: string
+  version: string
+  name: string
+  /** What the file said when it was enabled. */
+  fields: JsonObject
+  /** Whether it goes on as it is when the file says something else. */
+  keep?: boolean
+}
+
 export const TriggerRecord = Type.Object({
   id: AnyText,
   name: AnyText,
@@ -116,6 +128,9 @@ export const TriggerRecord = Type.Object({
   max: Type.Optional(number('How many slots `all` starts.')),
   late_after: optional('How late a slot may be that starts without `catch_up`.'),
   jitter: optional('Over how long a time its starts are spread.'),
+  after: optional('The team whose runs a chain follows.'),
+  on: Type.Optional(Type.Array(Type.Enum([...CHAIN_ENDS]), { description: 'How those runs have to end.' })),
+  again: Type.Optional(Type.Boolean({ description: 'Whether each attempt of a run counts.' })),
   words: Type.Optional(AnyText),
   notes: Type.Optional(notes),
   ...OptionalHookFields,

@@ -124,8 +124,16 @@ export const resumeTrigger = (
   { catchUp, ...options }: Options & Pick<SpecOptions, 'catchUp'>,
 ): Promise<void> => change(options, all => all.call(ResumeTrigger, { name, ...(catchUp && { catch_up: catchUp }) }))
 
-export const enableTrigger = (name: string, options: Options): Promise<void> =>
-  change(options, all => all.call(EnableTrigger, { name }))
+/** A trigger, or with a name what a team declares under it. */
+export async function enableTrigger(
+  trigger: string,
+  name: string | undefined,
+  { secret: given, ...options }: Options & { secret?: string },
+): Promise<void> {
+  if (name === undefined) return change(options, all => all.call(EnableTrigger, { name: trigger }))
+  const secret = given === undefined ? {} : { secret: await secretOf('--secret', given) }
+  return change(options, all => all.call(EnableTrigger, { team: teamOf(trigger), name, ...secret }))
+}
 
 export const disableTrigger = (name: string, options: Options): Promise<void> =>
   change(options, all => all.call(DisableTrigger, { name }))

@@ -1,7 +1,7 @@
 // The options of the commands about triggers.
 
 import { HOOK_SCHEMES } from '../../../triggers/hook/schemes.ts'
-import { OVERLAPS } from '../../../wire/records/trigger-words.ts'
+import { CHAIN_ENDS, OVERLAPS } from '../../../wire/records/trigger-words.ts'
 import { option } from '../kit/command-table.ts'
 import { atMost, collect, count, offset, runName } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
@@ -41,6 +41,15 @@ export const HOOK = [
   option('--keep-days <number>', 'how long a delivery is recognised when it comes again (30)', offset),
   option('--keep-body <days>', 'how long bodies are kept; 0: never (7)', offset),
   option('--reply <form>', 'what the sender is answered (json; slack: empty)').choices(['json', 'empty']),
+]
+
+/** Which runs a chain follows, in options of `add` and `update`. */
+export const CHAIN = [
+  option('--after <team>', 'the team whose runs it follows: @scope/name, or a name in any scope'),
+  option('--on <ends>', `how those have to end, with commas: ${CHAIN_ENDS.join(', ')} (completed)`, text =>
+    text.split(','),
+  ),
+  option('--again', 'follow each attempt of a run that is resumed'),
 ]
 
 export const SECRETS = [

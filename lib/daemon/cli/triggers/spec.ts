@@ -49,14 +49,18 @@ export interface SpecOptions {
   keepDays?: number
   keepBody?: number
   reply?: NewTrigger['reply']
+  after?: string
+  on?: NewTrigger['on']
+  again?: boolean
 }
 
 /** The properties of a body, but for the inputs. */
 export function specOf(options: SpecOptions): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
   const { cron, every, at, from, tz, overlap, catchUp, window, max, lateAfter, jitter, queueMax } = options
-  const { when, atMost, workspace, runName } = options
+  const { when, atMost, workspace, runName, after, on, again } = options
   const given = {
     ...hookOf(options),
+    ...{ after, on, again },
     ...{ cron, every, at, from, tz, overlap, catch_up: catchUp, window, max, late_after: lateAfter, jitter },
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
     workspace: workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),

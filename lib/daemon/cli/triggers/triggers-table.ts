@@ -5,7 +5,7 @@ import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS, type TriggerKind } from '
 import { type Entry, json, option } from '../kit/command-table.ts'
 import { offset } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
-import { CATCH_UPS, COMMON, DELIVERY, HOOK, limit, SCHEDULE, SECRETS, SLOTS } from './options.ts'
+import { CATCH_UPS, CHAIN, COMMON, DELIVERY, HOOK, limit, SCHEDULE, SECRETS, SLOTS } from './options.ts'
 
 const list = () => import('./list.ts')
 const change = () => import('./change.ts')
@@ -52,8 +52,22 @@ const addHook: Entry = {
   run: async (options, team: string) => (await change()).addTrigger('hook', team, options),
 }
 
+const addChain: Entry = {
+  usage: 'add <team>',
+  does: 'start a team when a run of another one ends',
+  more: 'It follows runs that a person or a trigger started, and no sub-runs. Inputs and --when may name run, such as run.outputs.version and run.state.',
+  examples: [
+    ["./deploy --after @acme/build -i version='{{ run.outputs.version }}'"],
+    ["./report --after build --on failed,cancelled -i text='{{ run.team }}: {{ run.state }}'"],
+  ],
+  options: [named, ...CHAIN, ...COMMON, record],
+  run: async (options, team: string) => (await change()).addTrigger('chain', team, options),
+}
+
 /** What the options of a kind are, for `update`. */
-const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = { schedule: SCHEDULE, hook: HOOK }
+const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = {
+  ...{ schedule: SCHEDULE, hook: HOOK, chain: CHAIN },
+}
 
 /** What is done with triggers of any kind. */
 const below = (kind?: TriggerKind): Entry[] => [
@@ -134,11 +148,12 @@ const below = (kind?: TriggerKind): Entry[] => [
     run: async (options, name: string) => (await change()).resumeTrigger(name, options),
   },
   {
-    usage: 'enable <trigger>',
-    does: 'look at its occasions again, from now',
-    examples: [['nightly']],
-    options: [record],
-    run: async (options, name: string) => (await change()).enableTrigger(name, options),
+    usage: 'enable <trigger> [name]',
+    does: 'look at its occasions again, from now; or enable what a team.yml declares',
+    more: 'With one word, a trigger by its name. With two, a team and the name of one of the triggers in its team.yml, as the file says it now.',
+    examples: [['nightly'], ['./digest nightly', 'declared in digest/team.yml'], ['@acme/triage opened --secret -']],
+    options: [option('--secret <secret>', 'of a hook that is new here: - or @FILE'), record],
+    run: async (options, trigger: string, name?: string) => (await change()).enableTrigger(trigger, name, options),
   },
   {
     usage: 'disable <trigger>',
@@ -187,6 +202,12 @@ export const TRIGGER_COMMANDS: readonly Entry[] = [
     does: 'start teams with what other programs send',
     examples: [[''], ['show opened']],
     below: [addHook, ...below('hook')],
+  },
+  {
+    usage: 'chains',
+    does: 'start teams when runs of others end',
+    examples: [[''], ['show deploy']],
+    below: [addChain, ...below('chain')],
   },
   {
     usage: 'triggers',

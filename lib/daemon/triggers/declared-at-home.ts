@@ -1,0 +1,34 @@
+// Whether the files of folders still say what was enabled of their `triggers`. Firings ask too; this tells people before the
+// next occasion comes.
+
+import { changedSince } from '../../firing/declared.ts'
+import type { Trigger } from '../../firing/trigger.ts'
+import type { Daemon } from '../runs/daemon.ts'
+import { isLasting, loadTeam } from '../runs/start-run.ts'
+import { whichTeam } from './at-home.ts'
+import { noteFile } from './problem.ts'
+import type { Tables } from './tables.ts'
+
+/** How often files are looked at. */
+export const FILES_EVERY_MS = 30_000
+
+export async function lookAtFiles(daemon: Daemon, { triggers, now }: Tables): Promise<void> {
+  for (const trigger of triggers.fromFolders()) {
+    const text = await changeOf(daemon, trigger)
+    if ((text === null) === (trigger.problem?.reason !== 'team')) continue
+    await daemon.engine.commit(() => {
+      if (triggers.get(trigger.id)) noteFile(daemon, triggers, trigger, text, now())
+    })
+  }
+}
+
+/** What is said of a trigger whose file says something else, or of a file that cannot be read. */
+async function changeOf(daemon: Daemon, trigger: Trigger): Promise<string | null> {
+  try {
+    const bundle = await loadTeam(daemon, whichTeam(trigger.spec.team))
+    return changedSince(trigger, bundle.team(bundle.root))?.detail ?? null
+  } catch (error) {
+    if (!isLasting(error)) throw error
+    return error.message
+  }
+}

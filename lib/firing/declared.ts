@@ -1,0 +1,51 @@
+// Triggers that a team declares: their spec stands in its file, and whoever enables one agrees to what it says then.
+
+import { CadreError } from '../error.ts'
+import type { Team } from '../team/team.ts'
+import { didYouMean } from '../text/spelling.ts'
+import type { Declared } from '../wire/records/triggers.ts'
+import type { TriggerFields } from './check-trigger.ts'
+import type { Halt } from './halt.ts'
+import { refusal } from './refusal.ts'
+import type { Trigger } from './trigger.ts'
+
+/** The trigger of this name, as a call adds it. Throws `not_found`. */
+export function declaredBy(
+  team: Team,
+  name: string,
+): { source: Declared; fields: Omit<TriggerFields, 'team'> } & Pick<Trigger, 'kind'> {
+  const found = team.triggers.find(each => each.name === name)
+  if (found) {
+    const { kind, fields } = found
+    return { kind, fields, source: { team: team.name, version: team.version, name, fields } }
+  }
+  const names = team.triggers.map(each => each.name)
+  const there = names.length === 0 ? 'it declares none' : `it declares ${names.join(', ')}`
+  throw new CadreError('not_found', `${team.name} has no trigger ${name}${didYouMean(name, names)}: ${there}`)
+}
+
+/** Why a trigger starts nothing any more whose file says something else now. */
+export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>, team: Team): Halt | null {
+  if (source === 'manual' || source.keep) return null
+  const now = team.triggers.find(each => each.name === source.name)
+  if (now && Bun.deepEquals(now.fields, source.fields)) return null
+  const what = now ? 'changed' : 'is gone'
+  return { state: 'refused', reason: 'team', detail: `the spec of ${name} ${what} in ${team.version}; enable it again` }
+}
+
+/** Throws `conflict` for a change of what stands in a file. */
+export function mustBeOwn({ name, source }: Pick<Trigger, 'name' | 'source'>, changes: readonly string[]): void {
+  const [change] = changes.filter(each => each !== 'keep')
+  if (source === 'manual' || change === undefined) return
+  const message = `the spec of ${name} stands in the team.yml of ${source.team}: change it there, and enable it again`
+  throw new CadreError('conflict', message)
+}
+
+/** Which trigger of a team a body enables. Throws `invalid_request` unless it names one. */
+export function declared<B extends { team: string; name?: string | undefined; trigger_id?: string | undefined }>(
+  body: B,
+): B & { name: string } {
+  const { name, trigger_id } = body
+  if (name !== undefined && trigger_id === undefined) return { ...body, name }
+  throw refusal([{ path: '/name', message: 'is required beside `team`: the name of one of its triggers' }])
+}

@@ -1,0 +1,73 @@
+// The fields of a trigger, as they stand in the body of a call and in the `triggers` of a team.
+
+import { closed, nullable } from '../schema/schema.ts'
+import { Type } from '../schema/type.ts'
+import { AnyObject, Name, Path, Text } from './parts.ts'
+import { CHAIN_ENDS, OVERLAPS } from './records/trigger-words.ts'
+
+const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
+export const countUpTo = (maximum: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, description }))
+
+/** The fields of a schedule. */
+export const SCHEDULE = {
+  cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.'),
+  every: short('A distance such as `90m`, in whole minutes, counted from `from`.'),
+  at: short('One point in time, such as `2026-12-01T09:00`.'),
+  tz: short('The zone of its times, such as `Europe/Berlin`, or `UTC`; absent: the zone of the machine.'),
+  from: short('When `every` begins; absent: now.'),
+  catch_up: Type.Optional(
+    Type.Enum(['none', 'last', 'all'], { description: 'What becomes of slots that were due too long ago.' }),
+  ),
+  window: short('How late a slot may be that `last` or `all` starts.'),
+  max: Type.Optional(Type.Integer({ description: 'How many slots `all` starts.' })),
+  late_after: short('How late a slot may be that starts without `catch_up`.'),
+  jitter: short('Spreads starts over so long a time; each slot has its own, always the same, delay.'),
+}
+
+/** What a chain has to say. */
+export const After = Type.String({
+  pattern: '^(@[a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9-]{0,62}$',
+  'x-expected': 'the name of a team, such as @acme/build',
+  description: 'The team whose top runs it follows: @scope/name, or the name in any scope.',
+})
+
+/** The fields of a chain. */
+export const CHAIN = {
+  after: Type.Optional(After),
+  on: Type.Optional(
+    Type.Array(Type.Enum([...CHAIN_ENDS]), {
+      minItems: 1,
+      maxItems: CHAIN_ENDS.length,
+      description: 'How the run has to end; absent: completed.',
+    }),
+  ),
+  again: Type.Optional(
+    Type.Boolean({ description: 'Whether each attempt of a run counts, so that a resumed run is followed once more.' }),
+  ),
+}
+
+/** What every trigger may have. */
+export const COMMON = {
+  inputs: Type.Optional(AnyObject),
+  when: Type.Optional(
+    nullable(Text(10_000, 1), { description: 'A CEL expression: only then the occasion starts a run.' }),
+  ),
+  workspace: Type.Optional(nullable(Path)),
+  run_name: Type.Optional(nullable(Name)),
+  overlap: Type.Optional(
+    Type.Enum([...OVERLAPS], { description: 'What becomes of an occasion while a run of this trigger has not ended.' }),
+  ),
+  queue_max: countUpTo(1_000, 'How many firings wait under `overlap: queue`; older ones are skipped.'),
+  at_most: Type.Optional(
+    nullable(
+      closed({
+        count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many firings.' }),
+        per: Text(20, 1),
+      }),
+      {
+        description: 'How many firings start within so long a time; others wait.',
+      },
+    ),
+  ),
+}
