@@ -2,8 +2,8 @@
 
 import type { Json, JsonObject } from '../json.ts'
 import type { StartedBy } from '../wire/records/started-by.ts'
+import { CHAIN } from '../wire/records/trigger-fields.ts'
 import { CHAIN_ENDS, type ChainEnd, OCCASION_VARIABLES } from '../wire/records/trigger-words.ts'
-import { CHAIN } from '../wire/trigger-fields.ts'
 import { given, type Kind } from './kind.ts'
 
 export interface ChainSpec {

@@ -142,7 +142,7 @@ describe('who is heard', () => {
     const malformed = await post(`${url}/x`, OPENED, signed(OPENED))
     t.triggers.disable(NIGHTLY, ADA)
     const disabled = await t.send(url, OPENED)
-    t.triggers.enable(NIGHTLY, ADA)
+    await t.triggers.enable(NIGHTLY, ADA)
     expect((await t.send(url, OPENED)).status).toBe(202)
     t.triggers.remove(NIGHTLY, ADA)
     const removed = await t.send(url, OPENED)

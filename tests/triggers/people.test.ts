@@ -159,12 +159,12 @@ test('a trigger that is switched off and on again does not look at what was due 
   await t.add({ catch_up: 'last' })
   expect(t.triggers.disable(NIGHTLY, ADA)).toMatchObject({ state: 'disabled', enabled: false, next: [] })
   for (let n = 0; n < 3; n++) await t.later(HOUR)
-  expect(t.triggers.enable(NIGHTLY, ADA)).toMatchObject({ state: 'active', enabled: true, revision: 3 })
+  expect(await t.triggers.enable(NIGHTLY, ADA)).toMatchObject({ state: 'active', enabled: true, revision: 3 })
   await t.look()
   expect(t.rows()).toEqual([])
   for (let n = 0; n < 4; n++) {
     t.triggers.disable(NIGHTLY, ADA)
-    t.triggers.enable(NIGHTLY, ADA)
+    await t.triggers.enable(NIGHTLY, ADA)
     await t.look()
   }
   expect(t.rows()).toEqual([])

@@ -32,7 +32,7 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
       triggers.update({ trigger_id }, changes, revision, caller.actor),
     ),
     answer(RemoveTrigger, ({ body, caller }) => triggers.remove(named(body), caller.actor)),
-    answer(EnableTrigger, ({ body, caller }) =>
+    answer(EnableTrigger, async ({ body, caller }) =>
       body.team === undefined
         ? triggers.enable(named(body), caller.actor)
         : triggers.enableDeclared(declared({ ...body, team: body.team }), caller.actor),

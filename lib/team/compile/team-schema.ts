@@ -9,8 +9,8 @@ import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
 import { Slug } from '../../wire/parts.ts'
 import { FIELD_TYPES } from '../../wire/records/forms.ts'
+import { After, CHAIN, COMMON, SCHEDULE } from '../../wire/records/trigger-fields.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
-import { After, CHAIN, COMMON, SCHEDULE } from '../../wire/trigger-fields.ts'
 import type { EventName, Phase } from '../model/model.ts'
 
 const MAX_PHASES = 1_000

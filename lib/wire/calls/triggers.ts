@@ -10,9 +10,9 @@ import { atHub, call } from '../call.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf, longListOf } from '../page.ts'
 import { Moment, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
+import { CHAIN, COMMON, countUpTo, SCHEDULE } from '../records/trigger-fields.ts'
 import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS } from '../records/trigger-words.ts'
 import { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
-import { CHAIN, COMMON, countUpTo, SCHEDULE } from '../trigger-fields.ts'
 
 /** The year 3000. Zones have no rules so far ahead, and a calendar ends. */
 const LAST = 32_503_680_000_000

@@ -105,6 +105,7 @@ test('the hub is informed of questions that were closed without an answer', asyn
   breaks('asked', 'phases', `NEW.run_id = '${run_id}' AND NEW.position = 1 AND NEW.state = 'completed'`)
   told.length = 0
   expect(await t.engine.ended(run_id)).toMatchObject({ state: 'failed', reason: 'internal' })
-  expect(told.toSorted()).toEqual(['phase 0', 'phase 1', 'review 0', 'run'])
+  // A change that another group of commits changes once more is told once more.
+  expect([...new Set(told)].toSorted()).toEqual(['phase 0', 'phase 1', 'review 0', 'run'])
   expect(brokenInvariants(t.engine.store.db)).toEqual([])
 })

@@ -69,6 +69,12 @@ const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = {
   ...{ schedule: SCHEDULE, hook: HOOK, chain: CHAIN },
 }
 
+const UPDATES: Readonly<Partial<Record<TriggerKind, Entry['examples']>>> = {
+  schedule: [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
+  hook: [['opened --add-secret -', 'before the sender gets another one'], ["opened --when ''"]],
+  chain: [['deploy --on completed,failed'], ["deploy --name rollout --when ''"]],
+}
+
 /** What is done with triggers of any kind. */
 const below = (kind?: TriggerKind): Entry[] => [
   {
@@ -167,10 +173,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     usage: 'update <trigger>',
     does: 'change a trigger',
     more: "What is not given stays. An empty text removes, such as --when ''. A new rule counts from now on; runs that it started go on.",
-    examples:
-      kind === 'hook'
-        ? [['opened --add-secret -', 'before the sender gets another one'], ["opened --when ''"]]
-        : [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
+    examples: UPDATES[kind ?? 'schedule'] ?? [],
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),

@@ -1,9 +1,9 @@
 // The fields of a trigger, as they stand in the body of a call and in the `triggers` of a team.
 
-import { closed, nullable } from '../schema/schema.ts'
-import { Type } from '../schema/type.ts'
-import { AnyObject, Name, Path, Text } from './parts.ts'
-import { CHAIN_ENDS, OVERLAPS } from './records/trigger-words.ts'
+import { closed, nullable } from '../../schema/schema.ts'
+import { Type } from '../../schema/type.ts'
+import { AnyObject, Name, Path, Text } from '../parts.ts'
+import { CHAIN_ENDS, OVERLAPS } from './trigger-words.ts'
 
 const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
 export const countUpTo = (maximum: number, description: string) =>
@@ -49,12 +49,14 @@ export const CHAIN = {
 
 /** What every trigger may have. */
 export const COMMON = {
-  inputs: Type.Optional(AnyObject),
+  inputs: Type.Optional({ ...AnyObject, description: 'The inputs of its runs; templates name the occasion.' }),
   when: Type.Optional(
     nullable(Text(10_000, 1), { description: 'A CEL expression: only then the occasion starts a run.' }),
   ),
-  workspace: Type.Optional(nullable(Path)),
-  run_name: Type.Optional(nullable(Name)),
+  workspace: Type.Optional(
+    nullable(Path, { description: 'Where its runs work: a folder, or the name of a workspace.' }),
+  ),
+  run_name: Type.Optional(nullable(Name, { description: 'The name of its runs, which lists show.' })),
   overlap: Type.Optional(
     Type.Enum([...OVERLAPS], { description: 'What becomes of an occasion while a run of this trigger has not ended.' }),
   ),
@@ -63,7 +65,7 @@ export const COMMON = {
     nullable(
       closed({
         count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many firings.' }),
-        per: Text(20, 1),
+        per: { ...Text(20, 1), description: 'Within how long, such as 1h.' },
       }),
       {
         description: 'How many firings start within so long a time; others wait.',
