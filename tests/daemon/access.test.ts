@@ -6,7 +6,7 @@ import { Elysia } from 'elysia'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
-import { createAccess, strictFrom } from '../../lib/daemon/access/access.ts'
+import { createAccess, hookHostsFrom, strictFrom } from '../../lib/daemon/access/access.ts'
 import { HubCredentials, storeEnrolment } from '../../lib/daemon/access/hub-credentials.ts'
 import { daemonKit } from '../../lib/daemon/access/kit.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/access/remote-credentials.ts'
@@ -426,6 +426,12 @@ describe('what the calls of a daemon declare', () => {
 test('CADRE_LOCAL_AUTH is strict, open or empty, and nothing else', () => {
   expect([undefined, '', 'open', 'strict'].map(strictFrom)).toEqual([false, false, false, true])
   expect(() => strictFrom('stirct')).toThrow('expected strict or nothing, got stirct')
+})
+
+test('CADRE_HOOK_HOSTS is names of hosts', () => {
+  expect(hookHostsFrom(' Hooks.example.com, a.b ,')).toEqual(['hooks.example.com', 'a.b'])
+  expect([undefined, ''].map(hookHostsFrom)).toEqual([[], []])
+  for (const wrong of ['https://a.b', 'a.b:80', '*.b']) expect(() => hookHostsFrom(wrong)).toThrow(wrong)
 })
 
 test.each([

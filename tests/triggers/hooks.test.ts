@@ -3,8 +3,15 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import { hooks } from '../../lib/daemon/routes/hooks.ts'
+import { deleteOldBodies } from '../../lib/daemon/triggers/old-firings.ts'
 import type { CadreError } from '../../lib/error.ts'
 import { readBytes } from '../../lib/http/body.ts'
+import { listen } from '../../lib/http/listen.ts'
+import { root, STRICT } from '../../lib/http/root.ts'
+import { createLog } from '../../lib/log/log.ts'
+import { HookLimits } from '../../lib/triggers/hook/limits.ts'
 import { until } from '../support/bounded.ts'
 import { rowsOf } from '../support/home.ts'
 import { type HookHome, hookHome, post, SECRET, signed } from '../support/hooks.ts'
@@ -195,6 +202,61 @@ describe('who is heard', () => {
     expect(chunked.status).toBe(413)
     expect((await post(url, OPENED, { ...signed(OPENED), 'content-encoding': 'gzip' })).status).toBe(415)
     expect(t.of()).toEqual(['rejected refused too_large ×1', 'rejected refused too_large ×1'])
+  })
+
+  test('bodies that are held back take the room of their own hook only', () => {
+    const limits = new HookLimits()
+    const mib = 1024 * 1024
+    const held = Array.from({ length: 64 }, () => limits.reserve('held', mib))
+    expect(() => limits.reserve('held', 1)).toThrow('too many deliveries')
+    limits.reserve('other', 25 * mib)()
+    held[0]!()
+    limits.reserve('held', mib)
+  })
+
+  test('nothing that a stranger sends is a fault', async () => {
+    await using t = await hookHome()
+    const urls = await Promise.all(
+      ['github', 'slack', 'stripe', 'standard', 'graph'].map(async scheme => {
+        const secret = scheme === 'standard' ? `whsec_${Buffer.alloc(32, 1).toString('base64')}` : SECRET
+        const dedup = scheme === 'graph' ? { dedup: 'none' } : {}
+        return (await t.addHook({ name: scheme, scheme, secret, max_bytes: 1_000, ...dedup })).url
+      }),
+    )
+    const words = [
+      't=1,v1=a',
+      'v1,YQ==',
+      'sha256=',
+      'v0=',
+      '1795410000',
+      '-1',
+      '1e9',
+      '{"value":[{}]}',
+      '%',
+      '\u00ff',
+      'a, b',
+      '{"a":',
+    ]
+    const names = ['X-Hub-Signature-256', 'X-Slack-Signature', 'X-Slack-Request-Timestamp', 'Stripe-Signature']
+    names.push('webhook-signature', 'webhook-timestamp', 'webhook-id', 'Authorization', 'Content-Type', 'Cookie')
+    const found = new Set<number>()
+    for (let n = 0; n < 300; n++) {
+      const headers = Object.fromEntries(names.filter(() => random.once(2)).map(name => [name, random.of(words)]))
+      const body = random.of(words).repeat(random.of([0, 1, 10, 1_000]))
+      found.add((await post(`${random.of(urls)}?${random.of(words)}`, body, headers)).status)
+    }
+    expect([...found].sort()).toEqual([401, 413])
+    expect(t.runs()).toEqual([])
+  })
+
+  test('a process that only runs a team takes no deliveries', async () => {
+    await using t = await hookHome()
+    const { url } = await t.addHook()
+    const app = new Elysia(STRICT).use(root(createLog({ write: () => {} }))).use(hooks(t.daemon, null))
+    const server = listen(app, { host: '127.0.0.1', port: 0 })
+    const reply = await t.send(server.url + new URL(url).pathname, OPENED)
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '30'])
+    await server.stop()
   })
 
   test('a body that is held back is not waited for', async () => {
@@ -442,7 +504,6 @@ describe('what is kept', () => {
     ])
     const again = await t.triggers.refire(answered.data.firing, { again: true, by: ADA })
     expect(again).toMatchObject({ occasion: 'g-1#2', state: 'started' })
-    const { deleteOldBodies } = await import('../../lib/daemon/triggers/old-firings.ts')
     const signal = new AbortController().signal
     await deleteOldBodies(t.daemon, signal, t.daemon.ages.believed + 2 * DAY)
     expect(shown().body).not.toBeNull()

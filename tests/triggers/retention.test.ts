@@ -50,6 +50,25 @@ test('firings that count for `at_most` stay as long as they count', async () => 
   expect(countOf(t)).toBe(200)
 })
 
+test('a hook recognises deliveries for its own days, and keeps bodies for others', async () => {
+  const first = await triggerHome()
+  const hook = { kind: 'hook', team: first.team, scheme: 'github', secret: 'the secret of this hook' } as const
+  const long = await first.triggers.add({ ...hook, name: 'long', keep_days: 60 }, 'local:ada')
+  const short = await first.triggers.add({ ...hook, name: 'short', keep_days: 3 }, 'local:ada')
+  for (const { id } of [long, short]) {
+    fill(first, id, 200, 70)
+    fill(first, id, 200, 40)
+  }
+  first.daemon.db.run("INSERT INTO hook_bodies SELECT id, x'00', ? + seen_at FROM firings", [50 * DAY])
+  await first.close()
+  forgetAges(first.home)
+  await using t = await triggerHome(first.home)
+  await sweep(t)
+  expect([countOf(t, `trigger_id = '${long.id}'`), countOf(t, `trigger_id = '${short.id}'`)]).toEqual([200, 100])
+  expect(countOf(t, 'id IN (SELECT firing_id FROM hook_bodies)')).toBe(300)
+  expect(t.daemon.db.query<{ n: number }, []>('SELECT count(*) AS n FROM hook_bodies').get()!.n).toBe(300)
+})
+
 test('the firing of a run stays as long as the run', async () => {
   const first = await triggerHome()
   await first.add({ inputs: { hold: true }, overlap: 'allow' })

@@ -28,8 +28,6 @@ import { type Tables, tablesOf } from './tables.ts'
 
 const TOKEN = /^[A-Za-z0-9_-]{22}$/
 const BODY_MS = 30_000
-/** Bodies that are being read, all together. */
-const MOST_READING = 256 * 1024 * 1024
 /** Larger bodies are not kept. */
 const MOST_KEPT = 256 * 1024
 const DAY_MS = 86_400_000
@@ -58,7 +56,6 @@ export class HookDoor {
   readonly #tables: Tables
   readonly #limits: HookLimits
   readonly #specs = new Recent<string, HookSpec>(SPECS_KEPT)
-  #reading = 0
 
   /** `now`: the wall clock. */
   constructor(daemon: Daemon, { now = Date.now, limits = new HookLimits() }: DoorOptions = {}) {
@@ -118,8 +115,7 @@ export class HookDoor {
       throw new CadreError('unsupported_media_type', `expected a body without content-encoding, got ${encoding}`)
     }
     const room = Math.min(Number(request.headers.get('content-length') ?? maxBytes), maxBytes)
-    if (this.#reading + room > MOST_READING) throw unavailable('too many deliveries arrive at once')
-    this.#reading += room
+    const release = this.#limits.reserve(trigger.id, room)
     try {
       return await readBytes(request, maxBytes, BODY_MS)
     } catch (error) {
@@ -128,7 +124,7 @@ export class HookDoor {
       await this.#reject(trigger, 'refused', 'too_large', message)
       throw new CadreError('too_large', message)
     } finally {
-      this.#reading -= room
+      release()
     }
   }
 

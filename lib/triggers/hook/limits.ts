@@ -13,6 +13,8 @@ interface Most {
 
 const USUAL: Most = { perSecond: 50, burst: 500, failures: 20 }
 const FAILURES_MS = 60_000
+/** Bytes of bodies of one hook that are being read. */
+const MOST_READING = 64 * 1024 * 1024
 /** How many hooks and addresses are remembered. Those that were not heard of for longest are forgotten first. */
 const MOST_KEPT = 10_000
 
@@ -26,6 +28,8 @@ export class HookLimits {
   readonly #hooks = new Map<string, Bucket>()
   /** When the latest failures were, the oldest first. */
   readonly #failures = new Map<string, number[]>()
+  /** The bytes of bodies that are being read, as announced. */
+  readonly #reading = new Map<string, number>()
 
   constructor(most: Partial<Most> = {}) {
     this.#most = { ...USUAL, ...most }
@@ -45,6 +49,24 @@ export class HookLimits {
   /** The signature of a request did not fit. */
   failed(address: string, now: number): void {
     keep(this.#failures, address, [...this.#recent(address, now), now].slice(-this.#most.failures))
+  }
+
+  /**
+   * Makes room for a body that is being read, and returns what gives the room back. A sender that holds bodies back fills the
+   * room of its own hook. Throws `unavailable` when there is none.
+   */
+  reserve(hook: string, bytes: number): () => void {
+    const taken = this.#reading.get(hook) ?? 0
+    // One body always has room, however large the hook lets it be.
+    if (taken > 0 && taken + bytes > MOST_READING) {
+      throw new CadreError('unavailable', 'too many deliveries arrive at once: send it again later', { retryAfter: 5 })
+    }
+    this.#reading.set(hook, taken + bytes)
+    return () => {
+      const left = this.#reading.get(hook)! - bytes
+      if (left > 0) this.#reading.set(hook, left)
+      else this.#reading.delete(hook)
+    }
   }
 
   #recent(address: string, now: number): number[] {
