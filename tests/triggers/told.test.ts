@@ -86,6 +86,7 @@ test('a kill loses no message and repeats none, and status and doctor say that n
   const lost = 'chat:ops did not get a message, or may not have got it'
   await until(async () => (await command(['status'], before)).stdout.includes(lost), 'the doubt in status')
   expect((await command(['doctor'], before)).stdout).toContain('it may have been sent; the daemon ended before it knew')
+  expect((await command(['why', 'nightly'], before)).stdout).toContain(lost)
   expect(hook.told).toHaveLength(1)
   await again.stop()
 }, 120_000)

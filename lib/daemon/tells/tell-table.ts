@@ -75,13 +75,16 @@ export class TellTable {
     this.#db.query("DELETE FROM tells WHERE lived < ? AND state NOT IN ('pending', 'sent')").run(lived - KEPT_MS)
   }
 
-  /** What was not delivered since then, or may not have been: one for each account, the last, and how many. */
-  lost(since: number): { account: string; count: number; at: number; error: string }[] {
+  /**
+   * What was not delivered since then, or may not have been: one for each account, the last, and how many. `subject`: only
+   * what is about it.
+   */
+  lost(since: number, subject: string | null): { account: string; count: number; at: number; error: string }[] {
     return this.#db
-      .query<{ account: string; count: number; at: number; error: string }, [number]>(
+      .query<{ account: string; count: number; at: number; error: string }, [number, string | null]>(
         `SELECT account, count(*) AS count, max(at) AS at, error FROM tells
-         WHERE state IN ('failed', 'unknown') AND at > ? GROUP BY account ORDER BY account`,
+         WHERE state IN ('failed', 'unknown') AND at > ?1 AND (?2 IS NULL OR subject = ?2) GROUP BY account ORDER BY account`,
       )
-      .all(since)
+      .all(since, subject)
   }
 }

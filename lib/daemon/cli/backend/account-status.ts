@@ -26,12 +26,15 @@ export async function problemsOfAccounts(home: string): Promise<string[]> {
   return settings.onFailProblems(catalogue, 'names').map(({ message }) => message)
 }
 
-/** One line for each account to which a message that is about no run was not delivered, or may not have been. */
-export function lostTells(home: string): string[] {
+/**
+ * One line for each account to which a message that is about no run was not delivered, or may not have been. `subject`: the
+ * id of a trigger, if only what is about it is asked for.
+ */
+export function lostTells(home: string, subject: string | null = null): string[] {
   if (!existsSync(databaseFile(home))) return []
   try {
     using db = openForReading(databaseFile(home))
-    return new TellTable(db).lost(Date.now() - LATELY_MS).map(({ account, count, at, error }) => {
+    return new TellTable(db).lost(Date.now() - LATELY_MS, subject).map(({ account, count, at, error }) => {
       const what = count === 1 ? 'a message' : `${count} messages`
       return `notify.on_fail: ${account} did not get ${what}, or may not have got it, the last at ${clock(at)}: ${error}`
     })

@@ -7,6 +7,7 @@ import { print, printJson } from '../../../text/terminal.ts'
 import { GetTrigger, ListFirings } from '../../../wire/calls/triggers.ts'
 import type { FiringRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
 import { homeFolder } from '../../home/home.ts'
+import { lostTells } from '../backend/account-status.ts'
 import type { Callee } from '../backend/home-client.ts'
 import { askAboutTriggers, isServed } from '../backend/trigger-answers.ts'
 import { clock, table } from '../terminal/table.ts'
@@ -85,6 +86,7 @@ function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[]
       ? line`${[`${name} has had no occasion yet: ${words}`, ...whenNext].join('; ')}`
       : line`${['what became of its occasions, the newest first', ...whenNext].join('; ')}:`,
     table(rows).map(row => line`  ${row}`),
+    lostTells(home, trigger.id).map(text => line`${text}`),
     [
       ...now.map(({ command }) => command),
       ...(firings.length < SHOWN ? [] : [['triggers', 'firings', name, '--state', 'skipped']]),
