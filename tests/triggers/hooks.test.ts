@@ -542,6 +542,10 @@ describe('what is kept', () => {
     expect((await change({ add_secret: 'a third secret' })).secrets).toHaveLength(2)
     expect(JSON.stringify(t.triggers.get(NIGHTLY))).not.toContain(second)
     expect(JSON.stringify(t.daemon.mask({ text: `it says ${second}` }))).not.toContain(second)
+    const [, last] = t.triggers.get(NIGHTLY).secrets!
+    const swapped = await change({ add_secret: 'a fourth secret', expire_secret: last!.id })
+    expect(swapped.secrets!.filter(({ expires_at }) => expires_at === null)).toHaveLength(2)
+    expect([await with_('a third secret'), await with_('a fourth secret')]).toEqual([401, 202])
     expect(await refusal(() => change({ secret: 'another secret' }))).toBe('invalid_request')
     expect(await refusal(() => change({ scheme: 'gitlab' }))).toBe('invalid_request')
   })

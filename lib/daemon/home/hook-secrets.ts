@@ -41,30 +41,34 @@ export class HookSecrets {
     this.#learn = learn
   }
 
-  /** Called in the transaction that changes the hook. Throws `conflict` when two fit already. */
-  add(triggerId: string, value: string, now: number): void {
-    if (this.#fitting(triggerId).length >= MOST) {
+  /**
+   * One more fits, or one does no longer, or both. Called in the transaction that changes the hook. Throws `not_found`, and
+   * `conflict` when none or more than two would fit.
+   */
+  change(triggerId: string, { add, expire }: { add?: string | undefined; expire?: string | undefined }, now: number) {
+    const fitting = this.#fitting(triggerId)
+    if (expire !== undefined && !fitting.some(({ id }) => id === expire)) {
+      throw new CadreError('not_found', `the hook has no secret ${expire} that fits`)
+    }
+    const after = fitting.length + (add === undefined ? 0 : 1) - (expire === undefined ? 0 : 1)
+    if (after > MOST) {
       throw new CadreError('conflict', `a hook has at most ${MOST} secrets that fit: expire one with \`expire_secret\``)
     }
-    // Nobody needs to see those that fit no more for ever.
-    this.#db.query('DELETE FROM hook_secrets WHERE trigger_id = ? AND expires_at IS NOT NULL').run(triggerId)
-    const id = Bun.randomUUIDv7()
-    this.#db
-      .query('INSERT INTO hook_secrets (id, trigger_id, sealed, created_at) VALUES (?, ?, ?, ?)')
-      .run(id, triggerId, this.#seal.close(labelOf(id), value), now)
+    if (after === 0) {
+      throw new CadreError('conflict', 'it is the only secret of the hook: add another one with `add_secret`')
+    }
+    // Nobody needs to see for ever which fit no more.
+    if (add !== undefined) {
+      this.#db.query('DELETE FROM hook_secrets WHERE trigger_id = ? AND expires_at IS NOT NULL').run(triggerId)
+      const id = Bun.randomUUIDv7()
+      this.#db
+        .query('INSERT INTO hook_secrets (id, trigger_id, sealed, created_at) VALUES (?, ?, ?, ?)')
+        .run(id, triggerId, this.#seal.close(labelOf(id), add), now)
+    }
+    if (expire !== undefined) {
+      this.#db.query('UPDATE hook_secrets SET expires_at = ? WHERE id = ?').run(now, expire)
+    }
     queueMicrotask(this.#learn)
-  }
-
-  /** It fits no more. Called in the transaction that changes the hook. Throws `not_found`, and `conflict` for the last one. */
-  expire(triggerId: string, id: string, now: number): void {
-    const fitting = this.#fitting(triggerId)
-    if (!fitting.some(each => each.id === id)) {
-      throw new CadreError('not_found', `the hook has no secret ${id} that fits`)
-    }
-    if (fitting.length === 1) {
-      throw new CadreError('conflict', 'it is the only secret of the hook: add another one with `add_secret` first')
-    }
-    this.#db.query('UPDATE hook_secrets SET expires_at = ? WHERE id = ?').run(now, id)
   }
 
   /** The values that fit; null when none of them can be opened, because the key of the home is another one. */

@@ -11,13 +11,12 @@ import type { AtHome } from './at-home.ts'
 export const hook: AtHome<Hook> = {
   added({ daemon, tables }, trigger, { secret }) {
     tables.hooks.insert(trigger.id)
-    daemon.hookSecrets.add(trigger.id, secret!, trigger.created_at)
+    daemon.hookSecrets.change(trigger.id, { add: secret }, trigger.created_at)
   },
 
-  updated({ daemon, tables }, { id, spec }, { add_secret: added, expire_secret: expired }) {
+  updated({ daemon, tables }, { id, spec }, { add_secret: add, expire_secret: expire }) {
     const { hookSecrets } = daemon
-    if (expired !== undefined) hookSecrets.expire(id, expired, tables.now())
-    if (added !== undefined) hookSecrets.add(id, added, tables.now())
+    if (add !== undefined || expire !== undefined) hookSecrets.change(id, { add, expire }, tables.now())
     // Another scheme may need another form of them.
     const checked = hookSpec(spec.own)
     const [wrong] = (hookSecrets.values(id) ?? []).flatMap(value => checkSecret(checked, value, '/scheme').problems)

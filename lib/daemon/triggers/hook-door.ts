@@ -161,6 +161,8 @@ export class HookDoor {
     const { engine } = this.#daemon
     if (known && known.state !== 'refused') {
       await engine.commit(() => firings.countDelivery(known.id))
+      const again = { trigger: trigger.name, delivery: occasion, firing: known.id, run: known.run_id }
+      this.#daemon.log.info('a delivery came again, and starts no second run', again)
       return { firing: known, isKnown: true }
     }
     const at = now()
