@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core'
 import { until } from '../support/bounded.ts'
 import { files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { post, SECRET, signed } from '../support/hooks.ts'
 import { serveDaemon } from '../support/served-daemon.ts'
 import { DAY, HOUR, MINUTE, triggerHome, WATCHED } from '../support/triggers.ts'
 import { expectAccessible, expectAccessibleAt } from './axe.ts'
@@ -261,6 +262,75 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     const last = await call('get', { name: 'written' })
     expect([last.jitter, last.run_name, last.cron]).toEqual([undefined, null, '*/20 2 * * *'])
     await daemon.call('/v1/triggers/remove', { name: 'written' }, { authorization: `Bearer ${daemon.token}` })
+  })
+
+  test('a hook has its address and secrets, and says of each delivery what came and what became of it', async () => {
+    const { daemon } = (await started)!
+    const auth = { authorization: `Bearer ${daemon.token}` }
+    const spec = { kind: 'hook', name: 'told', team: files({ 'team.yml': WATCHED }), scheme: 'github', secret: SECRET }
+    const when = 'body.action == "opened"'
+    const { url } = await daemon.call('/v1/triggers/add', { ...spec, when, inputs: { day: '{{ body.day }}' } }, auth)
+    const send = (body: object, id: string) => post(url, JSON.stringify(body), signed(JSON.stringify(body), id))
+    const hostile = { action: 'opened', day: HOSTILE, token: SECRET }
+    await send(hostile, 'one')
+    await send(hostile, 'one')
+    await send({ action: 'closed' }, 'two')
+    await post(url, '{}', signed('{}', 'three', 'another secret'))
+
+    const { page, call } = await pageOf('told')
+    await page.getByText(url, { exact: true }).waitFor()
+    const firing = (text: string) => page.locator('.firing', { hasText: text })
+    await firing('refused: the signature did not fit').waitFor()
+    expect(await firing('the signature did not fit').getByRole('button').count()).toBe(0)
+    await firing('skipped: its condition was not met').getByText('two', { exact: true }).waitFor()
+    const first = firing('came 2 times')
+    await first.getByText('What was delivered').click()
+    await first.getByText('x-github-event: issues').waitFor()
+    const sent = await first.locator('pre').last().textContent()
+    expect(sent).toContain('onerror=')
+    // The sender has put the secret into the body; it is masked. So is the character that would reverse the text.
+    expect(sent).not.toContain(SECRET)
+    expect(sent).not.toContain('\u202E')
+    expect([await page.evaluate('globalThis.ran'), await page.locator('img').count()]).toEqual([undefined, 0])
+    await expectAccessible(page, 'a hook')
+
+    await first.getByRole('button', { name: 'Start again' }).click()
+    await first.locator('fieldset').getByRole('button', { name: 'Start again' }).click()
+    await first.getByText('It runs.').waitFor()
+    expect((await call('firings', { name: 'told', state: 'started' })).total).toBe(2)
+
+    await page.getByText('Change the secret').click()
+    await page.getByLabel('Secret', { exact: true }).fill('the next secret of the sender')
+    await button(page, 'Add').click()
+    const secrets = page.locator('.slots > li')
+    await until(async () => (await secrets.count()) === 2, 'both secrets are listed', PATIENCE_MS)
+    await secrets.first().getByRole('button', { name: 'Let it expire' }).click()
+    await secrets.first().locator('fieldset').getByRole('button', { name: 'Let it expire' }).click()
+    await page.getByText('fits no more since').waitFor()
+    expect(await page.content()).not.toContain('the next secret')
+
+    await page.getByRole('link', { name: 'Edit' }).click()
+    const preview = page.getByRole('region', { name: 'Preview' })
+    await preview.getByRole('button', { name: 'Take the last delivery' }).click()
+    await until(
+      async () => (await preview.getByLabel('Body').inputValue()).includes('closed'),
+      'the body is there',
+      PATIENCE_MS,
+    )
+    await preview.getByRole('button', { name: 'Try it' }).click()
+    await preview.locator('.state.skipped').waitFor()
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('Only when').fill('body.action == "closed"')
+    await page.getByLabel('day', { exact: true }).fill('{{ body.action }}')
+    await preview.getByRole('button', { name: 'Try it' }).click()
+    await preview.locator('.state.completed', { hasText: 'starts' }).waitFor()
+    await preview.locator('.json', { hasText: '"closed"' }).waitFor()
+    await button(page, 'Save').click()
+    await page.getByRole('heading', { name: 'What it starts' }).waitFor()
+    const saved = await call('get', { name: 'told' })
+    expect(saved).toMatchObject({ when: 'body.action == "closed"', inputs: { day: '{{ body.action }}' } })
+    expect(saved).toMatchObject({ scheme: 'github', overlap: 'allow', url })
+    await daemon.call('/v1/triggers/remove', { name: 'told' }, auth)
   })
 
   test('without the local token nothing can be changed, and the page says how to get it', async () => {

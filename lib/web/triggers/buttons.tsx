@@ -29,7 +29,7 @@ interface Props {
 const TO_ME = { owner: 'me' }
 
 export function TriggerButtons({ of: trigger, place: { user }, done }: Props & { place: Place }) {
-  const { id: trigger_id, kind, enabled, paused, source, owner } = trigger
+  const { id: trigger_id, enabled, paused, source, owner } = trigger
   /** The form that is open below the buttons. */
   const open = useSignal<'' | 'pause' | 'resume'>('')
   const toggle = (name: 'pause' | 'resume') => () => {
@@ -53,7 +53,7 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
             {paused ? 'Resume' : 'Pause'}
           </button>
         )}
-        {source === 'manual' && kind === 'schedule' && (
+        {source === 'manual' && (
           <a class="button plain" href={to('triggers', trigger_id, 'edit')}>
             Edit
           </a>

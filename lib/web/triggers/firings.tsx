@@ -13,11 +13,14 @@ import { LongText, useLoaded } from '../kit/parts.tsx'
 import { filters, to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { durationOf, When } from '../kit/time.tsx'
+import { Delivery, DeliveryLine } from './hook-parts.tsx'
 import { runStatesOf, type Shown } from './place.ts'
 import { clockOf, zoneOf } from './times.tsx'
 import { FATES, fateOf, REASONS, type RunStates, wordOf } from './words.ts'
 
 const REFRESH_MS = 5_000
+/** Nobody knows who sent these, or what: there is nothing to start. */
+const NOT_ADMITTED: readonly FiringRecord['reason'][] = ['signature', 'timestamp', 'body', 'too_large', 'scheme']
 /** Below this, a start counts as being on time. */
 const LATE_MS = 1_000
 
@@ -105,16 +108,18 @@ function Firing({ of: firing, tz, runs, mayChange, done }: FiringProps) {
             </>
           )}
         </p>
+        <DeliveryLine of={firing} />
         {detail !== null && (
           <p class="quiet small">
             <LongText text={detail} />
           </p>
         )}
+        {firing.deliveries !== null && <Delivery of={firing} />}
       </div>
       <span class="quiet small when">
         <When at={until ?? at} />
       </span>
-      {mayChange && state !== 'waiting' && <Again of={firing} done={done} />}
+      {mayChange && state !== 'waiting' && !NOT_ADMITTED.includes(reason) && <Again of={firing} done={done} />}
     </li>
   )
 }

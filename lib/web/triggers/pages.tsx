@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { route } from '../kit/route.ts'
 import { Triggers } from './list.tsx'
 import type { Place } from './place.ts'
-import { NewSchedule } from './schedule-form.tsx'
+import { NewSchedule } from './trigger-form.tsx'
 import { TriggerPage } from './trigger-page.tsx'
 
 /**

@@ -11,7 +11,9 @@ export const RULES = { cron: 'at times of a clock', every: 'at a distance', at: 
 export type Rule = keyof typeof RULES
 
 const OF_RULE: Record<Rule, readonly string[]> = { cron: ['cron', 'tz'], every: ['every', 'from'], at: ['at', 'tz'] }
-const OPTIONS = ['overlap', 'queue_max', 'catch_up', 'window', 'max', 'late_after', 'jitter'] as const
+const HOLDS = ['overlap', 'queue_max'] as const
+const LATE = ['catch_up', 'window', 'max', 'late_after', 'jitter'] as const
+const OPTIONS = [...HOLDS, ...LATE] as const
 /** What a trigger may be without. An empty text removes it. */
 const NULLABLE = ['when', 'workspace', 'run_name'] as const
 const NUMBERS: readonly string[] = ['queue_max', 'max']
@@ -31,7 +33,7 @@ export function textsOf(trigger: Shown): SpecTexts {
   })
   return {
     ...Object.fromEntries(texts),
-    rule: ruleOf(trigger),
+    ...(trigger.kind === 'schedule' && { rule: ruleOf(trigger) }),
     labels: labelsText(trigger),
     ...(at_most && { count: String(at_most.count), per: at_most.per }),
   }
@@ -43,9 +45,9 @@ const ruleOf = ({ every, at }: Shown): Rule => (every !== undefined ? 'every' : 
 
 const given = (texts: SpecTexts, name: string): string => texts[name]?.trim() ?? ''
 
-/** What says when it is due, for a preview. */
+/** What says when a schedule is due, for a preview; of other kinds, only what happens while a run goes on. */
 export function rulePart(texts: SpecTexts) {
-  const names = [...OF_RULE[texts.rule as Rule], ...OPTIONS]
+  const names = texts.rule === undefined ? HOLDS : [...OF_RULE[texts.rule as Rule], ...OPTIONS]
   const body = names.flatMap(name => {
     const text = given(texts, name)
     return text === '' ? [] : [[name, NUMBERS.includes(name) ? numberOf(name, text) : text] as const]
@@ -95,7 +97,7 @@ function requiring(written: string, before: InRealm['requires'] & {}) {
 }
 
 /** The rest of it: what it starts. */
-function restOf(texts: SpecTexts, inputs: JsonObject, of: InRealm) {
+export function restOf(texts: SpecTexts, inputs: JsonObject, of: InRealm) {
   const [count, per] = [given(texts, 'count'), given(texts, 'per')]
   if ((count === '') !== (per === '')) throw new Error('At most: type how many, and within how long a time')
   return {

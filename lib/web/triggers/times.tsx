@@ -61,14 +61,15 @@ export function Slots({ of, known }: { of: readonly SlotRecord[]; known?: readon
   )
 }
 
-/** Days on which a change of clocks moves, removes or doubles a slot. */
+/** Days on which a change of clocks moves, removes or doubles a slot, and what the scheme of a hook leaves open. */
 export function Notes({ of = [] }: { of: TriggerRecord['notes'] }) {
   if (of.length === 0) return null
   return (
     <ul class="notes">
       {of.map(({ kind, text }) => (
         <li key={text}>
-          <strong>{kind}</strong> <span class="wrap">{text}</span>
+          {kind !== 'hook' && <strong>{kind} </strong>}
+          <span class="wrap">{text}</span>
         </li>
       ))}
     </ul>

@@ -7,11 +7,12 @@ import { State } from '../kit/state.tsx'
 import { When } from '../kit/time.tsx'
 import { TriggerButtons } from './buttons.tsx'
 import { Firings } from './firings.tsx'
+import { HookAddress, hookFacts } from './hook-parts.tsx'
 import { MayNot } from './may-not.tsx'
 import { getTrigger, type Place, type Shown } from './place.ts'
-import { ScheduleForm } from './schedule-form.tsx'
 import { labelsText } from './spec-body.ts'
 import { Notes, Slots } from './times.tsx'
+import { TriggerForm } from './trigger-form.tsx'
 import { CATCH_UPS, OVERLAPS, sourceOf, TRIGGER_SHAPES, wordOf } from './words.ts'
 
 /** `placeOf` says what the user may do in the realm of the trigger. */
@@ -42,7 +43,7 @@ export function TriggerPage({
         (isEdited ? (
           <>
             <h1 class="wrap">Edit {trigger.name}</h1>
-            <ScheduleForm place={placeOf(trigger.realm_id)} trigger={trigger} />
+            <TriggerForm place={placeOf(trigger.realm_id)} trigger={trigger} done={again} />
           </>
         ) : (
           <Content of={trigger} place={placeOf(trigger.realm_id)} again={again} />
@@ -52,7 +53,7 @@ export function TriggerPage({
 }
 
 function Content({ of: trigger, place, again }: { of: Shown; place: Place; again(): void }) {
-  const { name, kind, state, team, words, created_at, created_by, revision, next, notes, owner, url, secrets } = trigger
+  const { name, kind, state, team, words, created_at, created_by, revision, next, notes, owner } = trigger
   const source = sourceOf(trigger)
   return (
     <>
@@ -84,15 +85,11 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
             <Notes of={notes} />
           </section>
         )}
-        {url !== undefined && (
-          <section>
-            <h2>Who sends</h2>
-            <p>
-              <LongText text={url} />
-            </p>
-            <Secrets of={secrets} />
+        {kind === 'hook' && (
+          <div>
+            <HookAddress of={trigger} mayChange={place.mayChange} done={again} />
             <Notes of={notes} />
-          </section>
+          </div>
         )}
         <section>
           <h2>What it starts</h2>
@@ -106,24 +103,6 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
       </div>
       <Firings of={trigger} mayChange={place.mayChange} done={again} />
     </>
-  )
-}
-
-/** Since when each secret fits that a sender signs with. */
-function Secrets({ of = [] }: { of: Shown['secrets'] }) {
-  return (
-    <ul class="notes">
-      {of.map(({ id, created_at, expires_at }) => (
-        <li key={id}>
-          A secret since <When at={created_at} />
-          {expires_at !== null && (
-            <>
-              , which fits no more since <When at={expires_at} />
-            </>
-          )}
-        </li>
-      ))}
-    </ul>
   )
 }
 
@@ -190,6 +169,7 @@ function Spec({ of: trigger }: { of: Shown }) {
     ['Only when', when ?? ''],
     ['Workspace', workspace ?? ''],
     ['Name of its runs', run_name ?? ''],
+    ...hookFacts(trigger),
     ['Labels of the daemon', labelsText(trigger)],
     ['Agents of the daemon', agentsText(trigger)],
     ['Waits for a daemon', queue_timeout ? `at most ${queue_timeout}` : ''],
