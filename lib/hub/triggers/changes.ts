@@ -20,7 +20,7 @@ import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
 import { firingOf, firingWithId, settleFiring, waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
-import { missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
+import { isElsewhere, missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
 import {
   byName,
   findTrigger,
@@ -76,10 +76,10 @@ export class RealmTriggers {
 
   /** Changes what is given. A new rule is looked at from now on; other changes leave alone what is due. */
   async update(caller: UserCaller, body: Static<(typeof UpdateRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
-    const { trigger_id, revision, owner, name: renamed, ...changes } = body
+    const { trigger_id, realm_id, revision, owner, name: renamed, ...changes } = body
     const { store } = this.#hub
     return this.#unique(renamed ?? '', () =>
-      this.#change(caller, 'triggers/update', { trigger_id }, async look => {
+      this.#change(caller, 'triggers/update', { trigger_id, realm_id }, async look => {
         const { trigger, tx, now } = look
         mustBeAt(trigger, revision ?? trigger.revision)
         const { own, ...more } = trigger.spec
@@ -215,7 +215,7 @@ export class RealmTriggers {
     const hub = this.#hub
     if (which.realm_id !== undefined) await caller.realm(which.realm_id, 'operator', tx)
     const found = await findTrigger(hub.store, tx, whichOf(hub, which))
-    if (!found) throw missing(which)
+    if (!found || isElsewhere(found, which)) throw missing(which)
     await caller.realm(found.realm_id, 'operator', tx).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? missing(which) : error
     })

@@ -50,6 +50,10 @@ export function whichOf({ store }: Hub, { realm_id, ...which }: RealmWhich): SQL
 export const missing = ({ trigger_id, name }: Which): CadreError =>
   new CadreError('not_found', `no trigger ${trigger_id ?? name} that you may see`)
 
+/** Whether a body names another realm than that of the trigger. */
+export const isElsewhere = ({ realm_id }: RealmTrigger, which: RealmWhich): boolean =>
+  which.realm_id !== undefined && which.realm_id !== realm_id
+
 /** The trigger that a body names, if the caller may see it. Throws `not_found`. */
 async function visible(hub: Hub, caller: UserCaller, which: RealmWhich, evenRemoved = false): Promise<RealmTrigger> {
   const { store } = hub
@@ -57,7 +61,7 @@ async function visible(hub: Hub, caller: UserCaller, which: RealmWhich, evenRemo
   const found = await findTrigger(store, store.db, whichOf(hub, which), {
     evenRemoved: evenRemoved && which.trigger_id !== undefined,
   })
-  if (!found || (await caller.realmRole(found.realm_id)) === null) throw missing(which)
+  if (!found || isElsewhere(found, which) || (await caller.realmRole(found.realm_id)) === null) throw missing(which)
   return found
 }
 

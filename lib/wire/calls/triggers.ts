@@ -174,20 +174,19 @@ const ofRealm = <P extends TProperties>(more: P) => closed({ ...OF_REALM, ...mor
 const started = { hub: STARTS, data: RealmTriggerRecord }
 const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
+const { secret: __, kind: ___, ...ADDED } = AddTrigger.body.properties
+const { add_secret, expire_secret, keep, ...CHANGED } = UpdateTrigger.body.properties
+
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
-  body: closed({
-    ...AddTrigger.body.properties,
-    // Other kinds follow.
-    kind: Type.Enum(['schedule']),
-    ...{ realm_id: Uuid, team: TeamRef, ...DISPATCH },
-  }),
+  // More kinds follow.
+  body: closed({ ...ADDED, realm_id: Uuid, kind: Type.Enum(['schedule']), team: TeamRef, ...DISPATCH }),
 })
-const { keep: __, ...UPDATE } = UpdateTrigger.body.properties
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,
   body: closed({
-    ...UPDATE,
+    ...CHANGED,
+    realm_id: Type.Optional(Uuid),
     team: Type.Optional(TeamRef),
     ...DISPATCH,
     owner: Type.Optional(
@@ -213,4 +212,7 @@ export const ListRealmFirings = atHub(ListFirings, {
   body: ofRealm(ListFirings.body.properties),
   data: longListOf('firings', FiringRecord),
 })
-export const RefireRealmTrigger = atHub(RefireTrigger, { hub: STARTS })
+export const RefireRealmTrigger = atHub(RefireTrigger, {
+  hub: STARTS,
+  body: closed({ ...RefireTrigger.body.properties, realm_id: Type.Optional(Uuid) }),
+})

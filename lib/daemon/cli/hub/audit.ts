@@ -13,7 +13,7 @@ import { readAudit } from '../../home/audit.ts'
 import { homeFolder } from '../../home/home.ts'
 import { EXIT } from '../kit/exit.ts'
 import { hubOf } from '../kit/hub-client.ts'
-import { ofOrg } from './names.ts'
+import { ofOrg } from '../kit/names.ts'
 import { list, type PageOptions, pageOf, relative } from './output.ts'
 
 interface Range {

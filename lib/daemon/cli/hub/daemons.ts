@@ -7,9 +7,9 @@ import { ApproveDaemon, GetDaemon, ListDaemons, RemoveDaemon, UpdateDaemon } fro
 import type { Daemon } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { daemonOf, every, ofRealm } from '../kit/names.ts'
 import { doing } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
-import { daemonOf, every, ofRealm } from './names.ts'
 import { list, type Options, relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -6,8 +6,8 @@ import type { Paint, Shown } from '../../../text/printable.ts'
 import type { Call } from '../../../wire/call.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import type { Entry } from '../kit/command-table.ts'
+import type { Row, Where } from '../kit/names.ts'
 import { doing, page, type Words, yes } from './entry.ts'
-import type { Row, Where } from './names.ts'
 import { confirmed, done, type Facts, list, type PageOptions, pageOf, record, type Section } from './output.ts'
 
 /** The options of commands that have one of these forms. */

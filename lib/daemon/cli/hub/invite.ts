@@ -7,10 +7,10 @@ import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
 import { hubAddress, hubOf } from '../kit/hub-client.ts'
+import { every, realmOf } from '../kit/names.ts'
 import { typedSecrets } from '../kit/typed-secret.ts'
 import { doing, inRealm } from './entry.ts'
 import { changing, listing } from './forms.ts'
-import { every, realmOf } from './names.ts'
 import { done, type Options, relative, secret } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -11,9 +11,9 @@ import { AddScopeMember, GetScope, RemoveScopeMember } from '../../../wire/calls
 import type { Member } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { orgOf, realmOf, scopeOf } from '../kit/names.ts'
 import { doing, inRealm, page, type Words } from './entry.ts'
 import { changing } from './forms.ts'
-import { orgOf, realmOf, scopeOf } from './names.ts'
 import { list, pageOf } from './output.ts'
 
 const where = [

@@ -5,9 +5,9 @@ import { commandLine } from '../../../program/called-as.ts'
 import { GetKeys, RotateKeys } from '../../../wire/calls/dispatch.ts'
 import { CreateOrg, DeleteOrg, GetOrg, ListOrgs } from '../../../wire/calls/orgs.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { orgOf } from '../kit/names.ts'
 import { doing, named, yes } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
-import { orgOf } from './names.ts'
 import { confirmed, type Facts, type Options, record, relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -15,9 +15,9 @@ import type { HubClient } from '../../link/hub-client.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
+import { realmIdOf } from '../kit/names.ts'
 import { watch } from '../runs/watch.ts'
 import { inputsOf, readPackage, signed } from '../teams/package.ts'
-import { realmIdOf } from './names.ts'
 import type { Options } from './output.ts'
 
 export interface PublishOptions extends Options {

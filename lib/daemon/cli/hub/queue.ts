@@ -3,9 +3,9 @@
 import { CancelDispatched, ListQueue } from '../../../wire/calls/dispatch.ts'
 import { runIdAt } from '../backend/typed-ids.ts'
 import type { Entry } from '../kit/command-table.ts'
+import { realmIdOf } from '../kit/names.ts'
 import { inRealm } from './entry.ts'
 import { changing, listing } from './forms.ts'
-import { realmIdOf } from './names.ts'
 import { relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -14,9 +14,9 @@ import {
 } from '../../../wire/calls/realms.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { every, ofOrg, orgOf, realmIdOf, realmOf } from '../kit/names.ts'
 import { doing, inOrg, named } from './entry.ts'
 import { changing, listing } from './forms.ts'
-import { every, ofOrg, orgOf, realmIdOf, realmOf } from './names.ts'
 import { type Facts, record, relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -3,9 +3,9 @@
 import { commandLine } from '../../../program/called-as.ts'
 import { CreateScope, DeleteScope, GetScope, ListScopes } from '../../../wire/calls/scopes.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { ofOrg, orgOf, scopeOf } from '../kit/names.ts'
 import { inOrg, named } from './entry.ts'
 import { changing, listing, showing } from './forms.ts'
-import { ofOrg, orgOf, scopeOf } from './names.ts'
 import { relative } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -10,8 +10,8 @@ import { CreateSession, DeleteSession } from '../../../wire/calls/session.ts'
 import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/hub-client.ts'
 import { forgetSession, type HubOptions, keepSession, readSession } from '../kit/hub-client.ts'
+import { realmIdOf } from '../kit/names.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
-import { realmIdOf } from './names.ts'
 import type { Options } from './output.ts'
 
 /** Signs in. The password is typed without being shown, or read from stdin. */

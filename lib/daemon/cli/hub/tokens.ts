@@ -9,10 +9,10 @@ import { ENTITIES, type Entity, type Grant, LEVELS, type Level, type Permissions
 import type { Token } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import { type Entry, option } from '../kit/command-table.ts'
+import { ofRealm, orgOf, realmIdOf } from '../kit/names.ts'
 import { collect, days } from '../kit/options.ts'
 import { doing, yes } from './entry.ts'
 import { changing, listing } from './forms.ts'
-import { ofRealm, orgOf, realmIdOf } from './names.ts'
 import { confirmed, relative, secret } from './output.ts'
 
 export const ENTRIES: readonly Entry[] = [

@@ -21,7 +21,11 @@ interface Options extends BackendOptions {
   json?: boolean
 }
 
-export async function why(typed: string, options: Options & { ask?: boolean }): Promise<void> {
+export async function why(typed: string, options: Options & { ask?: boolean; realm?: string }): Promise<void> {
+  if (options.realm !== undefined) {
+    if (await (await import('./why-trigger.ts')).whyTrigger(typed, options)) return
+    throw new CadreError('not_found', `realm ${options.realm} has no trigger ${typed}`)
+  }
   try {
     await whyRun(typed, options)
   } catch (thrown) {

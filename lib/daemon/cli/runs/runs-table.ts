@@ -113,6 +113,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
     examples: [['last'], ['last --hub', 'a run of the hub'], ['nightly', 'why a trigger has started nothing']],
     options: [
       option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed'),
+      option('--realm <realm>', 'a trigger of this realm of the hub'),
       ofHub('show what the hub knows of it'),
       json,
     ],

@@ -6,10 +6,10 @@ import { createPaint, line, type Printable } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { GetTrigger, ListFirings } from '../../../wire/calls/triggers.ts'
 import type { FiringRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
-import { homeFolder } from '../../home/home.ts'
 import { lostTells } from '../backend/account-status.ts'
 import type { Callee } from '../backend/home-client.ts'
-import { askAboutTriggers, isServed } from '../backend/trigger-answers.ts'
+import { type PlaceOptions, type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
+import type { Ask } from '../backend/typed-ids.ts'
 import { clock, table } from '../terminal/table.ts'
 import { firingCells, whyNot } from '../terminal/trigger-lines.ts'
 
@@ -17,20 +17,19 @@ const SHOWN = 10
 const ID = /^[0-9a-f]{6}[0-9a-f-]*$/
 const NAMED = 5
 
-interface Options {
-  home?: string
+interface Options extends PlaceOptions {
   json?: boolean
 }
 
 /** Explains the trigger or firing that `typed` names. False when there is none. */
-export async function whyTrigger(typed: string, { home: given, json }: Options): Promise<boolean> {
-  const home = homeFolder(given)
-  const found = await askAboutTriggers(home, all => lookFor(all, typed))
+export async function whyTrigger(typed: string, { json, ...where }: Options): Promise<boolean> {
+  const place = await triggerPlaceOf(where)
+  const found = await place.ask(all => lookFor(all, typed))
   if (!found) return false
   const { trigger, firings } = found
   if (json) printJson(trigger ?? firings[0])
-  else if (trigger) explainTrigger(trigger, firings, home)
-  else explainFiring(firings[0]!)
+  else if (trigger) explainTrigger(trigger, firings, place)
+  else explainFiring(firings[0]!, place)
   return true
 }
 
@@ -55,8 +54,8 @@ async function lookFor(all: Callee, typed: string): Promise<Found | null> {
 }
 
 /** The id of a firing that begins so; null when there is none. Throws `invalid_request` when there are several. */
-export async function firingIdOf(home: string, typed: string): Promise<string | null> {
-  const firing = await askAboutTriggers(home, all => firingBeginning(all, typed))
+export async function firingIdOf(ask: Ask, typed: string): Promise<string | null> {
+  const firing = await ask(all => firingBeginning(all, typed))
   return firing?.id ?? null
 }
 
@@ -74,10 +73,10 @@ async function firingBeginning(all: Callee, typed: string): Promise<FiringRecord
   throw new CadreError('invalid_request', `several firings begin with ${typed}: ${ids.join(', ')}${more}`)
 }
 
-function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[], home: string): void {
+function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[], place: TriggerPlace): void {
   const paint = createPaint(process.stdout)
   const { name, kind, next, words = '' } = trigger
-  const now = obstacles(trigger, home)
+  const now = obstacles(trigger, place)
   const whenNext = kind !== 'schedule' ? [] : [next[0] ? `the next is ${next[0].local}` : 'none is to come']
   const rows = firings.map(firing => firingCells(paint, firing))
   print(
@@ -86,17 +85,17 @@ function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[]
       ? line`${[`${name} has had no occasion yet: ${words}`, ...whenNext].join('; ')}`
       : line`${['what became of its occasions, the newest first', ...whenNext].join('; ')}:`,
     table(rows).map(row => line`  ${row}`),
-    lostTells(home, trigger.id).map(text => line`${text}`),
+    (place.hub ? [] : lostTells(place.home, trigger.id)).map(text => line`${text}`),
     [
       ...now.map(({ command }) => command),
       ...(firings.length < SHOWN ? [] : [['triggers', 'firings', name, '--state', 'skipped']]),
       ...nextOf(firings[0]),
-    ].map(args => paint.dim(`  ${commandLine(...args)}`)),
+    ].map(args => paint.dim(`  ${commandFor(place, args)}`)),
   )
 }
 
 /** What keeps it from starting anything now. */
-function obstacles({ name, enabled, paused, problem }: TriggerRecord, home: string) {
+function obstacles({ name, enabled, paused, problem }: TriggerRecord, place: TriggerPlace) {
   const found: { text: string; command: string[] }[] = []
   if (!enabled) {
     found.push({ text: `${name} is disabled: it looks at no occasion`, command: ['triggers', 'enable', name] })
@@ -110,11 +109,11 @@ function obstacles({ name, enabled, paused, problem }: TriggerRecord, home: stri
     const text = `${name} is broken since ${clock(problem.since)}: ${problem.text}`
     found.push({ text, command: ['triggers', 'show', name] })
   }
-  if (!isServed(home)) found.push({ text: 'no daemon serves this home: nothing fires', command: ['serve'] })
+  if (place.isIdle()) found.push({ text: 'no daemon serves this home: nothing fires', command: ['serve'] })
   return found
 }
 
-function explainFiring(firing: FiringRecord): void {
+function explainFiring(firing: FiringRecord, place: TriggerPlace): void {
   const paint = createPaint(process.stdout)
   const { name, occasion, state, run_id, seen_at } = firing
   const what: Printable =
@@ -122,8 +121,12 @@ function explainFiring(firing: FiringRecord): void {
       ? line`${occasion} of ${name} started run ${run_id}`
       : line`${occasion} of ${name} ${state === 'waiting' ? 'waits' : `was ${state}`}, ${whyNot(firing)}`
   print(what, line`it was looked at ${clock(seen_at)}`)
-  print(nextOf(firing).map(args => paint.dim(`  ${commandLine(...args)}`)))
+  print(nextOf(firing).map(args => paint.dim(`  ${commandFor(place, args)}`)))
 }
+
+/** A run of a realm is one of its hub. */
+const commandFor = (place: TriggerPlace, args: readonly string[]): string =>
+  place.hub && args[0] === 'why' ? commandLine(...args, '--hub') : place.command(...args)
 
 function nextOf(firing: FiringRecord | undefined): string[][] {
   if (!firing) return []

@@ -3,6 +3,7 @@
 import { basename, resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
+import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { ValidateTeam } from '../../../wire/calls/teams.ts'
@@ -15,44 +16,58 @@ import {
   PauseTrigger,
   RemoveTrigger,
   ResumeTrigger,
+  UpdateRealmTrigger,
   UpdateTrigger,
 } from '../../../wire/calls/triggers.ts'
 import type { TriggerRecord } from '../../../wire/records/triggers.ts'
-import { homeFolder } from '../../home/home.ts'
 import type { Callee } from '../backend/home-client.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
-import { askAboutTriggers, changeTriggers } from '../backend/trigger-answers.ts'
+import { type PlaceOptions, type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
 import type { Options } from './list.ts'
 import { printTrigger } from './print.ts'
 import { inputsOf, type NewTrigger, type SpecOptions, secretOf, specOf } from './spec.ts'
 
-/** A package stays as it is written; a path is made absolute. */
-const teamOf = (reference: string): string => (/^@[^/]+\/[^/]+$/.test(reference) ? reference : resolve(reference))
+/** Without what was not given. */
+const placeIn = (given: { [K in keyof PlaceOptions]: PlaceOptions[K] | undefined }): PlaceOptions =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+
+/** A package stays as it is written; a path is made absolute. A realm has packages only. */
+const teamOf = ({ hub }: TriggerPlace, reference: string): string =>
+  hub || /^@[^/]+\/[^/]+$/.test(reference) ? reference : resolve(reference)
 const whichOf = (team: string) => (team.startsWith('/') ? { path: team } : { team })
 
 /** The inputs that a team declares, and its name. */
-function readTeam(home: string, team: string) {
-  return askAboutTeams(home, createLog({ level: 'warn' }), all => all.call(ValidateTeam, whichOf(team)))
+async function readTeam(
+  { home, hub }: TriggerPlace,
+  team: string,
+): Promise<{ inputs: readonly Field[]; name?: string }> {
+  if (!hub) return askAboutTeams(home, createLog({ level: 'warn' }), all => all.call(ValidateTeam, whichOf(team)))
+  const [{ DownloadTeam }, { inputsOf }] = await Promise.all([
+    import('../../../wire/calls/packages.ts'),
+    import('../teams/package.ts'),
+  ])
+  const { files, name } = await hub.call(DownloadTeam, { team })
+  return { inputs: inputsOf(files), name }
 }
 
 export async function addTrigger(
   kind: NewTrigger['kind'],
   reference: string,
-  { home: given, json, name, secret, ...options }: Options & SpecOptions & { name?: string; secret?: string },
+  { json, name, secret, home, realm, hub, ...options }: Options & SpecOptions & { name?: string; secret?: string },
 ): Promise<void> {
-  const home = homeFolder(given)
-  const team = teamOf(reference)
-  const read = await readTeam(home, team)
+  const place = await triggerPlaceOf(placeIn({ home, realm, hub }))
+  const team = teamOf(place, reference)
+  const read = await readTeam(place, team)
   const inputs = await inputsOf(read.inputs, options)
-  const spec = { ...specOf(options), team, inputs, kind }
-  const free = name ?? (await freeName(home, read.name ?? basename(team), kind))
+  const spec = { ...specOf(options, place), team, inputs, kind }
+  const free = name ?? (await freeName(place, read.name ?? basename(team), kind))
   const shared = secret === undefined ? {} : { secret: await secretOf('--secret', secret) }
-  const added = await changeTriggers(home, all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
-  printTrigger(added, { json, home })
+  const added = await place.change(all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
+  printTrigger(added, { json, place })
 }
 
 /** The last part of the name of a team, with a number when another trigger has it. */
-async function freeName(home: string, team: string, kind: string): Promise<string> {
+async function freeName({ ask }: TriggerPlace, team: string, kind: string): Promise<string> {
   const part = team.split('/').at(-1)!.toLowerCase()
   const slug =
     part
@@ -60,7 +75,7 @@ async function freeName(home: string, team: string, kind: string): Promise<strin
       .replace(/^-+/, '')
       .slice(0, 58)
       .replace(/-+$/, '') || kind
-  const taken = await askAboutTriggers(home, namesOf)
+  const taken = await ask(namesOf)
   for (let number = 1; ; number++) {
     const name = number === 1 ? slug : `${slug}-${number}`
     if (!taken.has(name)) return name
@@ -79,7 +94,9 @@ async function namesOf(all: Callee): Promise<Set<string>> {
 export async function updateTrigger(
   name: string,
   {
-    home: given,
+    home,
+    realm,
+    hub,
     json,
     name: renamed,
     team: reference,
@@ -88,10 +105,10 @@ export async function updateTrigger(
     ...options
   }: Options & SpecOptions & { name?: string; team?: string; addSecret?: string; expireSecret?: string },
 ): Promise<void> {
-  const home = homeFolder(given)
-  const spec = specOf(options)
-  const was = await askAboutTriggers(home, all => all.call(GetTrigger, { name }))
-  const team = reference === undefined ? was.team : teamOf(reference)
+  const place = await triggerPlaceOf(placeIn({ home, realm, hub }))
+  const spec = specOf(options, place)
+  const was = await place.ask(all => all.call(GetTrigger, { name }))
+  const team = reference === undefined ? was.team : teamOf(place, reference)
   const isGiven = options.input !== undefined || options.inputs !== undefined
   const changes = {
     ...spec,
@@ -99,22 +116,29 @@ export async function updateTrigger(
     ...(renamed !== undefined && { name: renamed }),
     ...(addSecret !== undefined && { add_secret: await secretOf('--add-secret', addSecret) }),
     ...(expireSecret !== undefined && { expire_secret: expireSecret }),
-    ...(isGiven && { inputs: { ...was.inputs, ...(await inputsOf((await readTeam(home, team)).inputs, options)) } }),
+    ...(isGiven && { inputs: { ...was.inputs, ...(await inputsOf((await readTeam(place, team)).inputs, options)) } }),
   }
   if (Object.keys(changes).length === 0) {
     throw new CadreError('invalid_request', 'nothing is to be changed: give an option, such as --cron')
   }
   const { id: trigger_id, revision } = was
-  const updated = await changeTriggers(home, all => all.call(UpdateTrigger, { trigger_id, revision, ...changes }))
-  printTrigger(updated, { json, home })
+  const updated = await place.change(all => all.call(UpdateTrigger, { trigger_id, revision, ...changes }))
+  printTrigger(updated, { json, place })
 }
 
 type Change = (all: Callee) => Promise<TriggerRecord>
 
-async function change({ home: given, json }: Options, work: Change): Promise<void> {
-  const home = homeFolder(given)
-  printTrigger(await changeTriggers(home, work), { json, home })
+async function change({ json, ...where }: Options, work: Change): Promise<void> {
+  const place = await triggerPlaceOf(where)
+  printTrigger(await place.change(work), { json, place })
 }
+
+/** Takes a trigger over, whose runs start with the rights of the caller from then on. */
+export const takeTrigger = (name: string, options: Options): Promise<void> =>
+  change(options, async all => {
+    const { id: trigger_id } = await all.call(GetTrigger, { name })
+    return all.call(UpdateRealmTrigger, { trigger_id, owner: 'me' })
+  })
 
 export const pauseTrigger = (name: string, { reason, ...options }: Options & { reason?: string }): Promise<void> =>
   change(options, all => all.call(PauseTrigger, { name, ...(reason !== undefined && { reason }) }))
@@ -132,14 +156,16 @@ export async function enableTrigger(
 ): Promise<void> {
   if (name === undefined) return change(options, all => all.call(EnableTrigger, { name: trigger }))
   const secret = given === undefined ? {} : { secret: await secretOf('--secret', given) }
-  return change(options, all => all.call(EnableTrigger, { team: teamOf(trigger), name, ...secret }))
+  const team = teamOf(await triggerPlaceOf(options), trigger)
+  return change(options, all => all.call(EnableTrigger, { team, name, ...secret }))
 }
 
 export const disableTrigger = (name: string, options: Options): Promise<void> =>
   change(options, all => all.call(DisableTrigger, { name }))
 
-export async function removeTrigger(name: string, { home, json }: Options): Promise<void> {
-  const removed = await changeTriggers(homeFolder(home), all => all.call(RemoveTrigger, { name }))
+export async function removeTrigger(name: string, { json, ...where }: Options): Promise<void> {
+  const { change } = await triggerPlaceOf(where)
+  const removed = await change(all => all.call(RemoveTrigger, { name }))
   if (json) printJson(removed)
   else print(line`removed ${removed.name}`)
 }

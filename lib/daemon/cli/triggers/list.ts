@@ -6,14 +6,12 @@ import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { GetTrigger, ListFirings, ListTriggers, PreviewTrigger } from '../../../wire/calls/triggers.ts'
 import type { FiringReason, FiringState, TriggerKind } from '../../../wire/records/trigger-words.ts'
-import { homeFolder } from '../../home/home.ts'
-import { askAboutTriggers, changeTriggers } from '../backend/trigger-answers.ts'
+import { type PlaceOptions, triggerPlaceOf } from '../backend/trigger-place.ts'
 import { printHowMany, show } from '../kit/print.ts'
 import { firingCells } from '../terminal/trigger-lines.ts'
 import { deliveryLines, outcomeLines, previewLines, printUnserved, triggerLines, triggerRow } from './print.ts'
 
-export interface Options {
-  home?: string
+export interface Options extends PlaceOptions {
   json?: boolean
 }
 
@@ -24,22 +22,22 @@ interface PageOptions {
 
 export async function listTriggers(
   kind: TriggerKind | undefined,
-  { home: given, json, limit = 100, offset = 0 }: Options & PageOptions,
+  { json, limit = 100, offset = 0, ...where }: Options & PageOptions,
 ): Promise<void> {
-  const home = homeFolder(given)
+  const place = await triggerPlaceOf(where)
   const body = { limit, offset, ...(kind && { kind }) }
-  const found = await askAboutTriggers(home, all => all.call(ListTriggers, body))
+  const found = await place.ask(all => all.call(ListTriggers, body))
   show(json, found, paint => found.triggers.map(trigger => triggerRow(paint, trigger)))
   if (!json) printHowMany({ total: found.total, offset, shown: found.triggers.length })
-  printUnserved(home)
+  printUnserved(place)
 }
 
-export async function showTrigger(name: string, { home: given, json }: Options): Promise<void> {
-  const home = homeFolder(given)
-  const trigger = await askAboutTriggers(home, all => all.call(GetTrigger, { name }))
+export async function showTrigger(name: string, { json, ...where }: Options): Promise<void> {
+  const place = await triggerPlaceOf(where)
+  const trigger = await place.ask(all => all.call(GetTrigger, { name }))
   if (json) printJson(trigger)
   else print(triggerLines(createPaint(process.stdout), trigger))
-  printUnserved(home)
+  printUnserved(place)
 }
 
 export interface PreviewOptions extends Options {
@@ -52,14 +50,15 @@ export interface PreviewOptions extends Options {
 
 export async function previewTrigger(
   name: string,
-  { home, json, limit = 5, after, until, body, header }: PreviewOptions,
+  { json, limit = 5, after, until, body, header, ...where }: PreviewOptions,
 ): Promise<void> {
   const delivery = {
     ...(body !== undefined && { body: await bodyIn(body) }),
     ...(header && { headers: headersIn(header) }),
   }
   const range = { ...delivery, limit, ...(after !== undefined && { after }), ...(until !== undefined && { until }) }
-  const found = await askAboutTriggers(homeFolder(home), all => all.call(PreviewTrigger, { name, ...range }))
+  const { ask } = await triggerPlaceOf(where)
+  const found = await ask(all => all.call(PreviewTrigger, { name, ...range }))
   if (json) printJson(found)
   else print(line`${found.words}`, previewLines(found), outcomeLines(createPaint(process.stdout), found))
 }
@@ -94,7 +93,7 @@ export interface FiringOptions extends Options, PageOptions {
 
 export async function listFirings(
   name: string,
-  { home: given, json, state, reason, since, until, body, limit = 20, offset = 0 }: FiringOptions,
+  { json, state, reason, since, until, body, limit = 20, offset = 0, ...where }: FiringOptions,
 ): Promise<void> {
   const filter = {
     ...(state && { state }),
@@ -103,10 +102,10 @@ export async function listFirings(
     ...(until !== undefined && { until }),
     ...(body && { with_body: true }),
   }
-  const home = homeFolder(given)
+  const { ask, change } = await triggerPlaceOf(where)
   // Bodies are sealed, and their secrets are known to a process that holds the home.
-  const asked = body ? changeTriggers : askAboutTriggers
-  const found = await asked(home, all => all.call(ListFirings, { name, limit, offset, ...filter }))
+  const asked = body ? change : ask
+  const found = await asked(all => all.call(ListFirings, { name, limit, offset, ...filter }))
   if (json || !body) {
     show(json, found, paint =>
       found.firings.map(firing => [paint.dim(firing.id), firing.occasion, ...firingCells(paint, firing)]),

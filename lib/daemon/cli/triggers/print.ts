@@ -3,14 +3,14 @@
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
-import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
-import { isServed } from '../backend/trigger-answers.ts'
+import type { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
+import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { clock, table } from '../terminal/table.ts'
 import { firingCells, slotCells, triggerWord, whyNot } from '../terminal/trigger-lines.ts'
 
 /** Says so where no daemon looks at triggers. */
-export function printUnserved(home: string): void {
-  if (isServed(home)) return
+export function printUnserved(place: TriggerPlace): void {
+  if (!place.isIdle()) return
   printMessage(line`no daemon serves this home: nothing fires`)
   printMessage(createPaint(process.stderr).dim(`  ${commandLine('serve')}`))
 }
@@ -18,7 +18,7 @@ export function printUnserved(home: string): void {
 /** After a change: what it is now, and when it starts something. */
 export function printTrigger(
   trigger: TriggerRecord,
-  { json, home }: { json?: boolean | undefined; home: string },
+  { json, place }: { json?: boolean | undefined; place: TriggerPlace },
 ): void {
   if (json) printJson(trigger)
   else {
@@ -29,7 +29,7 @@ export function printTrigger(
       hookLines(trigger),
     )
   }
-  printUnserved(home)
+  printUnserved(place)
 }
 
 /** Where the sender of a hook posts to. */
@@ -100,6 +100,7 @@ export function triggerLines(paint: Paint, trigger: TriggerRecord): Printable[] 
         ...optionsOf(trigger),
         ...hookOf(paint, trigger),
         made: `by ${trigger.created_by}, ${clock(trigger.created_at)}`,
+        ...realmOptionsOf(trigger),
         revision: trigger.revision,
         ...(source !== 'manual' && { source: `${source.name} of ${source.team} ${source.version}` }),
         id: paint.dim(trigger.id),
@@ -117,6 +118,18 @@ export function triggerLines(paint: Paint, trigger: TriggerRecord): Printable[] 
 
 export const pausedText = ({ since, by, reason }: NonNullable<TriggerRecord['paused']>): string =>
   `since ${clock(since)} by ${by}${reason === null ? '' : `: ${reason}`}`
+
+/** What only a trigger of a realm has. */
+function realmOptionsOf(trigger: TriggerRecord | RealmTriggerRecord): Record<string, Shown> {
+  if (!('owner' in trigger)) return {}
+  const { owner, requires, priority, queue_timeout } = trigger
+  return {
+    owner: `${owner}, with whose rights its runs start`,
+    ...(requires && { requires: JSON.stringify(requires) }),
+    ...(priority !== 0 && { priority }),
+    ...(queue_timeout !== null && { 'queue timeout': queue_timeout }),
+  }
+}
 
 /** What people chose, by the names of the options. */
 function optionsOf(trigger: TriggerRecord): Record<string, Shown> {

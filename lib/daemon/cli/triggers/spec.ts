@@ -7,6 +7,7 @@ import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Field } from '../../../team/team.ts'
 import type { AddTrigger } from '../../../wire/calls/triggers.ts'
+import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { readInputs } from '../kit/inputs.ts'
 import type { AtMost } from '../kit/options.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
@@ -55,7 +56,10 @@ export interface SpecOptions {
 }
 
 /** The properties of a body, but for the inputs. */
-export function specOf(options: SpecOptions): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
+export function specOf(
+  options: SpecOptions,
+  { hub }: Pick<TriggerPlace, 'hub'>,
+): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
   const { cron, every, at, from, tz, overlap, catchUp, window, max, lateAfter, jitter, queueMax } = options
   const { when, atMost, workspace, runName, after, on, again } = options
   const given = {
@@ -63,7 +67,8 @@ export function specOf(options: SpecOptions): Omit<NewTrigger, 'name' | 'kind' |
     ...{ after, on, again },
     ...{ cron, every, at, from, tz, overlap, catch_up: catchUp, window, max, late_after: lateAfter, jitter },
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
-    workspace: workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),
+    // In a realm it is a name.
+    workspace: !hub && workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }

@@ -7,10 +7,10 @@ import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../../wire/records/triggers.ts'
-import { homeFolder } from '../../home/home.ts'
 import { homeBackend } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
 import { openRunner } from '../backend/home-runner.ts'
+import { type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
 import { EXIT } from '../kit/exit.ts'
 import { watch } from '../runs/watch.ts'
 import { firingIdOf } from '../runs/why-trigger.ts'
@@ -26,7 +26,8 @@ export async function refireFiring(
   typed: string,
   { again, ...options }: Options & { again?: boolean },
 ): Promise<number> {
-  const firing_id = await firingIdOf(homeFolder(options.home), typed)
+  const { ask } = await triggerPlaceOf(options)
+  const firing_id = await firingIdOf(ask, typed)
   if (firing_id === null) throw new CadreError('not_found', `no firing begins with ${typed}`)
   return start(options, all => all.call(RefireTrigger, { firing_id, ...(again && { again }) }))
 }
@@ -35,12 +36,14 @@ export async function refireFiring(
  * The run goes on in the daemon; without one it is executed here and followed. A firing that starts nothing is an answer
  * that a caller has to see, so the exit code is that of a refusal.
  */
-async function start({ home: given, json }: Options, work: (all: Callee) => Promise<FiringRecord>): Promise<number> {
-  const home = homeFolder(given)
+async function start({ json, ...where }: Options, work: (all: Callee) => Promise<FiringRecord>): Promise<number> {
+  const place = await triggerPlaceOf(where)
+  if (place.hub) return startAt(place, await place.change(work), json)
+  const { home } = place
   const first = ({ callee }: { callee: Callee }) => work(callee)
   const { runner, result: firing } = await openRunner(home, 'triggers', createLog({ level: 'warn' }), first)
   if (json) printJson(firing)
-  const { run_id, state } = firing
+  const { run_id } = firing
   if (run_id !== null) {
     if (runner.host) return watch(runner, run_id, { backend: homeBackend(home), json: false })
     if (!json) print(line`${run_id}`)
@@ -48,7 +51,22 @@ async function start({ home: given, json }: Options, work: (all: Callee) => Prom
     return EXIT.done
   }
   await runner.host?.close()
+  return startedNothing(place, firing, json)
+}
+
+/** A daemon of the realm executes the run. */
+function startAt(place: TriggerPlace, firing: FiringRecord, json = false): number {
+  const { run_id } = firing
+  if (json) printJson(firing)
+  if (run_id === null) return startedNothing(place, firing, json)
+  if (!json) print(line`${run_id}`)
+  printMessage(line`a daemon of the realm takes the run: ${commandLine('watch', run_id, '--hub')}`)
+  return EXIT.done
+}
+
+function startedNothing(place: TriggerPlace, firing: FiringRecord, json = false): number {
   if (!json) print(table([firingCells(createPaint(process.stdout), firing)]))
-  if (state === 'waiting') printUnserved(home)
-  return state === 'waiting' ? EXIT.done : EXIT.usage
+  if (firing.state !== 'waiting') return EXIT.usage
+  printUnserved(place)
+  return EXIT.done
 }

@@ -12,6 +12,11 @@ const change = () => import('./change.ts')
 const start = () => import('./start.ts')
 
 const record = option('--json', 'print the trigger as JSON')
+/** Where the trigger is. */
+const place = [
+  option('--realm <realm>', 'in a realm of the hub: its slug, name or id'),
+  option('--hub <url>', 'the address of the hub (CADRE_HUB_URL, else the one of login)'),
+]
 const firing = option('--json', 'print the firing as JSON')
 const skipped = option('--offset <number>', 'how many of the first to skip (0)', offset)
 const named = option('--name <name>', 'its name (default: that of the team)')
@@ -29,7 +34,7 @@ const addSchedule: Entry = {
     ['./sync --every 90m --overlap queue', 'a slot waits until the run before has ended'],
     ['./launch --at 2026-12-01T09:00 --tz Europe/Berlin', 'once'],
   ],
-  options: [named, ...SCHEDULE, ...COMMON, record],
+  options: [named, ...SCHEDULE, ...COMMON, ...place, record],
   run: async (options, team: string) => (await change()).addTrigger('schedule', team, options),
 }
 
@@ -47,6 +52,7 @@ const addHook: Entry = {
     option('--secret <secret>', 'what the sender and cadre share: - or @FILE'),
     ...HOOK,
     ...COMMON,
+    ...place,
     record,
   ],
   run: async (options, team: string) => (await change()).addTrigger('hook', team, options),
@@ -86,6 +92,7 @@ const below = (kind?: TriggerKind): Entry[] => [
       ...(kind ? [] : [option('--kind <kind>', 'only triggers of this kind').choices(TRIGGER_KINDS)]),
       limit(100),
       skipped,
+      ...place,
       json,
     ],
     run: async options => (await list()).listTriggers(kind ?? options.kind, options),
@@ -94,7 +101,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     usage: 'show <trigger>',
     does: 'show what it starts, when, and what it did last',
     examples: [['nightly']],
-    options: [record],
+    options: [...place, record],
     run: async (options, name: string) => (await list()).showTrigger(name, options),
   },
   {
@@ -102,7 +109,12 @@ const below = (kind?: TriggerKind): Entry[] => [
     does: kind === 'hook' ? 'print what it would do with a delivery' : 'print when it is due, or what it would do',
     examples:
       kind === 'hook' ? [['opened --body delivery.json']] : [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
-    options: [...(kind === 'hook' ? [] : SLOTS), ...(kind === undefined || kind === 'hook' ? DELIVERY : []), json],
+    options: [
+      ...(kind === 'hook' ? [] : SLOTS),
+      ...(kind === undefined || kind === 'hook' ? DELIVERY : []),
+      ...place,
+      json,
+    ],
     run: async (options, name: string) => (await list()).previewTrigger(name, options),
   },
   {
@@ -119,6 +131,7 @@ const below = (kind?: TriggerKind): Entry[] => [
         : []),
       limit(20),
       skipped,
+      ...place,
       json,
     ],
     run: async (options, name: string) => (await list()).listFirings(name, options),
@@ -128,7 +141,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     does: 'start a run of it now',
     more: 'Without a daemon this process executes the run and follows it. When nothing starts, the exit code is 2.',
     examples: [['nightly'], ['nightly --force', 'also while another run of it has not ended']],
-    options: [option('--force', 'start it whatever --overlap and --at-most say'), firing],
+    options: [option('--force', 'start it whatever --overlap and --at-most say'), ...place, firing],
     run: async (options, name: string) => (await start()).runTrigger(name, options),
   },
   {
@@ -136,21 +149,25 @@ const below = (kind?: TriggerKind): Entry[] => [
     does: 'start the run of an occasion that started none',
     more: '<firing> is an id that `firings` lists, or its first characters (six or more).',
     examples: [['01a1fd72'], ['01a1fd72 --again', 'a second run of an occasion that had one']],
-    options: [option('--again', 'start a second run of an occasion that had one'), firing],
+    options: [option('--again', 'start a second run of an occasion that had one'), ...place, firing],
     run: async (options, id: string) => (await start()).refireFiring(id, options),
   },
   {
     usage: 'pause <trigger>',
     does: 'start nothing until it is resumed',
     examples: [['nightly --reason "the wiki is being moved"']],
-    options: [option('--reason <text>', 'why, for those who look at it'), record],
+    options: [option('--reason <text>', 'why, for those who look at it'), ...place, record],
     run: async (options, name: string) => (await change()).pauseTrigger(name, options),
   },
   {
     usage: 'resume <trigger>',
     does: 'go on after a pause, from now',
     examples: [['nightly'], ['nightly --catch-up last', 'also starts the newest slot of the pause']],
-    options: [option('--catch-up <which>', 'which slots of the pause start (none)').choices(CATCH_UPS), record],
+    options: [
+      option('--catch-up <which>', 'which slots of the pause start (none)').choices(CATCH_UPS),
+      ...place,
+      record,
+    ],
     run: async (options, name: string) => (await change()).resumeTrigger(name, options),
   },
   {
@@ -158,7 +175,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     does: 'look at its occasions again, from now; or enable what a team.yml declares',
     more: 'With one word, a trigger by its name. With two, a team and the name of one of the triggers in its team.yml, as the file says it now.',
     examples: [['nightly'], ['./digest nightly', 'declared in digest/team.yml'], ['@acme/triage opened --secret -']],
-    options: [option('--secret <secret>', 'of a hook that is new here: - or @FILE'), record],
+    options: [option('--secret <secret>', 'of a hook that is new here: - or @FILE'), ...place, record],
     run: async (options, trigger: string, name?: string) => (await change()).enableTrigger(trigger, name, options),
   },
   {
@@ -166,7 +183,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     does: 'look at no occasion of it',
     more: 'A paused trigger records what passes; a disabled one does not.',
     examples: [['nightly']],
-    options: [record],
+    options: [...place, record],
     run: async (options, name: string) => (await change()).disableTrigger(name, options),
   },
   {
@@ -180,15 +197,24 @@ const below = (kind?: TriggerKind): Entry[] => [
       ...(kind ? (OPTIONS[kind] ?? []) : Object.values(OPTIONS).flat()),
       ...(kind === undefined || kind === 'hook' ? SECRETS : []),
       ...COMMON,
+      ...place,
       record,
     ],
     run: async (options, name: string) => (await change()).updateTrigger(name, options),
   },
   {
+    usage: 'take <trigger>',
+    does: 'become the owner of a trigger of a realm',
+    more: 'Its runs start with the rights of its owner at that time.',
+    examples: [['nightly --realm prod']],
+    options: [...place, record],
+    run: async (options, name: string) => (await change()).takeTrigger(name, options),
+  },
+  {
     usage: 'remove <trigger>',
     does: 'remove a trigger; its runs stay',
     examples: [['nightly']],
-    options: [record],
+    options: [...place, record],
     run: async (options, name: string) => (await change()).removeTrigger(name, options),
   },
 ]

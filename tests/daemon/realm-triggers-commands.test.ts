@@ -1,0 +1,81 @@
+// The commands of triggers with `--realm`: they act in the realm, and leave the triggers of the home alone.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { command } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+import { TEAM } from '../support/realm-triggers.ts'
+
+let hub: TestHub
+let home: string
+let key: string
+const cadre = (...args: string[]) => command(args, { home, env: { CADRE_HUB_URL: hub.url, CADRE_API_KEY: key } })
+const inRealm = async (...args: string[]) => {
+  const { code, stdout, stderr } = await cadre(...args, '--realm', 'admin', '--json')
+  expect([args, code, code === 0 ? '' : stderr]).toEqual([args, 0, ''])
+  return JSON.parse(stdout)
+}
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  home = folder()
+  key = (await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'ci' })).token
+  await hub.addTeam(TEAM)
+})
+afterAll(() => hub.stop())
+
+test('a schedule of a realm is added, shown, changed and removed', async () => {
+  const cron = ['--cron', '0 6 * * 1-5', '--tz', 'Europe/Berlin', '-i', 'day={{ slot }}', '-i', 'many=2']
+  const added = await cadre('schedules', 'add', '@admin/digest', ...cron, '--realm', 'admin', '--workspace', 'src/app')
+  expect([added.code, added.stdout.split('\n')[0], added.stderr]).toEqual([
+    ...[0, 'digest  active  at 06:00, Monday to Friday, Europe/Berlin', ''],
+  ])
+  const shown = await inRealm('triggers', 'show', 'digest')
+  expect(shown).toMatchObject({ owner: 'admin', workspace: 'src/app', inputs: { day: '{{ slot }}', many: 2 } })
+  const text = await cadre('triggers', 'show', 'digest', '--realm', hub.realm)
+  expect(text.stdout).toContain('admin, with whose rights its runs start')
+  expect((await cadre('triggers')).stderr).toStartWith('none\n')
+  expect((await inRealm('schedules')).triggers).toHaveLength(1)
+  expect((await inRealm('triggers', 'preview', 'digest', '--limit', '3')).slots).toHaveLength(3)
+  expect(await inRealm('triggers', 'update', 'digest', '--name', 'weekdays', '--when', 'true')).toMatchObject({
+    ...{ name: 'weekdays', when: 'true', revision: 2 },
+  })
+  expect((await inRealm('triggers', 'pause', 'weekdays', '--reason', 'the wiki is moved')).state).toBe('paused')
+  const why = await cadre('why', 'weekdays', '--realm', 'admin')
+  expect(why.stdout).toContain('by admin: the wiki is moved')
+  expect(why.stdout).toContain('triggers resume weekdays --realm admin')
+  expect((await inRealm('triggers', 'resume', 'weekdays')).state).toBe('active')
+  expect((await inRealm('triggers', 'take', 'weekdays')).owner).toBe('admin')
+  for (const [word, state] of Object.entries({ disable: 'disabled', enable: 'active' })) {
+    expect((await inRealm('triggers', word, 'weekdays')).state).toBe(state)
+  }
+  const removed = await cadre('triggers', 'remove', 'weekdays', '--realm', 'admin')
+  expect([removed.code, removed.stdout]).toEqual([0, 'removed weekdays\n'])
+  expect((await cadre('why', 'weekdays', '--realm', 'admin')).code).toBe(2)
+})
+
+test('a run is started by hand for a daemon of the realm, and once more', async () => {
+  await inRealm('schedules', 'add', '@admin/digest', '--cron', '@yearly', '--name', 'yearly')
+  const ran = await cadre('triggers', 'run', 'yearly', '--realm', 'admin')
+  expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining('a daemon of the realm takes the run')])
+  const run_id = ran.stdout.trim()
+  expect((await hub.ok(hub.admin, 'runs/get', { run_id })).started_by).toMatchObject({ manual: { by: 'admin' } })
+  // It waits for a daemon, so the next one is skipped.
+  const again = await cadre('triggers', 'run', 'yearly', '--realm', 'admin')
+  expect([again.code, again.stdout]).toEqual([2, expect.stringContaining(run_id)])
+  const { firings } = await inRealm('triggers', 'firings', 'yearly')
+  expect(firings.map(({ state }: { state: string }) => state)).toEqual(['skipped', 'started'])
+  const refired = await inRealm('triggers', 'refire', firings[1].id.slice(0, 30), '--again').catch(() => null)
+  expect(refired).toBeNull()
+  await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
+  expect(await inRealm('triggers', 'refire', firings[1].id, '--again')).toMatchObject({ state: 'started' })
+})
+
+test('the hub that does not answer, and the realm that is not there', async () => {
+  const away = await command(['triggers', '--realm', 'admin'], {
+    home,
+    env: { CADRE_HUB_URL: 'http://127.0.0.1:9', CADRE_API_KEY: key },
+  })
+  expect(away.code).toBe(1)
+  expect((await cadre('triggers', '--realm', 'nowhere')).code).toBe(2)
+})
