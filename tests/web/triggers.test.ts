@@ -333,6 +333,33 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await daemon.call('/v1/triggers/remove', { name: 'told' }, auth)
   })
 
+  test('a trigger whose file says something else is kept, or takes what the file says', async () => {
+    const { daemon } = (await started)!
+    const auth = { authorization: `Bearer ${daemon.token}` }
+    const declaring = (hour: number) =>
+      `${WATCHED}triggers: [{ name: declared, schedule: { cron: "0 ${hour} * * *", tz: UTC } }]\n`
+    const team = files({ 'team.yml': declaring(6) })
+    const { id } = await daemon.call('/v1/triggers/enable', { team, name: 'declared' }, auth)
+    const breakIt = async (hour: number) => {
+      writeFileSync(join(team, 'team.yml'), declaring(hour))
+      // An occasion looks at the file, as a tick does later.
+      await daemon.call('/v1/triggers/run_now', { trigger_id: id }, auth)
+      expect((await daemon.call('/v1/triggers/get', { trigger_id: id })).state).toBe('broken')
+    }
+    await breakIt(7)
+    const { page } = await pageOf('declared')
+    await page.getByText('the spec of declared changed in 1.0.0; enable it again').first().waitFor()
+    await page.getByText('stands in the team.yml of @local/watched 1.0.0').waitFor()
+    expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0)
+    await confirm(page, 'Take what the file says')
+    await page.getByText('at 07:00, every day, UTC').waitFor()
+    await breakIt(8)
+    await confirm(page, 'Keep it as it was')
+    await page.locator('.facts .state', { hasText: 'active' }).waitFor()
+    await page.getByText('at 07:00, every day, UTC').waitFor()
+    await daemon.call('/v1/triggers/remove', { name: 'declared' }, auth)
+  })
+
   test('without the local token nothing can be changed, and the page says how to get it', async () => {
     const { daemon } = (await started)!
     const { id } = await daemon.call('/v1/triggers/get', { name: 'daily' })

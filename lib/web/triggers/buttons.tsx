@@ -2,6 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { isObject } from '../../json.ts'
 import {
   DisableTrigger,
   EnableTrigger,
@@ -43,6 +44,7 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
     <div class="trigger-buttons">
       <div class="row">
         <RunNow of={trigger} done={done} />
+        <Declared of={trigger} done={done} />
         {enabled && (
           <button
             type="button"
@@ -95,6 +97,30 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
       {open.value === 'pause' && !paused && <PauseForm of={trigger} done={closed} />}
       {open.value === 'resume' && paused && <ResumeForm of={trigger} done={closed} />}
     </div>
+  )
+}
+
+/** The file of its team says something else than it did when somebody enabled the trigger. */
+function Declared({ of: { id: trigger_id, team, source, state, problem }, done }: Props) {
+  if (!isObject(source) || state !== 'broken' || problem?.reason !== 'team') return null
+  const { name } = source
+  return (
+    <>
+      <ConfirmButton
+        question={`It starts runs as the team.yml of ${team} says now.`}
+        action={() => call(EnableTrigger, { team, name })}
+        done={done}
+      >
+        Take what the file says
+      </ConfirmButton>
+      <ConfirmButton
+        question="It starts runs as it did before, whatever the file says."
+        action={() => call(UpdateTrigger, { trigger_id, keep: true })}
+        done={done}
+      >
+        Keep it as it was
+      </ConfirmButton>
+    </>
   )
 }
 
