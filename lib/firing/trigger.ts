@@ -52,7 +52,8 @@ export interface Firing {
   run_id: string | null
   count: number
   late_ms: number | null
-  manual: { by: string } | null
+  /** `backfill`: it is one of several slots of the past that somebody had started. */
+  manual: { by: string; backfill?: true } | null
   /** How often the delivery of a hook came; absent or null of another kind. */
   deliveries?: number | null
   /** What `when` and `inputs` may name; of a hook, but for the body and the query, which are kept apart. */

@@ -5,6 +5,7 @@ import { named } from '../../firing/shown.ts'
 import { resource } from '../../http/resource.ts'
 import {
   AddTrigger,
+  BackfillTrigger,
   DisableTrigger,
   EnableTrigger,
   GetTrigger,
@@ -46,6 +47,10 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
     answer(RunTrigger, ({ body, caller }) =>
       triggers.runNow(named(body), { force: body.force ?? false, by: caller.actor }),
     ),
+    answer(BackfillTrigger, ({ body, caller }) => {
+      const { from, to, most = 100, dry_run: dryRun = false, yes = false } = body
+      return triggers.backfill(named(body), { from, to, most, dryRun, yes, by: caller.actor })
+    }),
     answer(ListFirings, ({ body }) => triggers.firingsFor(body)),
     answer(RefireTrigger, ({ body, caller }) =>
       triggers.refire(body.firing_id, { again: body.again ?? false, by: caller.actor }),

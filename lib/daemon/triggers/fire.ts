@@ -3,6 +3,7 @@
 
 import { parseDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
@@ -154,7 +155,8 @@ function haltNow(
   { id, spec }: Trigger,
   known: Firing | undefined,
 ): Halt | null {
-  const { overlap, at_most: atMost } = spec
+  const { at_most: atMost } = spec
+  const overlap = isFilled(known) ? 'queue' : spec.overlap
   const [holder] = overlap === 'allow' ? [] : firings.openRuns(id)
   const [first = null] = firings.waiting(id, 1)
   const facts = {
@@ -163,7 +165,7 @@ function haltNow(
     waiting: atMost || first?.reason === 'limit' ? firings.countWaiting(id) : 0,
     started: atMost ? firings.startedSince(id, now() - parseDuration(atMost.per)!) : 0,
   }
-  return haltOf(spec, facts, known)
+  return haltOf({ overlap, at_most: atMost }, facts, known)
 }
 
 /** Which run holds, and whom it waits for. */

@@ -67,6 +67,16 @@ export class FiringTable {
       .get(...valuesOf(filter))!.n
   }
 
+  /** The firings of a trigger that touch the times from `from` on and before `to`, in the order in which they were made. */
+  between(triggerId: string, from: number, to: number): Firing[] {
+    return this.#db
+      .query<Row, [string, number, number]>(
+        `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ?1 AND at < ?3 AND coalesce(until, at) >= ?2 ORDER BY seq`,
+      )
+      .all(triggerId, from, to)
+      .map(read)
+  }
+
   /** The firings of all triggers whose id begins so, newest first. */
   beginning(begins: string, { limit, offset }: { limit: number; offset: number }): Firing[] {
     return this.#db

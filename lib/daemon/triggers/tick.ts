@@ -2,6 +2,7 @@
 // second; no timer is the truth, so that a sleep, a kill or a step of the clock loses nothing.
 
 import { CadreError, messageOf } from '../../error.ts'
+import { isFilled } from '../../firing/backfill.ts'
 import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
@@ -118,9 +119,9 @@ async function cancelBefore(
   { engine, log }: Daemon,
   { firings }: Triggers['tables'],
   { id, spec }: Trigger,
-  { reason }: Firing,
+  { reason, manual }: Firing,
 ): Promise<void> {
-  if (spec.overlap !== 'cancel_running' || reason !== 'overlap') return
+  if (spec.overlap !== 'cancel_running' || reason !== 'overlap' || isFilled({ manual })) return
   for (const run of firings.openRuns(id)) {
     if (run.is_ending) continue
     await engine.cancel(run.id).catch(error => {

@@ -1,17 +1,20 @@
 // The triggers of a home: people add, change, pause and remove them, and see what they did and will do.
 
 import { CadreError } from '../../error.ts'
+import { filled, type PastSlot, slotsToFill } from '../../firing/backfill.ts'
 import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, mustBeOwn } from '../../firing/declared.ts'
 import { kindOf } from '../../firing/kinds.ts'
-import { firingRecord, type Which } from '../../firing/shown.ts'
+import { firingRecord, scheduleIn, type Which } from '../../firing/shown.ts'
+import { occasionOf, type Schedule } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Field, Team } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
+import { localText, zoneOf } from '../../triggers/schedule/zone.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
+import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
 import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets, whichTeam } from './at-home.ts'
@@ -204,6 +207,44 @@ export class Triggers extends TriggerView {
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)
   }
 
+  /**
+   * Starts slots of the past that have no firing or were missed, one after the other: those in [`from`, `to`), the oldest
+   * `most` of them. Throws `conflict` where the home that this one was copied from may have started some, unless `yes`.
+   */
+  async backfill(which: Which, { from, to, most, dryRun, yes, by }: Backfill): Promise<BackfillRecord> {
+    const trigger = this.find(which)
+    const schedule = scheduleIn(trigger)
+    const now = this.tables.now()
+    const copiedAt = this.#daemon.copied?.at ?? 0
+    const span = { from, to: Math.min(to, now), copiedAt }
+    const found = () => slotsToFill(trigger as Schedule, this.tables.firings.between(trigger.id, from, to), span)
+    const answer = (slots: readonly PastSlot[], firings: FiringRecord[]): BackfillRecord => ({
+      slots: slots.slice(0, most).map(({ at }) => ({ at, local: localText(at, zoneOf(schedule)) })),
+      left: Math.max(0, slots.length - most),
+      firings,
+    })
+    if (dryRun) return answer(found(), [])
+    return this.#daemon.engine.commit(() => {
+      mustBeAt(this.find({ trigger_id: trigger.id }), trigger.revision)
+      const slots = found()
+      const doubtful = slots.slice(0, most).filter(({ inDoubt }) => inDoubt)
+      if (doubtful.length > 0 && !yes) {
+        const named = doubtful
+          .map(({ at }) => occasionOf(at))
+          .slice(0, 10)
+          .join(', ')
+        throw new CadreError('conflict', `${named}: ${MAY_HAVE_STARTED}; \`yes\` starts them here`)
+      }
+      const firings = slots.slice(0, most).map(slot => filled(trigger as Schedule, slot, { by, now }))
+      for (const firing of firings) this.tables.firings.insert(firing)
+      this.#daemon.audit.write({ actor: by, action: 'triggers/backfill', target: `${trigger.name}: ${firings.length}` })
+      return answer(
+        slots,
+        firings.map(firing => firingRecord(firing, trigger.name)),
+      )
+    })
+  }
+
   /** With what hooks have stored of deliveries, where that is asked for. */
   override firingsFor(body: Parameters<TriggerView['firingsFor']>[0]): ReturnType<TriggerView['firingsFor']> {
     const found = super.firingsFor(body)
@@ -284,4 +325,13 @@ function nextOf(trigger: Trigger): number | null {
 function kept({ name, source }: Trigger, keep: boolean): Trigger['source'] {
   if (source !== 'manual') return { ...source, keep }
   throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
+}
+
+export interface Backfill {
+  from: number
+  to: number
+  most: number
+  dryRun: boolean
+  yes: boolean
+  by: string
 }

@@ -4,7 +4,7 @@ import { type Note, notesOf } from './notes.ts'
 import { slotsOf } from './slots.ts'
 import type { ScheduleSpec } from './spec.ts'
 import { wordsOf } from './words.ts'
-import { localText } from './zone.ts'
+import { localText, zoneOf } from './zone.ts'
 
 export interface Preview {
   /** `local` has the offset: `2026-03-29T03:00+02:00`. */
@@ -15,7 +15,7 @@ export interface Preview {
 
 /** Of the slots in (`after`, `until`], at most `limit`. The notes are of the 400 days after `after`. */
 export function previewOf(spec: ScheduleSpec, after: number, until: number, limit: number): Preview {
-  const tz = 'tz' in spec ? spec.tz : 'UTC'
+  const tz = zoneOf(spec)
   return {
     slots: slotsOf(spec, after, until, limit).map(at => ({ at, local: localText(at, tz) })),
     notes: notesOf(spec, after),

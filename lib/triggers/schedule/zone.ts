@@ -89,3 +89,6 @@ export function localText(instant: number, tz: string): string {
 export function plainText(local: number): string {
   return new Date(local).toISOString().slice(0, 16)
 }
+
+/** The zone in which a schedule is shown: `every` has none. */
+export const zoneOf = (rule: object): string => ('tz' in rule && typeof rule.tz === 'string' ? rule.tz : 'UTC')

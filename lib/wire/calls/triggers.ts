@@ -12,7 +12,7 @@ import { listBody, listOf, longListOf } from '../page.ts'
 import { Moment, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
 import { CHAIN, COMMON, countUpTo, SCHEDULE } from '../records/trigger-fields.ts'
 import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS } from '../records/trigger-words.ts'
-import { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
+import { BackfillRecord, FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
 
 /** The year 3000. Zones have no rules so far ahead, and a calendar ends. */
 const LAST = 32_503_680_000_000
@@ -127,6 +127,21 @@ export const RunTrigger = call('/v1/triggers/run_now', {
     force: Type.Optional(Type.Boolean({ description: 'Whether it starts although another run of it has not ended.' })),
   }),
   data: FiringRecord,
+})
+export const BackfillTrigger = call('/v1/triggers/backfill', {
+  summary: 'Start slots of the past that have no firing or were missed, one after the other',
+  daemon: OWNER,
+  body: closed({
+    ...WHICH,
+    from: Type.Integer({ minimum: 0, maximum: LAST, description: 'The first moment, in epoch milliseconds.' }),
+    to: Type.Integer({ minimum: 0, maximum: LAST, description: 'The moment before which slots count; at most now.' }),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Whether to say only what would start.' })),
+    most: countUpTo(1_000, 'How many start at most, the oldest first; 100 if absent.'),
+    yes: Type.Optional(
+      Type.Boolean({ description: 'Starts also what may have started where this home was copied from.' }),
+    ),
+  }),
+  data: BackfillRecord,
 })
 export const ListFirings = call('/v1/triggers/firings', {
   summary: 'What became of the occasions of a trigger, newest first; or the firings whose id begins so',

@@ -46,6 +46,14 @@ export const FiringRecord = Type.Object({
 export type FiringRecord = Static<typeof FiringRecord>
 
 const SlotRecord = Type.Object({ at: number('The slot, in epoch milliseconds.'), local: AnyText })
+/** What a backfill starts, or would start. */
+export const BackfillRecord = Type.Object({
+  slots: Type.Array(SlotRecord, { description: 'The slots, the oldest first.' }),
+  left: number('How many more there are, which another call starts.'),
+  firings: Type.Array(FiringRecord, { description: 'Their firings, which start one after the other.' }),
+})
+export type BackfillRecord = Static<typeof BackfillRecord>
+
 const NoteRecord = Type.Object({
   day: Type.Optional(AnyText),
   kind: Type.Enum(['moved', 'twice', 'missing', 'rare', 'hook']),

@@ -5,7 +5,7 @@ import { createLog } from '../../../log/log.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
-import { RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
+import { BackfillTrigger, RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../../wire/records/triggers.ts'
 import { homeBackend } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
@@ -15,7 +15,7 @@ import { EXIT } from '../kit/exit.ts'
 import { watch } from '../runs/watch.ts'
 import { firingIdOf } from '../runs/why-trigger.ts'
 import { table } from '../terminal/table.ts'
-import { firingCells } from '../terminal/trigger-lines.ts'
+import { firingCells, slotCells } from '../terminal/trigger-lines.ts'
 import type { Options } from './list.ts'
 import { printUnserved } from './print.ts'
 
@@ -30,6 +30,35 @@ export async function refireFiring(
   const firing_id = await firingIdOf(ask, typed)
   if (firing_id === null) throw new CadreError('not_found', `no firing begins with ${typed}`)
   return start(options, all => all.call(RefireTrigger, { firing_id, ...(again && { again }) }))
+}
+
+interface BackfillOptions extends Options {
+  from?: number
+  to?: number
+  most?: number
+  dryRun?: boolean
+  yes?: boolean
+}
+
+/** Prints the slots that start, or would start. */
+export async function backfillTrigger(
+  name: string,
+  { json, from, to = Date.now(), most, dryRun, yes, ...where }: BackfillOptions,
+): Promise<void> {
+  if (from === undefined) throw new CadreError('invalid_request', 'say from when: --from 7d, or --from 2026-11-01')
+  const place = await triggerPlaceOf(where)
+  const more = { ...(most !== undefined && { most }), ...(dryRun && { dry_run: true }), ...(yes && { yes }) }
+  const found = await place.change(all => all.call(BackfillTrigger, { name, from, to, ...more }))
+  if (json) printJson(found)
+  else {
+    const { slots, left } = found
+    print(table(slots.map(slotCells)))
+    const others = left === 0 ? '' : `, and ${left} more are left`
+    printMessage(
+      line`${slots.length} ${slots.length === 1 ? 'slot' : 'slots'} ${dryRun ? 'would start' : 'start'}${others}`,
+    )
+  }
+  if (!dryRun) printUnserved(place)
 }
 
 /**

@@ -81,6 +81,25 @@ const UPDATES: Readonly<Partial<Record<TriggerKind, Entry['examples']>>> = {
   chain: [['deploy --on completed,failed'], ["deploy --name rollout --when ''"]],
 }
 
+const backfill: Entry = {
+  usage: 'backfill <trigger>',
+  does: 'start slots of the past that were missed, one after the other',
+  more: 'Slots that have a run, or were skipped for another reason, stay as they are. A serving daemon starts them.',
+  examples: [
+    ['nightly --from 2026-11-01 --to 2026-11-08 --dry-run', 'print them first'],
+    ['nightly --from 7d --most 3', 'the oldest three of the last seven days'],
+  ],
+  options: [
+    option('--from <when>', 'slots from this time on: 3d, 2026-11-01', since),
+    option('--to <when>', 'slots before this time (now)', since),
+    option('--most <number>', 'how many, the oldest first (100)', offset),
+    option('--dry-run', 'print them, and start nothing'),
+    option('--yes', 'also what may have started where this home was copied from'),
+    json,
+  ],
+  run: async (options, name: string) => (await start()).backfillTrigger(name, options),
+}
+
 /** What is done with triggers of any kind. */
 const below = (kind?: TriggerKind): Entry[] => [
   {
@@ -152,6 +171,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     options: [option('--again', 'start a second run of an occasion that had one'), ...place, firing],
     run: async (options, id: string) => (await start()).refireFiring(id, options),
   },
+  ...(kind === undefined || kind === 'schedule' ? [backfill] : []),
   {
     usage: 'pause <trigger>',
     does: 'start nothing until it is resumed',
