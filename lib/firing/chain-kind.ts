@@ -44,6 +44,8 @@ export const chain: Kind<ChainSpec> = {
 
   isSameRule: (one, other) => Bun.deepEquals(one, other),
 
+  words: own => wordsOf(own),
+
   shown({ spec: { own } }) {
     return { ...own, words: wordsOf(own) }
   },

@@ -3,9 +3,11 @@
 import { CadreError } from '../error.ts'
 import type { Team } from '../team/team.ts'
 import { didYouMean } from '../text/spelling.ts'
+import type { TriggerKind } from '../wire/records/trigger-words.ts'
 import type { Declared } from '../wire/records/triggers.ts'
 import type { TriggerFields } from './check-trigger.ts'
 import type { Halt } from './halt.ts'
+import { kindOf } from './kinds.ts'
 import { refusal } from './refusal.ts'
 import type { Trigger } from './trigger.ts'
 
@@ -22,6 +24,18 @@ export function declaredBy(
   const names = team.triggers.map(each => each.name)
   const there = names.length === 0 ? 'it declares none' : `it declares ${names.join(', ')}`
   throw new CadreError('not_found', `${team.name} has no trigger ${name}${didYouMean(name, names)}: ${there}`)
+}
+
+/** What the triggers of a team mean, for people. `tz`: the zone where none is written. */
+export function declaredWords(
+  team: Team,
+  around: { tz: string; now: number },
+): { name: string; kind: TriggerKind; words: string }[] {
+  return team.triggers.map(({ name, kind: named, fields }) => {
+    const kind = kindOf({ kind: named })
+    const { own } = kind.check(fields, { ...around, overlap: kind.overlap, isNew: false })
+    return { name, kind: named, words: own === undefined ? '' : kind.words(own) }
+  })
 }
 
 /** Why a trigger starts nothing any more whose file says something else now. */

@@ -39,6 +39,8 @@ export const hook: Kind<Hook> = {
   /** No delivery is missed by a change: each is judged when it comes. */
   isSameRule: () => true,
 
+  words: ({ scheme }) => `each delivery of the scheme ${scheme}`,
+
   shown: ({ spec: { own } }) => shownHook(own),
 
   variablesNow: now => ({ body: {}, headers: {}, query: {}, delivery: deliveryValue('now', null, now) }),
@@ -64,7 +66,7 @@ export function shownHook(own: Hook): Partial<TriggerRecord> {
     ...own,
     ...(how.isTimed && { tolerance: own.tolerance ?? formatDuration(TOLERANCE_MS.default) }),
     ...{ max_bytes: maxBytes, keep_days: keepDays, keep_body: keepBodyDays, reply },
-    words: `each delivery of the scheme ${own.scheme}`,
+    words: hook.words(own),
     notes: checkHook(own, occasionRule).notes.map(text => ({ kind: 'hook', text })),
   }
 }

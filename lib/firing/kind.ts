@@ -43,6 +43,8 @@ export interface Kind<Own = unknown> {
   changed(own: Own, changes: OwnFields): OwnFields
   /** Whether both look at the same occasions. Another rule counts from now on. */
   isSameRule(one: Own, other: Own): boolean
+  /** What it says, for people. */
+  words(own: Own): string
   /** What a record has of it: its own fields, and what is computed from them. */
   shown(trigger: Trigger<Own>, now: number): Partial<TriggerRecord>
   /** What expressions see when a person starts a run of it. */

@@ -4,6 +4,7 @@ import { messageOf } from '../error.ts'
 import { nextAt } from '../triggers/schedule/due.ts'
 import { previewOf } from '../triggers/schedule/preview.ts'
 import { checkSchedule, type ScheduleFields, type ScheduleSpec } from '../triggers/schedule/spec.ts'
+import { wordsOf } from '../triggers/schedule/words.ts'
 import { SCHEDULE } from '../wire/records/trigger-fields.ts'
 import { OCCASION_VARIABLES } from '../wire/records/trigger-words.ts'
 import type { PreviewRecord } from '../wire/records/triggers.ts'
@@ -35,6 +36,8 @@ export const schedule: Kind<ScheduleSpec> = {
   },
 
   isSameRule: (one, other) => Bun.deepEquals(ruleOf(one), ruleOf(other)),
+
+  words: wordsOf,
 
   shown({ spec: { own }, next_at }, now) {
     const { slots, notes, words } = shownOf(own, now)

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import type { Handler } from '../../agent/define.ts'
 import { messageOf } from '../../error.ts'
+import { declaredWords } from '../../firing/declared.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { maskInputs } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
@@ -53,11 +54,18 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
     secrets: namesOf(users),
     concurrency,
     requires: { labels, agents },
+    ...declaredIn(bundle),
     warnings: found.warnings,
     missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,
   })
+}
+
+function declaredIn(bundle: Bundle): Pick<Plan, 'triggers'> {
+  const tz = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const triggers = declaredWords(bundle.team(bundle.root), { tz, now: Date.now() })
+  return triggers.length === 0 ? {} : { triggers }
 }
 
 /** What a plan describes teams by. */

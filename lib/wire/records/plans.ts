@@ -6,6 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { WHEN_FULL } from '../concurrency.ts'
 import { AnyJson, AnyObject, AnyText } from '../parts.ts'
 import { PHASE_TYPES } from '../states.ts'
+import { TRIGGER_KINDS } from './trigger-words.ts'
 
 const PHASE = {
   name: AnyText,
@@ -96,6 +97,11 @@ export const Plan = Type.Object({
     labels: Type.Record(Type.String(), AnyText),
     agents: Type.Record(Type.String(), AnyText),
   }),
+  triggers: Type.Optional(
+    Type.Array(Type.Object({ name: AnyText, kind: Type.Enum([...TRIGGER_KINDS]), words: AnyText }), {
+      description: 'What the team declares to start it, once somebody enables it; absent when it declares nothing.',
+    }),
+  ),
   /** What the owner of the machine should know of the sandboxes of its commands. */
   warnings: Type.Array(AnyText),
   /** Inputs, settings and secrets without which it cannot start. */

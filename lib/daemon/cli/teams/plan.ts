@@ -41,7 +41,7 @@ export async function plan(
 const SHOWN_TRIGGERS = 20
 
 function drawPlan(
-  { inputs, secrets, concurrency, requires, warnings, missing, team, writes }: Plan,
+  { inputs, secrets, concurrency, requires, triggers: declared = [], warnings, missing, team, writes }: Plan,
   { triggers, total }: Static<(typeof ListTriggers)['data']>,
   paint: Paint,
 ): Printable[] {
@@ -53,6 +53,14 @@ function drawPlan(
       ...table(triggers.map(({ name, state, words, kind }) => [`  ${name}`, triggerWord(paint, state), words ?? kind])),
       ...(total > triggers.length ? [line`  and ${total - triggers.length} more`] : []),
     ]),
+    ...section(
+      'declared, and not enabled',
+      table(
+        declared
+          .filter(({ name }) => !triggers.some(({ source }) => source !== 'manual' && source.name === name))
+          .map(({ name, kind, words }) => [`  ${name}`, kind, words]),
+      ),
+    ),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
     ...section('secrets', secrets.length > 0 ? [line`  ${secrets.join(', ')}`] : []),
     ...section('concurrency', concurrency === null ? [] : [line`  ${keyText(concurrency)}`]),
