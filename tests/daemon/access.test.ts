@@ -408,6 +408,7 @@ describe('what the calls of a daemon declare', () => {
     '/v1/triggers/resume': ['token', null],
     '/v1/triggers/run_now': ['token', null],
     '/v1/triggers/refire': ['token', null],
+    '/v1/triggers/backfill': ['token', null],
     '/metrics': ['open', 'access'],
     // The text of a team belongs to the owner of the machine, and so do the credentials that the doctor calls with.
     '/v1/runs/team': ['open', null],

@@ -1,4 +1,4 @@
-// Chains of a home. The end of a run writes the firing itself (db/daemon/migrations/0024_chains.sql).
+// Chains of a home. The end of a run writes the firing itself (db/daemon/migrations/0025_chains.sql).
 
 import { CadreError } from '../../error.ts'
 import { type ChainSpec, depthOf, type EndedRun } from '../../firing/chain-kind.ts'

@@ -18,10 +18,42 @@ import {
   ListRuns,
   ResumeRun,
 } from '../../wire/calls/runs.ts'
+import {
+  AddTrigger,
+  DisableTrigger,
+  EnableTrigger,
+  GetTrigger,
+  ListFirings,
+  ListTriggers,
+  PauseTrigger,
+  PreviewTrigger,
+  RefireTrigger,
+  RemoveTrigger,
+  ResumeTrigger,
+  RunTrigger,
+  UpdateTrigger,
+} from '../../wire/calls/triggers.ts'
 import { Refusal, setSource } from '../kit/api.ts'
 import { ask, hub } from './kit/api.ts'
 
-const SAME = [DecideReview, GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns]
+const SAME = [
+  ...[DecideReview, GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns],
+  ...[
+    AddTrigger,
+    DisableTrigger,
+    EnableTrigger,
+    GetTrigger,
+    ListFirings,
+    ListTriggers,
+    PauseTrigger,
+    PreviewTrigger,
+    RefireTrigger,
+    RemoveTrigger,
+    ResumeTrigger,
+    RunTrigger,
+    UpdateTrigger,
+  ],
+]
 
 /** The path of a hub for a call of a daemon. The bundle has only the addresses of calls, and so not who answers them. */
 const PATHS = new Map<string, string>([
@@ -32,7 +64,6 @@ const PATHS = new Map<string, string>([
 ])
 
 /** These are the same, too, beside the realm. */
-const TRIGGERS = '/v1/triggers/'
 
 /** Only the daemon that executes a run knows its earlier attempts and its writes. */
 const NO_HISTORY: unknown = { attempts: [], written: [] }
@@ -42,7 +73,7 @@ async function callHub<Body extends TSchema, Data extends TSchema>(
   body: Static<Body>,
 ): Promise<Static<Data>> {
   if (call.path === GetHistory.path) return NO_HISTORY as Static<Data>
-  const path = call.path.startsWith(TRIGGERS) ? call.path : PATHS.get(call.path)
+  const path = PATHS.get(call.path)
   if (path === undefined) throw new Refusal({ code: 'not_found', message: 'Only the page of the daemon shows this.' })
   return hub({ ...call, path }, body)
 }

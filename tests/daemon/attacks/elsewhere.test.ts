@@ -48,6 +48,7 @@ const BODIES: Record<string, object> = {
   '/v1/teams/plan': { team },
   '/v1/teams/validate': { team },
   '/v1/triggers/add': { name: 'none', kind: 'schedule', team, cron: '@daily' },
+  '/v1/triggers/backfill': { name: 'none', from: 0, to: 1 },
   '/v1/triggers/disable': { name: 'none' },
   '/v1/triggers/enable': { name: 'none' },
   '/v1/triggers/firings': { name: 'none' },
