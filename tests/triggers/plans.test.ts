@@ -29,13 +29,15 @@ async function readsOf({ daemon: { db } }: TriggerHome, work: () => Promise<unkn
 
 /** What waits is an index of its own, in which nothing else is. */
 const WAITING = 'SCAN firings USING COVERING INDEX firings_waiting'
+/** Those that a team.yml declares: they are few, and looked at every 30 s. */
+const DECLARED = 'SCAN triggers USING INDEX triggers_declared'
 /** The runs that have not ended. */
 const OPEN = 'SCAN runs USING INDEX runs_open'
 
 test('a look at schedules of which none is due', async () => {
   await using t = await triggerHome()
   await t.add()
-  expect(await readsOf(t, t.look)).toEqual([WAITING])
+  expect(await readsOf(t, t.look)).toEqual([WAITING, DECLARED])
 })
 
 test('a look that starts, skips, queues and catches up', async () => {
@@ -47,7 +49,7 @@ test('a look that starts, skips, queues and catches up', async () => {
   const work = async () => {
     for (const ms of [DAY, 60 * MINUTE, -DAY, 60 * MINUTE]) await t.later(ms)
   }
-  expect(await readsOf(t, work)).toEqual([WAITING, OPEN])
+  expect(await readsOf(t, work)).toEqual([WAITING, DECLARED, OPEN])
 })
 
 test('the sweep of old firings', async () => {

@@ -3,6 +3,9 @@
 
 CREATE INDEX triggers_chains ON triggers (id) WHERE kind = 'chain' AND enabled = 1 AND removed_at IS NULL;
 
+-- Triggers that a team.yml declares, whose files are looked at.
+CREATE INDEX triggers_declared ON triggers (id) WHERE source <> '"manual"' AND enabled = 1 AND removed_at IS NULL;
+
 CREATE TRIGGER runs_chains AFTER UPDATE OF completed_at ON runs
 WHEN new.completed_at IS NOT NULL AND old.completed_at IS NULL AND new.parent_id IS NULL
   AND EXISTS (SELECT 1 FROM triggers WHERE kind = 'chain' AND enabled = 1 AND removed_at IS NULL)

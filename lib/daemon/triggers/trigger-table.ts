@@ -68,11 +68,12 @@ export class TriggerTable {
   fromFolders(): Trigger[] {
     return this.#db
       .query<Row, []>(
-        `SELECT ${COLUMNS} FROM triggers
-         WHERE enabled = 1 AND removed_at IS NULL AND source ->> 'name' IS NOT NULL AND spec ->> 'team' LIKE '/%'`,
+        `SELECT ${COLUMNS} FROM triggers INDEXED BY triggers_declared
+         WHERE source <> '"manual"' AND enabled = 1 AND removed_at IS NULL`,
       )
       .all()
       .map(read)
+      .filter(({ spec }) => spec.team.startsWith('/'))
   }
 
   enabledChains(): Trigger[] {

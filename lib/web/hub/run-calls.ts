@@ -63,8 +63,6 @@ const PATHS = new Map<string, string>([
   [ResumeRun.path, ResumeDispatched.path],
 ])
 
-/** These are the same, too, beside the realm. */
-
 /** Only the daemon that executes a run knows its earlier attempts and its writes. */
 const NO_HISTORY: unknown = { attempts: [], written: [] }
 

@@ -104,15 +104,21 @@ export const PreviewTrigger = call('/v1/triggers/preview', {
       Type.Record(Type.String(), Type.String(), { description: 'Of a hook: the headers of a delivery.' }),
     ),
     after: Type.Optional(
-      Type.Union([
-        Type.Integer({
-          minimum: 0,
-          maximum: LAST,
-          description: 'Only slots after it, in epoch milliseconds; absent: now.',
-        }),
-        // The same word names what a chain follows.
-        CHAIN.after,
-      ]),
+      Type.Union(
+        [
+          Type.Integer({
+            minimum: 0,
+            maximum: LAST,
+            description: 'Only slots after it, in epoch milliseconds; absent: now.',
+          }),
+          // The same word names what a chain follows.
+          CHAIN.after,
+        ],
+        {
+          description:
+            'Only slots after it, in epoch milliseconds (absent: now); of a chain, the team that it follows.',
+        },
+      ),
     ),
     until: Type.Optional(Type.Integer({ minimum: 0, maximum: LAST, description: 'Only slots up to it.' })),
     limit: countUpTo(1_000, 'How many slots.'),
