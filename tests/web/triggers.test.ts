@@ -48,6 +48,7 @@ async function madeHome(): Promise<string> {
     if (day < DAYS) t.clock.now += DAY
   }
   t.triggers.disable({ name: 'off' }, 'local:ada')
+  await t.add({ name: 'minutely', cron: '* * * * *', when: 'false' })
   await t.add({ name: 'paused', cron: CRON })
   t.triggers.pause({ name: 'paused' }, HOSTILE, HOSTILE)
   return home
@@ -121,7 +122,10 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     const planned = days.nth(1).locator('li', { hasText: 'daily' })
     expect(await planned.textContent()).toBe(`planned${CLOCK} daily`)
     // Of every five minutes there is a number.
-    expect(await days.nth(1).locator('li', { hasText: 'often' }).textContent()).toBe('planned288 × often')
+    for (const day of [1, 6]) {
+      expect(await days.nth(day).locator('li', { hasText: 'often' }).textContent()).toBe('planned288 × often')
+      expect(await days.nth(day).locator('li', { hasText: 'minutely' }).textContent()).toBe('planned1,000+ × minutely')
+    }
     await page.setViewportSize({ width: 390, height: 800 })
     const box = (await days.nth(1).boundingBox())!
     expect(box.width).toBeGreaterThan(300)

@@ -54,11 +54,18 @@ function dayAt(now: number, days: number): number {
 
 const dayOf = (at: number): number => dayAt(at, 0)
 
+interface Planned {
+  slots: readonly Shown['next'][number][]
+  /** The days of which only the first slots were read. */
+  cut: ReadonlySet<number>
+}
+const NONE: Planned = { slots: [], cut: new Set() }
+
 interface History {
   trigger: Shown
   firings: FiringRecord[]
   runs: RunStates
-  slots: Shown['next']
+  planned: Planned
   isCut: boolean
 }
 
@@ -101,14 +108,28 @@ async function historyOf(
   }
   const runs = firings.some(({ run_id }) => run_id !== null) ? await runStatesOf(trigger, from) : {}
   const isDue = kind === 'schedule' && state === 'active' && next.length > 0
-  const { slots } = isDue
-    ? await call(PreviewTrigger, { trigger_id, after: now, until, limit: MOST_SLOTS })
-    : { slots: [] }
-  return { trigger, firings, runs, slots, isCut }
+  const planned = isDue ? await plannedOf(trigger_id, now, until) : NONE
+  return { trigger, firings, runs, planned, isCut }
+}
+
+/** The slots from now on. Where they are too many for one reply, each day is asked for by itself. */
+async function plannedOf(trigger_id: string, now: number, until: number): Promise<Planned> {
+  const slotsIn = async (after: number, until: number) =>
+    (await call(PreviewTrigger, { trigger_id, after, until, limit: MOST_SLOTS })).slots
+  const all = await slotsIn(now, until)
+  if (all.length < MOST_SLOTS) return { slots: all, cut: NONE.cut }
+  const slots: Shown['next'] = []
+  const cut = new Set<number>()
+  for (let day = dayOf(now); day < until; day = dayAt(day, 1)) {
+    const found = await slotsIn(Math.max(now, day - 1), dayAt(day, 1) - 1)
+    slots.push(...found)
+    if (found.length === MOST_SLOTS) cut.add(day)
+  }
+  return { slots, cut }
 }
 
 /** Its marks, each with the first moment of its day. */
-function marksOf({ trigger, firings, runs, slots }: History): [day: number, mark: Mark][] {
+function marksOf({ trigger, firings, runs, planned }: History): [day: number, mark: Mark][] {
   const marks = new Map<string, [number, Mark]>()
   const add = (at: number, fate: Fate, count: number) => {
     const day = dayOf(at)
@@ -129,11 +150,7 @@ function marksOf({ trigger, firings, runs, slots }: History): [day: number, mark
         spans.push([day, { trigger, fate, count, at, until, isSpan: true }])
     }
   }
-  for (const { at } of slots) add(at, 'pending', 1)
-  const all = [...marks.values(), ...spans]
-  if (slots.length === MOST_SLOTS) {
-    const planned = marks.get(`${dayOf(slots.at(-1)!.at)} pending`)
-    if (planned) planned[1].isMore = true
-  }
-  return all
+  for (const { at } of planned.slots) add(at, 'pending', 1)
+  for (const day of planned.cut) marks.get(`${day} pending`)![1].isMore = true
+  return [...marks.values(), ...spans]
 }
