@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<string, string>> = {
   move: 'tests/doubt/backup-home.test.ts moves a home that is known to a hub with these commands',
   completion: 'tests/daemon/completion.test.ts asks the shells themselves',
   migrations: 'writes migrations into the repository',
+  realm: 'tests/daemon/realm-triggers-commands.test.ts runs them at a hub',
   copy: 'tests/doubt has hubs on older copies of their databases',
 }
 

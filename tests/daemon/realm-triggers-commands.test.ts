@@ -1,10 +1,14 @@
 // The commands of triggers with `--realm`: they act in the realm, and leave the triggers of the home alone.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { environmentAt } from '../support/program.ts'
 import { TEAM } from '../support/realm-triggers.ts'
+
+const ROOT = join(import.meta.dir, '../..')
 
 let hub: TestHub
 let home: string
@@ -79,3 +83,22 @@ test('the hub that does not answer, and the realm that is not there', async () =
   expect(away.code).toBe(1)
   expect((await cadre('triggers', '--realm', 'nowhere')).code).toBe(2)
 })
+
+test('the commands of docs/triggers.md, as they stand', async () => {
+  const text = await Bun.file(join(ROOT, 'docs/triggers.md')).text()
+  const [, commands] = /^```sh skip realm\n(.*?)^```$/ms.exec(text)!
+  const realm = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'prod', name: 'Production' })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: realm.id, team: '@admin/digest' })
+  const script = `set -e; cadre() { ${[process.execPath, join(ROOT, 'daemon.ts')].map(quoted).join(' ')} "$@"; }\n${commands}`
+  const shell = Bun.spawn(['bash', '-c', script.replaceAll('@acme/', '@admin/')], {
+    cwd: home,
+    env: { ...environmentAt(home), CADRE_HOME: home, CADRE_HUB_URL: hub.url, CADRE_API_KEY: key },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err] = await Promise.all([shell.stdout.text(), shell.stderr.text()])
+  expect([await shell.exited, err]).toEqual([0, expect.stringContaining('a daemon of the realm takes the run')])
+  expect(out).toEndWith('removed nightly\n')
+})
+
+const quoted = (word: string) => `'${word}'`
