@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { parse } from 'yaml'
 import type { JsonObject } from '../../lib/json.ts'
+import { fakeVendor } from '../../lib/testing/fake-vendor.ts'
 import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -25,6 +26,7 @@ import { hasSshd, startSshd } from '../vendors/sshd.ts'
 
 const EXAMPLES = join(import.meta.dir, '../../examples')
 const HOUR = 3_600_000
+const TOKEN = 'a token of GitHub'
 
 const issues = fakeIssues()
 const metrics = fakeMetrics()
@@ -50,7 +52,8 @@ beforeAll(async () => {
     database: data.settings,
   }
   const exec = { sandbox: hasBubblewrap ? 'bubblewrap' : 'none', sandbox_network: ['@local/*'] }
-  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents, exec }), { mode: 0o600 })
+  const more = { secrets: { github: TOKEN }, network: { allow: ['127.0.0.1'] } }
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents, exec, ...more }), { mode: 0o600 })
   daemon = await spawnDaemon({ home })
 }, 60_000)
 afterAll(async () => {
@@ -350,6 +353,34 @@ test('issue-triage: a model suggests, a person takes some out, and the rest is w
     ...Object.fromEntries(others.map(key => [key, 'Medium'])),
     ...Object.fromEntries(keys.map(key => [key, 'Highest'])),
   })
+}, 60_000)
+
+test('github-triage: a delivery of GitHub starts it, a person agrees, and the label is written', async () => {
+  using github = fakeVendor({ 'POST /repos/acme/shop/issues/7/labels': () => [{ name: 'bug' }] })
+  const team = files({
+    'team.yml': readFileSync(join(EXAMPLES, 'github-triage/team.yml'), 'utf8').replace(
+      'https://api.github.com',
+      github.url,
+    ),
+  })
+  const owner = { authorization: `Bearer ${daemon.token}` }
+  const secret = 'what GitHub and cadre share'
+  const { url } = await daemon.call('/v1/triggers/enable', { team, name: 'opened', secret }, owner)
+  const issue = { number: 7, title: 'It crashes', body: null }
+  const body = JSON.stringify({ action: 'opened', issue, repository: { full_name: 'acme/shop' } })
+  const signature = new Bun.CryptoHasher('sha256', secret).update(body).digest('hex')
+  const headers = {
+    ...{ 'content-type': 'application/json', 'x-github-event': 'issues', 'x-github-delivery': crypto.randomUUID() },
+    'x-hub-signature-256': `sha256=${signature}`,
+  }
+  const reply = await fetch(new URL(url, daemon.url), { method: 'POST', body, headers })
+  const { data } = (await reply.json()) as { data: { run_id: string } }
+  const review = await decide(data.run_id, 'approve', { label: 'bug' })
+  expect(review.prompt).toBe('acme/shop#7: It crashes\n\nIts words suggest the label bug.\n')
+  const { state, message, outputs } = await ended(data.run_id)
+  expect([state, message, outputs]).toEqual(['completed', undefined, { label: 'bug' }])
+  const [written] = github.seen
+  expect([written!.body, written!.headers.get('authorization')]).toEqual([{ labels: ['bug'] }, `Bearer ${TOKEN}`])
 }, 60_000)
 
 test.skipIf(!hasSshd())(
