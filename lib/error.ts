@@ -75,6 +75,10 @@ export class CadreError extends Error {
   }
 }
 
+/** Whether the same would fail again: what is asked for is wrong or missing, and it is not the disk, the database or a limit. */
+export const isLasting = (error: unknown): error is CadreError =>
+  error instanceof CadreError && !['unavailable', 'disk_full', 'rate_limited', 'internal'].includes(error.code)
+
 /** What Bun adds to a broken connection. It is advice to whoever wrote the call, not to whoever reads the message. */
 const ADVICE =
   / *(?:For more information, pass `verbose: true` in the second argument to fetch\(\)\.?|Is the computer able to access the url\?)/g

@@ -9,14 +9,14 @@ import { httpKit } from '../../http/kit.ts'
 import { HOOKS_PATH } from '../../wire/calls/triggers.ts'
 import { isThisMachine } from '../access/access.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { type DoorOptions, HookDoor } from '../triggers/hook-door.ts'
+import { type DoorOptions, hookDoor } from '../triggers/hook-door.ts'
 
 /** Browsers send one of these with each POST, and programs send none. */
 const PAGES = ['origin', 'sec-fetch-site']
 
 /** `hosts`: the names by which it may be called, besides those of this machine; null: this process does not serve. */
 export function hooks(daemon: Daemon, hosts: readonly string[] | null, options: DoorOptions = {}) {
-  const door = new HookDoor(daemon, options)
+  const door = hookDoor(daemon, options)
   const sender: Access<string> = {
     rule: 'the signature of a sender on this machine',
     unread: true,

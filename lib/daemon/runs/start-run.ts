@@ -2,7 +2,7 @@
 // settings of every agent at any depth, the workspace) is reported at once, before anything starts.
 
 import { isAbsolute } from 'node:path'
-import { CadreError, type Detail } from '../../error.ts'
+import { CadreError, type Detail, isLasting } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
@@ -115,10 +115,6 @@ async function mustHaveAll(daemon: Daemon, bundle: Bundle, problems: readonly De
   const list = missing.map(({ message }) => message).join('; ')
   throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
 }
-
-/** Whether the same would fail again: what is asked for is wrong or missing, and it is not the disk, the database or a limit. */
-export const isLasting = (error: unknown): error is CadreError =>
-  error instanceof CadreError && !['unavailable', 'disk_full', 'rate_limited', 'internal'].includes(error.code)
 
 /** The names of inputs, never their values. */
 function namesIn(inputs: JsonObject): string {

@@ -1,10 +1,11 @@
 // Whether the files of folders still say what was enabled of their `triggers`. Firings ask too; this tells people before the
 // next occasion comes.
 
+import { isLasting } from '../../error.ts'
 import { changedSince } from '../../firing/declared.ts'
 import type { Trigger } from '../../firing/trigger.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { isLasting, loadTeam } from '../runs/start-run.ts'
+import { loadTeam } from '../runs/start-run.ts'
 import { whichTeam } from './at-home.ts'
 import { noteFile } from './problem.ts'
 import type { Tables } from './tables.ts'

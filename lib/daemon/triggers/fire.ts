@@ -2,7 +2,7 @@
 // firing is written in the transaction that starts the run, with the cursor of its trigger.
 
 import { parseDuration } from '../../duration.ts'
-import { CadreError, messageOf } from '../../error.ts'
+import { CadreError, isLasting, messageOf } from '../../error.ts'
 import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
@@ -12,7 +12,7 @@ import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { isLasting, loadTeam, startBundle } from '../runs/start-run.ts'
+import { loadTeam, startBundle } from '../runs/start-run.ts'
 import { type Home, whichTeam } from './at-home.ts'
 import type { FiringTable } from './firing-table.ts'
 import { atHome } from './kinds-at-home.ts'

@@ -3,14 +3,10 @@
 
 import type { Database } from 'bun:sqlite'
 import { CadreError } from '../../error.ts'
+import { newToken } from '../../firing/hook-door.ts'
+import type { Sent } from '../../firing/hook-firing.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { Seal } from '../../run/engine.ts'
-
-/** What a sender sent, but for the headers, which the firing has. */
-export interface Sent {
-  query: JsonObject
-  body: Uint8Array
-}
 
 const NEWLINE = 0x0a
 
@@ -22,8 +18,7 @@ export class HookTable {
   }
 
   insert(triggerId: string): void {
-    const token = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString('base64url')
-    this.#db.query('INSERT INTO hooks (trigger_id, token) VALUES (?, ?)').run(triggerId, token)
+    this.#db.query('INSERT INTO hooks (trigger_id, token) VALUES (?, ?)').run(triggerId, newToken())
   }
 
   token(triggerId: string): string | null {
