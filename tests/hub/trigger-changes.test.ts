@@ -2,6 +2,10 @@
 // and who may.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { deleteOldFirings } from '../../lib/hub/triggers/old-firings.ts'
+import { until } from '../support/bounded.ts'
+import { drivenClock } from '../support/driven-clock.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { HOUR, MINUTE, type RealmTriggerHub, realmTriggers } from '../support/realm-triggers.ts'
 
@@ -217,5 +221,73 @@ test('a range is resolved at each firing', async () => {
   const { jobs } = await hub.ok(hub.admin, 'dispatch/queue', { realm_id: hub.realm })
   const job = jobs.find(({ run_id }: { run_id: string }) => run_id === second!.run_id)
   expect(job.waiting_for).toContain('gpu=yes')
+  await t.remove(added)
+})
+
+test('a clock that was ahead: slots after now come again, and what had started does not start again', async () => {
+  const added = await t.schedule({ overlap: 'allow' })
+  await t.slot()
+  const first = await t.firing(added, { state: 'started' })
+  await t.later(HOUR)
+  await t.firing(added, { reason: 'missed' })
+  await t.later(-HOUR - 5 * MINUTE)
+  // The newest slot of the hour had started, too.
+  await until(
+    async () => (await t.rows(added)).join() === 'started,started',
+    'the slots that were missed are forgotten',
+  )
+  await t.slot()
+  await t.slot()
+  const all = await t.fired(added, 3)
+  expect(all.map(({ state }) => state)).toEqual(['started', 'started', 'started'])
+  expect(all.at(-1)!.run_id).toBe(first.run_id)
+  expect(new Set(all.map(({ occasion }) => occasion)).size).toBe(3)
+  const { audit } = await hub.ok(hub.admin, 'audit/list', { org_id: 1, limit: 100 })
+  expect(
+    audit.some(({ action, target }: Record<string, string>) => action === 'triggers/clock' && target === added.name),
+  ).toBe(true)
+  await t.remove(added)
+})
+
+test('a zone that is not known any more breaks the trigger, until it is', async () => {
+  const added = await t.schedule()
+  const { triggers } = hub.store
+  const setZone = (tz: string) =>
+    hub.store.write(async tx => {
+      const [row] = await tx.select().from(triggers).where(eq(triggers.id, added.id))
+      const changed = {
+        ...row!.spec,
+        own: { cron: '*/5 * * * *', tz, catch_up: 'none', window: '24h', max: 10, late_after: '5m' },
+      }
+      await tx.update(triggers).set({ spec: changed }).where(eq(triggers.id, added.id))
+    })
+  await setZone('Europe/Nowhere')
+  await t.slot()
+  const isIn = (state: string) =>
+    until(async () => (await t.call('get', { trigger_id: added.id })).state === state, `it is ${state}`)
+  await isIn('broken')
+  expect(await t.rows(added)).toEqual([])
+  await setZone('UTC')
+  await t.later(MINUTE)
+  await isIn('active')
+  await t.slot()
+  await t.firing(added, { state: 'started' })
+  await t.remove(added)
+})
+
+test('old firings are deleted, but the newest hundred, what waits, and those whose run is there', async () => {
+  const added = await t.schedule()
+  await t.slot()
+  const started = await t.firing(added, { state: 'started' })
+  const { firings } = hub.store
+  const rows = Array.from({ length: 350 }, (_, n) => ({
+    ...{ id: crypto.randomUUID(), trigger_id: added.id, revision: 1, occasion: `o${n}`, at: n, seen_at: n },
+    ...{ state: n === 7 ? ('waiting' as const) : ('skipped' as const), count: 1, variables: {} },
+  }))
+  await hub.store.write(tx => tx.insert(firings).values(rows))
+  await deleteOldFirings({ store: hub.store, clock: drivenClock(Date.now) } as never, 30 * 24 * HOUR)
+  const left = await hub.store.db.select().from(firings).where(eq(firings.trigger_id, added.id))
+  expect(left).toHaveLength(102)
+  expect(left.some(({ id }) => id === started.id)).toBe(true)
   await t.remove(added)
 })

@@ -25,7 +25,7 @@ async function tell({ hub, tx, trigger: { id: subject, realm_id } }: Look, text:
 }
 
 async function eventOf({ hub, tx, trigger }: Look, { id, state, reason }: Firing) {
-  if (state === 'refused') return 'trigger.refused'
+  if (state === 'refused' || (state === 'skipped' && reason === 'limit')) return 'trigger.refused'
   if (state !== 'skipped' || !isPassed(reason)) return null
   const { store } = hub
   const { firings } = store

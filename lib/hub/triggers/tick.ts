@@ -11,8 +11,8 @@ import { waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
 import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
 
-/** How many triggers are judged at once: those of SQLite share commits, and those of PostgreSQL have connections. */
-const TOGETHER = 8
+/** How many triggers are judged at once. Those of SQLite share commits, and more on PostgreSQL undo each other. */
+const TOGETHER = { sqlite: 8, postgres: 2 }
 
 /** One look. Nothing that one trigger fails with keeps the others from their turn. */
 export async function tick(hub: Hub): Promise<void> {
@@ -39,7 +39,7 @@ async function eachOf(hub: Hub, all: readonly { id: string }[], work: Work): Pro
   const next = async () => {
     for (let id = left.shift(); id !== undefined; id = left.shift()) await alone(hub, id, work)
   }
-  await Promise.all(Array.from({ length: Math.min(TOGETHER, left.length) }, next))
+  await Promise.all(Array.from({ length: Math.min(TOGETHER[hub.store.dialect], left.length) }, next))
 }
 
 async function alone(hub: Hub, id: string, work: Work): Promise<void> {
