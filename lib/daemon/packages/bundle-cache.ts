@@ -1,12 +1,11 @@
 // A cache of teams. A team whose files have not changed since it was last read is not parsed, compiled and checked
 // again.
 
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import { sharedLook } from '../../shared-look.ts'
-import type { Bundle } from '../../team/team.ts'
-import { type LoadOptions, loadBundle, type TeamPackage } from '../../team/team.ts'
+import { type Bundle, type LoadOptions, loadBundle, type TeamPackage } from '../../team/team.ts'
 import type { ResolvedPackage } from './packages.ts'
 
 /** The maximum number of bundles. */
@@ -64,8 +63,16 @@ function isChecked(bundle: Bundle, from: string | TeamPackage): boolean {
 async function isCurrent(bundle: Bundle): Promise<boolean> {
   const same = Object.values(bundle.json().teams).map(async ({ folder, file, text }) => {
     if (folder === null) return true
-    const found = await readFile(join(folder, basename(file)), 'utf8').catch(() => null)
-    return found === text
+    return (await textOf(join(folder, basename(file)))) === text
   })
   return (await Promise.all(same)).every(Boolean)
+}
+
+/** What is no regular file is not opened: it could be a pipe, which never ends. */
+async function textOf(path: string): Promise<string | null> {
+  try {
+    return (await stat(path)).isFile() ? await readFile(path, 'utf8') : null
+  } catch {
+    return null
+  }
 }

@@ -13,14 +13,12 @@ import type { Tables } from './tables.ts'
 /** How often files are looked at. */
 export const FILES_EVERY_MS = 30_000
 
-export async function lookAtFiles(daemon: Daemon, { triggers, now }: Tables): Promise<void> {
-  for (const trigger of triggers.fromFolders()) {
-    const text = await changeOf(daemon, trigger)
-    if ((text === null) === (trigger.problem?.reason !== 'team')) continue
-    await daemon.engine.commit(() => {
-      if (triggers.get(trigger.id)) noteFile(daemon, triggers, trigger, text, now())
-    })
-  }
+export async function lookAtFile(daemon: Daemon, { triggers, now }: Tables, trigger: Trigger): Promise<void> {
+  const text = await changeOf(daemon, trigger)
+  if ((text === null) === (trigger.problem?.reason !== 'team')) return
+  await daemon.engine.commit(() => {
+    if (triggers.get(trigger.id)) noteFile(daemon, triggers, trigger, text, now())
+  })
 }
 
 /** What is said of a trigger whose file says something else, or of a file that cannot be read. */

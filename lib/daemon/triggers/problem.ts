@@ -2,6 +2,7 @@
 // nothing then, and is mended by the next look that finds the problem gone. The accounts of the home are told of that once,
 // and of each other occasion that was refused.
 
+import { formatDuration } from '../../duration.ts'
 import { messageOf } from '../../error.ts'
 import { brokenText, isTold, refusedText } from '../../firing/news.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
@@ -51,6 +52,20 @@ export function noteSecret(daemon: Daemon, triggers: TriggerTable, trigger: Trig
   setProblem(daemon, triggers, trigger, { reason: 'internal', text, since: now })
 }
 
+/** Its team is not there yet after the time that a look may take. It is mended when the team comes after all. */
+export function noteLate(daemon: Daemon, triggers: TriggerTable, trigger: Trigger, now: number): void {
+  setProblem(daemon, triggers, trigger, { reason: 'internal', text: LATE, since: now })
+}
+
+export const isLate = (trigger: Trigger | null): boolean => trigger?.problem?.text === LATE
+
+export function noteInTime(triggers: TriggerTable, { id }: Trigger): void {
+  if (isLate(triggers.get(id))) triggers.setProblem(id, null)
+}
+
+/** How long a look may wait for one team. */
+export const LOOK_MS = 10_000
+const LATE = `its team could not be read and made ready within ${formatDuration(LOOK_MS)}`
 const PAUSE_MS = 60_000
 
 /** Says so once. */

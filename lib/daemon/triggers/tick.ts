@@ -7,39 +7,67 @@ import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { lookAtFiles } from './declared-at-home.ts'
+import { lookAtFile } from './declared-at-home.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
-import { noteSlots } from './problem.ts'
+import type { GetsOn } from './lanes.ts'
+import { isLate, noteInTime, noteLate, noteSlots } from './problem.ts'
 import { forgetAfter, recordSkipped } from './slot-rows.ts'
+import type { Tables } from './tables.ts'
 import type { Triggers } from './triggers.ts'
 
-/** How many schedules are judged at once. */
+/** How many triggers are looked at at once: those of one minute share commits, because each commit waits for the disk. */
 const TOGETHER = 20
+/** How many firings of a trigger that wait start in one look. */
+const MOST_STARTED = 50
 
-/** One look. Nothing that one trigger fails with keeps the others from their turn. */
-export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
-  const { tables } = triggers
-  // Nothing can be recorded, which the engine has said. Slots stay due meanwhile.
-  if (daemon.engine.load.stalled !== null) return
-  // What waits comes before what is due, so that it is not overtaken.
-  for (const id of tables.firings.triggersThatWait()) {
-    const trigger = tables.triggers.get(id)
-    if (trigger?.enabled && !trigger.paused)
-      await alone(daemon, trigger.name, () => startWaiting(daemon, triggers, trigger))
-  }
-  if (triggers.filesAreDue()) await lookAtFiles(daemon, tables)
-  // Those of one minute share commits, because each commit waits for the disk.
-  const all = tables.triggers.due(tables.now())
-  for (let from = 0; from < all.length; from += TOGETHER) {
-    const some = all.slice(from, from + TOGETHER)
-    await Promise.all(some.map(trigger => alone(daemon, trigger.name, () => judge(daemon, triggers, trigger))))
-  }
+/** What a look has to do for a trigger, in this order. */
+interface Work {
+  waits?: boolean
+  file?: Trigger
+  due?: Schedule
 }
 
-async function alone({ log }: Daemon, name: string, work: () => Promise<void>): Promise<void> {
+/**
+ * One look. Nothing that one trigger fails with or waits for keeps the others from their turn: what takes too long goes on
+ * by itself.
+ */
+export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
+  const { tables, lanes } = triggers
+  // Nothing can be recorded, which the engine has said. Slots stay due meanwhile.
+  if (daemon.engine.load.stalled !== null) return
+  const all = new Map<string, Work>()
+  const add = (id: string, work: Work) => void all.set(id, { ...all.get(id), ...work })
+  for (const id of tables.firings.triggersThatWait()) add(id, { waits: true })
+  if (triggers.filesAreDue()) for (const file of tables.triggers.fromFolders()) add(file.id, { file })
+  for (const due of tables.triggers.due(tables.now())) add(due.id, { due })
+  if (all.size === 0) return
+  const left = [...all]
+  const next = async () => {
+    for (let one = left.shift(); one; one = left.shift()) {
+      const [id, work] = one
+      await lanes.take(
+        id,
+        getsOn => alone(daemon, tables, id, trigger => lookAt(daemon, triggers, trigger, work, getsOn)),
+        () => alone(daemon, tables, id, trigger => sayLate(triggers, daemon, trigger)),
+      )
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(TOGETHER, left.length) }, next))
+}
+
+async function alone(
+  { log }: Daemon,
+  { triggers }: Tables,
+  id: string,
+  work: (trigger: Trigger) => Promise<void>,
+): Promise<void> {
+  let name = id
   try {
-    await work()
+    const trigger = triggers.get(id)
+    if (!trigger) return
+    name = trigger.name
+    await work(trigger)
   } catch (error) {
     if (error instanceof Changed) return
     // The next look tries again.
@@ -47,8 +75,37 @@ async function alone({ log }: Daemon, name: string, work: () => Promise<void>): 
   }
 }
 
+async function lookAt(
+  daemon: Daemon,
+  triggers: Triggers,
+  trigger: Trigger,
+  { waits, file, due }: Work,
+  getsOn: GetsOn,
+): Promise<void> {
+  const { tables } = triggers
+  try {
+    // What waits comes before what is due, so that it is not overtaken.
+    if (waits && trigger.enabled && !trigger.paused && !(await startWaiting(daemon, tables, trigger, getsOn))) return
+    if (file) await lookAtFile(daemon, tables, file)
+    getsOn()
+    if (due) await judge(daemon, triggers, due, getsOn)
+  } finally {
+    if (isLate(tables.triggers.get(trigger.id))) {
+      await daemon.engine.commit(() => noteInTime(tables.triggers, trigger))
+    }
+  }
+}
+
+/** Its lane is taken for too long. Without a disk that takes writes that is no fault of its own. */
+async function sayLate({ lanes, tables }: Triggers, daemon: Daemon, trigger: Trigger): Promise<void> {
+  if (daemon.engine.load.stalled !== null) return
+  await daemon.engine.commit(() => {
+    if (lanes.isTaken(trigger.id)) noteLate(daemon, tables.triggers, trigger, tables.now())
+  })
+}
+
 /** Decides about the slots that are due. */
-async function judge(daemon: Daemon, { tables }: Triggers, trigger: Schedule): Promise<void> {
+async function judge(daemon: Daemon, { tables }: Triggers, trigger: Schedule, getsOn: GetsOn): Promise<void> {
   const { own: schedule } = trigger.spec
   const { triggers, firings } = tables
   const now = tables.now()
@@ -109,6 +166,7 @@ async function judge(daemon: Daemon, { tables }: Triggers, trigger: Schedule): P
       triggers.setCursor(trigger.id, reached, nextAt(schedule, reached, trigger.id))
     }
     const firing = await fire(daemon, tables, seen, occasion, { also })
+    getsOn()
     seen = { ...seen, cursor: reached }
     if (firing.state === 'waiting') await cancelBefore(daemon, tables, trigger, firing)
   }
@@ -131,11 +189,14 @@ async function cancelBefore(
   }
 }
 
-/** Starts what waits, the oldest first, until one has to go on waiting. */
-async function startWaiting(daemon: Daemon, { tables }: Triggers, trigger: Trigger): Promise<void> {
-  for (;;) {
+/**
+ * Starts what waits, the oldest first, until one has to go on waiting. Returns false when the next look has to go on, because
+ * that many started.
+ */
+async function startWaiting(daemon: Daemon, tables: Tables, trigger: Trigger, getsOn: GetsOn): Promise<boolean> {
+  for (let started = 0; started < MOST_STARTED; started++) {
     const [known] = tables.firings.waiting(trigger.id, 1)
-    if (!known) return
+    if (!known) return true
     // It was late by then already, or due with a delay of its own.
     const lateMs = (known.late_ms ?? 0) + Math.max(0, tables.now() - known.seen_at)
     const { manual } = known
@@ -145,10 +206,12 @@ async function startWaiting(daemon: Daemon, { tables }: Triggers, trigger: Trigg
       more: () => atHome(trigger).recalled?.({ daemon, tables }, trigger, known) ?? {},
     }
     const firing = await fire(daemon, tables, trigger, occasion, { known })
+    getsOn()
     if (firing.state !== 'waiting') continue
     await cancelBefore(daemon, tables, trigger, firing)
-    return
+    return true
   }
+  return false
 }
 
 function mustBeAsItWas(now: Trigger | null, { revision, cursor }: Trigger): void {

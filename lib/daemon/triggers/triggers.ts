@@ -21,17 +21,22 @@ import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets, whichTeam } fr
 import { FILES_EVERY_MS } from './declared-at-home.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
+import { Lanes } from './lanes.ts'
+import { LOOK_MS } from './problem.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
 
 export class Triggers extends TriggerView {
   readonly #daemon: Daemon
   readonly #home: Home
+  /** What looks do for each trigger. */
+  readonly lanes: Lanes
   /** When files were last looked at. */
   #filesAt = 0
 
-  /** `now`: the wall clock. */
-  constructor(daemon: Daemon, now: () => number = Date.now) {
+  /** `now`: the wall clock. `lookMs`: how long a look may wait for one team. */
+  constructor(daemon: Daemon, now: () => number = Date.now, lookMs = LOOK_MS) {
     super(daemon.db, now, () => daemon.address)
+    this.lanes = new Lanes(lookMs)
     this.#daemon = daemon
     this.#home = { daemon, tables: this.tables }
   }

@@ -13,6 +13,8 @@ import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
 
 /** How many triggers are judged at once. Those of SQLite share commits, and more on PostgreSQL undo each other. */
 const TOGETHER = { sqlite: 8, postgres: 2 }
+/** How many firings of a trigger that wait start in one look, which is one transaction. */
+const MOST_STARTED = 50
 
 /** One look. Nothing that one trigger fails with keeps the others from their turn. */
 export async function tick(hub: Hub): Promise<void> {
@@ -20,6 +22,10 @@ export async function tick(hub: Hub): Promise<void> {
   if (all.length === 0 || (await maySoonBeACopy(hub))) return
   await hub.runIds.look()
   // What waits comes before what is due, so that it is not overtaken.
+  const unfinished = new Set<string>()
+  const startWaiting: Work = async (look, quota) => {
+    if (!(await startSome(look, quota))) unfinished.add(look.trigger.id)
+  }
   await eachOf(
     hub,
     all.filter(({ waits }) => waits),
@@ -27,7 +33,7 @@ export async function tick(hub: Hub): Promise<void> {
   )
   await eachOf(
     hub,
-    all.filter(({ waits }) => !waits),
+    all.filter(({ id, waits }) => !waits && !unfinished.has(id)),
     judge,
   )
 }
@@ -70,14 +76,18 @@ async function inTransaction(hub: Hub, id: string, work: Work, quota: string | n
 
 const judge: Work = async (look, quota) => inRealm(look.trigger).judge?.(look, quota)
 
-/** Starts what waits, the oldest first, until one has to go on waiting. */
-async function startWaiting(look: Look, quota: string | null): Promise<void> {
+/**
+ * Starts what waits, the oldest first, until one has to go on waiting. Returns false when the next look has to go on, because
+ * that many started.
+ */
+async function startSome(look: Look, quota: string | null): Promise<boolean> {
   const { hub, tx, trigger } = look
-  for (;;) {
+  for (let started = 0; started < MOST_STARTED; started++) {
     const [known] = await waitingOf(hub.store, tx, trigger.id, 1)
-    if (!known) return
-    if ((await fire(look, occasionAgain(look, known), { known, quota })).state === 'waiting') return
+    if (!known) return true
+    if ((await fire(look, occasionAgain(look, known), { known, quota })).state === 'waiting') return true
   }
+  return false
 }
 
 /** A firing that waited, as it starts now. */
