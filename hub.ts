@@ -18,6 +18,7 @@ import { auth } from './lib/hub/routes/auth.ts'
 import { daemonAdmin } from './lib/hub/routes/daemon-admin.ts'
 import { daemonProtocol } from './lib/hub/routes/daemons.ts'
 import { dispatch } from './lib/hub/routes/dispatch.ts'
+import { hooks } from './lib/hub/routes/hooks.ts'
 import { metrics } from './lib/hub/routes/metrics.ts'
 import { orgs } from './lib/hub/routes/orgs.ts'
 import { realmMembers } from './lib/hub/routes/realm-members.ts'
@@ -63,6 +64,7 @@ export const hubApp = (hub: Hub) =>
     .use(webhooks(hub))
     .use(dispatch(hub))
     .use(triggers(hub))
+    .use(hooks(hub))
     .use(daemonProtocol(hub))
     .use(daemonAdmin(hub))
     .use(teams(hub))

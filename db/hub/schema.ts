@@ -1,6 +1,7 @@
 // The hub's tables, defined once for both dialects. Columns have the names of the wire protocol.
 
 import type { Columns } from './columns.ts'
+import { hookTables } from './hook-tables.ts'
 import { lineageTables } from './lineage-tables.ts'
 import { runTables } from './run-tables.ts'
 import { tellTables } from './tell-tables.ts'
@@ -10,11 +11,13 @@ import { webhookTables } from './webhook-tables.ts'
 
 export function tables(columns: Columns) {
   const tenancy = tenancyTables(columns)
+  const triggering = triggerTables(columns, tenancy)
   return {
     ...tenancy,
     ...runTables(columns, tenancy),
     ...webhookTables(columns, tenancy),
-    ...triggerTables(columns, tenancy),
+    ...triggering,
+    ...hookTables(columns, triggering),
     ...tellTables(columns, tenancy),
     ...lineageTables(columns),
   }

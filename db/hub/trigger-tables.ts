@@ -28,7 +28,7 @@ interface Spec {
 }
 
 export function triggerTables(
-  { table, index, uniqueIndex, id, text, int, bool, json }: Columns,
+  { table, index, uniqueIndex, id, key, text, int, bool, json }: Columns,
   { realms, users }: ReturnType<typeof tenancyTables>,
 ) {
   const triggers = table(
@@ -80,7 +80,7 @@ export function triggerTables(
         .notNull()
         .references(() => triggers.id, { onDelete: 'cascade' }),
       revision: int().notNull(),
-      occasion: text().notNull(),
+      occasion: key().notNull(),
       /** Of several slots the first, and `until` the last. */
       at: int().notNull(),
       until: int(),
@@ -92,6 +92,8 @@ export function triggerTables(
       run_id: text(),
       count: int().notNull(),
       late_ms: int(),
+      /** How often the delivery of a hook came; null of another kind. */
+      deliveries: int(),
       manual: json<{ by: string }>(),
       /** What `when` and `inputs` may name. */
       variables: json<JsonObject>().notNull(),

@@ -1,8 +1,9 @@
 // What the firing of a delivery has before anybody knows what becomes of it: the occasion that names it, and what
 // expressions see. Pure, so that a home and a hub do alike.
 
+import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import { fieldsOf, type ParsedBody } from '../triggers/hook/body.ts'
+import { fieldsOf, type ParsedBody, parseBody } from '../triggers/hook/body.ts'
 import type { Delivery } from '../triggers/hook/delivery.ts'
 import type { Hook } from '../triggers/hook/fields.ts'
 import type { HookSpec } from '../triggers/hook/spec.ts'
@@ -10,7 +11,7 @@ import { storedHeaders } from '../triggers/hook/stored-headers.ts'
 import type { HookRequest } from '../triggers/hook/verify.ts'
 import { pausedText } from './changes.ts'
 import type { Halt } from './halt.ts'
-import { deliveryValue } from './hook-kind.ts'
+import { deliveryValue, hookSpec } from './hook-kind.ts'
 import type { Firing, Trigger } from './trigger.ts'
 
 /** Larger bodies are not kept. */
@@ -85,6 +86,14 @@ export function judgingOf(
   const query = fieldsOf(request.query)
   const values = { body: body.ok ? body.value : null, query }
   return { firing, halt: fault ?? pause, sent: { query, body: request.body }, values }
+}
+
+/** What expressions see of a delivery whose body was kept. Throws `invalid_state` when that cannot be read. */
+export function sentValues(own: Hook, { variables }: Pick<Firing, 'variables'>, { query, body }: Sent): JsonObject {
+  const { headers } = variables as { headers?: Record<string, string> }
+  const parsed = parseBody(hookSpec(own), headers?.['content-type'] ?? null, body)
+  if (!parsed.ok) throw new CadreError('invalid_state', parsed.detail)
+  return { body: parsed.value, query }
 }
 
 /** Until when what came is kept; null: while its firing waits; undefined: not at all. `now`: the believed time. */

@@ -1,9 +1,11 @@
 // What people see of triggers and firings, on a home and on a hub.
 
 import { CadreError } from '../error.ts'
+import type { JsonObject } from '../json.ts'
 import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
 import type { FiringRecord, TriggerRecord } from '../wire/records/triggers.ts'
 import type { TriggerFields } from './check-trigger.ts'
+import type { Sent } from './hook-firing.ts'
 import { kindOf } from './kinds.ts'
 import { refusal } from './refusal.ts'
 import { schedule } from './schedule-kind.ts'
@@ -35,6 +37,20 @@ export const firingRecord = (
   run_ids: run_id === null ? [] : [run_id],
   deliveries,
 })
+
+/** The same with what a hook has stored of the delivery. `sent`: null when that is not kept. */
+export function withDelivery(
+  record: FiringRecord,
+  { variables }: Pick<Firing, 'variables'>,
+  sent: Sent | null,
+  mask: (value: JsonObject) => unknown,
+): FiringRecord {
+  const { headers } = variables
+  if (record.deliveries === null || headers === undefined) return record
+  const { query = {}, body } = sent ?? {}
+  const delivery = { headers: headers as JsonObject, query, body: body ? Buffer.from(body).toString() : null }
+  return { ...record, delivery: mask(delivery) as typeof delivery }
+}
 
 function sourceOf(source: Trigger['source']): TriggerRecord['source'] {
   if (source === 'manual') return source

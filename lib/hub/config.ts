@@ -3,8 +3,9 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isPostgres } from '../../db/hub/store.ts'
-import { isAllowEntry } from '../agent/net/address.ts'
+import { isAllowEntry, isLoopback } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
+import { hookHostsFrom } from '../http/hook-hosts.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
@@ -26,6 +27,8 @@ export interface HubConfig {
   admin: { username: string; password: string | undefined }
   key: string | undefined
   trustProxy: boolean
+  publicUrl: string | null
+  hookHosts: string[]
   webhookAllow: string[]
   quotas: QuotaValues
   metricsToken: string | undefined
@@ -59,6 +62,8 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
     key: env.CADRE_HUB_KEY || undefined,
     trustProxy: ['1', 'true', 'yes'].includes(env.CADRE_TRUST_PROXY ?? ''),
+    publicUrl: publicUrl(env.CADRE_HUB_PUBLIC_URL || undefined),
+    hookHosts: hookHostsFrom(env.CADRE_HOOK_HOSTS),
     quotas: siteQuotas(env),
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
@@ -83,6 +88,19 @@ function wholeNumber(name: string, text: string, most: number): number {
   const value = Number(text)
   if (/^[0-9]+$/.test(text) && value <= most) return value
   throw new CadreError('invalid_request', `${name}: expected a whole number from 0 to ${most}, got ${text}`)
+}
+
+/** An address such as `https://hub.example.com`; http only on this machine. */
+function publicUrl(text: string | undefined): string | null {
+  if (text === undefined) return null
+  const url = URL.parse(text)
+  const isBare = url && url.search === '' && url.hash === '' && url.username === '' && url.password === ''
+  const isFit = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
+  if (isBare && isFit) return url.href.replace(/\/+$/, '')
+  throw new CadreError(
+    'invalid_request',
+    'CADRE_HUB_PUBLIC_URL: expected an address such as https://hub.example.com (http only on this machine)',
+  )
 }
 
 function allowed(name: string, text: string): string[] {

@@ -41,6 +41,8 @@ export interface HubOptions {
   /** The default is 15 s. Tests choose less. */
   beatMs?: number
   trustProxy?: boolean
+  publicUrl?: string | null
+  hookHosts?: readonly string[]
   webhookAllow?: readonly string[]
   /** The default is what the environment says. */
   quotas?: QuotaValues
@@ -83,6 +85,8 @@ export function createHub(options: HubOptions): Hub {
     passwordCost,
     beatMs,
     trustProxy,
+    publicUrl: options.publicUrl ?? null,
+    hookHosts: options.hookHosts ?? [],
     webhookAllow,
     quotas,
     metricsToken: options.metricsToken ?? null,
@@ -103,11 +107,25 @@ export function createHub(options: HubOptions): Hub {
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
+  const { publicUrl, hookHosts } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log)
   const store = await openStore(database)
   const clock = new DatabaseClock({ store, log })
-  const options = { log, tracer, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder }
+  const options = {
+    publicUrl,
+    hookHosts,
+    log,
+    tracer,
+    key,
+    trustProxy,
+    webhookAllow,
+    quotas,
+    metricsToken,
+    artifacts,
+    home,
+    agentsFolder,
+  }
   await clock.open()
   const hub = createHub({ store, clock, ...options })
   await hub.lineage.open()

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { post, signed } from '../support/hooks.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
 import { TEAM } from '../support/realm-triggers.ts'
@@ -102,3 +103,31 @@ test('the commands of docs/triggers.md, as they stand', async () => {
 })
 
 const quoted = (word: string) => `'${word}'`
+
+test('a hook of a realm is added with a secret from a file, and its address is that of the hub', async () => {
+  const file = join(home, 'secret.txt')
+  await Bun.write(file, 'a secret that nobody guesses\n')
+  const hook = ['--scheme', 'github', '--secret', `@${file}`, '--name', 'opened', '-i', 'day={{ body.day }}']
+  const added = await cadre('hooks', 'add', '@admin/digest', ...hook, '--realm', 'admin')
+  expect([added.code, added.stderr]).toEqual([0, ''])
+  const [, url = ''] = /url +(\S+)/.exec(added.stdout) ?? []
+  expect(url).toStartWith(`${hub.url}/v1/hooks/`)
+  const body = '{"day":"Monday"}'
+  const sent = await post(url, body, signed(body, 'g-1', 'a secret that nobody guesses'))
+  expect([sent.status, sent.body.data.state]).toEqual([202, 'started'])
+  const { firings } = await inRealm('hooks', 'firings', 'opened', '--body')
+  expect(firings[0].delivery.body).toBe(body)
+  const { secrets } = await inRealm('hooks', 'show', 'opened')
+  await Bun.write(file, 'another secret')
+  const changed = await inRealm(
+    'hooks',
+    'update',
+    'opened',
+    '--add-secret',
+    `@${file}`,
+    '--expire-secret',
+    secrets[0].id,
+  )
+  expect(changed.secrets).toHaveLength(2)
+  expect((await inRealm('hooks')).triggers).toHaveLength(1)
+})

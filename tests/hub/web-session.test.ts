@@ -310,7 +310,7 @@ phases:
   - { name: work, agent: exec, commands: [{ name: c, run: "true" }] }
 `
 
-test('every route of the pages declares its access and is no part of the API', async () => {
+test('every route of the pages and of senders declares its access and is no part of the API', async () => {
   const idle = createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() })
   const hidden = routesOf(hubApp(idle)).filter(route => route.hidden)
   const pages = 'pages of this hub; /web/v1 takes the cookie of a session, and then what /v1 asks of its token'
@@ -320,6 +320,7 @@ test('every route of the pages declares its access and is no part of the API', a
     'GET /web/:file: none',
     `GET /web/session: ${pages}`,
     `GET /web/v1/*: ${pages}`,
+    'POST /v1/hooks/*: the signature of a sender',
     `POST /web/session: ${pages}`,
     `POST /web/v1/*: ${pages}`,
   ])

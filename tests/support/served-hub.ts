@@ -58,7 +58,10 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
     webhookAllow: ['127.0.0.1'],
     metricsToken: METRICS_TOKEN,
     artifacts: artifactStore(env),
+    key: config.key,
     trustProxy: config.trustProxy,
+    publicUrl: config.publicUrl,
+    hookHosts: config.hookHosts,
     quotas: config.quotas,
   })
   await hub.lineage.open()

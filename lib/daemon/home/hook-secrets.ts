@@ -1,12 +1,9 @@
 // Table `hook_secrets`: what the senders of hooks and this home share. The values are sealed, and shown nowhere.
 
 import type { Database } from 'bun:sqlite'
-import { CadreError } from '../../error.ts'
+import { mustBeChangeable, type SecretChange } from '../../firing/hook-secrets.ts'
 import type { Seal } from '../../run/engine.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
-
-/** How many secrets of a hook fit at a time. */
-const MOST = 2
 
 interface SecretRow {
   id: string
@@ -45,18 +42,8 @@ export class HookSecrets {
    * One more fits, or one does no longer, or both. Called in the transaction that changes the hook. Throws `not_found`, and
    * `conflict` when none or more than two would fit.
    */
-  change(triggerId: string, { add, expire }: { add?: string | undefined; expire?: string | undefined }, now: number) {
-    const fitting = this.#fitting(triggerId)
-    if (expire !== undefined && !fitting.some(({ id }) => id === expire)) {
-      throw new CadreError('not_found', `the hook has no secret ${expire} that fits`)
-    }
-    const after = fitting.length + (add === undefined ? 0 : 1) - (expire === undefined ? 0 : 1)
-    if (after > MOST) {
-      throw new CadreError('conflict', `a hook has at most ${MOST} secrets that fit: expire one with \`expire_secret\``)
-    }
-    if (after === 0) {
-      throw new CadreError('conflict', 'it is the only secret of the hook: add another one with `add_secret`')
-    }
+  change(triggerId: string, { add, expire }: SecretChange, now: number) {
+    mustBeChangeable(this.#fitting(triggerId), { add, expire })
     // Nobody needs to see for ever which fit no more.
     if (add !== undefined) {
       this.#db.query('DELETE FROM hook_secrets WHERE trigger_id = ? AND expires_at IS NOT NULL').run(triggerId)

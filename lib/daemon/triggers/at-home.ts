@@ -2,18 +2,12 @@
 
 import type { TriggerFields } from '../../firing/check-trigger.ts'
 import type { Halt } from '../../firing/halt.ts'
+import type { Secrets } from '../../firing/hook-secrets.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import type { Tables } from './tables.ts'
-
-/** The secrets of a hook, as a body has them. */
-export interface Secrets {
-  secret?: string | undefined
-  add_secret?: string | undefined
-  expire_secret?: string | undefined
-}
 
 export interface Home {
   daemon: Daemon

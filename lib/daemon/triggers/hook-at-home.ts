@@ -1,11 +1,9 @@
 // What a home keeps of a hook beside its row: its address, its secrets, and what came with its deliveries.
 
 import { CadreError } from '../../error.ts'
-import { hookSpec } from '../../firing/hook-kind.ts'
-import type { Firing } from '../../firing/trigger.ts'
-import { parseBody } from '../../triggers/hook/body.ts'
+import { sentValues } from '../../firing/hook-firing.ts'
+import { mustFitScheme } from '../../firing/hook-secrets.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
-import { checkSecret } from '../../triggers/hook/secrets.ts'
 import type { AtHome } from './at-home.ts'
 
 export const hook: AtHome<Hook> = {
@@ -17,12 +15,7 @@ export const hook: AtHome<Hook> = {
   updated({ daemon, tables }, { id, spec }, { add_secret: add, expire_secret: expire }) {
     const { hookSecrets } = daemon
     if (add !== undefined || expire !== undefined) hookSecrets.change(id, { add, expire }, tables.now())
-    // Another scheme may need another form of them.
-    const checked = hookSpec(spec.own)
-    const [wrong] = (hookSecrets.values(id) ?? []).flatMap(value => checkSecret(checked, value, '/scheme').problems)
-    if (!wrong) return
-    const message = `the secret of the hook does not fit ${checked.scheme}: it ${wrong.message}`
-    throw new CadreError('invalid_request', message, { details: [{ path: '/scheme', message }] })
+    mustFitScheme(spec.own, hookSecrets.values(id) ?? [])
   },
 
   settled({ tables }, firing) {
@@ -36,14 +29,6 @@ export const hook: AtHome<Hook> = {
     const first = tables.firings.of(firing.trigger_id, occasion!)
     const sent = first && tables.hooks.sent(daemon.seal, first.id)
     if (!sent) throw new CadreError('invalid_state', `the body of the delivery ${occasion} is not kept`)
-    const type = contentTypeOf(firing)
-    const body = parseBody(hookSpec(spec.own), type, sent.body)
-    if (!body.ok) throw new CadreError('invalid_state', body.detail)
-    return { body: body.value, query: sent.query }
+    return sentValues(spec.own, firing, sent)
   },
-}
-
-function contentTypeOf({ variables }: Firing): string | null {
-  const { headers } = variables as { headers?: Record<string, string> }
-  return headers?.['content-type'] ?? null
 }

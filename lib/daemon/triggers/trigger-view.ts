@@ -5,12 +5,10 @@ import type { Database } from 'bun:sqlite'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
 import { chainWords } from '../../firing/chain-kind.ts'
-import { hookOf, previewVariables, shownHook } from '../../firing/hook-kind.ts'
-import { judge } from '../../firing/judge.ts'
+import { previewOfHook } from '../../firing/hook-preview.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import { bareTeam, type FiringFilter, type Trigger } from '../../firing/trigger.ts'
 import type { Field } from '../../team/team.ts'
-import type { Hook } from '../../triggers/hook/fields.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import { HOOKS_PATH, type ListFirings, type PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { counted, page } from '../../wire/page.ts'
@@ -78,32 +76,14 @@ export class TriggerView {
   async previewFor({ trigger_id, name, ...body }: BodyOf<typeof PreviewTrigger>): Promise<PreviewRecord> {
     const known = trigger_id !== undefined || name !== undefined ? this.find({ trigger_id, name }) : null
     const now = this.tables.now()
-    if (known?.kind === 'hook' || body.scheme !== undefined) return this.#previewHook(known, body)
+    if (known?.kind === 'hook' || body.scheme !== undefined)
+      return previewOfHook(known, body, { declaredBy: team => this.declaredBy(team), now })
     const { after = now, until = Infinity, limit = 10, ...fields } = body
     // The field that says after which team, in the words of a chain.
     if (typeof after === 'string') return { slots: [], notes: [], words: chainWords({ ...fields, after }) }
     if (known && known.kind !== 'schedule') return { slots: [], notes: [], words: this.record(known).words ?? '' }
     const schedule = known ? scheduleIn(known) : scheduleOf(fields, { tz: zoneHere(), now })
     return previewOf(schedule, after, until, limit)
-  }
-
-  /** What a hook would do with a delivery of this body and these headers. */
-  async #previewHook(known: Trigger | null, body: BodyOf<typeof PreviewTrigger>): Promise<PreviewRecord> {
-    const { spec, own } = known
-      ? { spec: known.spec, own: known.spec.own as Hook }
-      : { spec: { when: body.when ?? null, inputs: body.inputs ?? {} }, own: hookOf(body) }
-    const { words = '', notes = [] } = shownHook(own)
-    const preview = { slots: [], notes, words }
-    if (body.body === undefined && body.headers === undefined) return preview
-    const team = known?.spec.team ?? body.team
-    const declared = team === undefined ? null : await this.declaredBy(team)
-    const variables = previewVariables(own, body.body ?? {}, body.headers ?? {}, this.tables.now())
-    const judged = judge({ kind: 'hook', spec }, variables, declared)
-    const outcome =
-      'inputs' in judged
-        ? { state: 'starts' as const, reason: null, detail: null, inputs: judged.inputs }
-        : { ...judged, state: judged.state === 'skipped' ? ('skipped' as const) : ('refused' as const), inputs: null }
-    return { ...preview, outcome }
   }
 
   /** The inputs of a team, if they are known here: a database alone knows none. */

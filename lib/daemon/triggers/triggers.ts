@@ -5,11 +5,11 @@ import { filled, type PastSlot, slotsToFill } from '../../firing/backfill.ts'
 import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, mustBeOwn } from '../../firing/declared.ts'
+import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
-import { firingRecord, scheduleIn, type Which } from '../../firing/shown.ts'
+import { firingRecord, scheduleIn, type Which, withDelivery } from '../../firing/shown.ts'
 import { occasionOf, type Schedule } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
-import type { JsonObject } from '../../json.ts'
 import type { Field, Team } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import { localText, zoneOf } from '../../triggers/schedule/zone.ts'
@@ -17,7 +17,7 @@ import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { type Changes, type Home, MAY_HAVE_STARTED, type Secrets, whichTeam } from './at-home.ts'
+import { type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
 import { FILES_EVERY_MS } from './declared-at-home.ts'
 import { Changed, fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
@@ -255,14 +255,12 @@ export class Triggers extends TriggerView {
     const found = super.firingsFor(body)
     if (!body.with_body) return found
     const { firings, hooks } = this.tables
-    const withDelivery = (record: FiringRecord): FiringRecord => {
-      const { headers } = firings.get(record.id)?.variables ?? {}
-      if (record.deliveries === null || headers === undefined) return record
-      const { query = {}, body: bytes } = hooks.sent(this.#daemon.seal, record.id) ?? {}
-      const delivery = { headers: headers as JsonObject, query, body: bytes ? Buffer.from(bytes).toString() : null }
-      return { ...record, delivery: this.#daemon.mask(delivery) as typeof delivery }
+    const shown = (record: FiringRecord): FiringRecord => {
+      const firing = firings.get(record.id)
+      const sent = hooks.sent(this.#daemon.seal, record.id)
+      return firing ? withDelivery(record, firing, sent, value => this.#daemon.mask(value)) : record
     }
-    return { ...found, firings: found.firings.map(withDelivery) }
+    return { ...found, firings: found.firings.map(shown) }
   }
 
   /** Asks once more where the trigger changed in between. */

@@ -9,6 +9,7 @@ import type { UserRule } from '../../wire/access.ts'
 import { allows } from '../../wire/grants.ts'
 import type { Hub } from '../core/hub.ts'
 import { accessText, lacksGrant, RealmCaller, type Stranger, UserCaller } from './callers.ts'
+import { addressOf } from './forwarded.ts'
 import { authenticator, type TokenFacts } from './live-token.ts'
 
 /** The accesses that the hub's routes declare. */
@@ -32,7 +33,7 @@ export function createAccesses(hub: Hub) {
       return caller
     }
     return new UserCaller(hub, token, rule, {
-      address: () => addressOf(incoming),
+      address: () => addressOf(hub, incoming),
       via: viaOf(incoming.request.headers),
       again,
     })
@@ -46,20 +47,15 @@ export function createAccesses(hub: Hub) {
     if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'only a site admin may do this')
   }
 
-  function addressOf({ request, peer }: Incoming): string {
-    const forwarded = hub.trustProxy ? request.headers.get('x-forwarded-for') : null
-    return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
-  }
-
   const asStranger = (incoming: Incoming): Stranger => ({
     kind: 'stranger',
     write: store.write,
-    address: () => addressOf(incoming),
+    address: () => addressOf(hub, incoming),
   })
 
   function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
     return new RealmCaller(hub, token, {
-      address: () => addressOf(incoming),
+      address: () => addressOf(hub, incoming),
       again: async () => asRealm(incoming, await authenticate(incoming)),
     })
   }

@@ -13,6 +13,7 @@ import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { deleteOldRuns } from '../reports/runs.ts'
 import { deleteOldTells, endLostTells } from '../tells/tell-jobs.ts'
 import { checkTriggers } from '../triggers/check-triggers.ts'
+import { deleteOldBodies } from '../triggers/hook-table.ts'
 import { lookAtTriggers } from '../triggers/loop.ts'
 import { deleteOldFirings } from '../triggers/old-firings.ts'
 import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
@@ -110,6 +111,12 @@ const CHORES: readonly Chore[] = [
     everyMs: HOUR_MS,
     failure: 'old firings of triggers could not be deleted',
     run: (hub, { keepRunsDays }) => deleteOldFirings(hub, keepRunsDays * DAY_MS),
+  },
+  {
+    name: 'delete_hook_bodies',
+    everyMs: HOUR_MS,
+    failure: 'old deliveries of hooks could not be deleted',
+    run: hub => deleteOld(hub, 0, deleteOldBodies),
   },
   {
     name: 'find_broken_triggers',

@@ -54,6 +54,10 @@ export interface Hub {
   readonly beatMs: number
   /** Whether the caller's address is read from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
+  /** The hub's address for people and senders, without a slash at its end (`CADRE_HUB_PUBLIC_URL`); null: it is not known. */
+  readonly publicUrl: string | null
+  /** The names of hosts by which hooks may be called (`CADRE_HOOK_HOSTS`); none: any. */
+  readonly hookHosts: readonly string[]
   /** Addresses, ranges and names that webhooks may reach although they are not public (`CADRE_WEBHOOK_ALLOW`). */
   readonly webhookAllow: readonly string[]
   /** The quotas of realms that have none of their own (`CADRE_QUOTA_*`). */

@@ -11,6 +11,7 @@ import { nested } from '../../http/nested.ts'
 import { isSessionForm } from '../../secrets/secret-form.ts'
 import { Whoami } from '../../wire/calls/auth.ts'
 import { CreateSession, DeleteSession } from '../../wire/calls/session.ts'
+import { hostOf, lastOf } from '../access/forwarded.ts'
 import type { Hub } from '../core/hub.ts'
 import { SESSION_MS } from '../core/last-seen.ts'
 
@@ -169,8 +170,7 @@ function refuseForeign({ method, headers }: Request, trustProxy: boolean): void 
 
 /** The scheme is not compared, because a proxy that ends TLS need not pass it on. */
 function isOwn(origin: string, headers: Headers, trustProxy: boolean): boolean {
-  const host = (trustProxy && lastOf(headers.get('x-forwarded-host'))) || headers.get('host')
-  return URL.parse(origin)?.host === host
+  return URL.parse(origin)?.host === hostOf({ trustProxy }, headers)
 }
 
 /** Whether the browser has reached the hub with TLS, so that the cookie must not travel without. */
@@ -178,8 +178,6 @@ function isSecure({ url, headers }: Request, trustProxy: boolean): boolean {
   if (trustProxy) return lastOf(headers.get('x-forwarded-proto')) !== 'http'
   return url.startsWith('https:')
 }
-
-const lastOf = (list: string | null): string | undefined => list?.split(',').at(-1)?.trim()
 
 /** The reply with what keeps it from other pages. A download has a policy of its own. */
 function guarded(reply: Response, cookies: string[] = []): Response {

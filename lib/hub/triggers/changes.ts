@@ -19,7 +19,7 @@ import { durationOf, listedPackage } from '../queue/dispatch.ts'
 import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
 import { firingOf, firingWithId, settleFiring, waitingOf } from './firing-table.ts'
-import { inRealm } from './in-realm.ts'
+import { asItsKind, inRealm } from './in-realm.ts'
 import { isElsewhere, missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
 import {
   byName,
@@ -68,6 +68,8 @@ export class RealmTriggers {
         }
         const trigger = { ...added, next_at: nextOf(added) }
         await insertTrigger(store, tx, trigger)
+        const owner = caller.user
+        await inRealm(trigger).added?.({ hub: this.#hub, tx, trigger, realm, owner, mayStart: true, now }, fields)
         await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
         return recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)
       }),
@@ -96,6 +98,7 @@ export class RealmTriggers {
         const owner_id = owner === 'me' ? caller.user.id : trigger.owner_id
         const problem = isSpec || trigger.problem?.reason === 'owner' ? null : trigger.problem
         const changed = { ...trigger, name, spec, owner_id, revision: trigger.revision + 1, problem }
+        await inRealm(trigger).updated?.({ ...look, trigger: changed }, changes)
         const isMended = trigger.problem !== null && problem === null
         if (kind.isSameRule(spec.own, trigger.spec.own) && !isMended) return changed
         return this.#fromNow(look, changed)
@@ -160,7 +163,8 @@ export class RealmTriggers {
     const first = await firingWithId(store, store.db, firingId)
     if (!first) throw gone
     const manual = { by: caller.user.username }
-    return this.#fire(caller, 'triggers/refire', { trigger_id: first.trigger_id }, async ({ trigger, tx, now }) => {
+    return this.#fire(caller, 'triggers/refire', { trigger_id: first.trigger_id }, async look => {
+      const { trigger, tx, now } = look
       const firing = await firingWithId(store, tx, firingId)
       if (!firing) throw gone
       mustBeRefirable(firing, again, MAY_HAVE_STARTED)
@@ -168,8 +172,9 @@ export class RealmTriggers {
       let number = 2
       while (await firingOf(store, tx, trigger.id, `${occasion}#${number}`)) number++
       const { at } = firing
-      const variables = variablesAgain(firing, now)
-      return { occasion: `${occasion}#${number}`, at, late_ms: now - at, manual, variables, isLater: true }
+      const values = (await inRealm(trigger).values?.(look, firing)) ?? {}
+      const occurs = { occasion: `${occasion}#${number}`, at, late_ms: now - at, manual, isLater: true }
+      return { ...occurs, variables: variablesAgain(firing, now), more: async () => values }
     }).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? gone : error
     })
@@ -185,7 +190,7 @@ export class RealmTriggers {
     await hub.runIds.look()
     const fired = await caller.write(async tx => {
       const look = await this.#reach(caller, which, tx)
-      const firing = await fire(look, await occasionOf(look))
+      const firing = await fire(look, await occasionOf(look), asItsKind(look))
       await this.#audit(tx, caller, action, look.trigger, look.realm.org_id)
       return { firing, trigger: look.trigger }
     })

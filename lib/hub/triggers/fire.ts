@@ -3,9 +3,9 @@
 
 import { and, asc, eq } from 'drizzle-orm'
 import { parseDuration } from '../../duration.ts'
-import { CadreError, messageOf } from '../../error.ts'
-import { ruleOf } from '../../firing/check-trigger.ts'
+import { CadreError, isLasting, messageOf } from '../../error.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import type { JsonObject } from '../../json.ts'
@@ -19,6 +19,10 @@ import type { Look } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** How often the delivery of a hook came. */
+  deliveries?: number
+  /** What expressions see beside the variables. Throws `invalid_state` when that is not there any more. */
+  more?(): Promise<JsonObject>
   /** It does not start when the occasion came: it waited, or is caught up. */
   isLater?: boolean
   /** Starts whatever else runs. */
@@ -26,31 +30,40 @@ export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | '
 }
 
 interface More {
-  /** The firing that waited. */
+  /** The firing that waited, or was refused and is judged once more. */
   known?: Firing
   /** Why the realm may have no more runs now: the firing waits for that. */
   quota?: string | null
+  /** Called after the firing is written. */
+  recorded?(settled: Firing): Promise<void>
+  /** Masks the secrets in what is said of it. */
+  masked?(detail: string): Promise<string>
 }
 
 /**
  * Decides about an occasion and records it. Throws `rate_limited` when the realm may have no more runs now, with which the
  * transaction has to end; other errors are those of the database.
  */
-export async function fire(look: Look, occasion: Occasion, { known, quota = null }: More = {}): Promise<Firing> {
+export async function fire(look: Look, occasion: Occasion, more: More = {}): Promise<Firing> {
+  const { known, quota = null, recorded, masked } = more
+  const waits = known?.state === 'waiting' ? known : undefined
   const { hub, tx, trigger, now } = look
   const firing: Firing = known ?? {
     ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
     ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now, started_at: null },
     ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
+    deliveries: occasion.deliveries ?? null,
   }
-  const held = known && (await haltNow(look, known, quota))
-  if (held && !isWorthAWord(held, known)) return known
-  const decided = held || (await decide(look, firing, occasion, { known, quota }))
-  const settled = { ...firing, revision: trigger.revision, ...decided }
+  const held = waits && (await haltNow(look, waits, quota))
+  if (held && !isWorthAWord(held, waits)) return waits
+  const decided = held || (await decide(look, firing, occasion, { known: waits, quota }))
+  const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail
+  const settled = { ...firing, revision: trigger.revision, ...decided, detail }
   await tellOfFiring(look, settled)
   if (known) await settleFiring(hub.store, tx, settled)
   else await insertFiring(hub.store, tx, settled)
+  await recorded?.(settled)
   await noteWhatItSays(look, settled)
   if (settled.state === 'waiting') await makeRoom(look, settled)
   return settled
@@ -64,7 +77,7 @@ async function decide(
   { known, quota }: { known: Firing | undefined; quota: string | null },
 ): Promise<Halt | Pick<Firing, 'state' | 'reason' | 'detail' | 'run_id' | 'started_at' | 'late_ms'>> {
   const { hub, tx, trigger, owner, now } = look
-  const prepared = await prepare(look, occasion.variables)
+  const prepared = await prepare(look, occasion)
   if ('state' in prepared) return prepared
   const halt = occasion.force ? null : await haltNow(look, known, quota)
   if (halt) return halt
@@ -79,21 +92,21 @@ async function decide(
 }
 
 /** The run of an occasion, or why it starts nothing. */
-async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, variables: JsonObject) {
+async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, { variables, more }: Occasion) {
   const { spec } = trigger
   const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
   if (!mayStart) return refused('owner', ownerText(owner.username))
-  let inputs: JsonObject
+  let all: JsonObject
   try {
-    const rule = ruleOf(spec, kindOf(trigger))
-    if (!rule.admits(variables)) {
-      return { state: 'skipped', reason: 'when', detail: `\`when\` is false: ${spec.when}` } satisfies Halt
-    }
-    inputs = rule.inputsOf(variables)
+    all = { ...variables, ...(await more?.()) }
   } catch (error) {
-    if (!(error instanceof CadreError)) throw error
-    return refused('expression', messageOf(error))
+    if (!isLasting(error)) throw error
+    return refused('internal', messageOf(error))
   }
+  // The plan of the run says whether the inputs fit.
+  const judged = judge(trigger, all, null)
+  if ('state' in judged) return judged
+  const { inputs } = judged
   try {
     return await planRun(hub, tx, realm, { ...spec, inputs })
   } catch (error) {

@@ -16,6 +16,7 @@ import {
   ne,
   notExists,
   notLike,
+  or,
   type SQL,
   sql,
 } from 'drizzle-orm'
@@ -135,8 +136,45 @@ export async function insertFiring({ firings }: Store, tx: Db, firing: Firing): 
 
 /** Writes what became of a firing that waited, or stood for several slots. */
 export async function settleFiring({ firings }: Store, tx: Db, firing: Firing): Promise<void> {
-  const { id, trigger_id: _, manual: __, seen_at: ___, variables: ____, ...values } = firing
+  const { id, trigger_id: _, manual: __, seen_at: ___, ...values } = firing
   await tx.update(firings).set(values).where(eq(firings.id, id))
+}
+
+/** The latest firing of this occasion, or of `occasion~2` and so on, when it counts only for a time. */
+export async function newestFiringOf({ firings }: Store, tx: Db, triggerId: string, occasion: string) {
+  const { trigger_id, seq } = firings
+  const those = or(
+    eq(firings.occasion, occasion),
+    and(gt(firings.occasion, `${occasion}~`), lt(firings.occasion, `${occasion}~:`)),
+  )
+  const found = tx
+    .select()
+    .from(firings)
+    .where(and(eq(trigger_id, triggerId), those))
+  const [row] = await found.orderBy(desc(seq)).limit(1)
+  return row ? read(row) : null
+}
+
+/** A delivery came once more. */
+export async function countDelivery({ firings }: Store, tx: Db, id: string): Promise<void> {
+  await tx
+    .update(firings)
+    .set({ deliveries: sql`${firings.deliveries} + 1` })
+    .where(eq(firings.id, id))
+}
+
+/** Of the requests that were refused before anybody knew which delivery they were, the newest `keep` stay. */
+export async function keepRejected({ firings }: Store, tx: Db, triggerId: string, keep: number): Promise<void> {
+  const { seq, trigger_id, occasion } = firings
+  const those = and(eq(trigger_id, triggerId), gte(occasion, 'rejected:'), lt(occasion, 'rejected;'))
+  const newest = await tx
+    .select({ seq })
+    .from(firings)
+    .where(those)
+    .orderBy(desc(seq))
+    .limit(keep + 20)
+  const old = newest.slice(keep).map(row => row.seq)
+  if (old.length > 0) await tx.delete(firings).where(inArray(seq, old))
 }
 
 /** The slots from one occasion to another that have a firing of their own. */

@@ -1,9 +1,21 @@
 // The kinds of triggers, as a hub has them.
 
+import type { Firing } from '../../firing/trigger.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
+import { hooks } from './hooks.ts'
 import type { RealmKind } from './realm-kind.ts'
 import { schedules } from './schedules.ts'
+import type { Look } from './trigger-table.ts'
 
-const IN_REALM: Readonly<Partial<Record<TriggerKind, RealmKind>>> = { schedule: schedules }
+const IN_REALM: Readonly<Partial<Record<TriggerKind, RealmKind>>> = { schedule: schedules, hook: hooks }
 
 export const inRealm = ({ kind }: { kind: TriggerKind }): RealmKind => IN_REALM[kind] ?? {}
+
+/** What its kind does about a firing of it, for `fire`. */
+export const asItsKind = (look: Look) => ({
+  recorded: async (settled: Firing) => inRealm(look.trigger).settled?.(look, settled),
+  masked: async (detail: string) => {
+    const mask = await inRealm(look.trigger).mask?.(look.hub, look.tx, look.trigger)
+    return mask ? mask(detail) : detail
+  },
+})

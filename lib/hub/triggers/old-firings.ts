@@ -2,18 +2,23 @@
 // stay, and all of which the run is there: from them one reads what started it, and whether it still holds the trigger.
 
 import { parseDuration } from '../../duration.ts'
+import { hookSpec } from '../../firing/hook-kind.ts'
+import type { Hook } from '../../triggers/hook/fields.ts'
 import type { Hub } from '../core/hub.ts'
 import { deleteOldOf, newestKept } from './firing-table.ts'
 import { deleteRemoved, everyTrigger } from './trigger-table.ts'
 
+const DAY_MS = 86_400_000
 /** Firings that each trigger keeps, however old they are. */
 const KEPT = 100
 
 /** Deletes those that are older than `ms` by the believed time, a part at a time. */
 export async function deleteOldFirings({ store, clock }: Hub, ms: number): Promise<void> {
-  for (const { id, removed_at, spec } of await everyTrigger(store)) {
-    // What `at_most` counts is no older than it counts.
-    const age = Math.max(ms, spec.at_most === null ? 0 : parseDuration(spec.at_most.per)!)
+  for (const { id, kind, removed_at, spec } of await everyTrigger(store)) {
+    // What `at_most` counts is no older than it counts, and a hook recognises deliveries for its own time.
+    const counted = spec.at_most === null ? 0 : parseDuration(spec.at_most.per)!
+    const known = kind === 'hook' && removed_at === null ? hookSpec(spec.own as Hook).keepDays * DAY_MS : 0
+    const age = Math.max(ms, counted, known)
     const first = removed_at === null ? await newestKept(store, id, KEPT) : Number.MAX_SAFE_INTEGER
     const seenBefore = clock.believed() - age
     while ((await store.write(tx => deleteOldOf(store, tx, id, { seenBefore, first }))) > 0) await Bun.sleep(10)

@@ -4,7 +4,17 @@ import { inArray, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import { chainWords } from '../../firing/chain-kind.ts'
-import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
+import { previewOfHook } from '../../firing/hook-preview.ts'
+import {
+  firingRecord,
+  named,
+  SHOWN,
+  scheduleIn,
+  scheduleOf,
+  triggerRecord,
+  type Which,
+  withDelivery,
+} from '../../firing/shown.ts'
 import { bareTeam } from '../../firing/trigger.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
 import { within } from '../../wire/budget.ts'
@@ -15,7 +25,10 @@ import type { UserCaller } from '../access/callers.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf, countUpTo } from '../core/list-total.ts'
+import { listedPackage } from '../queue/dispatch.ts'
 import { firingsBeginning, firingsThat, listFirings } from './firing-table.ts'
+import { sentWith } from './hook-table.ts'
+import { inRealm } from './in-realm.ts'
 import { ownerText } from './problem.ts'
 import {
   byId,
@@ -90,21 +103,23 @@ export async function listTriggersFor(hub: Hub, caller: UserCaller, body: Static
 
 /** `mayStart`: whether the owner may. Without, the trigger is broken before an occasion says so. */
 export async function recordOf(
-  { store, now }: Hub,
+  hub: Hub,
   { trigger, owner, mayStart }: { trigger: RealmTrigger; owner: string; mayStart: boolean },
-  db = store.db,
+  db = hub.store.db,
 ): Promise<RealmTriggerRecord> {
+  const { store, now } = hub
   const last = await listFirings(store, db, firingsThat(store, trigger.id, {}), { limit: SHOWN, offset: 0 })
   const isOrphan = !mayStart && trigger.problem === null
   const problem = isOrphan ? { reason: 'owner', text: ownerText(owner), since: now() } : trigger.problem
   const { requires, priority, queue_timeout } = trigger.spec
   return {
     ...triggerRecord({ ...trigger, problem }, last, now()),
+    ...(await inRealm(trigger).shown?.(hub, db, trigger)),
     ...{ realm_id: trigger.realm_id, owner, requires, priority, queue_timeout },
   }
 }
 
-/** The slots of a trigger, or of a schedule that is not added yet. */
+/** The slots of a trigger, or of a schedule that is not added yet; or what a hook would do with a delivery. */
 export async function previewFor(
   hub: Hub,
   caller: UserCaller,
@@ -112,11 +127,16 @@ export async function previewFor(
 ): Promise<PreviewRecord> {
   const { trigger_id, name, realm_id, after = hub.now(), until = Infinity, limit = 10, ...fields } = body
   const isAdded = trigger_id !== undefined || name !== undefined
-  if (!isAdded && realm_id !== undefined) await caller.realm(realm_id)
+  const known = isAdded ? await visible(hub, caller, { trigger_id, name, realm_id }) : null
+  const realmId = known?.realm_id ?? realm_id
+  const realm = realmId === undefined ? null : await caller.realm(realmId)
+  if (known?.kind === 'hook' || fields.scheme !== undefined) {
+    const declaredBy = async (team: string) =>
+      realm && (await listedPackage(hub, hub.store.db, realm, team, caller)).inputs
+    return previewOfHook(known, fields, { declaredBy, now: hub.now() })
+  }
   if (typeof after === 'string') return { slots: [], notes: [], words: chainWords({ ...fields, after }) }
-  const schedule = isAdded
-    ? scheduleIn(await visible(hub, caller, { trigger_id, name, realm_id }))
-    : scheduleOf(fields, { tz: ZONE, now: hub.now() })
+  const schedule = known ? scheduleIn(known) : scheduleOf(fields, { tz: ZONE, now: hub.now() })
   return previewOf(schedule, after, until, limit)
 }
 
@@ -136,6 +156,12 @@ export async function firingsFor(hub: Hub, caller: UserCaller, body: Static<(typ
     ...(until !== undefined && { until }),
   })
   const rows = await listFirings(store, store.db, where, page(body))
-  const firings: FiringRecord[] = rows.map(firing => firingRecord(firing, trigger.name))
+  const mask = body.with_body && (await inRealm(trigger).mask?.(hub, store.db, trigger))
+  const firings = await Promise.all(
+    rows.map(async (firing): Promise<FiringRecord> => {
+      const record = firingRecord(firing, trigger.name)
+      return mask ? withDelivery(record, firing, await sentWith(hub, store.db, firing.id), mask) : record
+    }),
+  )
   return { firings: within(firings), ...(await countUpTo(store.db, store.firings, where)) }
 }

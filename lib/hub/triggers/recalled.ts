@@ -27,7 +27,7 @@ export async function recallFiring(hub: Hub, tx: Db, realmId: string, run: Unkno
   if (foundAt === null) return
   const trigger = await findTrigger(store, tx, byId(store, by.trigger))
   if (trigger?.realm_id !== realmId) return
-  const recalled = inRealm(trigger).recalled?.(by)
+  const recalled = inRealm(trigger).recalled?.(by, run.started_at ?? foundAt)
   if (!recalled || recalled.at > foundAt || (await firingWithId(store, tx, by.firing))) return
   const { manual = null } = by
   if (!manual) await inRealm(trigger).withdraw?.({ hub, tx, trigger }, recalled.at)

@@ -8,7 +8,7 @@ import type { Hub } from '../core/hub.ts'
 import { maySoonBeACopy, passOverCopies, wasJustFound } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
 import { waitingOf } from './firing-table.ts'
-import { inRealm } from './in-realm.ts'
+import { asItsKind, inRealm } from './in-realm.ts'
 import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
 
 /** How many triggers are judged at once. Those of SQLite share commits, and more on PostgreSQL undo each other. */
@@ -85,14 +85,17 @@ async function startSome(look: Look, quota: string | null): Promise<boolean> {
   for (let started = 0; started < MOST_STARTED; started++) {
     const [known] = await waitingOf(hub.store, tx, trigger.id, 1)
     if (!known) return true
-    if ((await fire(look, occasionAgain(look, known), { known, quota })).state === 'waiting') return true
+    const fired = await fire(look, occasionAgain(look, known), { ...asItsKind(look), known, quota })
+    if (fired.state === 'waiting') return true
   }
   return false
 }
 
 /** A firing that waited, as it starts now. */
-function occasionAgain({ now }: Look, { occasion, at, late_ms, seen_at, manual, variables }: Firing): Occasion {
+function occasionAgain(look: Look, firing: Firing): Occasion {
+  const { occasion, at, late_ms, seen_at, manual, variables } = firing
   // It was late by then already, or due with a delay of its own.
-  const late = (late_ms ?? 0) + Math.max(0, now - seen_at)
-  return { occasion, at, late_ms: late, manual, variables, isLater: true }
+  const late = (late_ms ?? 0) + Math.max(0, look.now - seen_at)
+  const more = async () => (await inRealm(look.trigger).values?.(look, firing)) ?? {}
+  return { occasion, at, late_ms: late, manual, variables, isLater: true, more }
 }

@@ -163,8 +163,8 @@ export async function setProblem({ triggers }: Store, tx: Db, id: string, proble
 
 /** All triggers, with those that were removed. */
 export async function everyTrigger({ triggers, db }: Store) {
-  const { id, removed_at, spec } = triggers
-  return db.select({ id, removed_at, spec }).from(triggers)
+  const { id, kind, removed_at, spec } = triggers
+  return db.select({ id, kind, removed_at, spec }).from(triggers)
 }
 
 /** Deletes the removed triggers of which no firing is left. */

@@ -195,13 +195,13 @@ const ofRealm = <P extends TProperties>(more: P) => closed({ ...OF_REALM, ...mor
 const started = { hub: STARTS, data: RealmTriggerRecord }
 const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
-const { secret: __, kind: ___, ...ADDED } = AddTrigger.body.properties
-const { add_secret, expire_secret, keep, ...CHANGED } = UpdateTrigger.body.properties
+const { kind: __, ...ADDED } = AddTrigger.body.properties
+const { keep, ...CHANGED } = UpdateTrigger.body.properties
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
   // More kinds follow.
-  body: closed({ ...ADDED, realm_id: Uuid, kind: Type.Enum(['schedule']), team: TeamRef, ...DISPATCH }),
+  body: closed({ ...ADDED, realm_id: Uuid, kind: Type.Enum(['schedule', 'hook']), team: TeamRef, ...DISPATCH }),
 })
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,

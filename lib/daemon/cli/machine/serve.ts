@@ -1,11 +1,12 @@
 // `bun daemon.ts serve`: its configuration, and the life of the daemon from opening its home to SIGTERM or SIGINT.
 
 import { CadreError, messageOf } from '../../../error.ts'
+import { hookHostsFrom } from '../../../http/hook-hosts.ts'
 import { type Listening, stopOnSignal } from '../../../http/listen.ts'
 import { type Log, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { hookHostsFrom, strictFrom } from '../../access/access.ts'
+import { strictFrom } from '../../access/access.ts'
 import { Chores } from '../../home/chores/chores.ts'
 import { bytesToKeep, daysIn } from '../../home/chores/retention.ts'
 import { homeFolder } from '../../home/home.ts'

@@ -26,16 +26,17 @@ export function printTrigger(
     print(
       line`${paint.bold(trigger.name)}  ${triggerWord(paint, trigger.state)}  ${trigger.words ?? ''}`,
       previewLines({ slots: trigger.next, notes: trigger.notes }),
-      hookLines(trigger),
+      hookLines(trigger, place),
     )
   }
   printUnserved(place)
 }
 
 /** Where the sender of a hook posts to. */
-function hookLines({ url }: TriggerRecord): Printable[] {
+function hookLines({ url }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
   if (url === undefined) return []
-  return [line`url   ${url}`]
+  // A hub that does not know its public address says the path alone.
+  return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`]
 }
 
 /** What a hook would do with a delivery. */
