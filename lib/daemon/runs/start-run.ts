@@ -137,7 +137,7 @@ export async function loadTeam(
     })
   }
   if (path !== undefined) {
-    if (isAbsolute(path)) return stock.bundles.load(path, options)
+    if (isAbsolute(path)) return stock.bundles.load(path, { ...options, anyFile: true })
     throw new CadreError('invalid_request', `${path} must be an absolute path`, {
       details: [{ path: '/path', message: 'must be an absolute path' }],
     })

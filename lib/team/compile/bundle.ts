@@ -27,6 +27,8 @@ export interface LoadOptions {
   resolve?: ResolvePackage
   /** Refuses `team:` paths that leave the root's folder. Packages and files in memory always refuse them. */
   closed?: boolean
+  /** Somebody named the file: one that is no team is shown to nobody, not even in the words for its mistakes. */
+  anyFile?: boolean
   /** Further problems, which are added to the problems of the files if there are any. The first team is the root. */
   besides?: (teams: readonly Team[]) => Detail[]
 }
@@ -150,6 +152,8 @@ class Loader {
     this.#loaded.set(key, loaded)
     if (text === null) source.report({ offset: 0, path: '' }, 'the file is not UTF-8 text')
     const root = text === null ? null : readYaml(source)
+    const fields = root?.kind === 'map' ? root.entries.keys() : []
+    if (this.#options.anyFile && !source.isTeam(fields)) return true
     if (!root) return true
     for (const [ref, node] of teamRefs(root)) {
       const target = await this.#locate(ref, located, source, node)

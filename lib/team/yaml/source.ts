@@ -7,6 +7,10 @@ import type { Place, Scalar } from './node.ts'
 const MAX_PROBLEMS = 200
 const MAX_QUOTE = 10_000
 
+/** Of these a team has two and more, and hardly another file does. */
+const OF_TEAMS = ['name', 'version', 'description', 'inputs', 'outputs', 'phases'] as const
+const FIELD = new RegExp(`^(${OF_TEAMS.join('|')})[ \\t]*:`, 'gm')
+
 export class Source {
   readonly file: string
   readonly text: string
@@ -27,6 +31,19 @@ export class Source {
       .slice(start, Math.min(end === -1 ? this.text.length : end, start + MAX_QUOTE))
       .replace(/\r$/, '')
     this.problems.push({ file: this.file, line, column, path: place.path, message, quote })
+  }
+
+  /**
+   * Says of a file that is no team only that, and nothing of what is in it: whoever may name a file is shown no other one by
+   * that. `fields`: those of its root, if it could be read. Returns whether it is one.
+   */
+  isTeam(fields: Iterable<string>): boolean {
+    const written = [...this.text.matchAll(FIELD)].map(([, field]) => field!)
+    const found = new Set([...fields, ...written].filter(field => OF_TEAMS.some(each => each === field)))
+    if (found.size >= 2) return true
+    const message = 'this is no team: a team.yml has a `name`, a `version` and `phases`'
+    this.problems.splice(0, Infinity, { file: this.file, line: 1, column: 1, path: '', message, quote: '' })
+    return false
   }
 
   /** Both from 1. */
