@@ -47,9 +47,12 @@ export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>,
   return { state: 'refused', reason: 'team', detail: `the spec of ${name} ${what} in ${team.version}; enable it again` }
 }
 
+/** Secrets are of the machine, and not of the file. */
+const NOT_IN_FILES = ['keep', 'add_secret', 'expire_secret']
+
 /** Throws `conflict` for a change of what stands in a file. */
 export function mustBeOwn({ name, source }: Pick<Trigger, 'name' | 'source'>, changes: readonly string[]): void {
-  const [change] = changes.filter(each => each !== 'keep')
+  const [change] = changes.filter(each => !NOT_IN_FILES.includes(each))
   if (source === 'manual' || change === undefined) return
   const message = `the spec of ${name} stands in the team.yml of ${source.team}: change it there, and enable it again`
   throw new CadreError('conflict', message)

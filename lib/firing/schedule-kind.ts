@@ -25,6 +25,9 @@ export const schedule: Kind<ScheduleSpec> = {
 
   check(fields, around) {
     const { spec: own, problems } = checkSchedule(given(fields, FIELDS), around)
+    if (own && around.isNew && 'at' in own && nextAt(own, around.now, '') === null) {
+      return { problems: [{ path: '/at', message: 'has passed: nothing would start' }] }
+    }
     return own ? { own } : { problems }
   },
 

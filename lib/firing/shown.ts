@@ -23,6 +23,8 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
     ...fields,
     ...{ state: stateOf(trigger), next: [] },
     ...kindOf(trigger).shown(trigger, now),
+    // Nothing starts before that is mended.
+    ...(problem && { next: [] }),
     last: last.map(firing => firingRecord(firing, name)),
   }
 }

@@ -77,4 +77,6 @@ export function shortened({ until, count }: SlotRow, started: number): Pick<Firi
 
 /** What a row says of missed slots. */
 export const missedText = (count: number): string =>
-  count === 1 ? 'it was due too long ago' : `${count} slots were due too long ago`
+  count === 1
+    ? 'nothing looked at it in time'
+    : `${count} slots passed before anything looked, and \`catch_up\` leaves them out`

@@ -1,5 +1,6 @@
 // triggers/*: what starts runs by itself, and what became of each occasion.
 
+import { CadreError } from '../../error.ts'
 import { declared } from '../../firing/declared.ts'
 import { named } from '../../firing/shown.ts'
 import { resource } from '../../http/resource.ts'
@@ -20,6 +21,7 @@ import {
   UpdateTrigger,
 } from '../../wire/calls/triggers.ts'
 import { page } from '../../wire/page.ts'
+import type { Caller } from '../access/access.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
@@ -43,7 +45,10 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
     answer(ResumeTrigger, ({ body, caller }) => triggers.resume(named(body), body.catch_up ?? 'none', caller.actor)),
     answer(GetTrigger, ({ body }) => triggers.get(named(body))),
     answer(ListTriggers, ({ body }) => triggers.list({ ...body, ...page(body) })),
-    answer(PreviewTrigger, ({ body }) => triggers.previewFor(body)),
+    answer(PreviewTrigger, ({ body, caller }) => {
+      mayName(caller, body.team)
+      return triggers.previewFor(body)
+    }),
     answer(RunTrigger, ({ body, caller }) =>
       triggers.runNow(named(body), { force: body.force ?? false, by: caller.actor }),
     ),
@@ -56,4 +61,10 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
       triggers.refire(body.firing_id, { again: body.again ?? false, by: caller.actor }),
     ),
   ])
+}
+
+/** A caller from elsewhere may name packages, and no folder of this machine. */
+function mayName({ local }: Caller, team: string | undefined): void {
+  if (local || team === undefined || !team.startsWith('/')) return
+  throw new CadreError('forbidden', 'a folder is only named on the daemon’s own machine')
 }

@@ -15,7 +15,8 @@ export const FILES_EVERY_MS = 30_000
 
 export async function lookAtFile(daemon: Daemon, { triggers, now }: Tables, trigger: Trigger): Promise<void> {
   const text = await changeOf(daemon, trigger)
-  if ((text === null) === (trigger.problem?.reason !== 'team')) return
+  const was = trigger.problem?.reason === 'team' ? trigger.problem.text : null
+  if (text === was) return
   await daemon.engine.commit(() => {
     if (triggers.get(trigger.id)) noteFile(daemon, triggers, trigger, text, now())
   })

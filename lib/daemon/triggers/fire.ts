@@ -135,7 +135,8 @@ async function prepare(
   }
   let all: JsonObject
   try {
-    all = { ...variables, ...more?.() }
+    // A sender may write its secret into the body, as older Gitea does, and inputs are kept as they are.
+    all = daemon.mask({ ...variables, ...more?.() })
   } catch (error) {
     if (!isLasting(error)) throw error
     return { state: 'refused', reason: 'internal', detail: messageOf(error) }

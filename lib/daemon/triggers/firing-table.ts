@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
+import type { RunState } from '../../wire/states.ts'
 
 interface Row extends Omit<Firing, 'manual' | 'variables'> {
   manual: string | null
@@ -138,6 +139,16 @@ export class FiringTable {
       )
       .get(rootId)
     return row?.id ?? null
+  }
+
+  /** The states of runs, as far as they are kept. */
+  runStates(ids: readonly string[]): Map<string, RunState> {
+    const rows = this.#db
+      .query<{ id: string; state: RunState }, [string]>(
+        'SELECT id, state FROM runs WHERE id IN (SELECT value FROM json_each(?))',
+      )
+      .all(JSON.stringify(ids))
+    return new Map(rows.map(({ id, state }) => [id, state]))
   }
 
   /** How many of a trigger started since then. */

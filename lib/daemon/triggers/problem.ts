@@ -77,7 +77,12 @@ function setProblem(
 ): void {
   const { audit, log } = daemon
   const { id, name } = trigger
-  if (triggers.get(id)!.problem?.reason === problem.reason) return
+  const known = triggers.get(id)!.problem
+  if (known?.reason === problem.reason) {
+    // It is told once, and shown as it is now.
+    if (known.text !== problem.text) triggers.setProblem(id, { ...problem, since: known.since })
+    return
+  }
   triggers.setProblem(id, problem)
   audit.write({ actor: 'system', action: 'triggers/broken', target: `${name}: ${problem.reason}` })
   log.error('a trigger is broken', { trigger: name, reason: problem.reason, problem: problem.text })

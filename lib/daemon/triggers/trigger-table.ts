@@ -59,9 +59,12 @@ export class TriggerTable {
       .get()!.n
   }
 
-  /** The trigger of a team that was enabled before. */
-  declared({ team, name }: Declared): Trigger | null {
-    return this.#one("source ->> 'team' = ? AND source ->> 'name' = ? AND removed_at IS NULL", team, name)
+  /** The trigger that was enabled before of this folder, or of this package in whatever version. */
+  declared({ team, name }: Declared, from: string): Trigger | null {
+    const found = this.#one("source ->> 'team' = ? AND source ->> 'name' = ? AND removed_at IS NULL", team, name)
+    return found && (found.spec.team === from || !(found.spec.team.startsWith('/') || from.startsWith('/')))
+      ? found
+      : null
   }
 
   /** Enabled triggers that the team.yml of a folder declares. */

@@ -47,10 +47,16 @@ export class TriggerView {
     const { triggers, firings } = this.tables
     if (of.begins !== undefined) {
       const found = firings.beginning(of.begins.toLowerCase(), page)
-      return found.map(firing => firingRecord(firing, triggers.evenRemoved(firing.trigger_id)!.name))
+      return this.#withRuns(found.map(firing => firingRecord(firing, triggers.evenRemoved(firing.trigger_id)!.name)))
     }
     const { id, name } = this.#evenRemoved(of)
-    return firings.list({ trigger_id: id, ...filter }, page).map(firing => firingRecord(firing, name))
+    return this.#withRuns(firings.list({ trigger_id: id, ...filter }, page).map(firing => firingRecord(firing, name)))
+  }
+
+  /** With what became of their runs. */
+  #withRuns(records: readonly FiringRecord[]): FiringRecord[] {
+    const states = this.tables.firings.runStates(records.flatMap(({ run_ids }) => run_ids))
+    return records.map(record => ({ ...record, run_state: states.get(record.run_id ?? '') ?? null }))
   }
 
   /** Answers `triggers/firings`. */
@@ -107,7 +113,8 @@ export class TriggerView {
 
   record(trigger: Trigger): TriggerRecord {
     const last = this.tables.firings.list({ trigger_id: trigger.id }, { limit: SHOWN, offset: 0 })
-    const record = triggerRecord(trigger, last, this.tables.now())
+    const { last: firings, ...shown } = triggerRecord(trigger, last, this.tables.now())
+    const record = { ...shown, last: this.#withRuns(firings) }
     return trigger.kind === 'hook' ? { ...record, ...this.#hookOf(trigger, record) } : record
   }
 

@@ -54,6 +54,7 @@ export class Triggers extends TriggerView {
     actor: string,
     source: Trigger['source'] = 'manual',
   ) {
+    if (name === 'last') throw new CadreError('invalid_request', '`last` means the newest run: choose another name')
     const now = this.tables.now()
     const spec = await this.#specOf(kind, fields, { now, isNew: true })
     const added: Trigger = {
@@ -114,6 +115,8 @@ export class Triggers extends TriggerView {
 
   async enable(which: Which, actor: string): Promise<TriggerRecord> {
     const was = this.find(which)
+    const { source, spec } = was
+    if (source !== 'manual') return this.enableDeclared({ team: spec.team, name: source.name }, actor)
     if (!was.enabled) await this.#mustBeAbleTo(was)
     return this.#change(actor, 'triggers/enable', () => {
       const trigger = this.find(which)
@@ -129,7 +132,17 @@ export class Triggers extends TriggerView {
     actor: string,
   ): Promise<TriggerRecord> {
     const { kind, fields, source } = declaredBy(await this.#teamOf(team), name)
-    const known = this.tables.triggers.declared(source)
+    const known = this.tables.triggers.declared(source, team)
+    if (known && known.kind !== kind) {
+      const message = `${name} is a ${known.kind} here and a ${kind} in the file: remove it here first`
+      throw new CadreError('conflict', message)
+    }
+    if (known && secret !== undefined) {
+      throw new CadreError(
+        'conflict',
+        `${name} has a secret already: \`add_secret\` of triggers/update adds another one`,
+      )
+    }
     if (!known) return this.add({ ...fields, ...(secret !== undefined && { secret }), name, kind, team }, actor, source)
     const now = this.tables.now()
     const spec = await this.#specOf(kind, { ...fields, team }, { now, isNew: false })

@@ -48,12 +48,27 @@ export function occasionRule(
   return {
     names: new Set(templates.keys()),
     constants,
-    admits: variables => expression === null || expression.evaluate(scopeOf(variables)) === true,
+    admits: variables =>
+      expression === null || named('when', expression.place, () => expression.evaluate(scopeOf(variables))) === true,
     inputsOf(variables) {
       const values: JsonObject = {}
-      for (const [name, template] of templates) values[name] = template.evaluate(scopeOf(variables))
+      for (const [name, template] of templates) {
+        values[name] = named(`input ${name}`, template.place, () => template.evaluate(scopeOf(variables)))
+      }
       return values
     },
+  }
+}
+
+/** The error of an expression names its field, because the text in which it has a place was made here. */
+function named<T>(field: string, place: string, evaluate: () => T): T {
+  try {
+    return evaluate()
+  } catch (error) {
+    if (!(error instanceof CadreError)) throw error
+    const { message } = error
+    const said = message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message
+    throw new CadreError(error.code, `${field}: ${said}`, { cause: error })
   }
 }
 

@@ -8,6 +8,7 @@ import { Type } from '../../schema/type.ts'
 import { OptionalHookFields } from '../../triggers/hook/fields.ts'
 import { Requires } from '../needs.ts'
 import { AnyObject, AnyText, NullableText, Time } from '../parts.ts'
+import { SHOWN_RUN_STATES } from '../states.ts'
 import { CHAIN_ENDS, FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
 
 const text = (description: string) => Type.String({ description })
@@ -27,6 +28,9 @@ export const FiringRecord = Type.Object({
   reason: nullable(Type.Enum([...FIRING_REASONS]), { description: 'Why nothing started, or not yet.' }),
   detail: NullableText,
   run_id: nullable(AnyText, { description: 'The run that it started; null without one.' }),
+  run_state: Type.Optional(
+    nullable(Type.Enum([...SHOWN_RUN_STATES]), { description: 'The state of that run; null once it was deleted.' }),
+  ),
   run_ids: Type.Array(AnyText),
   count: number('For how many slots it stands.'),
   deliveries: nullable(Type.Integer(), { description: 'How often the delivery of a hook came; else null.' }),

@@ -1,7 +1,7 @@
 // How triggers and firings look in a terminal.
 
 import { formatDuration } from '../../../duration.ts'
-import type { Paint, Printable, Shown } from '../../../text/printable.ts'
+import { line, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import type { FiringRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
 import { clock } from './table.ts'
 
@@ -26,10 +26,17 @@ const utc = (at: number): string => `${new Date(at).toISOString().slice(0, 16)}Z
 
 /** What became of an occasion, in columns. */
 export function firingCells(paint: Paint, firing: FiringRecord): Shown[] {
-  const { at, state, late_ms, manual, run_id } = firing
+  const { at, late_ms, manual, run_id } = firing
+  const { state } = firing
   const late = state === 'started' && late_ms !== null && late_ms >= 1_000 ? `${formatDuration(late_ms)} late` : ''
   const by = manual ? `by ${manual.by}` : ''
-  return [clock(at), triggerWord(paint, state), [late, by].filter(Boolean).join(', '), run_id ?? whyNot(firing)]
+  return [clock(at), firingWord(paint, firing), [late, by].filter(Boolean).join(', '), run_id ?? whyNot(firing)]
+}
+
+/** The state of a firing, with what became of its run where that is no success. */
+export function firingWord(paint: Paint, { state, run_state }: FiringRecord): Printable {
+  if (run_state !== 'failed' && run_state !== 'cancelled') return triggerWord(paint, state)
+  return line`${paint.red(state)}, ${paint.red(`run ${run_state}`)}`
 }
 
 /** Why a firing has started nothing. */

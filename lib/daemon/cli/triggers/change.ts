@@ -2,6 +2,7 @@
 
 import { basename, resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
+import type { JsonObject } from '../../../json.ts'
 import { createLog } from '../../../log/log.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
@@ -116,7 +117,7 @@ export async function updateTrigger(
     ...(renamed !== undefined && { name: renamed }),
     ...(addSecret !== undefined && { add_secret: await secretOf('--add-secret', addSecret) }),
     ...(expireSecret !== undefined && { expire_secret: expireSecret }),
-    ...(isGiven && { inputs: { ...was.inputs, ...(await inputsOf((await readTeam(place, team)).inputs, options)) } }),
+    ...(isGiven && { inputs: await changedInputs(was.inputs, (await readTeam(place, team)).inputs, options) }),
   }
   if (Object.keys(changes).length === 0) {
     throw new CadreError('invalid_request', 'nothing is to be changed: give an option, such as --cron')
@@ -148,12 +149,24 @@ export const resumeTrigger = (
   { catchUp, ...options }: Options & Pick<SpecOptions, 'catchUp'>,
 ): Promise<void> => change(options, all => all.call(ResumeTrigger, { name, ...(catchUp && { catch_up: catchUp }) }))
 
+/** A file says all inputs; options change some. What the team does not declare any more goes. */
+async function changedInputs(was: JsonObject, fields: readonly Field[], options: SpecOptions): Promise<JsonObject> {
+  const read = await inputsOf(fields, options)
+  if (options.inputs !== undefined) return read
+  const declared = Object.entries(was).filter(([name]) => fields.some(field => field.name === name))
+  return { ...Object.fromEntries(declared), ...read }
+}
+
 /** A trigger, or with a name what a team declares under it. */
 export async function enableTrigger(
   trigger: string,
   name: string | undefined,
   { secret: given, ...options }: Options & { secret?: string },
 ): Promise<void> {
+  if (name === undefined && /^[@.~]|\//.test(trigger)) {
+    const message = `say which of its triggers: enable ${trigger} NAME; \`plan ${trigger}\` lists them`
+    throw new CadreError('invalid_request', message)
+  }
   if (name === undefined) return change(options, all => all.call(EnableTrigger, { name: trigger }))
   const secret = given === undefined ? {} : { secret: await secretOf('--secret', given) }
   const team = teamOf(await triggerPlaceOf(options), trigger)

@@ -6,7 +6,7 @@ import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import type { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
 import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { clock, table } from '../terminal/table.ts'
-import { firingCells, slotCells, triggerWord, whyNot } from '../terminal/trigger-lines.ts'
+import { firingCells, firingWord, slotCells, triggerWord, whyNot } from '../terminal/trigger-lines.ts'
 
 /** Says so where no daemon looks at triggers. */
 export function printUnserved(place: TriggerPlace): void {
@@ -169,7 +169,7 @@ function hookOf(paint: Paint, { url, secrets, keep_body, keep_days }: TriggerRec
 export function triggerRow(paint: Paint, { name, state, words = '', next, last, problem }: TriggerRecord): Shown[] {
   const [newest] = last
   const did = newest
-    ? joined([triggerWord(paint, newest.state), clock(newest.at), newest.run_id ?? paint.dim(whyNot(newest))], ' ')
+    ? joined([firingWord(paint, newest), clock(newest.at), newest.run_id ?? paint.dim(whyNot(newest))], ' ')
     : paint.dim('never')
   const due = next[0]?.local ?? '–'
   return [paint.bold(name), triggerWord(paint, state), words, due, problem ? paint.red(problem.text) : did]
