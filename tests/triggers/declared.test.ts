@@ -1,6 +1,7 @@
 // Triggers that a team.yml declares: nothing starts before somebody enables one, and nothing new after the file changed.
 
 import { expect, test } from 'bun:test'
+import { files } from '../support/daemon.ts'
 import { MINUTE, triggerHome, WATCHED } from '../support/triggers.ts'
 
 const declaring = (minutes: number, version = '1.0.0') =>
@@ -93,6 +94,47 @@ test('its spec is changed in the file only', async () => {
   expect(await t.triggers.enableDeclared({ team: t.team, name: 'nightly' }, 'local:ada')).toMatchObject({
     ...{ state: 'active', revision: 3 },
   })
+})
+
+test('a trigger that is enabled by its name is what the file says now', async () => {
+  await using t = await triggerHome()
+  t.write(declaring(5))
+  await t.triggers.enableDeclared({ team: t.team, name: 'nightly' }, 'local:ada')
+  t.write(declaring(10, '1.1.0'))
+  await t.later(5 * MINUTE)
+  const broken = t.triggers.get({ name: 'nightly' })
+  expect([broken.state, broken.next]).toEqual(['broken', []])
+  expect(await t.triggers.enable({ name: 'nightly' }, 'local:ada')).toMatchObject({
+    ...{ state: 'active', cron: '*/10 * * * *', source: { version: '1.1.0' } },
+  })
+})
+
+test('another kind in the file, or another folder of the same name, takes no trigger over', async () => {
+  await using t = await triggerHome()
+  t.write(declaring(5))
+  const SECRET = 'It is a secret of 24 chars'
+  const added = await t.triggers.enableDeclared({ team: t.team, name: 'opened', secret: SECRET }, 'local:ada')
+  t.write(declaring(5).replace('opened, hook: { scheme: github }', 'opened, schedule: { every: 90m }'))
+  await expect(t.triggers.enable({ name: 'opened' }, 'local:ada')).rejects.toThrow('is a hook here and a schedule in')
+  expect(t.triggers.get({ name: 'opened' })).toMatchObject({ kind: 'hook', scheme: 'github' })
+  const other = files({ 'team.yml': declaring(5) })
+  const taken = t.triggers.enableDeclared({ team: other, name: 'opened', secret: SECRET }, 'local:ada')
+  await expect(taken).rejects.toThrow('there is a trigger opened already')
+  expect(t.triggers.get({ name: 'opened' }).team).toBe(added.team)
+})
+
+test('the secrets of a declared hook are changed like those of any other', async () => {
+  await using t = await triggerHome()
+  t.write(declaring(5))
+  const enable = (secret: string) => t.triggers.enableDeclared({ team: t.team, name: 'opened', secret }, 'local:ada')
+  await enable('the first one of 24 chars and more')
+  await expect(enable('the second one of 24 chars')).rejects.toThrow('has a secret already')
+  const more = { add_secret: 'the second one of 24 chars' }
+  const { secrets } = await t.triggers.update({ name: 'opened' }, more, undefined, 'local:ada')
+  expect(secrets).toHaveLength(2)
+  const less = { expire_secret: secrets![0]!.id }
+  const left = (await t.triggers.update({ name: 'opened' }, less, undefined, 'local:ada')).secrets!
+  expect(left.map(({ expires_at }) => expires_at === null)).toEqual([false, true])
 })
 
 test('what cannot be enabled says why', async () => {
