@@ -97,6 +97,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/text': null,
   'lib/triggers/hook': null,
   'lib/triggers/schedule': null,
+  'lib/triggers/watch': null,
   'lib/vendors': 'vendors.ts',
   'lib/vendors/atlassian': null,
   'lib/vendors/chat': null,

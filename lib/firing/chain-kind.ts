@@ -1,5 +1,6 @@
 // Chains: their occasions are the ends of the top runs of another team.
 
+import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { StartedBy } from '../wire/records/started-by.ts'
 import { CHAIN } from '../wire/records/trigger-fields.ts'
@@ -12,6 +13,13 @@ export interface ChainSpec {
   on: ChainEnd[]
   /** Whether each attempt of a run that is resumed is an occasion of its own. */
   again: boolean
+}
+
+/** The fields of a body. The word `on` has other values for a watch. */
+interface Written {
+  after?: string
+  on?: readonly string[]
+  again?: boolean
 }
 
 /** The run that ended, as expressions see it. A type, because an interface is not assignable to JSON. */
@@ -33,11 +41,15 @@ export const chain: Kind<ChainSpec> = {
   fields: FIELDS,
 
   check(fields) {
-    const { after, ...more } = fields as Partial<ChainSpec>
-    if (after !== undefined) return { own: specOf({ after, ...more }) }
-    return {
-      problems: [{ path: '/after', message: 'is required: the team whose runs it follows, such as @acme/build' }],
+    const { after, ...more } = fields as Written
+    const problems: Detail[] = []
+    if (after === undefined) {
+      problems.push({ path: '/after', message: 'is required: the team whose runs it follows, such as @acme/build' })
     }
+    if (more.on?.some(each => !isEnd(each))) {
+      problems.push({ path: '/on', message: `expected some of ${CHAIN_ENDS.join(', ')}` })
+    }
+    return after === undefined || problems.length > 0 ? { problems } : { own: specOf({ after, ...more }) }
   },
 
   changed: (own, changes) => ({ ...own, ...given(changes, FIELDS) }),
@@ -60,7 +72,9 @@ export const chain: Kind<ChainSpec> = {
   },
 }
 
-const specOf = ({ after, on = ['completed'], again = false }: Partial<ChainSpec> & { after: string }): ChainSpec => ({
+const isEnd = (word: string): boolean => CHAIN_ENDS.some(end => end === word)
+
+const specOf = ({ after, on = ['completed'], again = false }: Written & { after: string }): ChainSpec => ({
   ...{ after, on: CHAIN_ENDS.filter(end => on.includes(end)), again },
 })
 
@@ -73,7 +87,7 @@ export const follows = ({ after }: Pick<ChainSpec, 'after'>, team: string): bool
   after === team || after === team.slice(team.indexOf('/') + 1)
 
 /** What the fields of a chain mean, for people. */
-export const chainWords = (fields: Partial<ChainSpec> & { after: string }): string => wordsOf(specOf(fields))
+export const chainWords = (fields: Written & { after: string }): string => wordsOf(specOf(fields))
 
 const wordsOf = ({ after, on, again }: ChainSpec): string =>
   `after each run of ${after} that has ${new Intl.ListFormat('en', { type: 'disjunction' }).format(on.map(wordOf))}${

@@ -6,8 +6,9 @@ import { chain } from './chain-kind.ts'
 import { hook } from './hook-kind.ts'
 import type { Kind } from './kind.ts'
 import { schedule } from './schedule-kind.ts'
+import { watch } from './watch-kind.ts'
 
-const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule, hook, chain }
+const KINDS: Readonly<Partial<Record<TriggerKind, Kind>>> = { schedule, hook, watch, chain }
 
 export function kindOf({ kind: name }: { kind: TriggerKind }): Kind {
   const kind = KINDS[name]

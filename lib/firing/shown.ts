@@ -10,6 +10,7 @@ import { kindOf } from './kinds.ts'
 import { refusal } from './refusal.ts'
 import { schedule } from './schedule-kind.ts'
 import type { Firing, Trigger } from './trigger.ts'
+import { filesIn } from './watch-kind.ts'
 
 /** How many firings a record of a trigger has. */
 export const SHOWN = 5
@@ -25,12 +26,13 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
     ...kindOf(trigger).shown(trigger, now),
     // Nothing starts before that is mended.
     ...(problem && { next: [] }),
-    last: last.map(firing => firingRecord(firing, name)),
+    // Lists of triggers would be long with all their files.
+    last: last.map(({ variables: _, ...firing }) => firingRecord({ ...firing, variables: {} }, name)),
   }
 }
 
 export const firingRecord = (
-  { started_at: _, variables: __, run_id, deliveries = null, ...firing }: Firing,
+  { started_at: _, variables, run_id, deliveries = null, ...firing }: Firing,
   name: string,
 ): FiringRecord => ({
   ...firing,
@@ -38,6 +40,7 @@ export const firingRecord = (
   run_id,
   run_ids: run_id === null ? [] : [run_id],
   deliveries,
+  ...(variables.files !== undefined && { files: filesIn(variables) }),
 })
 
 /** The same with what a hook has stored of the delivery. `sent`: null when that is not kept. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Daemon } from '../../lib/daemon/runs/daemon.ts'
 import { tick } from '../../lib/daemon/triggers/tick.ts'
 import { Triggers } from '../../lib/daemon/triggers/triggers.ts'
+import { Watches } from '../../lib/daemon/triggers/watches.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { until } from './bounded.ts'
 import { folder } from './folder.ts'
@@ -41,13 +42,14 @@ export async function triggerHome(home = folder(), begin = BEGIN) {
   await daemon.openRuns.recover()
   const clock = { now: begin }
   const triggers = new Triggers(daemon, () => clock.now)
+  const watches = new Watches(daemon, triggers)
   const team = folder()
   const write = (text: string) => writeFileSync(join(team, 'team.yml'), text)
   write(WATCHED)
   const { db, engine } = daemon
 
   const self = {
-    ...{ home, daemon, triggers, clock, team, write, said },
+    ...{ home, daemon, triggers, watches, clock, team, write, said },
     removeTeam: () => rmSync(team, { recursive: true }),
     restoreTeam(text: string) {
       mkdirSync(team)

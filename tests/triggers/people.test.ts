@@ -39,7 +39,7 @@ test('a pause makes one row when it ends, and the trigger goes on from then', as
   expect(paused.paused).toEqual({ since: t.clock.now, by: ADA, reason: 'the vendor is down' })
   for (let n = 0; n < 4; n++) await t.later(15 * MINUTE)
   expect(t.rows()).toEqual(['23T00:05 started'])
-  const resumed = t.triggers.resume(NIGHTLY, 'none', ADA)
+  const resumed = await t.triggers.resume(NIGHTLY, 'none', ADA)
   expect(resumed).toMatchObject({ state: 'active', paused: null, revision: 3 })
   expect(resumed.next[0]!.at).toBe(Date.parse('2026-11-23T01:10Z'))
   expect(t.rows()).toEqual(['23T00:05 started', '23T00:10..23T01:05 x12 skipped paused'])

@@ -2,9 +2,13 @@
 // may start the same. A person resumes each, or says that the home was moved, which lifts these pauses.
 
 import type { Database } from 'bun:sqlite'
+import type { Trigger } from '../../firing/trigger.ts'
 
 const BY = 'system'
 const REASON = 'home copied'
+
+/** Whether a pause is one that this made. */
+export const isOfCopy = (paused: Trigger['paused']): boolean => paused?.by === BY && paused.reason === REASON
 
 /** Called in the transaction that records the new place. */
 export function pauseTriggers(db: Database, now: number): void {
@@ -22,7 +26,7 @@ export function liftPauses(db: Database): number {
   // The next look sees that they are due, and finds out when they are.
   return db
     .query(
-      `UPDATE triggers SET paused = NULL, next_at = CASE WHEN enabled = 1 THEN cursor END, revision = revision + 1
+      `UPDATE triggers SET paused = NULL, next_at = CASE WHEN enabled = 1 AND kind = 'schedule' THEN cursor END, revision = revision + 1
        WHERE removed_at IS NULL AND paused ->> 'by' = ? AND paused ->> 'reason' = ?`,
     )
     .run(BY, REASON).changes

@@ -1,9 +1,12 @@
 // What a kind of trigger keeps in the database of a home, beside the row of the trigger.
 
+import { CadreError } from '../../error.ts'
+import type { RunId } from '../../files/run-id.ts'
 import type { TriggerFields } from '../../firing/check-trigger.ts'
 import type { Halt } from '../../firing/halt.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
+import type { There } from '../../firing/watch-rows.ts'
 import type { JsonObject } from '../../json.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { Daemon } from '../runs/daemon.ts'
@@ -17,22 +20,44 @@ export interface Home {
 export const MAY_HAVE_STARTED =
   'it was due before this home was found to be a copy, and the other home may have started it'
 
+/** What is done before a run begins, by which its firing waits meanwhile. */
+export interface Ready {
+  runId: RunId
+  /** Not recorded yet: with what the firing waits, and what is written with that. */
+  begin?: { variables: JsonObject; write(): void }
+}
+
+/** The trigger has changed meanwhile: nothing was written, and the next look judges anew. */
+export class Changed extends CadreError {
+  constructor(message: string) {
+    super('unavailable', message)
+  }
+}
+
 /** How a pause ends. */
 interface Resumed {
   catchUp: CatchUp
   /** When this home was found to be a copy of another one; 0 for one that is none. */
   copiedAt: number
   now: number
+  there: There | undefined
 }
 
 /** Those that write are called in the transaction that changes the trigger or the firing. */
 export interface AtHome<Own = unknown> {
-  added?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
+  /** What there is before it is looked at from now on. Throws `invalid_request` when that cannot be seen. */
+  there?(home: Home, trigger: Pick<Trigger<Own>, 'id' | 'spec'>): Promise<There>
+  added?(home: Home, trigger: Trigger<Own>, fields: Secrets, there: There | undefined): void
   updated?(home: Home, trigger: Trigger<Own>, fields: Secrets): void
   /** The cursor is about to become `now`. */
-  beforeNow?(home: Home, trigger: Trigger<Own>, now: number): void
+  beforeNow?(home: Home, trigger: Trigger<Own>, now: number, there: There | undefined): void
   /** A person ended its pause, and the cursor is what it was before. */
   resumed?(home: Home, trigger: Trigger<Own>, was: Resumed): void
+  /**
+   * What is done before the run of a firing begins, once it is known that it starts one. It is asked again, and after a
+   * kill, until the firing waits no more. Null: nothing. `variables`: all that expressions see.
+   */
+  ready?(home: Home, trigger: Trigger<Own>, firing: Firing, variables: JsonObject): Promise<Ready | Halt | null>
   /** It is known what became of a firing. */
   settled?(home: Home, firing: Firing): void
   /** What expressions see of a firing beside what it has. Throws `invalid_state` when that is not there. */

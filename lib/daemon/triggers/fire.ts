@@ -2,18 +2,20 @@
 // firing is written in the transaction that starts the run, with the cursor of its trigger.
 
 import { parseDuration } from '../../duration.ts'
-import { CadreError, isLasting, messageOf } from '../../error.ts'
+import { isLasting, messageOf } from '../../error.ts'
+import { failpoint } from '../../failpoint.ts'
 import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
+import { filesIn } from '../../firing/watch-kind.ts'
 import type { JsonObject } from '../../json.ts'
 import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam, startBundle } from '../runs/start-run.ts'
-import { type Home, whichTeam } from './at-home.ts'
+import { Changed, type Home, whichTeam } from './at-home.ts'
 import type { FiringTable } from './firing-table.ts'
 import { atHome } from './kinds-at-home.ts'
 import { noteFiring } from './problem.ts'
@@ -30,13 +32,6 @@ export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | '
   isLater?: boolean
   /** Starts whatever else runs. */
   force?: boolean
-}
-
-/** The trigger has changed meanwhile: nothing was written, and the next look judges anew. */
-export class Changed extends CadreError {
-  constructor(message: string) {
-    super('unavailable', message)
-  }
 }
 
 interface Besides {
@@ -62,7 +57,8 @@ export async function fire(
   const firing: Firing = known ?? {
     ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
     ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now(), started_at: null },
-    ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
+    ...{ state: 'waiting', reason: null, detail: null, run_id: null },
+    count: Math.max(1, filesIn(occasion.variables).length),
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
     deliveries: occasion.deliveries ?? null,
   }
@@ -90,6 +86,10 @@ export async function fire(
     return daemon.engine.commit(() => write(settled))
   }
 
+  const mustNotBeHeld = () => {
+    if (!occasion.force && haltNow(daemon, tables, trigger, waits)) throw new Changed('another run holds it')
+  }
+
   const held = waits && haltNow(daemon, tables, trigger, waits)
   if (held) return isWorthAWord(held, waits) ? halted(held) : waits
   const prepared = await prepare({ daemon, tables }, trigger, occasion)
@@ -97,9 +97,26 @@ export async function fire(
   const halt = occasion.force ? null : haltNow(daemon, tables, trigger, waits)
   if (halt) return halted(halt)
   const { bundle, inputs, variables } = prepared
+  const ready = (await atHome(trigger).ready?.({ daemon, tables }, trigger, firing, variables)) ?? null
+  if (ready && 'state' in ready) return halted(ready)
+  if (ready?.begin) {
+    const { begin } = ready
+    const waiting: Firing = {
+      ...firing,
+      ...{ revision: trigger.revision, state: 'waiting', reason: null, detail: null, variables: begin.variables },
+    }
+    await daemon.engine.commit(() => {
+      mustNotBeHeld()
+      write(waiting)
+      begin.write()
+    })
+    failpoint()
+    const { more: _, ...again } = occasion
+    return fire(daemon, tables, trigger, { ...again, variables: begin.variables }, { known: waiting })
+  }
   const { workspace, run_name, team } = trigger.spec
   const request = { inputs, workspace, run_name, ...whichTeam(team) }
-  const runId = daemon.engine.store.runs.newId()
+  const runId = ready?.runId ?? daemon.engine.store.runs.newId()
   const started: Firing = {
     ...firing,
     ...{ revision: trigger.revision, state: 'started', reason: null, detail: null, run_id: runId },
@@ -110,7 +127,7 @@ export async function fire(
     ...{ local: true, actor: `trigger:${trigger.name}`, startedBy, runId },
     unattended: true,
     also: () => {
-      if (!occasion.force && haltNow(daemon, tables, trigger, waits)) throw new Changed('another run holds it')
+      mustNotBeHeld()
       write(started)
     },
   }

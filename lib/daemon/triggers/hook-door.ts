@@ -6,8 +6,9 @@ import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
 import type { HookLimits } from '../../triggers/hook/limits.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { Changed, fire } from './fire.ts'
-import { noteSecret } from './problem.ts'
+import { Changed } from './at-home.ts'
+import { fire } from './fire.ts'
+import { noteProblem } from './problem.ts'
 import { tablesOf } from './tables.ts'
 
 /** How often a delivery is judged anew because somebody changed its hook meanwhile. */
@@ -69,7 +70,7 @@ export function hookDoor(daemon: Daemon, { now = Date.now, limits }: DoorOptions
     async secretsOf(trigger) {
       const secrets = daemon.hookSecrets.values(trigger.id)
       const text = 'the secret of the hook was sealed with another key of this home'
-      if (secrets === null) await engine.commit(() => noteSecret(daemon, triggers, trigger, text, now()))
+      if (secrets === null) await engine.commit(() => noteProblem(daemon, triggers, trigger, text, now()))
       return secrets
     },
 

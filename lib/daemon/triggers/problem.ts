@@ -47,8 +47,11 @@ export function noteSlots(daemon: Daemon, triggers: TriggerTable, trigger: Trigg
   triggers.setCursor(trigger.id, trigger.cursor, now + PAUSE_MS)
 }
 
-/** Nothing can be checked that comes to a hook. What comes next and can be checked mends it. */
-export function noteSecret(daemon: Daemon, triggers: TriggerTable, trigger: Trigger, text: string, now: number): void {
+/**
+ * Nothing can be checked that comes to a hook, or nothing can be seen of a folder. What comes next and can be judged mends
+ * it.
+ */
+export function noteProblem(daemon: Daemon, triggers: TriggerTable, trigger: Trigger, text: string, now: number): void {
   setProblem(daemon, triggers, trigger, { reason: 'internal', text, since: now })
 }
 

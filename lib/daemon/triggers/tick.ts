@@ -7,8 +7,9 @@ import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import { Changed } from './at-home.ts'
 import { lookAtFile } from './declared-at-home.ts'
-import { Changed, fire, type Occasion } from './fire.ts'
+import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import type { GetsOn } from './lanes.ts'
 import { isLate, noteInTime, noteLate, noteSlots } from './problem.ts'
@@ -33,7 +34,7 @@ interface Work {
  * by itself.
  */
 export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
-  const { tables, lanes } = triggers
+  const { tables } = triggers
   // Nothing can be recorded, which the engine has said. Slots stay due meanwhile.
   if (daemon.engine.load.stalled !== null) return
   const all = new Map<string, Work>()
@@ -46,14 +47,34 @@ export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
   const next = async () => {
     for (let one = left.shift(); one; one = left.shift()) {
       const [id, work] = one
-      await lanes.take(
-        id,
-        getsOn => alone(daemon, tables, id, trigger => lookAt(daemon, triggers, trigger, work, getsOn)),
-        () => alone(daemon, tables, id, trigger => sayLate(triggers, daemon, trigger)),
-      )
+      await inLane(daemon, triggers, id, (trigger, getsOn) => lookAt(daemon, triggers, trigger, work, getsOn))
     }
   }
   await Promise.all(Array.from({ length: Math.min(TOGETHER, left.length) }, next))
+}
+
+/** Does `work` for a trigger, unless something else is done for it. What takes too long goes on by itself, and is said. */
+export async function inLane(
+  daemon: Daemon,
+  triggers: Triggers,
+  id: string,
+  work: (trigger: Trigger, getsOn: GetsOn) => Promise<void>,
+): Promise<void> {
+  const { tables, lanes } = triggers
+  const inTime = async (trigger: Trigger, getsOn: GetsOn) => {
+    try {
+      await work(trigger, getsOn)
+    } finally {
+      if (isLate(tables.triggers.get(trigger.id))) {
+        await daemon.engine.commit(() => noteInTime(tables.triggers, trigger))
+      }
+    }
+  }
+  await lanes.take(
+    id,
+    getsOn => alone(daemon, tables, id, trigger => inTime(trigger, getsOn)),
+    () => alone(daemon, tables, id, trigger => sayLate(triggers, daemon, trigger)),
+  )
 }
 
 async function alone(
@@ -70,7 +91,6 @@ async function alone(
     await work(trigger)
   } catch (error) {
     if (error instanceof Changed) return
-    // The next look tries again.
     log.warn('a trigger could not be looked at', { trigger: name, error: messageOf(error) })
   }
 }
@@ -83,17 +103,14 @@ async function lookAt(
   getsOn: GetsOn,
 ): Promise<void> {
   const { tables } = triggers
-  try {
-    // What waits comes before what is due, so that it is not overtaken.
-    if (waits && trigger.enabled && !trigger.paused && !(await startWaiting(daemon, tables, trigger, getsOn))) return
-    if (file) await lookAtFile(daemon, tables, file)
-    getsOn()
-    if (due) await judge(daemon, triggers, due, getsOn)
-  } finally {
-    if (isLate(tables.triggers.get(trigger.id))) {
-      await daemon.engine.commit(() => noteInTime(tables.triggers, trigger))
-    }
-  }
+  // A watch that is broken starts nothing: its folder is gone, or what it starts feeds it.
+  const isHeld = trigger.kind === 'watch' && trigger.problem?.reason === 'internal' && !isLate(trigger)
+  const mayStart = waits && trigger.enabled && !trigger.paused && !isHeld
+  // What waits comes before what is due, so that it is not overtaken.
+  if (mayStart && !(await startWaiting(daemon, tables, trigger, getsOn))) return
+  if (file) await lookAtFile(daemon, tables, file)
+  getsOn()
+  if (due) await judge(daemon, triggers, due, getsOn)
 }
 
 /** Its lane is taken for too long. Without a disk that takes writes that is no fault of its own. */

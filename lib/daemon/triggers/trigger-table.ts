@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import type { Schedule } from '../../firing/slot-rows.ts'
 import type { Trigger } from '../../firing/trigger.ts'
 import { DEFAULT_DAYS } from '../../triggers/hook/fields.ts'
+import type { WatchSpec } from '../../triggers/watch/spec.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { Declared } from '../../wire/records/triggers.ts'
 
@@ -84,6 +85,13 @@ export class TriggerTable {
       .query<Row, []>(`SELECT ${COLUMNS} FROM triggers WHERE kind = 'chain' AND enabled = 1 AND removed_at IS NULL`)
       .all()
       .map(read)
+  }
+
+  watches(): Trigger<WatchSpec>[] {
+    return this.#db
+      .query<Row, []>(`SELECT ${COLUMNS} FROM triggers WHERE kind = 'watch' AND enabled = 1 AND removed_at IS NULL`)
+      .all()
+      .map(row => read(row) as Trigger<WatchSpec>)
   }
 
   /** By name. `team`: only those that start it, in whatever version. */

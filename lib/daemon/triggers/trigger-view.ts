@@ -8,14 +8,19 @@ import { chainWords } from '../../firing/chain-kind.ts'
 import { previewOfHook } from '../../firing/hook-preview.ts'
 import { firingRecord, named, SHOWN, scheduleIn, scheduleOf, triggerRecord, type Which } from '../../firing/shown.ts'
 import { bareTeam, type FiringFilter, type Trigger } from '../../firing/trigger.ts'
+import { watchOf } from '../../firing/watch-kind.ts'
+import { differences } from '../../firing/watch-rows.ts'
 import type { Field } from '../../team/team.ts'
 import { previewOf } from '../../triggers/schedule/preview.ts'
+import { fileOf } from '../../triggers/watch/scan.ts'
+import { type WatchSpec, watchWords } from '../../triggers/watch/spec.ts'
 import { HOOKS_PATH, type ListFirings, type PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { counted, page } from '../../wire/page.ts'
 import type { FiringRecord, PreviewRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import { secretRecords } from '../home/hook-secrets.ts'
 import { type Tables, tablesOf } from './tables.ts'
 import type { ListedTriggers } from './trigger-table.ts'
+import { whatIsThere } from './watch-at-home.ts'
 
 export class TriggerView {
   readonly tables: Tables
@@ -84,12 +89,24 @@ export class TriggerView {
     const now = this.tables.now()
     if (known?.kind === 'hook' || body.scheme !== undefined)
       return previewOfHook(known, body, { declaredBy: team => this.declaredBy(team), now })
+    if (known?.kind === 'watch' || body.folder !== undefined) return this.#previewWatch(known, body)
     const { after = now, until = Infinity, limit = 10, ...fields } = body
     // The field that says after which team, in the words of a chain.
     if (typeof after === 'string') return { slots: [], notes: [], words: chainWords({ ...fields, after }) }
     if (known && known.kind !== 'schedule') return { slots: [], notes: [], words: this.record(known).words ?? '' }
     const schedule = known ? scheduleIn(known) : scheduleOf(fields, { tz: zoneHere(), now })
     return previewOf(schedule, after, until, limit)
+  }
+
+  /** Which files a watch would report now, once they rest. */
+  async #previewWatch(known: Trigger | null, body: BodyOf<typeof PreviewTrigger>): Promise<PreviewRecord> {
+    const own = known ? (known.spec.own as WatchSpec) : watchOf(body)
+    const there = await whatIsThere(this.tables, known?.id ?? '', own)
+    const all = differences(there).filter(({ what }) => what !== null && own.on.includes(what))
+    const files = all
+      .slice(0, body.limit ?? 10)
+      .map(({ path, identity, what }) => ({ ...fileOf(there.root, path, identity, null), what: what! }))
+    return { slots: [], notes: [], words: watchWords(own), files, total: all.length }
   }
 
   /** The inputs of a team, if they are known here: a database alone knows none. */

@@ -10,6 +10,7 @@ import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, scheduleIn, type Which, withDelivery } from '../../firing/shown.ts'
 import { occasionOf, type Schedule } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
+import type { There } from '../../firing/watch-rows.ts'
 import type { Field, Team } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import { localText, zoneOf } from '../../triggers/schedule/zone.ts'
@@ -17,9 +18,9 @@ import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
+import { Changed, type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
 import { FILES_EVERY_MS } from './declared-at-home.ts'
-import { Changed, fire, type Occasion } from './fire.ts'
+import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import { Lanes } from './lanes.ts'
 import { LOOK_MS } from './problem.ts'
@@ -62,6 +63,7 @@ export class Triggers extends TriggerView {
       ...{ problem: null, cursor: now, next_at: null, created_at: now, created_by: actor },
     }
     await this.#mustBeAbleTo(added)
+    const there = await this.#there(added)
     const { home: most = Infinity } = kindOf(added).most ?? {}
     return this.#change(actor, 'triggers/add', () => {
       const { triggers } = this.tables
@@ -72,7 +74,7 @@ export class Triggers extends TriggerView {
       }
       const trigger = { ...added, next_at: nextOf(added) }
       triggers.insert(trigger)
-      atHome(trigger).added?.(this.#home, trigger, fields)
+      atHome(trigger).added?.(this.#home, trigger, fields, there)
       return trigger
     })
   }
@@ -91,6 +93,7 @@ export class Triggers extends TriggerView {
       { now, isNew: false },
     )
     if (was.enabled) await this.#mustBeAbleTo({ ...was, name, spec })
+    const there = kind.isSameRule(spec.own, own) ? undefined : await this.#there({ ...was, spec })
     return this.#change(actor, 'triggers/update', () => {
       const trigger = this.find(which)
       mustBeAt(trigger, revision ?? was.revision)
@@ -99,7 +102,7 @@ export class Triggers extends TriggerView {
       const source = keep === undefined ? trigger.source : kept(trigger, keep)
       const changed = { ...trigger, source, name, spec, revision: trigger.revision + 1, problem: null }
       atHome(trigger).updated?.(this.#home, changed, changes)
-      return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now))
+      return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now, there))
     })
   }
 
@@ -118,11 +121,12 @@ export class Triggers extends TriggerView {
     const { source, spec } = was
     if (source !== 'manual') return this.enableDeclared({ team: spec.team, name: source.name }, actor)
     if (!was.enabled) await this.#mustBeAbleTo(was)
+    const there = was.enabled ? undefined : await this.#there(was)
     return this.#change(actor, 'triggers/enable', () => {
       const trigger = this.find(which)
       if (trigger.enabled) return trigger
       const enabled = { ...trigger, enabled: true, revision: trigger.revision + 1 }
-      return this.#put(this.#fromNow(enabled, this.tables.now()))
+      return this.#put(this.#fromNow(enabled, this.tables.now(), there))
     })
   }
 
@@ -147,11 +151,12 @@ export class Triggers extends TriggerView {
     const now = this.tables.now()
     const spec = await this.#specOf(kind, { ...fields, team }, { now, isNew: false })
     await this.#mustBeAbleTo({ ...known, spec })
+    const there = await this.#there({ ...known, spec })
     return this.#change(actor, 'triggers/enable', () => {
       const trigger = this.find({ trigger_id: known.id })
       const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
       const isSame = trigger.enabled && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
-      return this.#put(isSame ? changed : this.#fromNow(changed, now))
+      return this.#put(isSame ? changed : this.#fromNow(changed, now, there))
     })
   }
 
@@ -172,7 +177,9 @@ export class Triggers extends TriggerView {
   }
 
   /** Goes on from now. */
-  resume(which: Which, catchUp: CatchUp, actor: string): TriggerRecord {
+  async resume(which: Which, catchUp: CatchUp, actor: string): Promise<TriggerRecord> {
+    const was = this.find(which)
+    const there = atHome(was).there && was.paused ? await this.#there(was) : undefined
     return this.#change(actor, 'triggers/resume', () => {
       const trigger = this.find(which)
       if (!trigger.paused) return trigger
@@ -180,7 +187,7 @@ export class Triggers extends TriggerView {
       const copiedAt = this.#daemon.copied?.at ?? 0
       const revised = { ...trigger, revision: trigger.revision + 1 }
       this.#passOverCopied(revised, copiedAt)
-      atHome(trigger).resumed?.(this.#home, revised, { catchUp, copiedAt, now })
+      atHome(trigger).resumed?.(this.#home, revised, { catchUp, copiedAt, now, there })
       return this.#put(this.#fromNow({ ...revised, paused: null }, now))
     })
   }
@@ -209,7 +216,7 @@ export class Triggers extends TriggerView {
     mustBeRefirable(firing, again, MAY_HAVE_STARTED)
     const more = atHome(trigger).recalled?.(this.#home, trigger, firing) ?? {}
     const manual = { by }
-    const [first] = firing.occasion.split('#')
+    const first = firing.occasion.replace(/#\d+$/, '')
     let number = 2
     while (firings.of(trigger.id, `${first}#${number}`)) number++
     const { at } = firing
@@ -301,6 +308,10 @@ export class Triggers extends TriggerView {
     if (mayBeEnabled) await mayBeEnabled(this.#home, trigger, (await this.#teamOf(trigger.spec.team)).name)
   }
 
+  async #there(trigger: Pick<Trigger, 'id' | 'kind' | 'spec'>): Promise<There | undefined> {
+    return atHome(trigger).there?.(this.#home, trigger)
+  }
+
   async #specOf(kind: TriggerKind, fields: TriggerFields, around: { now: number; isNew: boolean }) {
     return specOf(kind, fields, await this.declaredBy(fields.team), { tz: zoneHere(), ...around })
   }
@@ -322,8 +333,8 @@ export class Triggers extends TriggerView {
   }
 
   /** Occasions are looked at from now on. */
-  #fromNow(trigger: Trigger, now: number): Trigger {
-    atHome(trigger).beforeNow?.(this.#home, trigger, now)
+  #fromNow(trigger: Trigger, now: number, there?: There): Trigger {
+    atHome(trigger).beforeNow?.(this.#home, trigger, now, there)
     return { ...trigger, cursor: now }
   }
 

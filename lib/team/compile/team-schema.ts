@@ -9,7 +9,7 @@ import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
 import { Slug } from '../../wire/parts.ts'
 import { FIELD_TYPES } from '../../wire/records/forms.ts'
-import { After, CHAIN, COMMON, SCHEDULE } from '../../wire/records/trigger-fields.ts'
+import { After, CHAIN, COMMON, Folder, SCHEDULE, WATCH } from '../../wire/records/trigger-fields.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
 import type { EventName, Phase } from '../model/model.ts'
 
@@ -142,6 +142,9 @@ export const TriggerSchema = Type.Object(
     name: { ...Slug, description: 'Its name, by which it is enabled.' },
     schedule: Type.Optional(Type.Object(SCHEDULE, { ...closed, description: 'At the times of a clock.' })),
     hook: Type.Optional(Type.Object(HookFields, { ...closed, description: 'With each delivery of another program.' })),
+    watch: Type.Optional(
+      Type.Object({ ...WATCH, folder: Folder }, { ...closed, description: 'With files of a folder of the machine.' }),
+    ),
     chain: Type.Optional(
       Type.Object({ ...CHAIN, after: After }, { ...closed, description: 'When a run of a team ends.' }),
     ),

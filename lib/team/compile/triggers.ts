@@ -7,6 +7,7 @@ import type { JsonObject } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import type * as Hooks from '../../triggers/hook/spec.ts'
 import type * as Schedules from '../../triggers/schedule/spec.ts'
+import type * as Watches from '../../triggers/watch/spec.ts'
 import { OCCASION_VARIABLES, TRIGGER_KINDS, type TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { DeclaredTrigger, Field } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, toJson } from '../yaml/yaml.ts'
@@ -81,10 +82,14 @@ function ownProblems(kind: TriggerKind, fields: JsonObject): readonly Detail[] {
     const { checkSchedule } = require('../../triggers/schedule/spec.ts') as typeof Schedules
     return checkSchedule(fields, { tz: 'UTC', now: Date.now(), overlap: String(fields.overlap) }).problems ?? []
   }
+  const { when: _, inputs: __, overlap: ___, queue_max, at_most, workspace, run_name, ...own } = fields
   if (kind === 'hook') {
     const { checkHook } = require('../../triggers/hook/spec.ts') as typeof Hooks
-    const { when: _, inputs: __, overlap: ___, queue_max, at_most, workspace, run_name, ...own } = fields
     return checkHook(own, occasionRule).problems
+  }
+  if (kind === 'watch') {
+    const { checkWatch } = require('../../triggers/watch/spec.ts') as typeof Watches
+    return checkWatch(own).problems ?? []
   }
   return []
 }

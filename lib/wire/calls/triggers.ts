@@ -10,7 +10,7 @@ import { atHub, call } from '../call.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf, longListOf } from '../page.ts'
 import { Moment, Path, Slug, TeamRef, Text, Title, Uuid, WrittenId } from '../parts.ts'
-import { CHAIN, COMMON, countUpTo, SCHEDULE } from '../records/trigger-fields.ts'
+import { CHAIN, COMMON, countUpTo, On, SCHEDULE, WATCH } from '../records/trigger-fields.ts'
 import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS } from '../records/trigger-words.ts'
 import { BackfillRecord, FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../records/triggers.ts'
 
@@ -22,7 +22,7 @@ const secret = (description: string) => Type.Optional(Type.String({ maxLength: 1
 /** Where senders post to the hooks, which have their tokens after it. */
 export const HOOKS_PATH = '/v1/hooks'
 
-const SPEC = { team: Path, ...COMMON, ...SCHEDULE, ...OptionalHookFields, ...CHAIN }
+const SPEC = { team: Path, ...COMMON, ...SCHEDULE, ...OptionalHookFields, ...CHAIN, ...WATCH, on: On }
 
 const { team: _, ...CHANGES } = SPEC
 const WHICH = { trigger_id: Type.Optional(Uuid), name: Type.Optional(Slug) }
@@ -32,9 +32,8 @@ const change = <S extends string>(summary: S) => ({ summary, daemon: OWNER, data
 export const AddTrigger = call('/v1/triggers/add', {
   ...change('Add a trigger'),
   status: 201,
-  // Watches follow.
   body: closed({
-    ...{ name: Slug, kind: Type.Enum(['schedule', 'hook', 'chain']), ...SPEC },
+    ...{ name: Slug, kind: Type.Enum([...TRIGGER_KINDS]), ...SPEC },
     secret: secret('Of a hook: what the sender and cadre share. It is sealed and shown nowhere.'),
   }),
 })
@@ -93,7 +92,7 @@ export const ListTriggers = call('/v1/triggers/list', {
   data: listOf('triggers', TriggerRecord),
 })
 export const PreviewTrigger = call('/v1/triggers/preview', {
-  summary: 'When a schedule is due, or what a hook would do with a delivery; nothing is written',
+  summary: 'When a schedule is due, what a hook would do with a delivery, or which files a watch would report',
   daemon: READER,
   body: closed({
     ...WHICH,
@@ -121,7 +120,7 @@ export const PreviewTrigger = call('/v1/triggers/preview', {
       ),
     ),
     until: Type.Optional(Type.Integer({ minimum: 0, maximum: LAST, description: 'Only slots up to it.' })),
-    limit: countUpTo(1_000, 'How many slots.'),
+    limit: countUpTo(1_000, 'How many slots, or files.'),
   }),
   data: PreviewRecord,
 })

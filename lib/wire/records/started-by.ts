@@ -31,7 +31,8 @@ const fired = <K extends StarterKind, P extends TProperties>(name: K, fields: P)
     manual: Type.Optional(Type.Object(By.properties, { description: 'The person who fired the trigger by hand.' })),
   })
 
-const File = Type.Object({
+/** A file that a watch reported. */
+export const File = Type.Object({
   path: AnyText,
   name: AnyText,
   bytes: Type.Integer(),

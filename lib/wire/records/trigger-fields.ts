@@ -2,6 +2,7 @@
 
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
+import { WATCH_IDENTITIES, WATCHED } from '../../triggers/watch/words.ts'
 import { AnyObject, Name, Path, Text } from '../parts.ts'
 import { CHAIN_ENDS, OVERLAPS } from './trigger-words.ts'
 
@@ -46,6 +47,56 @@ export const CHAIN = {
     Type.Boolean({ description: 'Whether each attempt of a run counts, so that a resumed run is followed once more.' }),
   ),
 }
+
+const patterns = (description: string) =>
+  Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100, description }))
+
+/** What a watch has to say. */
+export const Folder = Type.String({
+  minLength: 1,
+  maxLength: 4_096,
+  description: 'The folder whose files it watches: an absolute path, or one that begins with ~/.',
+})
+
+/** The fields of a watch. */
+export const WATCH = {
+  folder: Type.Optional(Folder),
+  match: patterns('Which files count, such as `*.pdf`; a pattern with / is one of paths in the folder.'),
+  ignore: patterns('Which files and folders do not count.'),
+  depth: Type.Optional(Type.Integer({ description: 'How many levels of folders count; 1: the folder alone.' })),
+  on: Type.Optional(
+    Type.Array(Type.Enum([...WATCHED]), {
+      minItems: 1,
+      maxItems: WATCHED.length,
+      description: 'What is an occasion; absent: added and changed.',
+    }),
+  ),
+  settle: short('For how long a file has to stay the same before it counts.'),
+  batch: Type.Optional(
+    nullable(Text(200, 1), { description: 'Files that come within so long a time start one run; null: each its own.' }),
+  ),
+  poll: short('How often it looks where nothing tells it of changes.'),
+  initial: Type.Optional(
+    Type.Boolean({ description: 'Whether files count that are there when the trigger is added.' }),
+  ),
+  identity: Type.Optional(
+    Type.Enum([...WATCH_IDENTITIES], {
+      description: 'What tells a changed file from the one before: size, time and inode, or its content.',
+    }),
+  ),
+  claim: Type.Optional(
+    Type.Boolean({ description: 'Whether files are moved away before their run begins, so that it alone has them.' }),
+  ),
+}
+
+/** The same word says how runs end that a chain follows, and what is an occasion of a watch. */
+export const On = Type.Optional(
+  Type.Array(Type.Enum([...CHAIN_ENDS, ...WATCHED]), {
+    minItems: 1,
+    maxItems: CHAIN_ENDS.length,
+    description: 'Of a chain, how the run has to end; of a watch, what has to happen to a file.',
+  }),
+)
 
 /** What every trigger may have. */
 export const COMMON = {

@@ -6,10 +6,13 @@ import type { JsonObject } from '../../json.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { OptionalHookFields } from '../../triggers/hook/fields.ts'
+import { WATCHED } from '../../triggers/watch/words.ts'
 import { Requires } from '../needs.ts'
 import { AnyObject, AnyText, NullableText, Time } from '../parts.ts'
 import { SHOWN_RUN_STATES } from '../states.ts'
-import { CHAIN_ENDS, FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
+import { File } from './started-by.ts'
+import { On, WATCH } from './trigger-fields.ts'
+import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Integer({ description })
@@ -32,10 +35,11 @@ export const FiringRecord = Type.Object({
     nullable(Type.Enum([...SHOWN_RUN_STATES]), { description: 'The state of that run; null once it was deleted.' }),
   ),
   run_ids: Type.Array(AnyText),
-  count: number('For how many slots it stands.'),
+  count: number('For how many slots or files it stands.'),
   deliveries: nullable(Type.Integer(), { description: 'How often the delivery of a hook came; else null.' }),
   late_ms: nullable(Type.Integer()),
   manual: nullable(Type.Object({ by: AnyText }), { description: 'Who asked for it; null when it was due.' }),
+  files: Type.Optional(Type.Array(File, { description: 'The files of a watch.' })),
   delivery: Type.Optional(
     Type.Object(
       {
@@ -72,6 +76,18 @@ export const PreviewRecord = Type.Object({
   slots: Type.Array(SlotRecord, { description: 'When it is due.' }),
   notes,
   words: AnyText,
+  files: Type.Optional(
+    Type.Array(
+      Type.Object({
+        path: AnyText,
+        bytes: Type.Integer(),
+        mtime: number('When it was last changed, in epoch milliseconds.'),
+        what: Type.Enum([...WATCHED], { description: 'What happened to it since it was last seen.' }),
+      }),
+      { description: 'What a watch would report now, once these files rest.' },
+    ),
+  ),
+  total: Type.Optional(number('How many files those are, beyond the limit.')),
   outcome: Type.Optional(
     Type.Object(
       {
@@ -141,11 +157,12 @@ export const TriggerRecord = Type.Object({
   late_after: optional('How late a slot may be that starts without `catch_up`.'),
   jitter: optional('Over how long a time its starts are spread.'),
   after: optional('The team whose runs a chain follows.'),
-  on: Type.Optional(Type.Array(Type.Enum([...CHAIN_ENDS]), { description: 'How those runs have to end.' })),
   again: Type.Optional(Type.Boolean({ description: 'Whether each attempt of a run counts.' })),
   words: Type.Optional(AnyText),
   notes: Type.Optional(notes),
   ...OptionalHookFields,
+  ...WATCH,
+  on: On,
   url: optional('Where the sender posts to: the path, or the whole address where it is known.'),
   secrets: Type.Optional(
     Type.Array(

@@ -9,7 +9,15 @@ import type { FiringReason, FiringState, TriggerKind } from '../../../wire/recor
 import { type PlaceOptions, triggerPlaceOf } from '../backend/trigger-place.ts'
 import { printHowMany, show } from '../kit/print.ts'
 import { firingCells } from '../terminal/trigger-lines.ts'
-import { deliveryLines, outcomeLines, previewLines, printUnserved, triggerLines, triggerRow } from './print.ts'
+import {
+  deliveryLines,
+  fileLines,
+  outcomeLines,
+  previewLines,
+  printUnserved,
+  triggerLines,
+  triggerRow,
+} from './print.ts'
 
 export interface Options extends PlaceOptions {
   json?: boolean
@@ -60,7 +68,8 @@ export async function previewTrigger(
   const { ask } = await triggerPlaceOf(where)
   const found = await ask(all => all.call(PreviewTrigger, { name, ...range }))
   if (json) printJson(found)
-  else print(line`${found.words}`, previewLines(found), outcomeLines(createPaint(process.stdout), found))
+  else
+    print(line`${found.words}`, previewLines(found), fileLines(found), outcomeLines(createPaint(process.stdout), found))
 }
 
 /** What a file says, as JSON where it is. `-` is stdin. */

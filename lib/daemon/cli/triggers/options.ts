@@ -1,6 +1,7 @@
 // The options of the commands about triggers.
 
 import { HOOK_SCHEMES } from '../../../triggers/hook/schemes.ts'
+import { WATCH_IDENTITIES, WATCHED } from '../../../triggers/watch/words.ts'
 import { CHAIN_ENDS, OVERLAPS } from '../../../wire/records/trigger-words.ts'
 import { option } from '../kit/command-table.ts'
 import { atMost, collect, count, offset, runName } from '../kit/options.ts'
@@ -43,13 +44,37 @@ export const HOOK = [
   option('--reply <form>', 'what the sender is answered (json; slack: empty)').choices(['json', 'empty']),
 ]
 
+const onOption = (words: string) => option('--on <what>', words, text => text.split(','))
+
 /** Which runs a chain follows, in options of `add` and `update`. */
 export const CHAIN = [
   option('--after <team>', 'the team whose runs it follows: @scope/name, or a name in any scope'),
-  option('--on <ends>', `how those have to end, with commas: ${CHAIN_ENDS.join(', ')} (completed)`, text =>
-    text.split(','),
-  ),
+  onOption(`how those have to end, with commas: ${CHAIN_ENDS.join(', ')} (completed)`),
   option('--again', 'follow each attempt of a run that is resumed'),
+]
+
+/** Which files a watch looks at, in options of `add` and `update`. */
+export const WATCH = [
+  option('--folder <path>', 'the folder whose files it watches'),
+  option('--match <pattern>', 'which files count, such as "*.pdf"; repeat it for more (*)', collect),
+  option('--ignore <pattern>', 'which files and folders do not count; repeat it for more', collect),
+  option('--depth <number>', 'how many levels of folders count; 1: the folder alone (1)', count),
+  onOption(`what counts, with commas: ${WATCHED.join(', ')} (added,changed)`),
+  option('--settle <duration>', 'for how long a file stays the same before it counts (2s)'),
+  option('--batch <duration>', 'one run for all files that come within so long a time'),
+  option('--poll <duration>', 'how often it looks where the system tells of no changes (30s)'),
+  option('--initial', 'files count that are there already'),
+  option(
+    '--identity <way>',
+    'what tells versions of a file apart: size, time and inode, or its content (stat)',
+  ).choices(WATCH_IDENTITIES),
+  option('--claim', 'move files away before their run begins, so that it alone has them'),
+]
+
+/** The options of every kind, for `update`; where two kinds have the same one, in words for both. */
+export const EVERY = [
+  ...[...SCHEDULE, ...HOOK, ...CHAIN, ...WATCH].filter(({ long }) => long !== '--on'),
+  onOption('chains: how runs have to end; watches: what has to happen to a file; with commas'),
 ]
 
 export const SECRETS = [

@@ -1,6 +1,7 @@
 // What the commands of triggers print of one trigger, and that nothing fires where no daemon serves.
 
 import { commandLine } from '../../../program/called-as.ts'
+import { sizeText } from '../../../size.ts'
 import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import type { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
@@ -37,6 +38,18 @@ function hookLines({ url }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
   if (url === undefined) return []
   // A hub that does not know its public address says the path alone.
   return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`]
+}
+
+/** Which files a watch would report now. */
+export function fileLines({ files, total = 0 }: PreviewRecord): Printable[] {
+  if (!files) return []
+  const more = total - files.length
+  return [
+    ...table(files.map(({ path, bytes, mtime, what }) => [what, path, sizeText(bytes), clock(mtime)])).map(
+      row => line`  ${row}`,
+    ),
+    ...(files.length === 0 ? [line`it would report no file now`] : more > 0 ? [line`and ${more} more`] : []),
+  ]
 }
 
 /** What a hook would do with a delivery. */
@@ -100,6 +113,7 @@ export function triggerLines(paint: Paint, trigger: TriggerRecord): Printable[] 
         ...(paused && { paused: pausedText(paused) }),
         ...optionsOf(trigger),
         ...hookOf(paint, trigger),
+        ...watchOf(trigger),
         made: `by ${trigger.created_by}, ${clock(trigger.created_at)}`,
         ...realmOptionsOf(trigger),
         revision: trigger.revision,
@@ -146,6 +160,21 @@ function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
     ...(at_most && { 'at most': `${at_most.count} within ${at_most.per}` }),
     ...(workspace !== null && { workspace }),
     ...(run_name !== null && { 'run name': run_name }),
+  }
+}
+
+/** What only watches have. */
+function watchOf(trigger: TriggerRecord): Record<string, Shown> {
+  const { folder, match = [], ignore = [], settle, poll, batch, identity, claim } = trigger
+  if (folder === undefined) return {}
+  return {
+    folder,
+    match: match.join(', '),
+    ...(ignore.length > 0 && { ignore: ignore.join(', ') }),
+    looks: `every ${poll} and when something happens; a file rests ${settle}`,
+    ...(typeof batch === 'string' && { batch }),
+    ...(identity === 'sha256' && { identity: 'the content of a file' }),
+    ...(claim && { claim: `files are moved to ${folder}/.cadre-claimed` }),
   }
 }
 

@@ -53,6 +53,16 @@ export interface SpecOptions {
   after?: string
   on?: NewTrigger['on']
   again?: boolean
+  folder?: string
+  match?: string[]
+  ignore?: string[]
+  depth?: number
+  settle?: string
+  batch?: string
+  poll?: string
+  initial?: boolean
+  identity?: NewTrigger['identity']
+  claim?: boolean
 }
 
 /** The properties of a body, but for the inputs. */
@@ -64,6 +74,7 @@ export function specOf(
   const { when, atMost, workspace, runName, after, on, again } = options
   const given = {
     ...hookOf(options),
+    ...watchOf(options),
     ...{ after, on, again },
     ...{ cron, every, at, from, tz, overlap, catch_up: catchUp, window, max, late_after: lateAfter, jitter },
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
@@ -80,6 +91,13 @@ function hookOf(options: SpecOptions) {
     ...{ scheme, header, algorithm, encoding, prefix, payload, key, unit, tolerance, dedup, reply },
     ...{ timestamp_header: timestampHeader, id_header: idHeader },
     ...{ max_bytes: maxBytes, keep_days: keepDays, keep_body: keepBody },
+  }
+}
+
+function watchOf({ folder, match, ignore, depth, settle, batch, poll, initial, identity, claim }: SpecOptions) {
+  return {
+    ...{ match, ignore, depth, settle, batch: orNull(batch), poll, initial, identity, claim },
+    folder: folder === undefined || folder.startsWith('~') ? folder : resolve(folder),
   }
 }
 

@@ -5,7 +5,7 @@ import { FIRING_REASONS, FIRING_STATES, TRIGGER_KINDS, type TriggerKind } from '
 import { type Entry, json, option } from '../kit/command-table.ts'
 import { offset } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
-import { CATCH_UPS, CHAIN, COMMON, DELIVERY, HOOK, limit, SCHEDULE, SECRETS, SLOTS } from './options.ts'
+import { CATCH_UPS, CHAIN, COMMON, DELIVERY, EVERY, HOOK, limit, SCHEDULE, SECRETS, SLOTS, WATCH } from './options.ts'
 
 const list = () => import('./list.ts')
 const change = () => import('./change.ts')
@@ -70,14 +70,28 @@ const addChain: Entry = {
   run: async (options, team: string) => (await change()).addTrigger('chain', team, options),
 }
 
+const addWatch: Entry = {
+  usage: 'add <team>',
+  does: 'start a team with files that come or change in a folder',
+  more: 'A daemon looks at the folder while it serves the home, and finds afterwards what came meanwhile. A file counts once it has stayed the same for --settle. Inputs and --when may name files, such as files[0].path, name, bytes and mtime.',
+  examples: [
+    ["./invoice --folder ~/in --match '*.pdf' -i file='{{ files[0].path }}'"],
+    ["./import --folder /srv/drop --match '*.csv' --batch 10s --claim", 'one run for files that come together'],
+    ["./index --folder notes --depth 5 --on added,changed,removed -i list='{{ files }}'"],
+  ],
+  options: [named, ...WATCH, ...COMMON, record],
+  run: async (options, team: string) => (await change()).addTrigger('watch', team, options),
+}
+
 /** What the options of a kind are, for `update`. */
 const OPTIONS: Readonly<Partial<Record<TriggerKind, readonly Option[]>>> = {
-  ...{ schedule: SCHEDULE, hook: HOOK, chain: CHAIN },
+  ...{ schedule: SCHEDULE, hook: HOOK, watch: WATCH, chain: CHAIN },
 }
 
 const UPDATES: Readonly<Partial<Record<TriggerKind, Entry['examples']>>> = {
   schedule: [['nightly --cron "30 6 * * 1-5"'], ["nightly --name weekdays --when ''"]],
   hook: [['opened --add-secret -', 'before the sender gets another one'], ["opened --when ''"]],
+  watch: [["invoice --match '*.pdf' --match '*.tiff'"], ["invoice --settle 5s --batch ''"]],
   chain: [['deploy --on completed,failed'], ["deploy --name rollout --when ''"]],
 }
 
@@ -98,6 +112,10 @@ const backfill: Entry = {
     json,
   ],
   run: async (options, name: string) => (await start()).backfillTrigger(name, options),
+}
+
+const PREVIEWS: Readonly<Partial<Record<TriggerKind, string>>> = {
+  ...{ hook: 'print what it would do with a delivery', watch: 'print which files it would report now' },
 }
 
 /** What is done with triggers of any kind. */
@@ -125,11 +143,15 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'preview <trigger>',
-    does: kind === 'hook' ? 'print what it would do with a delivery' : 'print when it is due, or what it would do',
+    does: PREVIEWS[kind ?? 'chain'] ?? 'print when it is due, or what it would do',
     examples:
-      kind === 'hook' ? [['opened --body delivery.json']] : [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
+      kind === 'hook'
+        ? [['opened --body delivery.json']]
+        : kind === 'watch'
+          ? [['invoice']]
+          : [['nightly'], ['nightly --limit 100 --after 2027-03-01']],
     options: [
-      ...(kind === 'hook' ? [] : SLOTS),
+      ...(kind === 'hook' ? [] : kind === 'watch' ? [limit(5)] : SLOTS),
       ...(kind === undefined || kind === 'hook' ? DELIVERY : []),
       ...place,
       json,
@@ -214,7 +236,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
-      ...(kind ? (OPTIONS[kind] ?? []) : Object.values(OPTIONS).flat()),
+      ...(kind ? (OPTIONS[kind] ?? []) : EVERY),
       ...(kind === undefined || kind === 'hook' ? SECRETS : []),
       ...COMMON,
       ...place,
@@ -251,6 +273,12 @@ export const TRIGGER_COMMANDS: readonly Entry[] = [
     does: 'start teams with what other programs send',
     examples: [[''], ['show opened']],
     below: [addHook, ...below('hook')],
+  },
+  {
+    usage: 'watches',
+    does: 'start teams with files that come or change',
+    examples: [[''], ['show invoice']],
+    below: [addWatch, ...below('watch')],
   },
   {
     usage: 'chains',

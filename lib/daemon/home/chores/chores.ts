@@ -5,6 +5,7 @@ import type { Daemon } from '../../runs/daemon.ts'
 import { finishDeletions } from '../../runs/delete-tree.ts'
 import { tick } from '../../triggers/tick.ts'
 import { Triggers } from '../../triggers/triggers.ts'
+import { Watches } from '../../triggers/watches.ts'
 import { copiedText } from '../copied-home.ts'
 import { freeDeleted, type Retention, RunRetention } from './retention.ts'
 
@@ -29,6 +30,7 @@ interface Chore {
 function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
   const runs = new RunRetention(daemon, retention)
   const triggers = new Triggers(daemon)
+  const watches = new Watches(daemon, triggers)
   return [
     {
       name: 'report_unknown_settings',
@@ -73,6 +75,14 @@ function choresOf(daemon: Daemon, retention: Retention): readonly Chore[] {
       everyMs: 1_000,
       failure: 'the triggers could not be looked at',
       run: () => tick(daemon, triggers),
+    },
+    {
+      name: 'look_at_folders',
+      begins: 'ready',
+      everyMs: 500,
+      failure: 'the folders of watches could not be looked at',
+      run: () => watches.begin(),
+      watch: run => watches.listen(run),
     },
     {
       name: 'tell_accounts',

@@ -1,0 +1,7 @@
+// The words of watches. They are apart from what scans, which a command line that only lists its options does without.
+
+/** What can happen to a file. */
+export const WATCHED = ['added', 'changed', 'removed'] as const
+export type Watched = (typeof WATCHED)[number]
+
+export const WATCH_IDENTITIES = ['stat', 'sha256'] as const
