@@ -42,3 +42,21 @@ export function formatDuration(ms: number): string {
   const rest = Math.floor((seconds % big) / small)
   return `${Math.floor(seconds / big)}${bigUnit}${rest ? ` ${rest}${smallUnit}` : ''}`
 }
+
+/** A wall clock that is set a little back must not make what just was a thing of the future. */
+const SET_BACK_MS = 60_000
+
+/** The times, each after the first and up to the second, that count as within the last `ms`: see `isWithin`. */
+export const within = (now: number, ms: number): { after: number; to: number } => ({
+  after: now - ms,
+  to: now + Math.min(ms, SET_BACK_MS),
+})
+
+/**
+ * Whether `at` was within the last `ms`, by a wall clock. What is far in the future was not: the clock was ahead when that
+ * was written, and would be waited for until it comes.
+ */
+export function isWithin(at: number, now: number, ms: number): boolean {
+  const { after, to } = within(now, ms)
+  return at > after && at <= to
+}

@@ -1,6 +1,7 @@
 // What the firing of a delivery has before anybody knows what becomes of it: the occasion that names it, and what
 // expressions see. Pure, so that a home and a hub do alike.
 
+import { isWithin } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { fieldsOf, type ParsedBody, parseBody } from '../triggers/hook/body.ts'
@@ -54,7 +55,7 @@ export function occasionOf(
 ): { occasion: string; known: Firing | null } {
   if (id === null) return { occasion: crypto.randomUUID(), known: null }
   if (!newest) return { occasion: id, known: null }
-  if (within === null || now - newest.seen_at < within) return { occasion: newest.occasion, known: newest }
+  if (within === null || isWithin(newest.seen_at, now, within)) return { occasion: newest.occasion, known: newest }
   const number = Number(newest.occasion.slice(id.length + 1) || 1) + 1
   return { occasion: `${id}~${number}`, known: null }
 }

@@ -181,7 +181,7 @@ function haltNow(
     holder: holder ? heldBy(daemon, firings, holder.id) : null,
     first,
     waiting: atMost || first?.reason === 'limit' ? firings.countWaiting(id) : 0,
-    started: atMost ? firings.startedSince(id, now() - parseDuration(atMost.per)!) : 0,
+    started: atMost ? firings.startedWithin(id, now(), parseDuration(atMost.per)!) : 0,
   }
   return haltOf({ overlap, at_most: atMost }, facts, known)
 }

@@ -2,6 +2,7 @@
 // in the transaction that starts its run.
 
 import type { Database } from 'bun:sqlite'
+import { within } from '../../duration.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
@@ -151,13 +152,14 @@ export class FiringTable {
     return new Map(rows.map(({ id, state }) => [id, state]))
   }
 
-  /** How many of a trigger started since then. */
-  startedSince(triggerId: string, since: number): number {
+  /** How many of a trigger started within the last `ms`. */
+  startedWithin(triggerId: string, now: number, ms: number): number {
+    const { after, to } = within(now, ms)
     return this.#db
-      .query<{ n: number }, [string, number]>(
-        'SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND started_at > ?',
+      .query<{ n: number }, [string, number, number]>(
+        'SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND started_at > ? AND started_at <= ?',
       )
-      .get(triggerId, since)!.n
+      .get(triggerId, after, to)!.n
   }
 
   /** The latest firing of this occasion, or of `occasion~2` and so on, when it counts only for a time. */

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../json.ts'
 import { requestCancel } from '../queue/cancel-orders.ts'
 import { planRun } from '../queue/dispatch.ts'
 import { queueRun } from '../queue/queue-runs.ts'
-import { countWaiting, insertFiring, openRuns, settleFiring, startedSince, waitingOf } from './firing-table.ts'
+import { countWaiting, insertFiring, openRuns, settleFiring, startedWithin, waitingOf } from './firing-table.ts'
 import { tellOfFiring } from './messages.ts'
 import { noteWhatItSays, ownerText } from './problem.ts'
 import type { Look } from './trigger-table.ts'
@@ -132,7 +132,7 @@ async function haltNow(look: Look, known: Firing | undefined, quota: string | nu
     holder: holder ? await heldBy(look, holder.run_id) : null,
     first,
     waiting: waits ? await countWaiting(store, tx, id) : 0,
-    started: atMost ? await startedSince(store, tx, id, now - parseDuration(atMost.per)!) : 0,
+    started: atMost ? await startedWithin(store, tx, id, now, parseDuration(atMost.per)!) : 0,
   }
   return haltOf(spec, facts, known) ?? (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
 }

@@ -22,6 +22,7 @@ import {
 } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import { within } from '../../duration.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
@@ -102,12 +103,20 @@ export async function countWaiting({ firings }: Store, tx: Db, triggerId: string
   return row!.many
 }
 
-/** How many of a trigger started since then. */
-export async function startedSince({ firings }: Store, tx: Db, triggerId: string, since: number): Promise<number> {
+/** How many of a trigger started within the last `ms`. */
+export async function startedWithin(
+  { firings }: Store,
+  tx: Db,
+  triggerId: string,
+  now: number,
+  ms: number,
+): Promise<number> {
+  const { after, to } = within(now, ms)
+  const { started_at, trigger_id } = firings
   const [row] = await tx
     .select({ many: sql<number>`count(*)`.mapWith(Number) })
     .from(firings)
-    .where(and(eq(firings.trigger_id, triggerId), gt(firings.started_at, since)))
+    .where(and(eq(trigger_id, triggerId), gt(started_at, after), lte(started_at, to)))
   return row!.many
 }
 
