@@ -1,6 +1,7 @@
 // What a home and a hub do with a request to a hook, in the order in which it has to be checked. Nothing is answered with
 // success before the firing is stored, with the run that it starts: the sender comes again with everything else.
 
+import { isLoopbackAddress } from '../agent/net/address.ts'
 import { CadreError, isLasting, messageOf } from '../error.ts'
 import { readBytes } from '../http/body.ts'
 import { Recent } from '../recent.ts'
@@ -58,7 +59,8 @@ export class HookDoor {
     const spec = this.#specOf(trigger)
     const query = new URL(request.url).searchParams
     const now = this.#place.now()
-    this.#limits.admit(trigger.id, address, now)
+    const sender = { address, isShared: isLoopbackAddress(address) }
+    this.#limits.admit(trigger.id, sender)
     const question = unsignedHandshake(spec, query)
     if (question) return handshake(question)
     const arrived = { headers: request.headers, body: await this.#bodyOf(request, trigger, spec), query }
@@ -67,7 +69,7 @@ export class HookDoor {
     const received = receive(spec, secrets, arrived, now)
     if (received.kind === 'stranger') {
       const { reason, detail } = received.verdict
-      this.#limits.failed(address, now)
+      this.#limits.failed(trigger.id, sender)
       await this.#reject(trigger, { state: 'refused', reason, detail })
       throw new CadreError('unauthorized', 'the signature does not fit')
     }
@@ -99,17 +101,16 @@ export class HookDoor {
     if (encoding !== 'identity') {
       throw new CadreError('unsupported_media_type', `expected a body without content-encoding, got ${encoding}`)
     }
-    const room = Math.min(Number(request.headers.get('content-length') ?? maxBytes), maxBytes)
-    const release = this.#limits.reserve(trigger.id, room)
+    const room = this.#limits.reading(trigger.id)
     try {
-      return await readBytes(request, maxBytes, BODY_MS)
+      return await readBytes(request, { limit: maxBytes, ms: BODY_MS, took: room.take })
     } catch (error) {
       if (!(error instanceof CadreError) || error.code !== 'too_large') throw error
       const detail = `the body is larger than ${sizeText(maxBytes)}`
       await this.#reject(trigger, { state: 'refused', reason: 'too_large', detail })
       throw new CadreError('too_large', detail)
     } finally {
-      release()
+      room.end()
     }
   }
 

@@ -83,13 +83,27 @@ export function hookOf(body: OwnFields): Hook {
 export function previewVariables(own: Hook, body: unknown, headers: Record<string, string>, now: number): JsonObject {
   const spec = hookSpec(own)
   const request = {
-    headers: new Headers(headers),
+    headers: headersFrom(headers),
     body: Buffer.from(JSON.stringify(body)),
     query: new URLSearchParams(),
   }
   const { id, event } = deliveryOf(spec, request, body as Json)
   const delivery = deliveryValue(id ?? 'preview', event, now)
   return { body: body as Json, headers: storedHeaders(spec, request.headers), query: {}, delivery }
+}
+
+/** Throws `invalid_request` that names the one which no sender can send. */
+function headersFrom(given: Record<string, string>): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(given)) {
+    try {
+      headers.append(name, value)
+    } catch (cause) {
+      const message = `${name} is no header that can be sent`
+      throw new CadreError('invalid_request', message, { details: [{ path: `/headers/${name}`, message }], cause })
+    }
+  }
+  return headers
 }
 
 /** What expressions see as `delivery`. */

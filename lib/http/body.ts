@@ -37,23 +37,49 @@ const bareType = (type = ''): string => type.split(';', 1)[0]!.trim().toLowerCas
 export async function readJson(request: Request, headers: Headers, limit: number): Promise<unknown> {
   const bytes = await arriving(
     // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
-    headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes(),
+    headers['content-length'] === undefined ? takeChunks(request, limit, () => {}) : request.bytes(),
   )
   return bytes.length === 0 ? {} : parseJson(bytes, 'the body')
 }
 
-/** The bytes of a body of any type, if they are no more than `limit` and have arrived after `ms`. */
-export async function readBytes(request: Request, limit: number, ms: number): Promise<Uint8Array> {
+/** A body that announces no more than this costs no more than its connection. */
+const SMALL_BYTES = 64 * 1024
+/** In each such time at least so much of a body has to arrive. */
+const LEAST = { bytes: 32 * 1024, ms: 5_000 }
+
+interface Reading {
+  /** Most bytes. */
+  limit: number
+  /** How long the whole body may take. */
+  ms: number
+  /** Is told how many bytes have arrived, and may throw. */
+  took?(bytes: number): void
+}
+
+/** The bytes of a body of any type, if they are no more than `limit` and arrive in time. */
+export async function readBytes(request: Request, { limit, ms, took = () => {} }: Reading): Promise<Uint8Array> {
   const length = request.headers.get('content-length')
   if (length !== null && Number(length) > limit) throw tooLarge(limit)
   const stop = new AbortController()
-  const late = new CadreError('invalid_request', `the body took longer than ${formatDuration(ms)}`)
-  const timer = setTimeout(() => stop.abort(late), ms)
+  const late = () => stop.abort(new CadreError('invalid_request', `the body took longer than ${formatDuration(ms)}`))
+  const slow = () => stop.abort(new CadreError('invalid_request', 'the body arrives too slowly'))
+  let recent = 0
+  const timer = setTimeout(late, ms)
+  const rate = setInterval(() => {
+    if (recent < LEAST.bytes) slow()
+    recent = 0
+  }, LEAST.ms)
+  const count = (bytes: number) => {
+    recent += bytes
+    took(bytes)
+  }
+  const isSmall = length !== null && Number(length) <= SMALL_BYTES
   try {
-    const bytes = length === null ? takeChunks(request, limit, stop.signal) : request.bytes()
+    const bytes = isSmall ? request.bytes() : takeChunks(request, limit, count, stop.signal)
     return await arriving(unlessAborted(bytes, stop.signal))
   } finally {
     clearTimeout(timer)
+    clearInterval(rate)
   }
 }
 
@@ -66,13 +92,19 @@ async function arriving(bytes: Promise<Uint8Array>): Promise<Uint8Array> {
   }
 }
 
-async function takeChunks(request: Request, limit: number, until?: AbortSignal): Promise<Uint8Array> {
+async function takeChunks(
+  request: Request,
+  limit: number,
+  took: (bytes: number) => void,
+  until?: AbortSignal,
+): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of chunksIn(request.body, until)) {
     size += chunk.length
     if (size > limit) throw tooLarge(limit)
+    took(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

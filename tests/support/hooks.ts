@@ -59,7 +59,16 @@ export async function hookHome({ limits = { perSecond: 1e6, burst: 1e6, failures
   const t = await triggerHome(undefined, begin)
   t.write(TOLD)
   const log = createLog({ write: () => {} })
-  const served = hooks(t.daemon, ['hooks.example.com'], { now: () => t.clock.now, limits: new HookLimits(limits) })
+  // Nobody sets the clock of the limits.
+  let latest = begin
+  const monotonic = () => {
+    latest = Math.max(latest, t.clock.now)
+    return latest
+  }
+  const served = hooks(t.daemon, ['hooks.example.com'], {
+    now: () => t.clock.now,
+    limits: new HookLimits(limits, monotonic),
+  })
   const app = new Elysia(STRICT).use(root(log)).use(served)
   const server = listen(app, { host: '127.0.0.1', port: 0 })
   t.daemon.address = server.url

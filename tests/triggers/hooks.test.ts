@@ -1,7 +1,9 @@
 // Hooks of a home over HTTP: who is heard, what becomes of deliveries, and what is kept of them.
 
 import { describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
 import { hooks } from '../../lib/daemon/routes/hooks.ts'
@@ -174,8 +176,12 @@ describe('who is heard', () => {
     await using t = await hookHome({ limits: { perSecond: 1, burst: 30, failures: 5 } })
     const { url } = await t.addHook()
     for (let n = 0; n < 5; n++) expect((await post(url, OPENED, signed(OPENED, 'x', 'wrong'))).status).toBe(401)
-    const limited = await t.send(url, OPENED)
-    expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '60'])
+    const limited = await post(url, OPENED, signed(OPENED, 'x', 'wrong'))
+    expect([limited.status, limited.headers.get('retry-after'), t.of().length]).toEqual([429, '60', 5])
+    // A tunnel has one address for all senders: who signs is heard, and other hooks are not concerned.
+    const other = await t.addHook({ name: 'other' })
+    expect((await t.send(url, OPENED, 'g-0')).status).toBe(202)
+    expect((await post(other.url, OPENED, signed(OPENED, 'x', 'wrong'))).status).toBe(401)
     t.clock.now += MINUTE
     const statuses: number[] = []
     for (let n = 0; n < 32; n++) statuses.push((await t.send(url, OPENED, 'g-1')).status)
@@ -204,14 +210,58 @@ describe('who is heard', () => {
     expect(t.of()).toEqual(['rejected refused too_large ×1', 'rejected refused too_large ×1'])
   })
 
-  test('bodies that are held back take the room of their own hook only', () => {
+  test('an address of one sender is not heard by the hook for which it signs badly', () => {
+    let now = 0
+    const limits = new HookLimits({ failures: 3 }, () => now)
+    const sender = { address: '192.0.2.1', isShared: false }
+    for (let n = 0; n < 3; n++) limits.failed('one', sender)
+    expect(() => limits.admit('one', sender)).toThrow('too many requests')
+    limits.admit('other', sender)
+    limits.admit('one', { ...sender, address: '192.0.2.2' })
+    now += MINUTE
+    limits.admit('one', sender)
+  })
+
+  test('bodies take the room of their own hook, and only as they arrive', () => {
     const limits = new HookLimits()
     const mib = 1024 * 1024
-    const held = Array.from({ length: 64 }, () => limits.reserve('held', mib))
-    expect(() => limits.reserve('held', 1)).toThrow('too many deliveries')
-    limits.reserve('other', 25 * mib)()
-    held[0]!()
-    limits.reserve('held', mib)
+    const held = Array.from({ length: 64 }, () => limits.reading('held'))
+    for (const body of held) body.take(mib)
+    expect(() => limits.reading('held').take(1)).toThrow('too many deliveries')
+    limits.reading('other').take(65 * mib)
+    for (const body of held.slice(0, 2)) body.end()
+    limits.reading('held').take(mib)
+  })
+
+  test('bodies that are announced and do not come keep nobody out', async () => {
+    await using t = await hookHome()
+    const most = 25 * 1024 * 1024
+    const { url } = await t.addHook({ max_bytes: most })
+    const { host, port, pathname } = new URL(url)
+    const slow = Array.from({ length: 4 }, () => {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.write(`POST ${pathname} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${most}\r\n\r\nx`)
+      return socket
+    })
+    const answers = slow.map(async socket => (await once(socket, 'data')).join())
+    expect((await t.send(url, OPENED, 'g-1')).status).toBe(202)
+    // They are ended long before the whole body would be late.
+    for (const answer of await Promise.all(answers)) {
+      expect(answer).toStartWith('HTTP/1.1 400')
+      expect(answer).toContain('too slowly')
+    }
+    for (const socket of slow) socket.destroy()
+  }, 25_000)
+
+  test('a form of millions of fields is refused before it is read', async () => {
+    await using t = await hookHome()
+    const { url } = await t.addHook({ max_bytes: 25 * 1024 * 1024 })
+    const send = (body: string, id: string) =>
+      post(url, body, { ...signed(body, id), 'content-type': 'application/x-www-form-urlencoded' })
+    const large = await send('a&'.repeat(4_000_000), 'g-1')
+    expect([large.status, large.body.error.message]).toEqual([400, expect.stringContaining('10000 fields')])
+    expect((await send(Array.from({ length: 10_000 }, (_, n) => `f${n}=1`).join('&'), 'g-2')).status).toBe(202)
+    expect(t.of()).toEqual(['g-1 refused body ×1', 'g-2 started ×1'])
   })
 
   test('nothing that a stranger sends is a fault', async () => {
@@ -263,7 +313,7 @@ describe('who is heard', () => {
     const { promise: never } = Promise.withResolvers<void>()
     const held = new ReadableStream({ start: controller => controller.enqueue(Buffer.from('{')), pull: () => never })
     const request = new Request('http://localhost/', { method: 'POST', body: held })
-    expect(await refusal(() => readBytes(request, 100, 20))).toBe('invalid_request')
+    expect(await refusal(() => readBytes(request, { limit: 100, ms: 20 }))).toBe('invalid_request')
   })
 
   test('without the key of its secret a hook is broken, and takes deliveries when the key is back', async () => {
@@ -440,6 +490,26 @@ describe('what becomes of a delivery', () => {
     )
   })
 
+  test('what was written while the clock was ahead makes no hook deaf', async () => {
+    await using t = await hookHome()
+    const bearer = { scheme: 'bearer', secret: 'b'.repeat(24) }
+    const headers = { authorization: `Bearer ${'b'.repeat(24)}`, 'content-type': 'application/json' }
+    const limited = await t.addHook({ ...bearer, name: 'limited', dedup: 'none', at_most: { count: 1, per: '1m' } })
+    const bytes = await t.addHook({ ...bearer, name: 'bytes', dedup: 'body' })
+    const begin = t.clock.now
+    const send = async (url: string) => (await post(url, '{}', headers)).body.data
+    t.clock.now = begin + 30 * DAY
+    expect((await send(limited.url)).state).toBe('started')
+    expect((await send(bytes.url)).state).toBe('started')
+    t.clock.now = begin
+    expect((await send(limited.url)).state).toBe('started')
+    expect((await send(limited.url)).state).toBe('waiting')
+    expect(await send(bytes.url)).not.toHaveProperty('duplicate')
+    // A step of some seconds, as a clock makes that is set all the time, forgets nothing.
+    t.clock.now = begin - 5_000
+    expect((await send(bytes.url)).duplicate).toBe(true)
+  })
+
   test('concurrent first deliveries of one id answer the same run', async () => {
     await using t = await hookHome()
     const { url } = await t.addHook()
@@ -582,6 +652,16 @@ describe('what is kept', () => {
       reason: 'when',
     })
     expect(await preview({ ...NIGHTLY, body: { action: 'opened', n: 1 } })).toMatchObject({ reason: 'inputs' })
+    for (const [name, value] of [
+      ['a b', 'x'],
+      ['a', '\u2028'],
+    ] as const) {
+      const refused = t.triggers.previewFor({ ...NIGHTLY, headers: { [name]: value } } as never)
+      await expect(refused).rejects.toMatchObject({
+        code: 'invalid_request',
+        details: [{ path: `/headers/${name}`, message: expect.stringContaining(name) }],
+      })
+    }
     const spec = { scheme: 'github', team: t.team, inputs: { day: '{{ headers["x-github-event"] }}' } }
     expect(await preview({ ...spec, headers: { 'x-github-event': 'push' } })).toMatchObject({ inputs: { day: 'push' } })
     expect(t.of()).toEqual([])

@@ -11,6 +11,7 @@ export type ParsedBody = { ok: true; value: Json } | { ok: false; detail: string
 
 /** A form with more fields is not one that a person or a program sends. */
 const MOST_FIELDS = 10_000
+const AMPERSAND = 0x26
 
 const FORM = 'application/x-www-form-urlencoded'
 const JSON_TYPE = /^(application|text)\/json$|^[a-z]+\/[a-z0-9.!#$&^_-]+\+json$/
@@ -29,6 +30,7 @@ export function parseBody(spec: HookSpec, contentType: string | null, body: Uint
 }
 
 function formOf({ scheme }: HookSpec, body: Uint8Array): Json {
+  mustHaveFewFields(body)
   const form = fieldsOf(new URLSearchParams(new TextDecoder().decode(body)))
   const { payload } = form
   if (typeof payload !== 'string') return form
@@ -38,12 +40,22 @@ function formOf({ scheme }: HookSpec, body: Uint8Array): Json {
   return scheme === 'github' || scheme === 'gitea' ? read() : form
 }
 
+/** Counted in the bytes, because reading millions of fields takes seconds. */
+function mustHaveFewFields(body: Uint8Array): void {
+  let separators = 0
+  for (let at = body.indexOf(AMPERSAND); at !== -1; at = body.indexOf(AMPERSAND, at + 1)) {
+    if (++separators > MOST_FIELDS) throw tooManyFields()
+  }
+}
+
+const tooManyFields = () => new CadreError('invalid_request', `a form may have at most ${MOST_FIELDS} fields`)
+
 /** The fields of a form or a query; one that comes several times is a list. */
 export function fieldsOf(given: URLSearchParams): JsonObject {
   const fields = new Map<string, Json>()
   let count = 0
   for (const [name, value] of given) {
-    if (++count > MOST_FIELDS) throw new CadreError('invalid_request', `a form may have at most ${MOST_FIELDS} fields`)
+    if (++count > MOST_FIELDS) throw tooManyFields()
     const before = fields.get(name)
     if (Array.isArray(before)) before.push(value)
     else fields.set(name, before === undefined ? value : [before, value])
