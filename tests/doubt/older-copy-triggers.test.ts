@@ -5,6 +5,7 @@ import { expect, test } from 'bun:test'
 import { isPostgres } from '../../db/hub/store.ts'
 import { openDatabase } from '../../db/open.ts'
 import { until } from '../support/bounded.ts'
+import { post, SECRET, signed } from '../support/hooks.ts'
 import { CopiedHub, type Place, postgresPlace, sqlitePlace } from '../support/older-copy.ts'
 
 const server = process.env.TEST_POSTGRES_URL
@@ -73,6 +74,51 @@ async function notAgain(place: Place): Promise<void> {
   expect(all.filter(({ reason }) => reason === 'copy')).toHaveLength(1)
 }
 
+/** A delivery whose commit the copy lacks comes again, before and after its daemon has reported the run. */
+async function deliveredOnce(place: Place): Promise<void> {
+  await using hub = await CopiedHub.start(place.database)
+  await hub.enrol('ada')
+  const rule = {
+    realm_id: hub.realm,
+    name: 'told',
+    kind: 'hook',
+    team: '@admin/writes',
+    scheme: 'github',
+    secret: SECRET,
+  }
+  const added = await hub.ok('triggers/add', { ...rule, inputs: { text: '{{ body.text }}' } })
+  const send = async (id: string) => {
+    const body = JSON.stringify({ text: id })
+    return (await post(hub.url + added.url, body, signed(body, id))).body.data
+  }
+  await place.copy()
+  await hub.daemon('ada')
+  const lost = await until(async () => {
+    const sent = await send('d-1')
+    return sent.run_id && sent
+  }, 'the delivery starts')
+  await hub.completed([lost.run_id])
+  await hub.leave('ada')
+
+  await hub.restore(place)
+  const early = await send('d-1')
+  expect(early).toMatchObject({ state: 'waiting', run_id: null })
+  await hub.daemon('ada')
+  const again = await until(
+    async () => {
+      const sent = await send('d-1')
+      return sent.state !== 'waiting' && sent
+    },
+    'the delivery is recalled or passed over',
+    60_000,
+  )
+  expect(again.run_id === null ? again.reason : again.run_id).toBe(again.run_id === null ? 'copy' : lost.run_id)
+  const next = await until(async () => (await send('d-2')).run_id, 'a later delivery starts', 60_000)
+  await hub.completed([next])
+  expect(hub.lines.toSorted()).toEqual(['d-1', 'd-2'])
+}
+
+test('SQLite: a delivery that a restored backup lacks', () => deliveredOnce(sqlitePlace('restore')), 180_000)
 test('SQLite: a restored backup', () => notAgain(sqlitePlace('restore')), 180_000)
 test('SQLite: a machine that was put back as a whole', () => notAgain(sqlitePlace('snapshot')), 180_000)
 test.skipIf(!server)(
