@@ -26,9 +26,11 @@ export interface LogOptions {
 
 /** Creates a log that writes events of `level` (default info) and above. */
 export function createLog(options: LogOptions = {}): Log {
-  const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', write = toStderr, now = Date.now } = options
+  const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', now = Date.now } = options
   const from = LEVELS.indexOf(level)
   const line = format === 'human' ? humanLine : jsonLine
+  const lostLine = (lines: number) => line(new Date(now()), 'warn', 'the log could not be written', { lines })
+  const write = options.write ?? toStderr(lostLine)
   const at = (name: Level) =>
     LEVELS.indexOf(name) < from
       ? () => {}
@@ -94,10 +96,35 @@ function plain(value: unknown): string {
   return seenJson(JSON.stringify(value) ?? String(value))
 }
 
-function toStderr(line: string): void {
-  try {
-    process.stderr.write(`${line}\n`)
-  } catch {
-    // A full disk or a closed pipe behind stderr must not stop the program.
+/**
+ * Writes lines to stderr. A full disk or a closed pipe behind it must not stop the program: lines are lost then, and how many
+ * is said in a line of its own once a later one is written.
+ */
+function toStderr(lostLine: (lines: number) => string): (line: string) => void {
+  let lost = 0
+  const put = (line: string, lines: number) => {
+    try {
+      hearErrors()
+      process.stderr.write(`${line}\n`, error => {
+        if (error) lost += lines
+        else if (lost > 0) sayLost()
+      })
+    } catch {
+      lost += lines
+    }
   }
+  const sayLost = () => {
+    const lines = lost
+    lost = 0
+    put(lostLine(lines), lines)
+  }
+  return line => put(line, 1)
+}
+
+let isHeard = false
+
+/** An error that nobody hears ends the program. */
+function hearErrors(): void {
+  if (!isHeard) process.stderr.on('error', () => {})
+  isHeard = true
 }

@@ -1,9 +1,12 @@
 // The log's two forms, its levels and its configuration.
 
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { messageOf } from '../../lib/error.ts'
 import { createLog, logConsole, logFromEnvironment } from '../../lib/log/log.ts'
+import { folder } from '../support/folder.ts'
 
 function written(options: Parameters<typeof createLog>[0], act: (log: ReturnType<typeof createLog>) => void): string[] {
   const lines: string[] = []
@@ -64,4 +67,28 @@ test('what is said on the console is a line of the log', () => {
 test('a failed statement is told by what the database said, without its text and parameters', () => {
   const said = new Error('database "hub" is not currently accepting connections')
   expect(messageOf(new DrizzleQueryError('select * from tokens where hash = $1', ['secret'], said))).toBe(said.message)
+})
+
+test('a log that cannot be written ends no program, and says how much was lost when it can', async () => {
+  const file = join(folder(), 'log')
+  const program = `
+    import { truncateSync } from 'node:fs'
+    import { createLog } from '${join(import.meta.dir, '../../lib/log/log.ts')}'
+    const log = createLog({ format: 'json' })
+    const say = async n => { log.warn('x'.repeat(100), { n }); await Bun.sleep(5) }
+    for (let n = 0; n < 30; n++) await say(n)
+    truncateSync('${file}')
+    for (let n = 0; n < 3; n++) await say(n)
+    console.log('goes on')
+  `
+  // The file may have two blocks, as on a disk that is full then.
+  const child = Bun.spawn(
+    ['sh', '-c', `trap "" XFSZ; ulimit -S -f 2; exec "$0" -e "$1" 2>>'${file}'`, process.execPath, program],
+    { stdout: 'pipe' },
+  )
+  expect([await child.stdout.text(), await child.exited]).toEqual(['goes on\n', 0])
+  const lines = readFileSync(file, 'utf8').trim().split('\n')
+  const told = lines.map(line => JSON.parse(line)).filter(({ event }) => event === 'the log could not be written')
+  expect(told).toEqual([expect.objectContaining({ level: 'warn', lines: expect.any(Number) })])
+  expect(told[0].lines).toBeGreaterThan(10)
 })
