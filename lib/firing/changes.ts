@@ -4,6 +4,13 @@ import { CadreError } from '../error.ts'
 import type { CatchUp } from '../triggers/schedule/spec.ts'
 import type { Firing, Trigger, TriggerSpec } from './trigger.ts'
 
+/** A trigger or a firing is not what it was when it was read: nothing was written, and the next look judges anew. */
+export class Changed extends CadreError {
+  constructor(message: string) {
+    super('unavailable', message)
+  }
+}
+
 /** Throws `conflict` when somebody has changed the trigger since it was read. */
 export function mustBeAt({ name, revision }: Trigger, expected: number): void {
   if (revision === expected) return

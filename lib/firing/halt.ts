@@ -50,13 +50,15 @@ export function haltOf(
 export const isWorthAWord = ({ state, reason }: Halt, known: Firing): boolean =>
   state !== 'waiting' || (reason !== known.reason && known.reason !== 'limit')
 
-/** Of the firings that wait for the run before, only the newest are kept: what becomes of the others. */
-export function superseded({ kind, spec }: Pick<Trigger, 'kind' | 'spec'>, waiting: readonly Firing[]): Firing[] {
+/** How many firings may wait for the run before; null: as many as there are. Those that people fire do not count. */
+export function mostWaiting({ kind, spec }: Pick<Trigger, 'kind' | 'spec'>): number | null {
   const { overlap, queue_max, own } = spec
-  if (overlap !== 'queue' && overlap !== 'cancel_running') return []
-  const isQueue = overlap === 'queue'
-  const most = isQueue ? Math.max(queue_max, kindOf({ kind }).mostWaiting?.(own) ?? 1) : 1
-  const beyond = waiting.filter(({ reason, manual }) => reason === 'overlap' && !manual)
-  const detail = 'a newer occasion waits in its place'
-  return beyond.slice(0, -most).map(firing => ({ ...firing, state: 'skipped', reason: 'superseded', detail }))
+  if (overlap === 'queue') return Math.max(queue_max, kindOf({ kind }).mostWaiting?.(own) ?? 1)
+  return overlap === 'cancel_running' ? 1 : null
 }
+
+/** What becomes of a firing that waits when there are too many, because only the newest are kept. */
+export const superseded = (firing: Firing): Firing => ({
+  ...firing,
+  ...{ state: 'skipped', reason: 'superseded', detail: 'a newer occasion waits in its place' },
+})

@@ -122,6 +122,22 @@ test('what was refused is judged anew when it comes again', async () => {
   expect(row).toMatchObject({ deliveries: 2, reason: null, detail: null })
 })
 
+test('a refused delivery has one run, whether it comes again or is fired again, and keeps it', async () => {
+  const added = await addHook({ inputs: { day: '{{ body.m }}' } })
+  const ids = ['g-1', 'g-2', 'g-3']
+  const refused = await Promise.all(ids.map(id => send(added, OPENED, id)))
+  await t.call('update', { trigger_id: added.id, inputs: { day: '{{ body.n }}' } })
+  for (const [n, id] of ids.entries()) {
+    const firing_id = refused[n]!.body.data.firing
+    const refire = () => hub.call(hub.admin, 'triggers/refire', { firing_id })
+    await Promise.all([send(added, OPENED, id), refire(), send(added, '{bad', id), refire(), send(added, OPENED, id)])
+    const { data } = (await send(added, OPENED, id)).body
+    expect(data).toMatchObject({ delivery: id, state: 'started', duplicate: true })
+    expect((await refire()).status).toBe(409)
+  }
+  expect((await t.rows(added)).filter(row => row.startsWith('started'))).toHaveLength(3)
+})
+
 test('a pause records each, and a refire starts it with its body', async () => {
   const added = await addHook({ inputs: { day: '{{ body.n }}' } })
   await t.call('pause', { trigger_id: added.id, reason: 'moving' })

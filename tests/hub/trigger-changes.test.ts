@@ -161,12 +161,32 @@ test('an occasion is skipped or refused with its reason, and refired by hand', a
   expect(run.started_by).toMatchObject({ slot: refused.occasion, manual: { by: 'admin' }, catch_up: true })
   expect(await codeOf('refire', { firing_id: again.id })).toEqual([409, 'conflict'])
   await t.end(again.run_id)
+  // The occasion has its run, whichever of its firings is asked.
+  expect(await codeOf('refire', { firing_id: refused.id })).toEqual([409, 'conflict'])
   expect((await t.call('refire', { firing_id: again.id, again: true })).occasion).toBe(`${refused.occasion}#3`)
   expect((await t.call('refire', { firing_id: skipped.id })).state).toBe('skipped')
   expect((await t.call('run_now', { trigger_id: added.id, force: true })).state).toBe('started')
   const found = await t.call('firings', { trigger_id: added.id, state: 'refused', reason: 'inputs' })
   expect(found).toMatchObject({ total: 1, firings: [{ id: refused.id }] })
   expect((await t.call('firings', { begins: refused.id.slice(0, 18) })).firings[0].id).toBe(refused.id)
+  await t.remove(added)
+})
+
+test('many who fire an occasion again at once start one run, or one each where they ask for another', async () => {
+  const added = await t.schedule({ when: 'slot < "2000"', overlap: 'allow' })
+  await t.slot()
+  const { id: firing_id, occasion } = await t.firing(added, { reason: 'when' })
+  await t.call('update', { trigger_id: added.id, when: null })
+  await t.call('pause', { trigger_id: added.id })
+  const refire = (again: boolean) => hub.call(hub.admin, 'triggers/refire', { firing_id, again })
+  const once = await Promise.all([1, 2, 3, 4].map(() => refire(false)))
+  expect(once.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
+  const wanted = await Promise.all([1, 2, 3, 4].map(() => refire(true)))
+  expect(wanted.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const { firings } = await t.call('firings', { trigger_id: added.id, state: 'started' })
+  expect(firings.map((each: { occasion: string }) => each.occasion).sort()).toEqual(
+    [2, 3, 4, 5, 6].map(number => `${occasion}#${number}`),
+  )
   await t.remove(added)
 })
 

@@ -1,6 +1,5 @@
 // What a kind of trigger keeps in the database of a home, beside the row of the trigger.
 
-import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { TriggerFields } from '../../firing/check-trigger.ts'
 import type { Halt } from '../../firing/halt.ts'
@@ -25,13 +24,6 @@ export interface Ready {
   runId: RunId
   /** Not recorded yet: with what the firing waits, and what is written with that. */
   begin?: { variables: JsonObject; write(): void }
-}
-
-/** The trigger has changed meanwhile: nothing was written, and the next look judges anew. */
-export class Changed extends CadreError {
-  constructor(message: string) {
-    super('unavailable', message)
-  }
 }
 
 /** How a pause ends. */

@@ -5,8 +5,10 @@ import { parseDuration } from '../../duration.ts'
 import { isLasting, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { isFilled } from '../../firing/backfill.ts'
+import { Changed } from '../../firing/changes.ts'
 import { changedSince } from '../../firing/declared.ts'
-import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { type Another, anotherName, holderOf } from '../../firing/family.ts'
+import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
@@ -15,7 +17,7 @@ import type { JsonObject } from '../../json.ts'
 import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam, startBundle } from '../runs/start-run.ts'
-import { Changed, type Home, whichTeam } from './at-home.ts'
+import { type Home, whichTeam } from './at-home.ts'
 import type { FiringTable } from './firing-table.ts'
 import { atHome } from './kinds-at-home.ts'
 import { noteFiring } from './problem.ts'
@@ -24,6 +26,8 @@ import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** It is fired once more, as `<occasion>#<n>`. */
+  another?: Another
   /** How often the delivery of a hook came. */
   deliveries?: number
   /** What expressions see beside the variables. Throws `invalid_state` when that is not there any more. */
@@ -43,7 +47,8 @@ interface Besides {
 /**
  * Decides about an occasion and records it. `also` changes other rows in the same transaction,
  * before the firing is written, and `recorded` after. `known`: the firing that
- * waited, or was refused and is judged once more. Throws `Changed`, and what keeps anything from being recorded.
+ * waited, or was refused and is judged once more. Throws `Changed`, `conflict` for `another` of an occasion that has its
+ * run, and what keeps anything from being recorded.
  */
 export async function fire(
   daemon: Daemon,
@@ -62,22 +67,17 @@ export async function fire(
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
     deliveries: occasion.deliveries ?? null,
   }
-  const write = (settled: Firing) => {
+  const write = (judged: Firing): Firing => {
     mustBeUnchanged(triggers, trigger)
     also()
-    if (known) {
-      if (firings.get(known.id)?.state !== known.state)
-        throw new Changed(`${firing.occasion} is ${known.state} no more`)
-      firings.settle(settled)
-    } else {
-      if (firings.of(trigger.id, firing.occasion)) throw new Changed(`${firing.occasion} has a firing`)
-      firings.insert(settled)
-    }
+    const settled = record(firings, judged, known, occasion.another)
     recorded(settled)
     atHome(trigger).settled?.({ daemon, tables }, settled)
     noteFiring(daemon, triggers, trigger, settled, { now: now(), heard: occasion.manual !== null && !waits })
     if (settled.state === 'waiting') {
-      for (const old of superseded(trigger, firings.waiting(trigger.id))) firings.settle(old)
+      const most = mostWaiting(trigger)
+      const beyond = most === null ? [] : firings.beyond(trigger.id, most)
+      for (const old of beyond) firings.settle(superseded(old), old.state)
     }
     return settled
   }
@@ -101,13 +101,13 @@ export async function fire(
   if (ready && 'state' in ready) return halted(ready)
   if (ready?.begin) {
     const { begin } = ready
-    const waiting: Firing = {
+    let waiting: Firing = {
       ...firing,
       ...{ revision: trigger.revision, state: 'waiting', reason: null, detail: null, variables: begin.variables },
     }
     await daemon.engine.commit(() => {
       mustNotBeHeld()
-      write(waiting)
+      waiting = write(waiting)
       begin.write()
     })
     failpoint()
@@ -117,7 +117,7 @@ export async function fire(
   const { workspace, run_name, team } = trigger.spec
   const request = { inputs, workspace, run_name, ...whichTeam(team) }
   const runId = ready?.runId ?? daemon.engine.store.runs.newId()
-  const started: Firing = {
+  let started: Firing = {
     ...firing,
     ...{ revision: trigger.revision, state: 'started', reason: null, detail: null, run_id: runId },
     ...{ started_at: now(), late_ms: occasion.late_ms },
@@ -128,11 +128,27 @@ export async function fire(
     unattended: true,
     also: () => {
       mustNotBeHeld()
-      write(started)
+      started = write(started)
     },
   }
   await startBundle(daemon, bundle, request, origin)
   return started
+}
+
+/** Writes the row of a firing, whose occasion starts one run. Returns it with its name. */
+function record(firings: FiringTable, judged: Firing, known: Firing | undefined, another: Another | undefined): Firing {
+  const { trigger_id, occasion } = judged
+  if (another && !known) {
+    const settled = { ...judged, occasion: anotherName(occasion, firings.family(trigger_id, occasion), another) }
+    firings.insert(settled)
+    return settled
+  }
+  const holder = known?.state === 'refused' && holderOf(firings.family(trigger_id, occasion))
+  if (holder) throw new Changed(`${holder.occasion} is ${holder.state}`)
+  if (known) firings.settle(judged, known.state)
+  else if (firings.of(trigger_id, occasion)) throw new Changed(`${occasion} has a firing`)
+  else firings.insert(judged)
+  return judged
 }
 
 /** The team and its inputs for an occasion, or why it starts nothing. */

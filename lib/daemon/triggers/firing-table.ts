@@ -3,9 +3,12 @@
 
 import type { Database } from 'bun:sqlite'
 import { within } from '../../duration.ts'
+import { Changed } from '../../firing/changes.ts'
+import { familyOf, type Relative, rangeOf } from '../../firing/family.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
+import type { FiringState } from '../../wire/records/trigger-words.ts'
 import type { RunState } from '../../wire/states.ts'
 
 interface Row extends Omit<Firing, 'manual' | 'variables'> {
@@ -48,6 +51,16 @@ export class FiringTable {
       .query<Row, [string, string]>(`SELECT ${COLUMNS} FROM firings WHERE trigger_id = ? AND occasion = ?`)
       .get(triggerId, occasion)
     return row && read(row)
+  }
+
+  /** Those of one occasion, the first one and what people had fired of it again. */
+  family(triggerId: string, family: string): Relative[] {
+    return this.#db
+      .query<Relative, string[]>(
+        `SELECT id, occasion, state, run_id FROM firings WHERE trigger_id = ? AND occasion BETWEEN ? AND ? ORDER BY seq`,
+      )
+      .all(triggerId, ...rangeOf(family))
+      .filter(row => familyOf(row) === family)
   }
 
   /** Newest first. */
@@ -107,6 +120,17 @@ export class FiringTable {
       .map(read)
   }
 
+  /** Those that wait for the run before although `most` newer ones do, but for what people fired. */
+  beyond(triggerId: string, most: number): Firing[] {
+    return this.#db
+      .query<Row, [string, number]>(
+        `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ? AND state = 'waiting' AND reason = 'overlap'
+           AND manual IS NULL ORDER BY seq DESC LIMIT -1 OFFSET ?`,
+      )
+      .all(triggerId, most)
+      .map(read)
+  }
+
   countWaiting(triggerId: string): number {
     return this.#db
       .query<{ n: number }, [string]>("SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND state = 'waiting'")
@@ -162,12 +186,12 @@ export class FiringTable {
       .get(triggerId, after, to)!.n
   }
 
-  /** The latest firing of this occasion, or of `occasion~2` and so on, when it counts only for a time. */
+  /** The latest firing that the sender had made of this occasion, or of `occasion~2` and so on, where it counts for a time. */
   newestOf(triggerId: string, occasion: string): Firing | null {
     const row = this.#db
       .query<Row, [string, string]>(
         `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ?1 AND (occasion = ?2 OR occasion > ?2 || '~' AND occasion < ?2 || '~:')
-         ORDER BY seq DESC LIMIT 1`,
+           AND manual IS NULL ORDER BY seq DESC LIMIT 1`,
       )
       .get(triggerId, occasion)
     return row && read(row)
@@ -198,15 +222,19 @@ export class FiringTable {
       .run(parametersOf(firing))
   }
 
-  /** Writes what became of a firing that waited, or was refused. */
-  settle(firing: Firing): void {
+  /** Writes what became of a firing that waited, or was refused. `was`: its state when it was read. Throws `Changed`. */
+  settle(firing: Firing, was: FiringState): void {
     const { state, reason, detail, run_id, started_at, late_ms, revision, deliveries = null, variables, id } = firing
-    this.#db
+    const { changes } = this.#db
       .query(
         `UPDATE firings SET state = ?, reason = ?, detail = ?, run_id = ?, started_at = ?, late_ms = ?, revision = ?,
-           deliveries = ?, variables = ? WHERE id = ?`,
+           deliveries = ?, variables = ? WHERE id = ? AND state = ?`,
       )
-      .run(...[state, reason, detail, run_id, started_at, late_ms, revision], deliveries, JSON.stringify(variables), id)
+      .run(
+        ...[state, reason, detail, run_id, started_at, late_ms, revision, deliveries],
+        ...[JSON.stringify(variables), id, was],
+      )
+    if (changes === 0) throw new Changed(`${firing.occasion} is ${was} no more`)
   }
 
   /** The slots from one occasion to another that have a firing of their own. */

@@ -4,7 +4,7 @@
 import { parseDuration } from '../../duration.ts'
 import { isLasting } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
-import { pausedText } from '../../firing/changes.ts'
+import { Changed, pausedText } from '../../firing/changes.ts'
 import type { Halt } from '../../firing/halt.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import {
@@ -26,7 +26,7 @@ import { Settling } from '../../triggers/watch/settling.ts'
 import type { WatchSpec } from '../../triggers/watch/spec.ts'
 
 import { isOfCopy } from '../home/copied-triggers.ts'
-import { Changed, type Home } from './at-home.ts'
+import type { Home } from './at-home.ts'
 import { fire } from './fire.ts'
 import type { GetsOn } from './lanes.ts'
 import { noteProblem } from './problem.ts'

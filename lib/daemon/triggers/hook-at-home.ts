@@ -1,6 +1,7 @@
 // What a home keeps of a hook beside its row: its address, its secrets, and what came with its deliveries.
 
 import { CadreError } from '../../error.ts'
+import { familyOf } from '../../firing/family.ts'
 import { sentValues } from '../../firing/hook-firing.ts'
 import { mustFitScheme } from '../../firing/hook-secrets.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
@@ -24,9 +25,9 @@ export const hook: AtHome<Hook> = {
 
   /** What expressions see beside what the firing has. */
   recalled({ daemon, tables }, { spec }, firing) {
-    const [occasion] = firing.occasion.split('#')
+    const occasion = familyOf(firing)
     // One that is fired again has what the first one has.
-    const first = tables.firings.of(firing.trigger_id, occasion!)
+    const first = tables.firings.of(firing.trigger_id, occasion)
     const sent = first && tables.hooks.sent(daemon.seal, first.id)
     if (!sent) throw new CadreError('invalid_state', `the body of the delivery ${occasion} is not kept`)
     return sentValues(spec.own, firing, sent)

@@ -1,12 +1,13 @@
 // Where a home has its hooks, and records what comes to them.
 
+import { Changed } from '../../firing/changes.ts'
+import { holderOf } from '../../firing/family.ts'
 import { HookDoor, type HookPlace, noHook, REJECTED_KEPT } from '../../firing/hook-door.ts'
 import { type Arrived, judgingOf, keptUntil, occasionOf } from '../../firing/hook-firing.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
 import type { HookLimits } from '../../triggers/hook/limits.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { Changed } from './at-home.ts'
 import { fire } from './fire.ts'
 import { noteProblem } from './problem.ts'
 import { tablesOf } from './tables.ts'
@@ -36,11 +37,13 @@ export function hookDoor(daemon: Daemon, { now = Date.now, limits }: DoorOptions
     const newest = id === null ? null : within === null ? firings.of(trigger.id, id) : firings.newestOf(trigger.id, id)
     const at = now()
     const { occasion, known } = occasionOf(delivery, newest, at)
-    if (known && known.state !== 'refused') {
+    // One that was refused may have its run from a person who fired it again.
+    const holder = known?.state === 'refused' ? holderOf(firings.family(trigger.id, occasion)) : known
+    if (known && holder) {
       await engine.commit(() => firings.countDelivery(known.id))
-      const again = { trigger: trigger.name, delivery: occasion, firing: known.id, run: known.run_id }
+      const again = { trigger: trigger.name, delivery: occasion, firing: holder.id, run: holder.run_id }
       log.info('a delivery came again, and starts no second run', again)
-      return { firing: known, isKnown: true }
+      return { firing: firings.get(holder.id) ?? known, isKnown: true }
     }
     const { firing, halt, sent, values } = judgingOf(arrived, occasion, known, at)
     const keepBody = (settled: Firing) => {
@@ -51,7 +54,7 @@ export function hookDoor(daemon: Daemon, { now = Date.now, limits }: DoorOptions
       const halted = { ...firing, ...halt, detail: daemon.mask(halt.detail) as string }
       await engine.commit(() => {
         if (!known && firings.of(trigger.id, occasion)) throw new Changed(`${occasion} has a firing`)
-        if (known) firings.settle(halted)
+        if (known) firings.settle(halted, known.state)
         else firings.insert(halted)
         keepBody(halted)
       })

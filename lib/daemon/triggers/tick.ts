@@ -3,11 +3,11 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import { isFilled } from '../../firing/backfill.ts'
+import { Changed } from '../../firing/changes.ts'
 import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { Changed } from './at-home.ts'
 import { lookAtFile } from './declared-at-home.ts'
 import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'

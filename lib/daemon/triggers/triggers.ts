@@ -2,9 +2,10 @@
 
 import { CadreError } from '../../error.ts'
 import { filled, type PastSlot, slotsToFill } from '../../firing/backfill.ts'
-import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
+import { Changed, mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, mustBeOwn } from '../../firing/declared.ts'
+import { familyOf } from '../../firing/family.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, scheduleIn, type Which, withDelivery } from '../../firing/shown.ts'
@@ -18,13 +19,16 @@ import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
-import { Changed, type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
+import { type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
 import { FILES_EVERY_MS } from './declared-at-home.ts'
 import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import { Lanes } from './lanes.ts'
 import { LOOK_MS } from './problem.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
+
+/** How often an occasion is judged anew because of what happened meanwhile. */
+const MOST_TRIES = 10
 
 export class Triggers extends TriggerView {
   readonly #daemon: Daemon
@@ -110,7 +114,7 @@ export class Triggers extends TriggerView {
     return this.#change(actor, 'triggers/remove', () => {
       const trigger = this.find(which)
       const { triggers, firings } = this.tables
-      for (const firing of firings.waiting(trigger.id)) firings.settle(removed(firing))
+      for (const firing of firings.waiting(trigger.id)) firings.settle(removed(firing), firing.state)
       triggers.remove(trigger.id, this.tables.now())
       return { ...trigger, enabled: false, next_at: null }
     })
@@ -216,14 +220,11 @@ export class Triggers extends TriggerView {
     mustBeRefirable(firing, again, MAY_HAVE_STARTED)
     const more = atHome(trigger).recalled?.(this.#home, trigger, firing) ?? {}
     const manual = { by }
-    const first = firing.occasion.replace(/#\d+$/, '')
-    let number = 2
-    while (firings.of(trigger.id, `${first}#${number}`)) number++
     const { at } = firing
     const now = this.tables.now()
     const late = { late_ms: now - at, manual }
     const occasion: Occasion = {
-      ...{ occasion: `${first}#${number}`, at, ...late },
+      ...{ occasion: familyOf(firing), another: { again }, at, ...late },
       variables: variablesAgain(firing, now),
       isLater: true,
       more: () => more,
@@ -283,13 +284,15 @@ export class Triggers extends TriggerView {
     return { ...found, firings: found.firings.map(shown) }
   }
 
-  /** Asks once more where the trigger changed in between. */
+  /** Asks once more where the trigger changed in between, or another occasion of it started. */
   async #fired(trigger: Trigger, occasion: Occasion, also: () => void): Promise<Firing> {
-    try {
-      return await fire(this.#daemon, this.tables, trigger, occasion, { also })
-    } catch (error) {
-      if (!(error instanceof Changed)) throw error
-      return fire(this.#daemon, this.tables, this.find({ trigger_id: trigger.id }), occasion, { also })
+    for (let tries = 1; ; tries++) {
+      try {
+        return await fire(this.#daemon, this.tables, trigger, occasion, { also })
+      } catch (error) {
+        if (!(error instanceof Changed) || tries === MOST_TRIES) throw error
+        trigger = this.find({ trigger_id: trigger.id })
+      }
     }
   }
 
@@ -328,7 +331,7 @@ export class Triggers extends TriggerView {
     const { firings } = this.tables
     for (const firing of firings.waiting(trigger.id)) {
       if (firing.seen_at > copiedAt) continue
-      firings.settle({ ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED })
+      firings.settle({ ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED }, firing.state)
     }
   }
 

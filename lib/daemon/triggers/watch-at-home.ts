@@ -2,7 +2,7 @@
 
 import { CadreError, isLasting, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
-import { pausedText } from '../../firing/changes.ts'
+import { Changed, pausedText } from '../../firing/changes.ts'
 import { filesIn } from '../../firing/watch-kind.ts'
 import {
   differences,
@@ -17,7 +17,7 @@ import { digestOf, rootOf, scan } from '../../triggers/watch/scan.ts'
 import type { WatchSpec } from '../../triggers/watch/spec.ts'
 import { isOfCopy } from '../home/copied-triggers.ts'
 
-import { type AtHome, Changed, MAY_HAVE_STARTED } from './at-home.ts'
+import { type AtHome, MAY_HAVE_STARTED } from './at-home.ts'
 import type { Tables } from './tables.ts'
 import { claimFor, takeFiles } from './watch-claim.ts'
 

@@ -70,7 +70,7 @@ export async function giveBack({ daemon, tables }: Home, { firing_id, files }: C
   await daemon.engine.commit(() => {
     const { firings, watches } = tables
     const firing = firings.get(firing_id)
-    if (firing) firings.settle({ ...firing, variables: unclaimed(firing.variables, files) })
+    if (firing) firings.settle({ ...firing, variables: unclaimed(firing.variables, files) }, firing.state)
     watches.unclaim(firing_id)
   })
 }

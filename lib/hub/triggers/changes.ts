@@ -6,6 +6,7 @@ import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
+import { familyOf } from '../../firing/family.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord } from '../../firing/shown.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
@@ -18,7 +19,7 @@ import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
 import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
-import { firingOf, firingWithId, settleFiring, waitingOf } from './firing-table.ts'
+import { firingWithId, settleFiring, waitingOf } from './firing-table.ts'
 import { asItsKind, inRealm } from './in-realm.ts'
 import { isElsewhere, missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
 import {
@@ -38,6 +39,9 @@ import {
 
 type RealmSpec = RealmTrigger['spec']
 type Fields = TriggerFields & Partial<Pick<RealmSpec, 'requires' | 'priority' | 'queue_timeout'>>
+
+/** How often an occasion is judged anew because of what happened meanwhile. */
+const MOST_TRIES = 10
 
 export class RealmTriggers {
   readonly #hub: Hub
@@ -109,7 +113,9 @@ export class RealmTriggers {
   remove(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
     return this.#change(caller, 'triggers/remove', which, async ({ trigger, tx, now }) => {
       const { store } = this.#hub
-      for (const firing of await waitingOf(store, tx, trigger.id)) await settleFiring(store, tx, removed(firing))
+      for (const firing of await waitingOf(store, tx, trigger.id)) {
+        await settleFiring(store, tx, removed(firing), firing.state)
+      }
       return { ...trigger, enabled: false, removed_at: now }
     })
   }
@@ -168,12 +174,9 @@ export class RealmTriggers {
       const firing = await firingWithId(store, tx, firingId)
       if (!firing) throw gone
       mustBeRefirable(firing, again, MAY_HAVE_STARTED)
-      const [occasion] = firing.occasion.split('#')
-      let number = 2
-      while (await firingOf(store, tx, trigger.id, `${occasion}#${number}`)) number++
       const { at } = firing
       const values = (await inRealm(trigger).values?.(look, firing)) ?? {}
-      const occurs = { occasion: `${occasion}#${number}`, at, late_ms: now - at, manual, isLater: true }
+      const occurs = { occasion: familyOf(firing), another: { again }, at, late_ms: now - at, manual, isLater: true }
       return { ...occurs, variables: variablesAgain(firing, now), more: async () => values }
     }).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? gone : error
@@ -188,12 +191,14 @@ export class RealmTriggers {
   ): Promise<FiringRecord> {
     const hub = this.#hub
     await hub.runIds.look()
-    const fired = await caller.write(async tx => {
-      const look = await this.#reach(caller, which, tx)
-      const firing = await fire(look, await occasionOf(look), asItsKind(look))
-      await this.#audit(tx, caller, action, look.trigger, look.realm.org_id)
-      return { firing, trigger: look.trigger }
-    })
+    const once = () =>
+      caller.write(async tx => {
+        const look = await this.#reach(caller, which, tx)
+        const firing = await fire(look, await occasionOf(look), asItsKind(look))
+        await this.#audit(tx, caller, action, look.trigger, look.realm.org_id)
+        return { firing, trigger: look.trigger }
+      })
+    const fired = await this.#whileDuplicate(once)
     hub.notifier.notify(`realm ${fired.trigger.realm_id}`)
     return firingRecord(fired.firing, fired.trigger.name)
   }
@@ -252,6 +257,17 @@ export class RealmTriggers {
 
   #audit(tx: Db, caller: UserCaller, action: string, { name, spec, realm_id }: RealmTrigger, org_id: number) {
     return record(this.#hub, tx, caller, { action, target: `${name}: ${spec.team}`, org_id, realm_id })
+  }
+
+  /** Another hub chose the same name for a firing at the same moment: it is judged anew. */
+  async #whileDuplicate<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!isDuplicate(error) || tries === MOST_TRIES) throw error
+      }
+    }
   }
 
   /** Two calls at the same moment: the one that violates the unique index is told so. */

@@ -3,6 +3,7 @@
 
 import { and, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import type { Firing } from '../../firing/trigger.ts'
 import type { Hub } from '../core/hub.ts'
 import { settleFiring, waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
@@ -66,7 +67,8 @@ export async function passOverCopies(look: Look): Promise<Look> {
   const at = Math.min(foundAt, now)
   for (const firing of await waitingOf(store, tx, trigger.id)) {
     if (firing.seen_at > at) continue
-    await settleFiring(store, tx, { ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED })
+    const passed: Firing = { ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED }
+    await settleFiring(store, tx, passed, firing.state)
   }
   if (at <= trigger.cursor) return look
   await inRealm(trigger).passedOver?.(look, at, MAY_HAVE_STARTED)

@@ -4,7 +4,8 @@
 import { and, asc, eq } from 'drizzle-orm'
 import { parseDuration } from '../../duration.ts'
 import { CadreError, isLasting, messageOf } from '../../error.ts'
-import { type Halt, haltOf, isWorthAWord, superseded } from '../../firing/halt.ts'
+import { type Another, anotherName } from '../../firing/family.ts'
+import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
@@ -12,13 +13,24 @@ import type { JsonObject } from '../../json.ts'
 import { requestCancel } from '../queue/cancel-orders.ts'
 import { planRun } from '../queue/dispatch.ts'
 import { queueRun } from '../queue/queue-runs.ts'
-import { countWaiting, insertFiring, openRuns, settleFiring, startedWithin, waitingOf } from './firing-table.ts'
+import {
+  countWaiting,
+  familyIn,
+  insertFiring,
+  openRuns,
+  settleFiring,
+  startedWithin,
+  waitingBeyond,
+  waitingOf,
+} from './firing-table.ts'
 import { tellOfFiring } from './messages.ts'
 import { noteWhatItSays, ownerText } from './problem.ts'
 import type { Look } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
 export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+  /** It is fired once more, as `<occasion>#<n>`. */
+  another?: Another
   /** How often the delivery of a hook came. */
   deliveries?: number
   /** What expressions see beside the variables. Throws `invalid_state` when that is not there any more. */
@@ -41,16 +53,19 @@ interface More {
 }
 
 /**
- * Decides about an occasion and records it. Throws `rate_limited` when the realm may have no more runs now, with which the
- * transaction has to end; other errors are those of the database.
+ * Decides about an occasion and records it. Throws `conflict` for `another` of an occasion that has its run, and
+ * `rate_limited` when the realm may have no more runs now, with which the transaction has to end; other errors are those of
+ * the database.
  */
 export async function fire(look: Look, occasion: Occasion, more: More = {}): Promise<Firing> {
   const { known, quota = null, recorded, masked } = more
   const waits = known?.state === 'waiting' ? known : undefined
   const { hub, tx, trigger, now } = look
+  const { another, occasion: family } = occasion
+  const name = another ? anotherName(family, await familyIn(hub.store, tx, trigger.id, family), another) : family
   const firing: Firing = known ?? {
     ...{ id: Bun.randomUUIDv7(), trigger_id: trigger.id, revision: trigger.revision },
-    ...{ occasion: occasion.occasion, at: occasion.at, until: null, seen_at: now, started_at: null },
+    ...{ occasion: name, at: occasion.at, until: null, seen_at: now, started_at: null },
     ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
     deliveries: occasion.deliveries ?? null,
@@ -61,7 +76,7 @@ export async function fire(look: Look, occasion: Occasion, more: More = {}): Pro
   const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail
   const settled = { ...firing, revision: trigger.revision, ...decided, detail }
   await tellOfFiring(look, settled)
-  if (known) await settleFiring(hub.store, tx, settled)
+  if (known) await settleFiring(hub.store, tx, settled, known.state)
   else await insertFiring(hub.store, tx, settled)
   await recorded?.(settled)
   await noteWhatItSays(look, settled)
@@ -156,8 +171,9 @@ async function heldBy({ hub, tx }: Look, runId: string): Promise<string> {
 /** What a firing that waits does to others: older ones give way, and with `cancel_running` the runs before it end. */
 async function makeRoom(look: Look, { reason }: Firing): Promise<void> {
   const { hub, tx, trigger } = look
-  const waiting = await waitingOf(hub.store, tx, trigger.id)
-  for (const old of superseded(trigger, waiting)) await settleFiring(hub.store, tx, old)
+  const most = mostWaiting(trigger)
+  const beyond = most === null ? [] : await waitingBeyond(hub.store, tx, trigger.id, most)
+  for (const old of beyond) await settleFiring(hub.store, tx, superseded(old), old.state)
   if (trigger.spec.overlap === 'cancel_running' && reason === 'overlap') await endBefore(look)
 }
 

@@ -23,7 +23,10 @@ import {
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { within } from '../../duration.ts'
+import { Changed } from '../../firing/changes.ts'
+import { familyOf, type Relative, rangeOf } from '../../firing/family.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
+import type { FiringState } from '../../wire/records/trigger-words.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
@@ -44,6 +47,17 @@ export const firingWithId = (store: Store, db: Db, id: string) => firingBy(store
 
 export const firingOf = (store: Store, db: Db, triggerId: string, occasion: string) =>
   firingBy(store, db, and(eq(store.firings.trigger_id, triggerId), eq(store.firings.occasion, occasion))!)
+
+/** Those of one occasion, the first one and what people had fired of it again. */
+export async function familyIn({ firings }: Store, tx: Db, triggerId: string, family: string): Promise<Relative[]> {
+  const { id, occasion, state, run_id, trigger_id, seq } = firings
+  const rows = await tx
+    .select({ id, occasion, state, run_id })
+    .from(firings)
+    .where(and(eq(trigger_id, triggerId), between(occasion, ...rangeOf(family))))
+    .orderBy(asc(seq))
+  return rows.filter(row => familyOf(row) === family)
+}
 
 /** The condition that `filter` puts on the firings of a trigger. */
 export function firingsThat({ firings }: Store, triggerId: string, filter: FiringFilter): SQL {
@@ -92,6 +106,20 @@ export async function waitingOf({ firings }: Store, tx: Db, triggerId: string, l
   const of = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
   const found = tx.select().from(firings).where(of).orderBy(asc(firings.seq))
   return (await (limit === undefined ? found : found.limit(limit))).map(read)
+}
+
+/** Those that wait for the run before although `most` newer ones do, but for what people fired. */
+export async function waitingBeyond({ firings }: Store, tx: Db, triggerId: string, most: number): Promise<Firing[]> {
+  const waits = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
+  const counted = and(waits, eq(firings.reason, 'overlap'), isNull(firings.manual))
+  const newest = tx.select({ seq: firings.seq }).from(firings).where(counted).orderBy(desc(firings.seq)).limit(1)
+  const last = newest.offset(most)
+  return (
+    await tx
+      .select()
+      .from(firings)
+      .where(and(counted, lte(firings.seq, last)))
+  ).map(read)
 }
 
 export async function countWaiting({ firings }: Store, tx: Db, triggerId: string): Promise<number> {
@@ -143,10 +171,15 @@ export async function insertFiring({ firings }: Store, tx: Db, firing: Firing): 
   await tx.insert(firings).values(firing)
 }
 
-/** Writes what became of a firing that waited, or stood for several slots. */
-export async function settleFiring({ firings }: Store, tx: Db, firing: Firing): Promise<void> {
+/**
+ * Writes what became of a firing that waited, or stood for several slots. `was`: its state when it was read. Throws
+ * `Changed`.
+ */
+export async function settleFiring({ firings }: Store, tx: Db, firing: Firing, was: FiringState): Promise<void> {
   const { id, trigger_id: _, manual: __, seen_at: ___, ...values } = firing
-  await tx.update(firings).set(values).where(eq(firings.id, id))
+  const those = and(eq(firings.id, id), eq(firings.state, was))
+  const settled = await tx.update(firings).set(values).where(those).returning({ id: firings.id })
+  if (settled.length === 0) throw new Changed(`${firing.occasion} is ${was} no more`)
 }
 
 /** The latest firing of this occasion, or of `occasion~2` and so on, when it counts only for a time. */
@@ -159,7 +192,7 @@ export async function newestFiringOf({ firings }: Store, tx: Db, triggerId: stri
   const found = tx
     .select()
     .from(firings)
-    .where(and(eq(trigger_id, triggerId), those))
+    .where(and(eq(trigger_id, triggerId), isNull(firings.manual), those))
   const [row] = await found.orderBy(desc(seq)).limit(1)
   return row ? read(row) : null
 }

@@ -4,6 +4,7 @@
 import { type Db, isDuplicate, isRefusedValue } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
+import { holderOf } from '../../firing/family.ts'
 import { HookDoor, type HookPlace, noHook, REJECTED_KEPT } from '../../firing/hook-door.ts'
 import { type Arrived, judgingOf, keptUntil, occasionOf } from '../../firing/hook-firing.ts'
 import type { Firing } from '../../firing/trigger.ts'
@@ -12,7 +13,16 @@ import type { Hub } from '../core/hub.ts'
 import { Batcher } from '../queue/batcher.ts'
 import { maySoonBeACopy, wasJustFound } from './copied.ts'
 import { fire } from './fire.ts'
-import { countDelivery, firingOf, insertFiring, keepRejected, newestFiringOf, settleFiring } from './firing-table.ts'
+import {
+  countDelivery,
+  familyIn,
+  firingOf,
+  firingWithId,
+  insertFiring,
+  keepRejected,
+  newestFiringOf,
+  settleFiring,
+} from './firing-table.ts'
 import { hookWith, keepBody, openedSecrets, secretRows } from './hook-table.ts'
 import { asItsKind } from './in-realm.ts'
 import { tellOfFiring } from './messages.ts'
@@ -119,9 +129,11 @@ async function judge(look: Look<Hook>, arrived: Arrived, { quota, isUnclear }: A
   const { id, within } = delivery
   const newest = id && (await (within === null ? firingOf : newestFiringOf)(store, tx, trigger.id, id))
   const { occasion, known } = occasionOf(delivery, newest || null, now)
-  if (known && known.state !== 'refused') {
+  // One that was refused may have its run from a person who fired it again.
+  const holder = known?.state === 'refused' ? holderOf(await familyIn(store, tx, trigger.id, occasion)) : known
+  if (known && holder) {
     await countDelivery(store, tx, known.id)
-    return { firing: known, isKnown: true }
+    return { firing: (await firingWithId(store, tx, holder.id)) ?? known, isKnown: true }
   }
   const judging = judgingOf({ ...arrived, trigger }, occasion, known, now)
   const { firing, sent, values } = judging
@@ -134,7 +146,7 @@ async function judge(look: Look<Hook>, arrived: Arrived, { quota, isUnclear }: A
   if (halt) {
     const halted: Firing = { ...firing, revision: trigger.revision, ...halt }
     await tellOfFiring(look, halted)
-    if (known) await settleFiring(store, tx, halted)
+    if (known) await settleFiring(store, tx, halted, known.state)
     else await insertFiring(store, tx, halted)
     await recorded(halted)
     return { firing: halted, isKnown: false }

@@ -1,6 +1,7 @@
 // Hooks of a realm: what the hub keeps of them beside their rows.
 
 import { CadreError } from '../../error.ts'
+import { familyOf } from '../../firing/family.ts'
 import { sentValues } from '../../firing/hook-firing.ts'
 import { mustFitScheme } from '../../firing/hook-secrets.ts'
 import { createRedactor } from '../../secrets/redact.ts'
@@ -27,9 +28,9 @@ export const hooks: RealmKind<Hook> = {
   },
 
   async values({ hub, tx, trigger }, firing) {
-    const [occasion] = firing.occasion.split('#')
+    const occasion = familyOf(firing)
     // One that is fired again has what the first one has.
-    const first = await firingOf(hub.store, tx, trigger.id, occasion!)
+    const first = await firingOf(hub.store, tx, trigger.id, occasion)
     const sent = first && (await sentWith(hub, tx, first.id))
     if (!sent) throw new CadreError('invalid_state', `the body of the delivery ${occasion} is not kept`)
     return sentValues(trigger.spec.own, firing, sent)

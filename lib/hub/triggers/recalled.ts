@@ -36,7 +36,7 @@ export async function recallFiring(hub: Hub, tx: Db, realmId: string, run: Unkno
   const started_at = run.started_at ?? hub.now()
   const started = { state: 'started', reason: null, detail: null, run_id, started_at } as const
   const known = await firingOf(store, tx, trigger.id, occasion)
-  if (known?.state === 'waiting') await settleFiring(store, tx, { ...known, ...started })
+  if (known?.state === 'waiting') await settleFiring(store, tx, { ...known, ...started }, known.state)
   if (known) return
   const { id: trigger_id, revision } = trigger
   await insertFiring(store, tx, {

@@ -89,7 +89,8 @@ export const schedules: RealmKind<ScheduleSpec> = {
     if (count === 1) return deleteFiring(store, tx, row.id)
     const rest = withoutKnown(trigger.spec.own, { at, until: until ?? at, count }, [slot])
     if (!rest) return deleteFiring(store, tx, row.id)
-    await settleFiring(store, tx, { ...row, occasion: occasionOf(rest.at), at: rest.at, ...shortened(rest, 0) })
+    const left = { ...row, occasion: occasionOf(rest.at), at: rest.at, ...shortened(rest, 0) }
+    await settleFiring(store, tx, left, row.state)
   },
 }
 

@@ -48,7 +48,7 @@ export async function forgetAfter(store: Store, tx: Db, trigger: Schedule, now: 
     if (part === 'gone') await deleteFiring(store, tx, firing.id)
     else if (part) {
       const started = await knownSlots(store, tx, id, occasionOf(part.at), occasionOf(part.until))
-      await settleFiring(store, tx, { ...firing, ...shortened(part, started.length - 1) })
+      await settleFiring(store, tx, { ...firing, ...shortened(part, started.length - 1) }, firing.state)
     }
   }
 }
