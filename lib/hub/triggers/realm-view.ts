@@ -21,6 +21,7 @@ import { within } from '../../wire/budget.ts'
 import type { ListRealmFirings, ListRealmTriggers, PreviewRealmTrigger } from '../../wire/calls/triggers.ts'
 import { page } from '../../wire/page.ts'
 import type { FiringRecord, PreviewRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
+import type { RunState } from '../../wire/states.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
@@ -112,11 +113,27 @@ export async function recordOf(
   const isOrphan = !mayStart && trigger.problem === null
   const problem = isOrphan ? { reason: 'owner', text: ownerText(owner), since: now() } : trigger.problem
   const { requires, priority, queue_timeout } = trigger.spec
+  const record = triggerRecord({ ...trigger, problem }, last, now())
   return {
-    ...triggerRecord({ ...trigger, problem }, last, now()),
+    ...record,
+    last: await withRuns(store, db, record.last),
     ...(await inRealm(trigger).shown?.(hub, db, trigger)),
     ...{ realm_id: trigger.realm_id, owner, requires, priority, queue_timeout },
   }
+}
+
+/** With what became of their runs. */
+async function withRuns(
+  store: Hub['store'],
+  db: Hub['store']['db'],
+  records: readonly FiringRecord[],
+): Promise<FiringRecord[]> {
+  const { runs } = store
+  const ids = records.flatMap(({ run_ids }) => run_ids)
+  const of = { id: runs.run_id, state: runs.state }
+  const rows = ids.length === 0 ? [] : await db.select(of).from(runs).where(inArray(runs.run_id, ids))
+  const states = new Map(rows.map(({ id, state }) => [id as string, state as RunState]))
+  return records.map(record => ({ ...record, run_state: states.get(record.run_id ?? '') ?? null }))
 }
 
 /** The slots of a trigger, or of a schedule that is not added yet; or what a hook would do with a delivery. */
@@ -146,7 +163,8 @@ export async function firingsFor(hub: Hub, caller: UserCaller, body: Static<(typ
   const { state, reason, since, until, begins, trigger_id, name, realm_id } = body
   if (begins !== undefined) {
     const found = await firingsBeginning(store, begins.toLowerCase(), realmsReached(store, caller), page(body))
-    return { firings: found.map(row => firingRecord(row.firing, row.name)), total: found.length }
+    const records = found.map(row => firingRecord(row.firing, row.name))
+    return { firings: await withRuns(store, store.db, records), total: found.length }
   }
   const trigger = await visible(hub, caller, { trigger_id, name, realm_id }, true)
   const where = firingsThat(store, trigger.id, {
@@ -163,5 +181,8 @@ export async function firingsFor(hub: Hub, caller: UserCaller, body: Static<(typ
       return mask ? withDelivery(record, firing, await sentWith(hub, store.db, firing.id), mask) : record
     }),
   )
-  return { firings: within(firings), ...(await countUpTo(store.db, store.firings, where)) }
+  return {
+    firings: within(await withRuns(store, store.db, firings)),
+    ...(await countUpTo(store.db, store.firings, where)),
+  }
 }

@@ -3,8 +3,8 @@
 import { ListFirings, PreviewTrigger } from '../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
 import { call } from '../kit/api.ts'
-import { listTriggers, type Place, runStatesOf, type Shown } from './place.ts'
-import { type Fate, fateOf, type RunStates } from './words.ts'
+import { listTriggers, type Place, type Shown } from './place.ts'
+import { type Fate, fateOf } from './words.ts'
 
 /** One line of a day: what a trigger did, so many times with the same end. */
 export interface Mark {
@@ -64,7 +64,6 @@ const NONE: Planned = { slots: [], cut: new Set() }
 interface History {
   trigger: Shown
   firings: FiringRecord[]
-  runs: RunStates
   planned: Planned
   isCut: boolean
 }
@@ -106,10 +105,9 @@ async function historyOf(
     isCut = firings.length >= MOST_FIRINGS
     if (isCut || firings.at(-1)!.at < from) break
   }
-  const runs = firings.some(({ run_id }) => run_id !== null) ? await runStatesOf(trigger, from) : {}
   const isDue = kind === 'schedule' && state === 'active' && next.length > 0
   const planned = isDue ? await plannedOf(trigger_id, now, until) : NONE
-  return { trigger, firings, runs, planned, isCut }
+  return { trigger, firings, planned, isCut }
 }
 
 /** The slots from now on. Where they are too many for one reply, each day is asked for by itself. */
@@ -129,7 +127,7 @@ async function plannedOf(trigger_id: string, now: number, until: number): Promis
 }
 
 /** Its marks, each with the first moment of its day. */
-function marksOf({ trigger, firings, runs, planned }: History): [day: number, mark: Mark][] {
+function marksOf({ trigger, firings, planned }: History): [day: number, mark: Mark][] {
   const marks = new Map<string, [number, Mark]>()
   const add = (at: number, fate: Fate, count: number) => {
     const day = dayOf(at)
@@ -143,7 +141,7 @@ function marksOf({ trigger, firings, runs, planned }: History): [day: number, ma
   const spans: [number, Mark][] = []
   for (const firing of firings) {
     const { at, until, count } = firing
-    const fate = fateOf(firing, runs)
+    const fate = fateOf(firing)
     if (until === null || dayOf(at) === dayOf(until)) add(at, fate, count)
     else {
       for (let day = dayOf(at); day <= until; day = dayAt(day, 1))

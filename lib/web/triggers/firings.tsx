@@ -9,16 +9,15 @@ import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
 import { Select } from '../kit/fields.tsx'
 import { List, useList } from '../kit/lists.tsx'
-import { LongText, useLoaded } from '../kit/parts.tsx'
+import { LongText } from '../kit/parts.tsx'
 import { filters, to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { durationOf, When } from '../kit/time.tsx'
 import { Delivery, DeliveryLine } from './hook-parts.tsx'
-import { runStatesOf, type Shown } from './place.ts'
+import type { Shown } from './place.ts'
 import { clockOf, zoneOf } from './times.tsx'
-import { FATES, fateOf, REASONS, type RunStates, wordOf } from './words.ts'
+import { FATES, fateOf, REASONS, wordOf } from './words.ts'
 
-const REFRESH_MS = 5_000
 /** Nobody knows who sent these, or what: there is nothing to start. */
 const NOT_ADMITTED: readonly FiringRecord['reason'][] = ['signature', 'timestamp', 'body', 'too_large', 'scheme']
 /** Below this, a start counts as being on time. */
@@ -41,7 +40,6 @@ export function Firings({ of: trigger, mayChange, done }: Props) {
   const found = useList(`firings ${trigger.id} ${state} ${reason}`, page =>
     call(ListFirings, { trigger_id: trigger.id, ...wanted, ...page }),
   )
-  const runs = useLoaded(`runs of ${trigger.id}`, () => runStatesOf(trigger), REFRESH_MS).data ?? {}
   const again = () => {
     found.again()
     done()
@@ -70,7 +68,7 @@ export function Firings({ of: trigger, mayChange, done }: Props) {
         {firings => (
           <ul class="files firings">
             {firings.map(firing => (
-              <Firing key={firing.id} of={firing} tz={zoneOf(trigger)} runs={runs} mayChange={mayChange} done={again} />
+              <Firing key={firing.id} of={firing} tz={zoneOf(trigger)} mayChange={mayChange} done={again} />
             ))}
           </ul>
         )}
@@ -82,14 +80,13 @@ export function Firings({ of: trigger, mayChange, done }: Props) {
 interface FiringProps {
   of: FiringRecord
   tz: string
-  runs: RunStates
   mayChange: boolean
   done(): void
 }
 
-function Firing({ of: firing, tz, runs, mayChange, done }: FiringProps) {
-  const { at, until, count, state, reason, detail, run_id, late_ms, manual } = firing
-  const fate = fateOf(firing, runs)
+function Firing({ of: firing, tz, mayChange, done }: FiringProps) {
+  const { at, until, count, state, reason, detail, run_id, run_state, late_ms, manual } = firing
+  const fate = fateOf(firing)
   return (
     <li class="firing">
       <State of={fate} bare word={run_id === null ? state : FATES[fate]} />
@@ -104,7 +101,7 @@ function Firing({ of: firing, tz, runs, mayChange, done }: FiringProps) {
           {run_id !== null && (
             <>
               {' · '}
-              <a href={to('runs', run_id)}>{runs[run_id] ? `run ${wordOfRun(runs[run_id]!)}` : 'its run'}</a>
+              <a href={to('runs', run_id)}>{run_state ? `run ${wordOfRun(run_state)}` : 'its run'}</a>
             </>
           )}
         </p>

@@ -11,7 +11,7 @@ import { UpcomingTime, When } from '../kit/time.tsx'
 import { Calendar } from './calendar.tsx'
 import { listTriggers, type Place, type Shown } from './place.ts'
 import { Slot } from './times.tsx'
-import { KINDS, REASONS, TRIGGER_SHAPES, wordOf } from './words.ts'
+import { FATES, fateOf, KINDS, REASONS, TRIGGER_SHAPES, wordOf } from './words.ts'
 
 /** `children`: more filters, before that of the kind. `tab`: the second part of the address. */
 export function Triggers({
@@ -133,14 +133,13 @@ function Next({ of: { next, kind, state } }: { of: Shown }) {
   return <span class="quiet">{kind === 'schedule' || state !== 'active' ? '–' : 'when something comes'}</span>
 }
 
-const FIRING_SHAPES = { waiting: 'queued', started: 'completed', skipped: 'skipped', refused: 'refused' }
-
 function Last({ of: firing }: { of: Shown['last'][number] | undefined }) {
   if (!firing) return <span class="quiet">–</span>
-  const { state, at, until, run_id, reason } = firing
+  const { at, until, run_id, reason } = firing
+  const fate = fateOf(firing)
   return (
     <div>
-      <State of={FIRING_SHAPES[state] ?? 'pending'} word={state} /> <When at={until ?? at} />
+      <State of={fate} word={FATES[fate]} /> <When at={until ?? at} />
       <span class="small block">
         {run_id !== null ? (
           <a href={to('runs', run_id)}>its run</a>

@@ -1,12 +1,10 @@
 // The home or the realm whose triggers a page shows. The calls are the same; a hub also takes the realm.
 
-import { ListRuns } from '../../wire/calls/runs.ts'
 import { GetTrigger, ListTriggers } from '../../wire/calls/triggers.ts'
 import type { Field } from '../../wire/records/forms.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { RealmTriggerRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import { call } from '../kit/api.ts'
-import type { RunStates } from './words.ts'
 
 export interface Place {
   /** Absent on a home. */
@@ -42,10 +40,3 @@ export const listTriggers = (place: Pick<Place, 'realm_id'>, kind: string, page:
   call(ListTriggers, { ...inPlace(place), ...page, ...(kind !== '' && { kind: kind as TriggerKind }) })
 
 export const getTrigger = (trigger_id: string): Promise<Shown> => call(GetTrigger, { trigger_id })
-
-/** The states of the newest runs of a trigger since a moment. */
-export async function runStatesOf({ kind, name, ...of }: Shown, since = 0): Promise<RunStates> {
-  const started_by = `${kind}:${name}`
-  const { runs } = await call(ListRuns, { ...inPlace(of), started_by, root_only: true, limit: 100, since })
-  return Object.fromEntries(runs.map(({ run_id, state }) => [run_id, state]))
-}

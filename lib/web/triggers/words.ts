@@ -1,7 +1,6 @@
 // What the pages say of triggers: their states and those of firings in the shapes of runs, and reasons as plain words.
 
 import { isObject } from '../../json.ts'
-import type { RunView } from '../../wire/records/run-records.ts'
 import type { FiringReason, Overlap, TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 
@@ -74,9 +73,6 @@ export const FATES = {
 } as const
 export type Fate = keyof typeof FATES
 
-/** The states of runs by their ids, as far as they are known. */
-export type RunStates = Readonly<Record<string, RunView['state']>>
-
 const OF_RUN: Partial<Record<string, Fate>> = {
   failed: 'failed',
   crashed: 'failed',
@@ -88,10 +84,10 @@ const OF_RUN: Partial<Record<string, Fate>> = {
 }
 
 /** A run of which nothing is known any more counts as done. */
-export function fateOf({ state, run_id }: FiringRecord, runs: RunStates): Fate {
+export function fateOf({ state, run_state }: FiringRecord): Fate {
   if (state === 'waiting') return 'queued'
   if (state !== 'started') return state
-  return OF_RUN[runs[run_id ?? ''] ?? ''] ?? 'completed'
+  return OF_RUN[run_state ?? ''] ?? 'completed'
 }
 
 /** Where the spec of a trigger stands, when that is a team. */
