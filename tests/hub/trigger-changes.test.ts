@@ -123,6 +123,18 @@ test('with cancel_running the run before is asked to end, and the slot starts af
   await t.remove(added)
 })
 
+test('many firings that wait start in several looks', async () => {
+  const added = await t.schedule({ cron: '@yearly', overlap: 'allow', at_most: { count: 1, per: '30d' } })
+  for (let n = 0; n < 70; n++) await t.call('run_now', { trigger_id: added.id })
+  expect((await t.firings(added)).filter(({ state }) => state === 'waiting').length).toBeGreaterThan(0)
+  await t.call('update', { trigger_id: added.id, at_most: null })
+  await until(
+    async () => (await t.rows(added)).every(row => row === 'started'),
+    'all have started, those beyond one look too',
+  )
+  await t.remove(added)
+})
+
 test('at_most makes firings wait, and quotas of the realm do', async () => {
   const added = await t.schedule({ overlap: 'allow', at_most: { count: 1, per: '12m' } })
   await t.slot()
