@@ -95,7 +95,7 @@ async function deliveredOnce(place: Place): Promise<void> {
   await hub.daemon('ada')
   const lost = await until(async () => {
     const sent = await send('d-1')
-    return sent.run_id && sent
+    return sent.run_id !== null && sent
   }, 'the delivery starts')
   await hub.completed([lost.run_id])
   await hub.leave('ada')
@@ -113,7 +113,7 @@ async function deliveredOnce(place: Place): Promise<void> {
     60_000,
   )
   expect(again.run_id === null ? again.reason : again.run_id).toBe(again.run_id === null ? 'copy' : lost.run_id)
-  const next = await until(async () => (await send('d-2')).run_id, 'a later delivery starts', 60_000)
+  const next = await until(async () => (await send('d-2')).run_id ?? false, 'a later delivery starts', 60_000)
   await hub.completed([next])
   expect(hub.lines.toSorted()).toEqual(['d-1', 'd-2'])
 }
