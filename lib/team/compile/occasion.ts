@@ -66,9 +66,7 @@ function named<T>(field: string, place: string, evaluate: () => T): T {
     return evaluate()
   } catch (error) {
     if (!(error instanceof CadreError)) throw error
-    const { message } = error
-    const said = message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message
-    throw new CadreError(error.code, `${field}: ${said}`, { cause: error })
+    throw new CadreError(error.code, `${field}: ${error.message.replace(`${place}: `, '')}`, { cause: error })
   }
 }
 
