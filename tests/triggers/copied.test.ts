@@ -1,9 +1,12 @@
 // The triggers of a home that is a copy: nothing starts that the home may have started from which it was made.
 
 import { expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { copyOf } from '../support/copied-home.ts'
 import { command } from '../support/daemon.ts'
 import { HOUR, MINUTE, type TriggerHome, triggerHome } from '../support/triggers.ts'
+import { looks, told, watchHome } from '../support/watch-home.ts'
 
 const ADA = 'local:ada'
 const NIGHTLY = { name: 'nightly' }
@@ -93,4 +96,59 @@ test('a home that was moved goes on as after a downtime', async () => {
   await t.look()
   expect(brief(t)).toEqual(['started  1', 'started  1', 'skipped missed 2', 'started  1'])
   expect(t.triggers.get(NIGHTLY).next).toHaveLength(5)
+})
+
+/** A home that watches a folder, of which one file was seen, with what came since it was copied. */
+async function copiedWatch() {
+  const { t, at, put } = await watchHome()
+  put('seen')
+  await looks(t)
+  await t.ended()
+  await t.close()
+  const copy = copyOf(t.home)
+  put('new')
+  put('newer')
+  rmSync(join(at, 'seen'))
+  return { copy, put }
+}
+
+test('what a copy finds when its watch is resumed is one firing, which starts when a person says so', async () => {
+  const { copy, put } = await copiedWatch()
+  await using t = await triggerHome(copy, Date.now())
+  await looks(t)
+  expect(told(t)).toEqual(['seen started'])
+  await t.triggers.resume({ name: 'in' }, 'none', ADA)
+  put('later')
+  await looks(t)
+  expect(told(t)).toEqual(['seen started', 'new+newer skipped copy', 'later started'])
+  const { id, count } = t.firings('in')[1]!
+  expect(count).toBe(2)
+  expect(t.triggers.refire(id, { again: false, by: ADA })).rejects.toThrow('may have started')
+  expect(await t.triggers.refire(id, { again: true, by: ADA })).toMatchObject({
+    ...{ state: 'started', count: 2, files: [{ name: 'new' }, { name: 'newer' }] },
+  })
+})
+
+test('a home that was moved finds what came meanwhile, each file once', async () => {
+  const { copy } = await copiedWatch()
+  await (await triggerHome(copy, Date.now())).close()
+  const { code, stderr } = await command(['home', 'moved'], { home: copy })
+  expect([code, stderr]).toEqual([0, ''])
+  await using t = await triggerHome(copy, Date.now())
+  await looks(t)
+  await t.look()
+  expect(told(t).sort()).toEqual(['new started', 'newer started', 'seen started'])
+  expect(t.triggers.get({ name: 'in' })).toMatchObject({ state: 'active', problem: null })
+})
+
+test('hooks and chains of a home that was moved are not taken for schedules', async () => {
+  const first = await triggerHome(undefined, Date.now())
+  await first.triggers.add({ name: 'next', kind: 'chain', team: first.team, after: 'build' }, ADA)
+  await first.close()
+  const copy = copyOf(first.home)
+  await (await triggerHome(copy, Date.now())).close()
+  await command(['home', 'moved'], { home: copy })
+  await using t = await triggerHome(copy, Date.now())
+  await t.look()
+  expect(t.triggers.get({ name: 'next' })).toMatchObject({ state: 'active', problem: null })
 })

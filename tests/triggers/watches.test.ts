@@ -15,59 +15,11 @@ import {
 import { join } from 'node:path'
 import type { CadreError } from '../../lib/error.ts'
 import { folder } from '../support/folder.ts'
-import { type TriggerHome, triggerHome } from '../support/triggers.ts'
+import { triggerHome } from '../support/triggers.ts'
+import { looks, told, watchHome } from '../support/watch-home.ts'
 
 const ADA = 'local:ada'
 const IN = { name: 'in' }
-/** Files rest for so long, and are looked at in steps of it. */
-const REST_MS = 60
-
-const TEAM = `name: "@local/reader"
-version: 1.0.0
-inputs: [{ name: file, type: string, default: "" }, { name: hold, type: boolean, default: false }]
-phases:
-  - { name: ask, type: gate, when: inputs.hold, review: { prompt: "Go on?", reviewers: ["local:ada"] } }
-`
-
-async function watched(fields: object = {}, at = folder()) {
-  const t = await triggerHome()
-  t.write(TEAM)
-  const inputs = { file: '{{ files[0].path }}' }
-  const add = (more: object = {}) =>
-    t.triggers.add(
-      {
-        ...IN,
-        kind: 'watch',
-        team: t.team,
-        folder: at,
-        settle: `${REST_MS}ms`,
-        poll: '100ms',
-        inputs,
-        ...fields,
-        ...more,
-      },
-      ADA,
-    )
-  await add()
-  return { t, at, add, put: (name: string, text = name) => writeFileSync(join(at, name), text) }
-}
-
-/** Looks until everything that is there now has rested, and was decided about. */
-async function looks(t: TriggerHome, times = 4) {
-  for (let n = 0; n < times; n++) {
-    await t.watches.look()
-    await Bun.sleep(REST_MS)
-  }
-}
-
-/** Each firing: its files, its state and its reason. */
-const told = (t: TriggerHome, name = 'in') =>
-  t
-    .firings(name)
-    .map(({ state, reason, files }) =>
-      [files!.map(file => file.name).join('+'), state, ...(reason === null ? [] : [reason])].join(' '),
-    )
-
 const problemsOf = (work: Promise<unknown>) =>
   work.then(
     () => [],
@@ -75,7 +27,7 @@ const problemsOf = (work: Promise<unknown>) =>
   )
 
 test('a file that comes starts one run, which knows it', async () => {
-  const { t, at, put } = await watched()
+  const { t, at, put } = await watchHome()
   await using _ = t
   put('a.txt', 'hello')
   await looks(t)
@@ -94,7 +46,7 @@ test('a file that comes starts one run, which knows it', async () => {
 })
 
 test('a file counts once it rests, and a half-written one does not', async () => {
-  const { t, at, put } = await watched({ settle: '400ms' })
+  const { t, at, put } = await watchHome({ settle: '400ms' })
   await using _ = t
   put('slow.txt', 'first')
   for (let n = 0; n < 8; n++) {
@@ -107,7 +59,7 @@ test('a file counts once it rests, and a half-written one does not', async () =>
 })
 
 test('what editors do is one change, and what went and came back is none', async () => {
-  const { t, at, put } = await watched()
+  const { t, at, put } = await watchHome()
   await using _ = t
   put('a.txt')
   await looks(t)
@@ -134,7 +86,7 @@ test('what editors do is one change, and what went and came back is none', async
 test('what was there at adding is seen, or counts with `initial`', async () => {
   const at = folder()
   writeFileSync(join(at, 'old.txt'), 'old')
-  const { t, add, put } = await watched({}, at)
+  const { t, add, put } = await watchHome({}, at)
   await using _ = t
   await add({ name: 'all', initial: true })
   put('new.txt')
@@ -143,7 +95,7 @@ test('what was there at adding is seen, or counts with `initial`', async () => {
 })
 
 test('after a restart the first scans find what came, changed or went, each once', async () => {
-  const { t, at, put } = await watched({ on: ['added', 'changed', 'removed'] })
+  const { t, at, put } = await watchHome({ on: ['added', 'changed', 'removed'] })
   for (const name of ['stays', 'changes', 'goes']) put(name)
   await looks(t)
   await t.ended()
@@ -163,7 +115,7 @@ test('after a restart the first scans find what came, changed or went, each once
 test('only what it names counts, however deep, and by no link', async () => {
   const outside = folder()
   writeFileSync(join(outside, 'secret.pdf'), 'x')
-  const { t, at, add, put } = await watched({ match: ['*.pdf', 'deep/*.txt'], ignore: ['no-*'], depth: 2 })
+  const { t, at, add, put } = await watchHome({ match: ['*.pdf', 'deep/*.txt'], ignore: ['no-*'], depth: 2 })
   await using _ = t
   await add({ name: 'parts', match: ['*.part', '.hidden'] })
   mkdirSync(join(at, 'deep/deeper'), { recursive: true })
@@ -180,7 +132,7 @@ test('only what it names counts, however deep, and by no link', async () => {
 })
 
 test('its fields are checked, and the folder is there', async () => {
-  const { t, add } = await watched()
+  const { t, add } = await watchHome()
   await using _ = t
   const bad = (more: object) => problemsOf(add({ name: 'bad', ...more }))
   expect(await bad({ folder: undefined })).toEqual(['/folder'])
@@ -205,7 +157,7 @@ test('its fields are checked, and the folder is there', async () => {
 })
 
 test('files of one batch start one run', async () => {
-  const { t, put } = await watched({ batch: '300ms' })
+  const { t, put } = await watchHome({ batch: '300ms' })
   await using _ = t
   put('a')
   await looks(t, 3)
@@ -217,7 +169,7 @@ test('files of one batch start one run', async () => {
 })
 
 test('with its content as identity, a file that is written again unchanged is none', async () => {
-  const { t, at, put } = await watched({ identity: 'sha256' })
+  const { t, at, put } = await watchHome({ identity: 'sha256' })
   await using _ = t
   put('a', 'one')
   await looks(t)
@@ -235,7 +187,7 @@ test('with its content as identity, a file that is written again unchanged is no
 })
 
 test('a pause records files each, and a resume what came while nothing looked', async () => {
-  const { t, put } = await watched()
+  const { t, put } = await watchHome()
   await using _ = t
   t.triggers.pause(IN, 'tidying', ADA)
   put('a')
@@ -253,7 +205,7 @@ test('a pause records files each, and a resume what came while nothing looked', 
 })
 
 test('what came while it was disabled or said something else is seen', async () => {
-  const { t, put } = await watched({ match: ['*.pdf'] })
+  const { t, put } = await watchHome({ match: ['*.pdf'] })
   await using _ = t
   t.triggers.disable(IN, ADA)
   put('a.pdf')
@@ -270,7 +222,7 @@ test('what came while it was disabled or said something else is seen', async () 
 })
 
 test('a folder that is gone or too full breaks it, and its return mends it', async () => {
-  const { t, at, put } = await watched()
+  const { t, at, put } = await watchHome()
   await using _ = t
   rmSync(at, { recursive: true })
   await looks(t)
@@ -284,7 +236,7 @@ test('a folder that is gone or too full breaks it, and its return mends it', asy
 })
 
 test('a team that feeds itself is stopped at the eleventh report of a file', async () => {
-  const { t, put } = await watched({ settle: '0s' })
+  const { t, put } = await watchHome({ settle: '0s' })
   await using _ = t
   for (let n = 0; n < 13; n++) {
     put('log.txt', 'x'.repeat(n + 1))
@@ -302,7 +254,7 @@ test('a team that feeds itself is stopped at the eleventh report of a file', asy
 })
 
 test('a preview names what it would report now', async () => {
-  const { t, at, put } = await watched()
+  const { t, at, put } = await watchHome()
   await using _ = t
   put('a')
   const file = { path: join(at, 'a'), name: 'a', bytes: 1, mtime: expect.any(Number), what: 'added' }
@@ -314,7 +266,7 @@ test('a preview names what it would report now', async () => {
 })
 
 test('by hand it has the files of the newest occasion', async () => {
-  const { t, put } = await watched({ inputs: { file: "{{ files.size() > 0 ? files[0].name : 'none' }}" } })
+  const { t, put } = await watchHome({ inputs: { file: "{{ files.size() > 0 ? files[0].name : 'none' }}" } })
   await using _ = t
   const now = async () => {
     const { run_id } = await t.triggers.runNow(IN, { force: false, by: ADA })
