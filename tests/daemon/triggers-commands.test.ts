@@ -1,8 +1,9 @@
 // The commands of triggers, on real homes: with a daemon, without one, and before anything has run.
 
 import { describe, expect, test } from 'bun:test'
-import { renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -312,4 +313,49 @@ test('names of triggers and zones are completed', async () => {
   expect((await cadre('complete', '--', 'triggers', 'show', 'ni')).stdout).toStartWith('nightly\tat 06:00')
   expect((await cadre('complete', '--', 'schedules', 'add', '--tz', 'Europe/Ber')).stdout).toBe('Europe/Berlin\n')
   expect((await cadre('complete', '--', 'schedules', 'add', '--overlap', 'q')).stdout).toBe('queue\n')
+})
+
+test('a watch is added, previewed, and starts a run with a file that comes while a daemon serves', async () => {
+  const { home, cwd, cadre, json } = place()
+  mkdirSync(join(cwd, 'in'))
+  const inputs = ['-i', 'day={{ files[0].name }}']
+  const added = await cadre(
+    'watches',
+    'add',
+    'digest',
+    '--name',
+    'papers',
+    '--folder',
+    'in',
+    '--match',
+    '*.pdf',
+    ...inputs,
+  )
+  const words = `each file *.pdf that comes or changes in ${join(cwd, 'in')}`
+  expect(added).toMatchObject({ code: 0, stdout: `papers  active  ${words}\n` })
+  expect(added.stderr).toStartWith(`${IDLE}\n`)
+  writeFileSync(join(cwd, 'in/a.pdf'), 'hello')
+  const preview = await cadre('watches', 'preview', 'papers')
+  expect(preview.stdout).toStartWith(`${words}\n  added  ${join(cwd, 'in/a.pdf')}  5 B`)
+  expect(await json('watches', 'update', 'papers', '--settle', '100ms', '--poll', '1s')).toMatchObject({
+    ...{ settle: '100ms', match: ['*.pdf'], on: ['added', 'changed'], batch: null, claim: false },
+  })
+  expect((await cadre('watches', 'show', 'papers')).stdout).toContain('looks     every 1s')
+  const bad = await cadre('watches', 'add', 'digest', '--folder', 'none', '--match', '../x')
+  expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('must be a path inside the folder')])
+  await spawnDaemon({ home })
+  const firings = () => json('watches', 'firings', 'papers')
+  const [first] = await until(async () => {
+    const { firings: found } = await firings()
+    return found.length > 0 && found
+  }, 'the file starts a run')
+  expect(first).toMatchObject({ state: 'started', files: [{ name: 'a.pdf', bytes: 5 }] })
+  const { runs } = await json('runs', '--started-by', 'watch:papers')
+  expect(runs.map(({ run_id }: { run_id: string }) => run_id)).toEqual([first.run_id])
+  rmSync(join(cwd, 'in'), { recursive: true })
+  const why = await until(async () => {
+    const { stdout } = await cadre('why', 'papers')
+    return stdout.includes('broken') && stdout
+  }, 'it is broken')
+  expect(why).toContain('there is no such folder')
 })

@@ -8,7 +8,7 @@ import { type TriggerHome, triggerHome } from './triggers.ts'
 /** Files rest for so long, and are looked at in steps of it. */
 const REST_MS = 60
 
-const TEAM = `name: "@local/reader"
+export const TEAM = `name: "@local/reader"
 version: 1.0.0
 inputs: [{ name: file, type: string, default: "" }, { name: hold, type: boolean, default: false }]
 phases:

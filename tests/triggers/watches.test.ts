@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import type { CadreError } from '../../lib/error.ts'
 import { folder } from '../support/folder.ts'
 import { triggerHome } from '../support/triggers.ts'
-import { looks, told, watchHome } from '../support/watch-home.ts'
+import { looks, TEAM, told, watchHome } from '../support/watch-home.ts'
 
 const ADA = 'local:ada'
 const IN = { name: 'in' }
@@ -288,4 +288,16 @@ test('files beyond the limit break it', async () => {
   expect(scan(spec!, { most: 3 })).rejects.toThrow('has more than 3 files that match')
   expect(readdirSync(at)).toHaveLength(4)
   expect(existsSync(join(at, '.cadre-claimed'))).toBe(false)
+})
+
+test('a watch that a team declares is enabled by its name', async () => {
+  const { t, at, put } = await watchHome()
+  await using _ = t
+  const declared = `triggers: [{ name: papers, watch: { folder: ${at}, settle: 10ms }, inputs: { file: "{{ files[0].name }}" } }]`
+  t.write(TEAM.replace('phases:', `${declared}\nphases:`))
+  put('before')
+  await t.triggers.enableDeclared({ team: t.team, name: 'papers' }, ADA)
+  put('after')
+  await looks(t)
+  expect(told(t, 'papers')).toEqual(['after started'])
 })

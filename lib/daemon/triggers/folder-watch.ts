@@ -21,7 +21,7 @@ import {
   variablesOf,
 } from '../../firing/watch-rows.ts'
 import { FolderListener } from '../../triggers/watch/listener.ts'
-import { digestOf, look, rootOf, type Stat, scan } from '../../triggers/watch/scan.ts'
+import { digestOf, IN_A_ROW, look, othersTurn, rootOf, type Stat, scan } from '../../triggers/watch/scan.ts'
 import { Settling } from '../../triggers/watch/settling.ts'
 import type { WatchSpec } from '../../triggers/watch/spec.ts'
 
@@ -109,7 +109,7 @@ export class FolderWatch {
     this.#seen = seen
     const times = { began, ended: this.#clock() }
     if (isFull) this.#plan(own, times)
-    const resting = this.#resting(looked.files, seen, isFull, times)
+    const resting = await this.#resting(looked.files, seen, isFull, times)
     const differing = await this.#differing(own, resting, seen, getsOn)
     if (this.#isClosed) return
     await this.#mend(trigger, seen)
@@ -144,20 +144,19 @@ export class FolderWatch {
   }
 
   /** Files that differ from what was seen, and have stayed the same for a while. Null: they are gone. */
-  #resting(
+  async #resting(
     files: ReadonlyMap<string, Stat | null>,
     seen: ReadonlyMap<string, Seen>,
     isFull: boolean,
     times: { began: number; ended: number },
-  ): [string, Stat | null][] {
+  ): Promise<[string, Stat | null][]> {
     const resting: [string, Stat | null][] = []
-    const take = (path: string, state: Stat | null) => {
+    let looked = 0
+    for (const path of isFull ? allOf(files, seen, this.#settling.paths) : files.keys()) {
+      const state = files.get(path) ?? null
       if (this.#settling.rests(path, state, stateOf(seen.get(path)), times)) resting.push([path, state])
+      if (++looked % IN_A_ROW === 0) await othersTurn()
     }
-    for (const [path, state] of files) take(path, state)
-    if (!isFull) return resting
-    const others = new Set([...this.#settling.paths, ...seen.keys()])
-    for (const path of others) if (!files.has(path)) take(path, null)
     return resting
   }
 
@@ -291,6 +290,13 @@ export class FolderWatch {
     this.#saysDeaf = false
     this.#home.daemon.log.warn('a folder tells of no changes, and is looked at from time to time', { error })
   }
+}
+
+/** What is there, and what was: each path once. */
+function* allOf(files: ReadonlyMap<string, unknown>, seen: ReadonlyMap<string, unknown>, waiting: readonly string[]) {
+  yield* files.keys()
+  for (const path of seen.keys()) if (!files.has(path)) yield path
+  for (const path of waiting) if (!files.has(path) && !seen.has(path)) yield path
 }
 
 const stormText = (path: string): string =>

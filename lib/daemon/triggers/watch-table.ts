@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { Seen } from '../../firing/watch-rows.ts'
-import type { Stat, WatchedFile } from '../../triggers/watch/scan.ts'
+import { othersTurn, type Stat, type WatchedFile } from '../../triggers/watch/scan.ts'
 
 /** A file on its way to the folder of a run, by whole paths, and what it was when it was reported. */
 export interface ClaimedFile extends Pick<WatchedFile, 'bytes' | 'mtime'> {
@@ -19,7 +19,7 @@ export interface Claim {
 
 type Row = Omit<Seen, 'reported'> & { path: string; reported: string | null }
 
-const PAGE = 5_000
+const PAGE = 1_000
 
 export class WatchTable {
   readonly #db: Database
@@ -43,7 +43,7 @@ export class WatchTable {
       const last = rows.at(-1)
       if (!last || rows.length < PAGE) return all
       after = last.path
-      await new Promise(resolve => setImmediate(resolve))
+      await othersTurn()
     }
   }
 

@@ -15,6 +15,12 @@ export const MOST_FILES = 100_000
 /** How many files are asked about at once. */
 const TOGETHER = 128
 
+/** How many files are thought about before others have their turn. */
+export const IN_A_ROW = 1_000
+
+/** Lets sockets, timers and signals have their turn. */
+export const othersTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
 /** A file as it was at one moment: `<bytes>-<mtime in ns>-<inode>`. */
 export type Stat = string
 
@@ -43,7 +49,8 @@ export async function scan(spec: WatchSpec, { most = MOST_FILES, getsOn = silent
       if (!entries) continue
       folders.set(folder, entries.identity)
       const wanted: string[] = []
-      for (const entry of entries.all) {
+      for (const [n, entry] of entries.all.entries()) {
+        if (n % IN_A_ROW === IN_A_ROW - 1) await othersTurn()
         const path = folder === '' ? entry.name : `${folder}/${entry.name}`
         if (entry.isDirectory()) {
           if (depth < spec.depth && matcher.enters(path)) below.push(path)
@@ -52,7 +59,7 @@ export async function scan(spec: WatchSpec, { most = MOST_FILES, getsOn = silent
       if (files.size + wanted.length > most) {
         throw new CadreError('invalid_state', `${spec.folder} has more than ${most} files that match`)
       }
-      for (const [path, found] of await statsOf(root, wanted, getsOn)) if (found !== null) files.set(path, found)
+      await statsOf(root, wanted, (path, found) => found !== null && files.set(path, found), getsOn)
     }
     level = below
   }
@@ -65,7 +72,9 @@ export async function look(
   paths: readonly string[],
   getsOn = silent,
 ): Promise<Map<string, Stat | null>> {
-  return statsOf(await rootOf(spec), paths, getsOn)
+  const found = new Map<string, Stat | null>()
+  await statsOf(await rootOf(spec), paths, (path, state) => found.set(path, state), getsOn)
+  return found
 }
 
 /** The folder itself may be reached by links: a person named it. */
@@ -100,15 +109,18 @@ async function entriesOf(root: string, folder: string) {
   }
 }
 
-async function statsOf(root: string, paths: readonly string[], getsOn: () => void): Promise<Map<string, Stat | null>> {
-  const found = new Map<string, Stat | null>()
+async function statsOf(
+  root: string,
+  paths: readonly string[],
+  take: (path: string, found: Stat | null) => void,
+  getsOn: () => void,
+): Promise<void> {
   for (let from = 0; from < paths.length; from += TOGETHER) {
     const some = paths.slice(from, from + TOGETHER)
     const stats = await Promise.all(some.map(path => statOf(join(root, path))))
-    for (const [at, path] of some.entries()) found.set(path, stats[at]!)
+    for (const [at, path] of some.entries()) take(path, stats[at]!)
     getsOn()
   }
-  return found
 }
 
 /** Null for what is no file, or is not there. Throws what is neither, because such a file is not gone. */
