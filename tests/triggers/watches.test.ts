@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { CadreError } from '../../lib/error.ts'
+import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { triggerHome } from '../support/triggers.ts'
 import { looks, TEAM, told, watchHome } from '../support/watch-home.ts'
@@ -300,4 +301,25 @@ test('a watch that a team declares is enabled by its name', async () => {
   put('after')
   await looks(t)
   expect(told(t, 'papers')).toEqual(['after started'])
+})
+
+test('an event brings a scan forward, also in a folder that is new', async () => {
+  const { t, at, put } = await watchHome({ poll: '24h', depth: 2 })
+  await using _ = t
+  let woken = 0
+  const end = t.watches.listen(() => woken++)
+  await looks(t)
+  mkdirSync(join(at, 'new'))
+  await until(() => woken > 0, 'the folder is heard of')
+  await looks(t)
+  put('new/a')
+  await until(async () => {
+    await looks(t, 1)
+    return told(t).length > 0
+  }, 'the file is heard of')
+  expect(told(t)).toEqual(['a started'])
+  end()
+  put('b')
+  await looks(t)
+  expect(told(t)).toHaveLength(1)
 })
