@@ -63,7 +63,7 @@ const LISTS: Record<string, (row: Row) => unknown> = {
   'teams/list': row => row.name,
   'realms/list': row => row.id,
   'daemons/list': row => row.realm_id,
-  'runs/list': row => row.run_id,
+  'runs/list': row => row.realm_id,
   'reviews/list': row => row.id,
   'audit/list': row => key('org', row.org_id),
 }
