@@ -53,10 +53,7 @@ async function dispatched(team: string, inputs: object, where: string | null = '
   if (status === 'failed') return { state: 'refused', said: error }
   const run = await daemon.ended(job.run_id)
   const { phases } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: job.run_id })
-  const said = JSON.stringify([run.error, run.inputs, phases])
-  // It is recorded, although nothing of it began.
-  if (run.reason === 'not_started') return { state: 'refused', said: run.error!.message + said }
-  return { state: run.state, said }
+  return { state: run.state, said: JSON.stringify([run.error, run.inputs, phases]) }
 }
 
 const WRONG = () => [

@@ -92,13 +92,21 @@ export async function startBundle(
     daemon.audit.write({ actor: origin.actor, action: 'runs/start', target })
     origin.also?.()
   }
-  try {
-    await mustHaveAll(daemon, bundle, problems)
-    const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
-    return await daemon.engine.start({ ...start, workspace }, also)
-  } catch (error) {
+  const fails = (error: unknown): CadreError => {
     if (!origin.unattended || !isLasting(error)) throw error
-    const { code, message } = error
+    return error
+  }
+  const lacks = await mustHaveAll(daemon, bundle, problems).then(() => null, fails)
+  const begin = async () =>
+    daemon.engine.start(
+      { ...start, workspace: await workspaceOf(daemon, bundle, request.workspace ?? null, origin) },
+      also,
+    )
+  if (lacks) return notStarted(lacks)
+  // A folder or a file that a hub may not name is refused, and makes no run here.
+  return origin.dispatched ? begin() : begin().catch(error => notStarted(fails(error)))
+
+  function notStarted({ code, message }: CadreError): Promise<RunRecord> {
     return daemon.engine.start({ ...start, notStarted: daemon.mask({ code, message, run_id: runId }) }, also)
   }
 }
