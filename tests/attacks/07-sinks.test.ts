@@ -34,7 +34,7 @@ const REACHED = [
 const CLAIMS: Readonly<Record<string, readonly [times: number, why: string]>> = {
   'lib/run/attempt/ledger.ts': [1, 'the result of a receipt, which the ledger recorded masked'],
   'lib/run/attempt/later-lookups.ts': [1, 'the copies of a receipt, which the ledger recorded masked'],
-  'lib/run/attempt/notify.ts': [1, 'the name of an event, which is one of a list of ours'],
+  'lib/run/attempt/deliver.ts': [1, 'the name of an event, which is one of a list of ours'],
   'lib/run/steps/kinds/map.ts': [1, 'a result that consists of what sub-runs have recorded'],
   'lib/run/steps/kinds/team.ts': [3, 'the recorded outputs of a sub-run, and the name of its team'],
   'lib/run/steps/tree/review.ts': [1, 'the recorded prompt of a review'],

@@ -300,6 +300,7 @@ test('no other expression is made of a text that is not ours', () => {
     ...['lib/daemon/cli/machine/home-status.ts', 'lib/duration.ts', 'lib/schema/fits.ts', 'lib/secrets/secret-form.ts'],
     ...[
       'lib/settings/named.ts',
+      'lib/settings/on-fail.ts',
       'lib/settings/tree.ts',
       'lib/team/compile/bundle.ts',
       'lib/team/compile/value-check.ts',

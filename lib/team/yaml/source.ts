@@ -8,8 +8,8 @@ const MAX_PROBLEMS = 200
 const MAX_QUOTE = 10_000
 
 /** Of these a team has two and more, and hardly another file does. */
-const OF_TEAMS = ['name', 'version', 'description', 'inputs', 'outputs', 'phases'] as const
-const FIELD = new RegExp(`^(${OF_TEAMS.join('|')})[ \\t]*:`, 'gm')
+const OF_TEAMS = /^(name|version|description|inputs|outputs|phases)$/
+const WRITTEN = /^(name|version|description|inputs|outputs|phases)[ \t]*:/gm
 
 export class Source {
   readonly file: string
@@ -38,8 +38,8 @@ export class Source {
    * that. `fields`: those of its root, if it could be read. Returns whether it is one.
    */
   isTeam(fields: Iterable<string>): boolean {
-    const written = [...this.text.matchAll(FIELD)].map(([, field]) => field!)
-    const found = new Set([...fields, ...written].filter(field => OF_TEAMS.some(each => each === field)))
+    const written = [...this.text.matchAll(WRITTEN)].map(([, field]) => field!)
+    const found = new Set([...fields, ...written].filter(field => OF_TEAMS.test(field)))
     if (found.size >= 2) return true
     const message = 'this is no team: a team.yml has a `name`, a `version` and `phases`'
     this.problems.splice(0, Infinity, { file: this.file, line: 1, column: 1, path: '', message, quote: '' })
