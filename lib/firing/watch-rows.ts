@@ -57,7 +57,7 @@ export function differenceOf(
   return { path, what, identity, sha256, reported }
 }
 
-/** What differs of all files. */
+/** What differs of all files, by path: a folder has no order of its own. */
 export function differences({ files, seen }: Pick<There, 'files' | 'seen'>): Difference[] {
   const found = Array.from(files)
     .filter(([path, { identity }]) => stateOf(seen.get(path)) !== identity)
@@ -65,7 +65,7 @@ export function differences({ files, seen }: Pick<There, 'files' | 'seen'>): Dif
   const gone = Array.from(seen)
     .filter(([path, each]) => each.gone_at === null && !files.has(path))
     .map(([path, each]) => differenceOf(path, { identity: null, sha256: null }, each))
-  return [...found, ...gone]
+  return [...found, ...gone].sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
 /** `isReport`: a firing reports it now. */
