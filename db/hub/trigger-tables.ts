@@ -4,27 +4,16 @@
 import { sql } from 'drizzle-orm'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Requires } from '../../lib/wire/needs.ts'
-import type { FiringReason, FiringState, Overlap, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
-import type { Declared, TriggerRecord } from '../../lib/wire/records/triggers.ts'
+import type { FiringReason, FiringState, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
+import type { Declared, TriggerRecord, TriggerSpec } from '../../lib/wire/records/triggers.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
-/** All that a person may change of a trigger. */
-interface Spec {
-  /** `@scope/name[@range]`; a range is resolved at each firing. */
-  team: string
-  inputs: JsonObject
-  when: string | null
-  workspace: string | null
-  run_name: string | null
-  overlap: Overlap
-  queue_max: number
-  at_most: { count: number; per: string } | null
+/** `team` is `@scope/name[@range]`: a range is resolved at each firing. */
+interface Spec extends TriggerSpec {
   requires: Requires | null
   priority: number
   queue_timeout: string | null
-  /** What its kind keeps of its own fields. */
-  own: unknown
 }
 
 export function triggerTables(

@@ -1,22 +1,10 @@
 // Triggers and firings as a home and a hub keep them.
 
 import type { JsonObject } from '../json.ts'
-import type { FiringReason, FiringState, Overlap, TriggerKind } from '../wire/records/trigger-words.ts'
-import type { Declared, TriggerRecord } from '../wire/records/triggers.ts'
+import type { FiringReason, FiringState, TriggerKind } from '../wire/records/trigger-words.ts'
+import type { Declared, TriggerRecord, TriggerSpec } from '../wire/records/triggers.ts'
 
-/** All that a person may change of a trigger. `Own`: what its kind keeps of its own fields. */
-export interface TriggerSpec<Own = unknown> {
-  /** `@scope/name[@range]`, or on a home the absolute path of a folder. */
-  team: string
-  inputs: JsonObject
-  when: string | null
-  workspace: string | null
-  run_name: string | null
-  overlap: Overlap
-  queue_max: number
-  at_most: { count: number; per: string } | null
-  own: Own
-}
+export type { TriggerSpec }
 
 export interface Trigger<Own = unknown> {
   id: string

@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { until } from '../support/bounded.ts'
+import { fillDatabase } from '../support/full-database.ts'
 import { HOUR, MINUTE, type TriggerHome, triggerHome, WATCHED } from '../support/triggers.ts'
 
 const NIGHTLY = { name: 'nightly' }
@@ -57,15 +58,7 @@ test('a full disk loses no slot, and is not said of each trigger at each look', 
   const names = ['a', 'b', 'c', 'd', 'e']
   for (const name of names) await t.add({ name, cron: '0 * * * *', catch_up: 'last' })
   const { db, engine } = t.daemon
-  const { page_count } = db.query<{ page_count: number }, []>('PRAGMA page_count').get()!
-  db.run('CREATE TABLE filler (text)')
-  db.run(`PRAGMA max_page_count = ${page_count + 10}`)
-  const fill = db.query('INSERT INTO filler VALUES (hex(randomblob(?)))')
-  for (const bytes of [1_500, 100, 1]) {
-    expect(() => {
-      for (;;) fill.run(bytes)
-    }).toThrow('full')
-  }
+  const full = fillDatabase(db)
   // The last free places of pages are used up, too.
   let hours = 0
   for (; engine.load.stalled === null && hours < 200; hours++) await t.later(HOUR)
@@ -73,7 +66,7 @@ test('a full disk loses no slot, and is not said of each trigger at each look', 
   for (let n = 0; n < 20; n++) await t.look()
   expect(t.said.filter(line => line.includes('could not be looked at')).length).toBeLessThanOrEqual(names.length)
   await t.later(2 * HOUR)
-  db.run('PRAGMA max_page_count = 1000000')
+  full.free()
   await until(() => engine.load.stalled === null, 'the disk accepts writes again')
   await t.look()
   // Each slot has one row.

@@ -15,6 +15,7 @@ import { root, STRICT } from '../../lib/http/root.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { HookLimits } from '../../lib/triggers/hook/limits.ts'
 import { until } from '../support/bounded.ts'
+import { fillDatabase } from '../support/full-database.ts'
 import { rowsOf } from '../support/home.ts'
 import { type HookHome, hookHome, post, SECRET, signed } from '../support/hooks.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
@@ -523,15 +524,7 @@ describe('what becomes of a delivery', () => {
     await using t = await hookHome()
     const { url } = await t.addHook()
     const { db, engine } = t.daemon
-    const { page_count } = db.query<{ page_count: number }, []>('PRAGMA page_count').get()!
-    db.run('CREATE TABLE filler (text)')
-    db.run(`PRAGMA max_page_count = ${page_count + 10}`)
-    const fill = db.query('INSERT INTO filler VALUES (hex(randomblob(?)))')
-    for (const bytes of [1_500, 100, 1]) {
-      expect(() => {
-        for (;;) fill.run(bytes)
-      }).toThrow('full')
-    }
+    const full = fillDatabase(db)
     let last = await t.send(url, OPENED, 'g-0')
     const taken = new Set<string>()
     for (let n = 1; last.status === 202 && n < 300; n++) {
@@ -539,7 +532,7 @@ describe('what becomes of a delivery', () => {
       last = await t.send(url, OPENED, `g-${n}`)
     }
     expect([last.status, last.headers.get('retry-after')]).toEqual([503, '30'])
-    db.run('PRAGMA max_page_count = 1000000')
+    full.free()
     await until(() => engine.load.stalled === null, 'the disk accepts writes again')
     const again = await t.send(url, OPENED, `g-${taken.size}`)
     expect([again.status, again.body.data.state]).toEqual([202, 'started'])

@@ -12,7 +12,14 @@ import { AnyObject, AnyText, NullableText, Time } from '../parts.ts'
 import { SHOWN_RUN_STATES } from '../states.ts'
 import { File } from './started-by.ts'
 import { On, WATCH } from './trigger-fields.ts'
-import { FIRING_REASONS, FIRING_STATES, OVERLAPS, TRIGGER_KINDS, TRIGGER_STATES } from './trigger-words.ts'
+import {
+  FIRING_REASONS,
+  FIRING_STATES,
+  OVERLAPS,
+  type Overlap,
+  TRIGGER_KINDS,
+  TRIGGER_STATES,
+} from './trigger-words.ts'
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Integer({ description })
@@ -101,6 +108,20 @@ export const PreviewRecord = Type.Object({
   ),
 })
 export type PreviewRecord = Static<typeof PreviewRecord>
+
+/** All that a person may change of a trigger. `Own`: what its kind keeps of its own fields. */
+export interface TriggerSpec<Own = unknown> {
+  /** `@scope/name[@range]`, or on a home the absolute path of a folder. */
+  team: string
+  inputs: JsonObject
+  when: string | null
+  workspace: string | null
+  run_name: string | null
+  overlap: Overlap
+  queue_max: number
+  at_most: { count: number; per: string } | null
+  own: Own
+}
 
 /** It is one of the `triggers` of a team. */
 export interface Declared {
