@@ -193,6 +193,17 @@ test('the body is sealed, masked where it is shown, and deleted after its days',
   expect((await hub.call(hub.admin, 'triggers/refire', { firing_id: firing, again: true })).status).toBe(409)
 })
 
+test('a secret that its sender writes into the body is in no run', async () => {
+  const added = await addHook({ inputs: { day: 'of {{ body.secret }}' } })
+  const { run_id } = (await send(added, JSON.stringify({ secret: SECRET }))).body.data
+  const run = await hub.ok(hub.admin, 'runs/get', { run_id })
+  expect(run.inputs.day).toStartWith('of ')
+  const { db, jobs } = hub.store
+  const rows = await db.select().from(jobs)
+  expect(JSON.stringify([run, rows])).not.toContain(SECRET)
+  expect(rows.map(row => row.run_id)).toContain(run_id)
+})
+
 test('two secrets fit at a time, and the scheme has to fit them', async () => {
   const { id: trigger_id, secrets, url } = await addHook()
   const change = (given: object) => hub.call(hub.admin, 'triggers/update', { trigger_id, ...given })

@@ -541,6 +541,16 @@ describe('what becomes of a delivery', () => {
 })
 
 describe('what is kept', () => {
+  test('a secret that its sender writes into the body is in no run', async () => {
+    await using t = await hookHome()
+    const { url } = await t.addHook({ inputs: { day: 'of {{ body.secret }}' } })
+    const body = JSON.stringify({ secret: SECRET })
+    const { body: answered } = await post(url, body, signed(body, 'g-1'))
+    const run = t.daemon.engine.record(answered.data.run_id)
+    expect(run.inputs!.day).toStartWith('of ')
+    expect(JSON.stringify(run)).not.toContain(SECRET)
+  })
+
   test('the body is sealed, masked where it is shown, and deleted after its days', async () => {
     await using t = await hookHome()
     const { url } = await t.addHook({ keep_body: 3, inputs: { day: '{{ body.n }}' } })

@@ -179,7 +179,9 @@ async function prepare(
   const forbidden = atHome(trigger).forbids?.(home, trigger, all)
   if (forbidden) return forbidden
   const judged = judge(trigger, all, bundle.team(bundle.root).inputs)
-  return 'inputs' in judged ? { bundle, ...judged, variables: all } : judged
+  if (!('inputs' in judged)) return judged
+  // A sender may write its secret into the body, as older Gitea does.
+  return { bundle, inputs: daemon.mask(judged.inputs), variables: all }
 }
 
 /** What keeps a firing from starting now. `known` waits already. */

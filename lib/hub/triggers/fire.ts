@@ -9,7 +9,7 @@ import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
-import type { JsonObject } from '../../json.ts'
+import type { Json, JsonObject } from '../../json.ts'
 import { requestCancel } from '../queue/cancel-orders.ts'
 import { planRun } from '../queue/dispatch.ts'
 import { queueRun } from '../queue/queue-runs.ts'
@@ -48,8 +48,8 @@ interface More {
   quota?: string | null
   /** Called after the firing is written. */
   recorded?(settled: Firing): Promise<void>
-  /** Masks the secrets in what is said of it. */
-  masked?(detail: string): Promise<string>
+  /** Masks the secrets in what is said of it, and in the inputs of its run. */
+  masked?<T extends Json>(value: T): Promise<T>
 }
 
 /**
@@ -72,7 +72,7 @@ export async function fire(look: Look, occasion: Occasion, more: More = {}): Pro
   }
   const held = waits && (await haltNow(look, waits, quota))
   if (held && !isWorthAWord(held, waits)) return waits
-  const decided = held || (await decide(look, firing, occasion, { known: waits, quota }))
+  const decided = held || (await decide(look, firing, occasion, { known: waits, quota, masked }))
   const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail
   const settled = { ...firing, revision: trigger.revision, ...decided, detail }
   await tellOfFiring(look, settled)
@@ -89,10 +89,10 @@ async function decide(
   look: Look,
   firing: Firing,
   occasion: Occasion,
-  { known, quota }: { known: Firing | undefined; quota: string | null },
+  { known, quota, masked }: { known: Firing | undefined; quota: string | null; masked: More['masked'] | undefined },
 ): Promise<Halt | Pick<Firing, 'state' | 'reason' | 'detail' | 'run_id' | 'started_at' | 'late_ms'>> {
   const { hub, tx, trigger, owner, now } = look
-  const prepared = await prepare(look, occasion)
+  const prepared = await prepare(look, occasion, masked)
   if ('state' in prepared) return prepared
   const halt = occasion.force ? null : await haltNow(look, known, quota)
   if (halt) return halt
@@ -107,7 +107,11 @@ async function decide(
 }
 
 /** The run of an occasion, or why it starts nothing. */
-async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, { variables, more }: Occasion) {
+async function prepare(
+  { hub, tx, trigger, realm, owner, mayStart }: Look,
+  { variables, more }: Occasion,
+  masked: More['masked'] | undefined,
+) {
   const { spec } = trigger
   const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
   if (!mayStart) return refused('owner', ownerText(owner.username))
@@ -121,7 +125,8 @@ async function prepare({ hub, tx, trigger, realm, owner, mayStart }: Look, { var
   // The plan of the run says whether the inputs fit.
   const judged = judge(trigger, all, null)
   if ('state' in judged) return judged
-  const { inputs } = judged
+  // A sender may write its secret into the body, as older Gitea does.
+  const inputs = masked ? await masked(judged.inputs) : judged.inputs
   try {
     return await planRun(hub, tx, realm, { ...spec, inputs })
   } catch (error) {

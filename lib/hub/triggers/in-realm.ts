@@ -1,6 +1,7 @@
 // The kinds of triggers, as a hub has them.
 
 import type { Firing } from '../../firing/trigger.ts'
+import type { Json } from '../../json.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import { hooks } from './hooks.ts'
 import type { RealmKind } from './realm-kind.ts'
@@ -14,8 +15,8 @@ export const inRealm = ({ kind }: { kind: TriggerKind }): RealmKind => IN_REALM[
 /** What its kind does about a firing of it, for `fire`. */
 export const asItsKind = (look: Look) => ({
   recorded: async (settled: Firing) => inRealm(look.trigger).settled?.(look, settled),
-  masked: async (detail: string) => {
+  masked: async <T extends Json>(value: T): Promise<T> => {
     const mask = await inRealm(look.trigger).mask?.(look.hub, look.tx, look.trigger)
-    return mask ? mask(detail) : detail
+    return mask ? (mask(value) as T) : value
   },
 })
