@@ -56,6 +56,9 @@ export const chain: Kind<ChainSpec> = {
 
   isSameRule: (one, other) => Bun.deepEquals(one, other),
 
+  meets: (one, other) =>
+    (follows(one, other.after) || follows(other, one.after)) && one.on.some(end => other.on.includes(end)),
+
   words: own => wordsOf(own),
 
   shown({ spec: { own } }) {

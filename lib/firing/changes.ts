@@ -2,7 +2,8 @@
 
 import { CadreError } from '../error.ts'
 import type { CatchUp } from '../triggers/schedule/spec.ts'
-import type { Firing, Trigger, TriggerSpec } from './trigger.ts'
+import { kindOf } from './kinds.ts'
+import { bareTeam, type Firing, type Trigger, type TriggerSpec } from './trigger.ts'
 
 /** A trigger or a firing is not what it was when it was read: nothing was written, and the next look judges anew. */
 export class Changed extends CadreError {
@@ -27,6 +28,23 @@ export function mustFitOverlap(catchUp: CatchUp, { overlap }: Pick<TriggerSpec, 
 
 export const pausedText = ({ paused }: Trigger): string =>
   `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`
+
+type Starter = Pick<Trigger, 'id' | 'name' | 'kind' | 'spec' | 'enabled'>
+
+/**
+ * What is said to whoever enables a trigger where others start the same team on the same occasions. Each hook has an
+ * address of its own, so two of them are not the same source.
+ */
+export function sameSource(trigger: Starter, others: readonly Starter[]): string[] {
+  const { id, kind, spec, enabled } = trigger
+  const { meets } = kindOf(trigger)
+  if (!enabled || !meets) return []
+  const team = bareTeam(spec.team)
+  return others
+    .filter(each => each.id !== id && each.enabled && each.kind === kind && bareTeam(each.spec.team) === team)
+    .filter(each => meets(spec.own, each.spec.own))
+    .map(({ name }) => `${name} starts this team on the same occasions, too: each of them has a run of both`)
+}
 
 /** What a firing of a removed trigger becomes that waited. */
 export const removed = (firing: Firing): Firing => ({

@@ -43,6 +43,8 @@ export interface Kind<Own = unknown> {
   changed(own: Own, changes: OwnFields): OwnFields
   /** Whether both look at the same occasions. Another rule counts from now on. */
   isSameRule(one: Own, other: Own): boolean
+  /** Whether something may be an occasion of both. Each trigger of a kind without this has occasions of its own. */
+  meets?(one: Own, other: Own): boolean
   /** What it says, for people. */
   words(own: Own): string
   /** What a record has of it: its own fields, and what is computed from them. */

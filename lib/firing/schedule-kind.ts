@@ -40,6 +40,8 @@ export const schedule: Kind<ScheduleSpec> = {
 
   isSameRule: (one, other) => Bun.deepEquals(ruleOf(one), ruleOf(other)),
 
+  meets: (one, other) => Bun.deepEquals(slotsOnly(one), slotsOnly(other)),
+
   words: wordsOf,
 
   shown({ spec: { own }, next_at }, now) {
@@ -72,6 +74,8 @@ function withoutRule(own: ScheduleSpec, changes: ScheduleFields): ScheduleFields
 
 /** What says when it is due. */
 const ruleOf = ({ catch_up, window, max, late_after, ...rule }: ScheduleSpec) => rule
+
+const slotsOnly = ({ jitter, ...own }: ScheduleSpec) => ruleOf(own as ScheduleSpec)
 
 /** What a schedule does next; nothing where its zone is not known any more, which breaks it. */
 function shownOf(own: ScheduleSpec, now: number): PreviewRecord {

@@ -1,6 +1,7 @@
 // Watches: their occasions are files that come, change or go in a folder, which scans find. Homes only.
 
 import type { JsonObject } from '../json.ts'
+import { mayMeet } from '../triggers/watch/match.ts'
 import type { WatchedFile } from '../triggers/watch/scan.ts'
 import { checkWatch, type WatchSpec, watchWords } from '../triggers/watch/spec.ts'
 import { WATCH } from '../wire/records/trigger-fields.ts'
@@ -25,6 +26,11 @@ export const watch: Kind<WatchSpec> = {
   changed: (own, changes) => ({ ...own, ...given(changes, FIELDS) }),
 
   isSameRule: (one, other) => Bun.deepEquals(ruleOf(one), ruleOf(other)),
+
+  meets: (one, other) =>
+    one.folder.replace(/\/+$/, '') === other.folder.replace(/\/+$/, '') &&
+    one.on.some(each => other.on.includes(each)) &&
+    one.match.some(pattern => other.match.some(another => mayMeet(pattern, another))),
 
   words: watchWords,
 

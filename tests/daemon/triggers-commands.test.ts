@@ -82,6 +82,8 @@ describe('without a daemon', () => {
       '',
     ])
     expect(list).toMatch(/^nightly-digest {4}active {2}at 06:00, .* {2}\d{4}-\S+ {2}never$/m)
+    const twin = await cadre('schedules', 'add', 'digest', ...CRON, '--name', 'twin')
+    expect(twin.stderr).toStartWith('warning  nightly-digest starts this team on the same occasions, too')
   })
 
   const wrong = place()

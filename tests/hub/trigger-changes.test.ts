@@ -71,6 +71,20 @@ test('a new rule counts from now on, other changes keep what is due, and an old 
   await t.remove(added)
 })
 
+test('who adds or enables a trigger is told of another one that starts the team on the same occasions', async () => {
+  const first = await t.schedule({ cron: '7 3 * * *' })
+  const second = await t.schedule({ cron: '7 3 * * *', team: `${t.team}@^1` })
+  const warnings = [`${first.name} starts this team on the same occasions, too: each of them has a run of both`]
+  expect(second.warnings).toEqual(warnings)
+  const which = { trigger_id: second.id }
+  expect(await t.call('get', which)).not.toHaveProperty('warnings')
+  expect(await t.call('disable', which)).not.toHaveProperty('warnings')
+  expect((await t.call('enable', which)).warnings).toEqual(warnings)
+  expect(await t.call('update', { ...which, cron: '8 3 * * *' })).not.toHaveProperty('warnings')
+  await t.remove(first)
+  await t.remove(second)
+})
+
 test('names are unique in a realm until a trigger is removed, also when two are added at once', async () => {
   const rule = { realm_id: hub.realm, name: 'unique', kind: 'schedule', team: t.team, cron: '@yearly' }
   const both = await Promise.all([1, 2].map(() => hub.call(hub.admin, 'triggers/add', rule)))

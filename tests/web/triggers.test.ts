@@ -234,6 +234,20 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await page.getByRole('heading', { name: 'written' }).waitFor()
     const added = await call('get', { name: 'written' })
     expect(added).toMatchObject({ cron: '30 2 * * *', tz: 'Europe/Berlin', inputs: { day: '{{ slot }}' }, revision: 1 })
+    // Another one of the same team at the same times.
+    await call('add', {
+      ...{ name: 'twin', kind: 'schedule', team: added.team },
+      ...{ cron: added.cron, tz: added.tz },
+    })
+    await confirm(page, 'Disable')
+    await confirm(page, 'Enable')
+    const warned = page.getByRole('status').getByText('twin starts this team on the same occasions')
+    await warned.waitFor()
+    await page.getByRole('link', { name: 'Triggers' }).first().click()
+    await page.getByRole('link', { name: 'written' }).click()
+    await page.getByRole('heading', { name: 'written' }).waitFor()
+    expect(await warned.count()).toBe(0)
+    await call('remove', { name: 'twin' })
 
     await page.getByRole('link', { name: 'Edit' }).click()
     await page.getByLabel('Minute, hour').fill('*/20 2 * * *')
@@ -254,7 +268,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     expect(await page.getByLabel('Name of its runs').inputValue()).toBe('By another')
     await page.getByLabel('Spread the starts over').fill('2m')
     await button(page, 'Save').click()
-    await page.locator('.facts', { hasText: 'revision 3' }).waitFor()
+    await page.locator('.facts', { hasText: 'revision 5' }).waitFor()
     expect(await call('get', { name: 'written' })).toMatchObject({ jitter: '2m', inputs: { day: '{{ slot }}' } })
 
     await page.getByRole('link', { name: 'Edit' }).click()
@@ -262,7 +276,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await page.getByLabel('Spread the starts over').fill('')
     await page.getByLabel('Name of its runs').fill('')
     await button(page, 'Save').click()
-    await page.locator('.facts', { hasText: 'revision 4' }).waitFor()
+    await page.locator('.facts', { hasText: 'revision 6' }).waitFor()
     const last = await call('get', { name: 'written' })
     expect([last.jitter, last.run_name, last.cron]).toEqual([undefined, null, '*/20 2 * * *'])
     await daemon.call('/v1/triggers/remove', { name: 'written' }, { authorization: `Bearer ${daemon.token}` })

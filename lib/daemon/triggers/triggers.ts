@@ -26,6 +26,7 @@ import { atHome } from './kinds-at-home.ts'
 import { Lanes } from './lanes.ts'
 import { LOOK_MS } from './problem.ts'
 import { TriggerView, zoneHere } from './trigger-view.ts'
+import { warningsOf } from './warnings.ts'
 
 /** How often an occasion is judged anew because of what happened meanwhile. */
 const MOST_TRIES = 10
@@ -69,7 +70,7 @@ export class Triggers extends TriggerView {
     await this.#mustBeAbleTo(added)
     const there = await this.#there(added)
     const { home: most = Infinity } = kindOf(added).most ?? {}
-    return this.#change(actor, 'triggers/add', () => {
+    return this.#started(actor, 'triggers/add', () => {
       const { triggers } = this.tables
       if (triggers.byName(name))
         throw new CadreError('conflict', `there is a trigger ${name} already: choose another name`)
@@ -98,7 +99,7 @@ export class Triggers extends TriggerView {
     )
     if (was.enabled) await this.#mustBeAbleTo({ ...was, name, spec })
     const there = kind.isSameRule(spec.own, own) ? undefined : await this.#there({ ...was, spec })
-    return this.#change(actor, 'triggers/update', () => {
+    return this.#started(actor, 'triggers/update', () => {
       const trigger = this.find(which)
       mustBeAt(trigger, revision ?? was.revision)
       const other = this.tables.triggers.byName(name)
@@ -126,7 +127,7 @@ export class Triggers extends TriggerView {
     if (source !== 'manual') return this.enableDeclared({ team: spec.team, name: source.name }, actor)
     if (!was.enabled) await this.#mustBeAbleTo(was)
     const there = was.enabled ? undefined : await this.#there(was)
-    return this.#change(actor, 'triggers/enable', () => {
+    return this.#started(actor, 'triggers/enable', () => {
       const trigger = this.find(which)
       if (trigger.enabled) return trigger
       const enabled = { ...trigger, enabled: true, revision: trigger.revision + 1 }
@@ -156,7 +157,7 @@ export class Triggers extends TriggerView {
     const spec = await this.#specOf(kind, { ...fields, team }, { now, isNew: false })
     await this.#mustBeAbleTo({ ...known, spec })
     const there = await this.#there({ ...known, spec })
-    return this.#change(actor, 'triggers/enable', () => {
+    return this.#started(actor, 'triggers/enable', () => {
       const trigger = this.find({ trigger_id: known.id })
       const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
       const isSame = trigger.enabled && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
@@ -339,6 +340,13 @@ export class Triggers extends TriggerView {
   #fromNow(trigger: Trigger, now: number, there?: There): Trigger {
     atHome(trigger).beforeNow?.(this.#home, trigger, now, there)
     return { ...trigger, cursor: now }
+  }
+
+  /** The same for what makes it start runs, with what whoever does that should know. */
+  async #started(actor: string, action: string, work: () => Trigger): Promise<TriggerRecord> {
+    const record = this.#change(actor, action, work)
+    const warnings = await warningsOf(this.#home, this.find({ trigger_id: record.id }))
+    return warnings.length === 0 ? record : { ...record, warnings }
   }
 
   #change(actor: string, action: string, work: () => Trigger): TriggerRecord {

@@ -36,6 +36,7 @@ import {
   thoseThere,
   timeNow,
 } from './trigger-table.ts'
+import { warningsFor } from './warnings.ts'
 
 type RealmSpec = RealmTrigger['spec']
 type Fields = TriggerFields & Partial<Pick<RealmSpec, 'requires' | 'priority' | 'queue_timeout'>>
@@ -75,7 +76,8 @@ export class RealmTriggers {
         const owner = caller.user
         await inRealm(trigger).added?.({ hub: this.#hub, tx, trigger, realm, owner, mayStart: true, now }, fields)
         await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
-        return recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)
+        const told = await warningsFor(store, tx, 'triggers/add', trigger)
+        return { ...(await recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)), ...told }
       }),
     )
   }
@@ -216,7 +218,8 @@ export class RealmTriggers {
       await this.#audit(tx, caller, action, put, look.realm.org_id)
       const isTaken = put.owner_id !== look.owner.id
       const [owner, mayStart] = isTaken ? [caller.user.username, true] : [look.owner.username, look.mayStart]
-      return recordOf(this.#hub, { trigger: put, owner, mayStart }, tx)
+      const told = await warningsFor(store, tx, action, put)
+      return { ...(await recordOf(this.#hub, { trigger: put, owner, mayStart }, tx)), ...told }
     })
   }
 

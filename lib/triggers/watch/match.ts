@@ -52,6 +52,39 @@ function meansIt(matches: (path: string) => boolean, path: string): boolean {
   )
 }
 
+/** Whether one path may fit both patterns. Ranges in brackets count as any letter, so that it may say so of more. */
+export function mayMeet(one: string, other: string): boolean {
+  const isOfNames = !one.includes('/') || !other.includes('/')
+  const plain = (pattern: string) => choicesOf(isOfNames ? nameOf(pattern) : pattern).map(letters)
+  return plain(one).some(a => plain(other).some(b => meet(a, b)))
+}
+
+/** A pattern without braces for each choice that it has. */
+function choicesOf(pattern: string): string[] {
+  const found = /^(.*?)\{([^{}]*)\}(.*)$/.exec(pattern)
+  return found ? found[2]!.split(',').flatMap(each => choicesOf(found[1]! + each + found[3]!)) : [pattern]
+}
+
+const letters = (pattern: string): string => pattern.replaceAll(/\[[^\]]*\]/g, '?').replaceAll(/\*+/g, '*')
+
+/** Whether one text fits both, where `*` stands for any text and `?` for any letter. */
+function meet(one: string, other: string): boolean {
+  // reached[n]: what was read of `one` fits the first n letters of `other`.
+  let reached = [true]
+  for (let n = 1; n <= other.length; n++) reached[n] = reached[n - 1]! && other[n - 1] === '*'
+  for (const letter of one) {
+    const before = reached
+    reached = [before[0]! && letter === '*']
+    for (let n = 1; n <= other.length; n++) {
+      const against = other[n - 1]!
+      const skips = letter === '*' || against === '*'
+      const fits = skips ? before[n]! || reached[n - 1]! : before[n - 1]!
+      reached[n] = fits && (skips || letter === '?' || against === '?' || letter === against)
+    }
+  }
+  return reached[other.length]!
+}
+
 /** What is wrong with a pattern, in words that continue its place; null for a good one. */
 export function patternProblem(pattern: string): string | null {
   if (pattern.trim() === '') return 'is empty'

@@ -19,6 +19,7 @@ import { bound, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Failure, LongText } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
 import type { Place, Shown } from './place.ts'
+import { told } from './warnings.tsx'
 import { CATCH_UPS, REASONS, wordOf } from './words.ts'
 
 interface Props {
@@ -71,7 +72,7 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
         ) : (
           <ConfirmButton
             question="It starts runs again from now on. What passed meanwhile is not caught up."
-            action={() => call(EnableTrigger, { trigger_id })}
+            action={async () => told(await call(EnableTrigger, { trigger_id }))}
             done={done}
           >
             Enable
@@ -108,7 +109,7 @@ function Declared({ of: { id: trigger_id, team, source, state, problem }, done }
     <>
       <ConfirmButton
         question={`It starts runs as the team.yml of ${team} says now.`}
-        action={() => call(EnableTrigger, { team, name })}
+        action={async () => told(await call(EnableTrigger, { team, name }))}
         done={done}
       >
         Take what the file says

@@ -17,6 +17,7 @@ import { MayNot } from './may-not.tsx'
 import { getTrigger, inPlace, type Place, type Shown } from './place.ts'
 import { SlotPreview, useSettled } from './slot-preview.tsx'
 import { addBody, inputsOf, restOf, type SpecTexts, templated, textsOf, updateBody } from './spec-body.ts'
+import { told } from './warnings.tsx'
 
 /** The page `#/triggers/new?team=…`. */
 export function NewSchedule({ place, children }: { place: Place; children?: ComponentChildren }) {
@@ -86,14 +87,15 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
   const save = async () => {
     const inputs = inputsNow()
     const before = begun.value
-    const { id } = before
+    const saved = before
       ? await call(UpdateTrigger, {
           ...{ trigger_id: before.id, revision: before.revision },
           ...updateBody(before, texts.value, inputs),
         })
       : await call(AddTrigger, { ...inPlace(place), kind: 'schedule', ...addBody(texts.value, inputs, place) })
+    told(saved)
     done?.()
-    go(to('triggers', id))
+    go(to('triggers', saved.id))
   }
   return (
     <form aria-label="Trigger" onSubmit={handleSubmit(() => run(save))}>

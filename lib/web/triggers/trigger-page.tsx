@@ -13,6 +13,7 @@ import { getTrigger, type Place, type Shown } from './place.ts'
 import { labelsText } from './spec-body.ts'
 import { Notes, Slots } from './times.tsx'
 import { TriggerForm } from './trigger-form.tsx'
+import { Warnings } from './warnings.tsx'
 import { CATCH_UPS, OVERLAPS, sourceOf, TRIGGER_SHAPES, wordOf } from './words.ts'
 
 /** `placeOf` says what the user may do in the realm of the trigger. */
@@ -76,6 +77,7 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
         </div>
       </header>
       {place.mayChange ? <TriggerButtons of={trigger} place={place} done={again} /> : <MayNot place={place} />}
+      <Warnings of={trigger} />
       <Trouble of={trigger} />
       <div class="columns">
         {kind === 'schedule' && (

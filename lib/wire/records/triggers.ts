@@ -198,6 +198,11 @@ export const TriggerRecord = Type.Object({
   /** A preview: tables of time zones change. */
   next: Type.Array(SlotRecord, { description: 'The next slots.' }),
   last: Type.Array(FiringRecord, { description: 'The latest firings, newest first.' }),
+  warnings: Type.Optional(
+    Type.Array(AnyText, {
+      description: 'What whoever has added, changed or enabled it should know: only in the reply to that, if anything.',
+    }),
+  ),
 })
 export type TriggerRecord = Static<typeof TriggerRecord>
 

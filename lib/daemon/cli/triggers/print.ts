@@ -30,6 +30,8 @@ export function printTrigger(
       hookLines(trigger, place),
     )
   }
+  for (const text of trigger.warnings ?? [])
+    printMessage(line`${createPaint(process.stderr).yellow('warning')}  ${text}`)
   printUnserved(place)
 }
 
