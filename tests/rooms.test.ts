@@ -58,6 +58,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/hub': null,
   'lib/hub/access': null,
   'lib/hub/artifacts': null,
+  'lib/hub/chains': null,
   'lib/hub/chores': null,
   'lib/hub/cli': null,
   'lib/hub/core': null,

@@ -55,6 +55,8 @@ export function triggerTables(
       // What the clock is behind of.
       index('triggers_ahead').on(row.cursor).where(sql`${row.next_at} is not null`),
       index('triggers_owner').on(row.owner_id),
+      // Whether anything follows runs of a realm that end.
+      index('triggers_chains').on(row.realm_id).where(sql`${row.kind} = 'chain' and ${row.removed_at} is null`),
       index('triggers_removed').on(row.removed_at).where(sql`${row.removed_at} is not null`),
     ],
   )

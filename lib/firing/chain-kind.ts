@@ -1,10 +1,11 @@
 // Chains: their occasions are the ends of the top runs of another team.
 
-import type { Detail } from '../error.ts'
+import { CadreError, type Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { StartedBy } from '../wire/records/started-by.ts'
 import { CHAIN } from '../wire/records/trigger-fields.ts'
 import { CHAIN_ENDS, type ChainEnd, OCCASION_VARIABLES } from '../wire/records/trigger-words.ts'
+import { familyOf } from './family.ts'
 import { given, type Kind } from './kind.ts'
 
 export interface ChainSpec {
@@ -34,11 +35,14 @@ export type EndedRun = {
 }
 
 const FIELDS = Object.keys(CHAIN)
+/** The transaction that ends a run writes a firing for each of them. */
+const MOST = { home: 200, realm: 200 }
 
 export const chain: Kind<ChainSpec> = {
   overlap: 'allow',
   variables: OCCASION_VARIABLES.chain,
   fields: FIELDS,
+  most: MOST,
 
   check(fields) {
     const { after, ...more } = fields as Written
@@ -68,10 +72,11 @@ export const chain: Kind<ChainSpec> = {
   /** It follows no run when a person starts it. */
   variablesNow: () => ({ run: null }),
 
-  startedBy({ id, name }, { id: firing, manual, variables }) {
+  startedBy({ id, name }, { id: firing, occasion, manual, variables }) {
     const run = variables.run as EndedRun | null
-    const by = manual && { manual }
-    return { kind: 'chain', trigger: id, name, firing, run_id: run?.run_id ?? '', depth: depthOf(run), ...by }
+    const attempt = attemptIn(occasion)
+    const more = { ...(attempt !== null && { attempt }), ...(manual && { manual }) }
+    return { kind: 'chain', trigger: id, name, firing, run_id: run?.run_id ?? '', depth: depthOf(run), ...more }
   },
 }
 
@@ -81,9 +86,23 @@ const specOf = ({ after, on = ['completed'], again = false }: Written & { after:
   ...{ after, on: CHAIN_ENDS.filter(end => on.includes(end)), again },
 })
 
+/** What names the end of a run. */
+export const occasionOf = ({ again }: Pick<ChainSpec, 'again'>, runId: string, attempt: number): string =>
+  again ? `${runId}/${attempt}` : runId
+
+/** The attempt that an occasion names, where each of a run counts. */
+function attemptIn(occasion: string): number | null {
+  const [, attempt] = familyOf({ occasion }).split('/')
+  return attempt === undefined ? null : Number(attempt)
+}
+
 /** A run that a chain starts is one deeper than the run that it follows. */
 export const depthOf = (run: Pick<EndedRun, 'started_by'> | null): number =>
   run?.started_by.kind === 'chain' ? run.started_by.depth + 1 : 1
+
+/** What is said where a person starts a chain, and nothing has ended that it could follow. */
+export const nothingEnded = ({ after, on }: Pick<ChainSpec, 'after' | 'on'>): CadreError =>
+  new CadreError('invalid_state', `no run of ${after} has ${on.join(' or ')} yet`)
 
 /** Whether a team is the one that a chain follows: by its whole name, or by its name after any scope. */
 export const follows = ({ after }: Pick<ChainSpec, 'after'>, team: string): boolean =>

@@ -26,7 +26,7 @@ export function mustFitOverlap(catchUp: CatchUp, { overlap }: Pick<TriggerSpec, 
   })
 }
 
-export const pausedText = ({ paused }: Trigger): string =>
+export const pausedText = ({ paused }: Pick<Trigger, 'paused'>): string =>
   `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`
 
 type Starter = Pick<Trigger, 'id' | 'name' | 'kind' | 'spec' | 'enabled'>

@@ -19,6 +19,8 @@ export interface Facts {
   started: number
 }
 
+/** With these a firing waits that nobody has judged: it is caught up after a pause, the end of a run wrote it, or daemons had yet to call. */
+const UNJUDGED: readonly Firing['reason'][] = ['paused', null, 'copy']
 /** Most firings of a trigger that wait for `at_most`. */
 const MOST_WAITING = 10_000
 
@@ -29,8 +31,7 @@ export function haltOf(
   known: Pick<Firing, 'id' | 'reason'> | undefined,
 ): Halt | null {
   if (holder !== null) {
-    // What is caught up after a pause is judged like a slot that comes now.
-    const isNew = !known || known.reason === 'paused'
+    const isNew = !known || UNJUDGED.includes(known.reason)
     return { state: overlap === 'skip' && isNew ? 'skipped' : 'waiting', reason: 'overlap', detail: holder }
   }
   if (first && first.id !== known?.id && (overlap !== 'allow' || atMost)) {

@@ -76,6 +76,20 @@ test('a run is started by hand for a daemon of the realm, and once more', async 
   expect(await inRealm('triggers', 'refire', firings[1].id, '--again')).toMatchObject({ state: 'started' })
 })
 
+test('a chain of a realm is added, changed and tried', async () => {
+  await hub.addTeam(TEAM.replace('@admin/digest', '@admin/build'))
+  const chain = ['chains', 'add', '@admin/digest', '--after', '@admin/build', '--name', 'after-build']
+  const added = await cadre(...chain, '--on', 'completed,failed', '-i', 'day={{ run.state }}', '--realm', 'admin')
+  expect([added.code, added.stdout.split('\n')[0]]).toEqual([
+    ...[0, 'after-build  active  after each run of @admin/build that has completed or failed'],
+  ])
+  expect((await inRealm('chains')).triggers).toMatchObject([{ name: 'after-build', after: '@admin/build' }])
+  expect(await inRealm('chains', 'update', 'after-build', '--on', 'failed')).toMatchObject({ on: ['failed'] })
+  const none = await cadre('triggers', 'run', 'after-build', '--realm', 'admin')
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('no run of @admin/build has failed yet')])
+  await inRealm('triggers', 'remove', 'after-build')
+})
+
 test('the hub that does not answer, and the realm that is not there', async () => {
   const away = await command(['triggers', '--realm', 'admin'], {
     home,

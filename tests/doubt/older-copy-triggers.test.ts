@@ -118,6 +118,53 @@ async function deliveredOnce(place: Place): Promise<void> {
   expect(hub.lines.toSorted()).toEqual(['d-1', 'd-2'])
 }
 
+/** Ends whose commits the copy lacks are reported again, with the run that one of them started. */
+async function followedOnce(place: Place): Promise<void> {
+  await using hub = await CopiedHub.start(place.database)
+  await hub.enrol('ada')
+  const run = `echo "$TEXT $CADRE_OUT" >> ${hub.linesFile}`
+  const follows = `name: "@admin/follows"\nversion: 1.0.0\ninputs: [{ name: text, type: string, required: true }]
+phases: [{ name: w, agent: exec, commands: [{ name: w, env: { TEXT: "{{ inputs.text }}" }, run: '${run}' }] }]\n`
+  await hub.publish('@admin/follows', follows)
+  const rule = { realm_id: hub.realm, name: 'follow', kind: 'chain', team: '@admin/follows', after: '@admin/writes' }
+  const { id: trigger_id } = await hub.ok('triggers/add', { ...rule, inputs: { text: 'after-{{ run.run_id }}' } })
+  const firings = async (): Promise<Firing[]> => (await hub.ok('triggers/firings', { trigger_id })).firings
+  const firing = (occasion: string, state: string) =>
+    until(
+      async () => (await firings()).find(each => each.occasion === occasion && each.state === state),
+      `a firing that is ${state}`,
+      60_000,
+    )
+  await hub.daemon('ada')
+  await place.copy()
+  const first = await hub.dispatch('first')
+  const lost = await firing(first, 'started')
+  await hub.completed([lost.run_id!])
+  await hub.ok('triggers/disable', { trigger_id })
+  const second = await hub.dispatch('second')
+  await hub.completed([second])
+  await hub.leave('ada')
+
+  await hub.restore(place)
+  await hub.daemon('ada')
+  expect((await firing(first, 'started')).run_id).toBe(lost.run_id)
+  expect(await firing(second, 'skipped')).toMatchObject({ reason: 'copy', run_id: null })
+  const third = await hub.dispatch('third')
+  const next = await firing(third, 'started')
+  await hub.completed([next.run_id!])
+  expect(await firings()).toHaveLength(3)
+  expect(hub.lines).toEqual([`after-${first}`, `after-${third}`, 'first', 'second', 'third'].sort())
+}
+
+test('SQLite: ends that a restored backup lacks', () => followedOnce(sqlitePlace('restore')), 180_000)
+test.skipIf(!server)(
+  'PostgreSQL: ends that a restored dump lacks (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using place = await postgresPlace(server!)
+    await followedOnce(place)
+  },
+  180_000,
+)
 test('SQLite: a delivery that a restored backup lacks', () => deliveredOnce(sqlitePlace('restore')), 180_000)
 test('SQLite: a restored backup', () => notAgain(sqlitePlace('restore')), 180_000)
 test('SQLite: a machine that was put back as a whole', () => notAgain(sqlitePlace('snapshot')), 180_000)

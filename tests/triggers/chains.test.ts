@@ -98,6 +98,11 @@ test('a resumed run counts once, or once an attempt where that is asked for', as
   await t.look()
   expect(t.firings('once').map(({ occasion }) => occasion)).toEqual([run])
   expect(t.firings('again').map(({ occasion }) => occasion)).toEqual([`${run}/1`, `${run}/2`])
+  const starters = t.firings('again').map(({ run_id }) => starterOf(t, run_id!))
+  expect(starters).toMatchObject([
+    { run_id: run, attempt: 1 },
+    { run_id: run, attempt: 2 },
+  ] as never)
 })
 
 test('ends are recorded while it is paused, and not while it is disabled', async () => {
@@ -133,9 +138,23 @@ test('by hand it follows the newest end, and none where there is none', async ()
   const build = teamFolder(BUILD)
   await runOf(t, build)
   const newest = await runOf(t, build)
-  const { run_id } = await now()
+  const { id, run_id } = await now()
   expect(t.daemon.engine.record(run_id!).inputs).toEqual({ said: newest })
   expect(starterOf(t, run_id!)).toMatchObject({ kind: 'chain', run_id: newest, manual: { by: 'local:ada' } })
+  const again = await t.triggers.refire(id, { again: true, by: 'local:ada' })
+  expect(t.daemon.engine.record(again.run_id!).inputs).toEqual({ said: newest })
+})
+
+test('with overlap skip an end that comes while a run of it goes on is skipped', async () => {
+  await using t = await triggerHome()
+  const asks = teamText('asks', '', '[{ name: ask, type: gate, review: { prompt: "Go on?" } }]')
+  await chainTo(t, teamFolder(asks), { overlap: 'skip' })
+  const build = teamFolder(BUILD)
+  await runOf(t, build)
+  await t.look()
+  await runOf(t, build)
+  await t.look()
+  expect(t.rows('deploy').map(row => row.split(' ').slice(1, 3).join(' '))).toEqual(['started', 'skipped overlap'])
 })
 
 test('chains that would start each other are refused, whichever of them comes last', async () => {

@@ -2,14 +2,10 @@
 // run. On SQLite one hub serves, and on PostgreSQL two.
 
 import { describe, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../db/hub/store.ts'
-import { folder } from '../support/folder.ts'
 import { post, SECRET, signed } from '../support/hooks.ts'
-import { freshPostgres } from '../support/hub.ts'
-import { CHEAP_PASSWORDS, environmentAt, HUB } from '../support/program.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
+import { DATABASES, type HubProcess, publish, rowsIn, signedIn, startHub, stop } from '../support/served-hubs.ts'
 
 const SLOW = Boolean(process.env.CADRE_SLOW_TESTS)
 const DELIVERIES = SLOW ? 1_000 : 150
@@ -17,7 +13,6 @@ const DELIVERIES = SLOW ? 1_000 : 150
 const REPEATED = Math.round(DELIVERIES * 0.3)
 const MOST_TIMES = 5
 const AT_ONCE = 32
-const server = process.env.TEST_POSTGRES_URL
 
 const TEAM = `name: "@admin/brief"
 version: 1.0.0
@@ -25,67 +20,15 @@ inputs: [{ name: n, type: string }]
 phases: [{ name: ask, type: gate, review: { prompt: "Go on?" } }]
 `
 
-const databases = [
-  {
-    name: 'SQLite',
-    hubs: 1,
-    open: async () => ({ location: join(folder(), 'hub.db'), [Symbol.asyncDispose]: async () => {} }),
-  },
-  ...(server ? [{ name: 'PostgreSQL', hubs: 2, open: () => freshPostgres(server) }] : []),
-]
-
-async function startHub(database: string, env: Record<string, string> = {}) {
-  const home = folder()
-  const child = Bun.spawn([...HUB, 'serve', '--port', '0', '--database', database], {
-    env: {
-      ...environmentAt(home),
-      ...CHEAP_PASSWORDS,
-      CADRE_HOME: home,
-      CADRE_ADMIN_PASSWORD: 'known',
-      CADRE_HUB_KEY: 'k',
-      ...env,
-    },
-    stdout: 'pipe',
-    stderr: 'ignore',
-  })
-  const { value } = await child.stdout.getReader().read()
-  return { child, url: /http:\S+/.exec(new TextDecoder().decode(value))![0] }
-}
-
-type HubProcess = Awaited<ReturnType<typeof startHub>>
-
 /** A hook on a new realm's team, as the path of its address. */
 async function addHook({ url }: HubProcess, fields: object): Promise<string> {
-  let token = ''
-  const call = async (path: string, body: object = {}) => {
-    const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
-    const reply = await fetch(`${url}/v1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-    expect([path, reply.ok]).toEqual([path, true])
-    // biome-ignore lint/suspicious/noExplicitAny: what the hub answers.
-    return ((await reply.json()) as any).data
-  }
-  token = (await call('session/create', { username: 'admin', password: 'known' })).token
-  const realm_id = (await call('realms/list')).realms[0].id
-  await call('teams/publish', { files: [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }] })
-  await call('realms/add_team', { realm_id, team: '@admin/brief' })
+  const { call, realm_id } = await signedIn(() => url)
+  await publish(call, realm_id, '@admin/brief', TEAM)
   const hook = { realm_id, name: 'many', kind: 'hook', team: '@admin/brief', scheme: 'github', secret: SECRET }
   return (await call('triggers/add', { ...hook, ...fields })).url
 }
 
-async function stop(hubs: readonly HubProcess[]): Promise<void> {
-  for (const { child } of hubs) child.kill('SIGTERM')
-  expect(await Promise.all(hubs.map(({ child }) => child.exited))).toEqual(hubs.map(() => 0))
-}
-
-async function rowsIn(location: string) {
-  const store = await openStore(location)
-  const { firings, runs, db } = store
-  const found = { firings: await db.select().from(firings), runs: await db.select().from(runs) }
-  await store.close()
-  return found
-}
-
-describe.each(databases)('on $name', ({ hubs: count, open }) => {
+describe.each(DATABASES)('on $name', ({ hubs: count, open }) => {
   test('each of many deliveries that come again and again, at once, has one run', async () => {
     await using database = await open()
     const hubs = await Promise.all(Array.from({ length: count }, () => startHub(database.location)))

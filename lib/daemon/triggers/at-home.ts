@@ -54,10 +54,10 @@ export interface AtHome<Own = unknown> {
   settled?(home: Home, firing: Firing): void
   /** What expressions see of a firing beside what it has. Throws `invalid_state` when that is not there. */
   recalled?(home: Home, trigger: Trigger<Own>, firing: Firing): JsonObject
-  /** The same where a person starts a run now. */
+  /** What the firing has where a person starts a run now. Throws `invalid_state` when there is nothing. */
   newest?(home: Home, trigger: Trigger<Own>): JsonObject
   /** Why an occasion starts nothing, whatever the trigger says of it. `variables`: all that expressions see. */
-  forbids?(home: Home, trigger: Trigger<Own>, variables: JsonObject): Halt | null
+  forbids?(home: Home, trigger: Trigger<Own>, variables: JsonObject): Promise<Halt | null>
   /** Called before the trigger is added, changed or enabled. `starts`: the name of its team. Throws `conflict`. */
   mayBeEnabled?(home: Home, trigger: Pick<Trigger<Own>, 'id' | 'name' | 'spec'>, starts: string): Promise<void>
 }

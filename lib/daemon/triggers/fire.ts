@@ -176,7 +176,7 @@ async function prepare(
   }
   const changed = changedSince(trigger, bundle.team(bundle.root))
   if (changed) return changed
-  const forbidden = atHome(trigger).forbids?.(home, trigger, all)
+  const forbidden = await atHome(trigger).forbids?.(home, trigger, all)
   if (forbidden) return forbidden
   const judged = judge(trigger, all, bundle.team(bundle.root).inputs)
   if (!('inputs' in judged)) return judged

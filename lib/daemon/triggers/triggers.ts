@@ -202,11 +202,9 @@ export class Triggers extends TriggerView {
     const trigger = this.find(which)
     const now = this.tables.now()
     const manual = { by }
-    const newest = atHome(trigger).newest?.(this.#home, trigger) ?? {}
     const occasion: Occasion = {
       ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
-      variables: kindOf(trigger).variablesNow(now),
-      more: () => newest,
+      variables: { ...kindOf(trigger).variablesNow(now), ...atHome(trigger).newest?.(this.#home, trigger) },
     }
     const audited = () => this.#daemon.audit.write({ actor: by, action: 'triggers/run_now', target: trigger.name })
     return firingRecord(await this.#fired(trigger, occasion, audited), trigger.name)

@@ -6,6 +6,7 @@ import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { skippedFor } from '../../wire/concurrency.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { countEndOfWait } from '../access/quotas.ts'
+import { recordEnds } from '../chains/ends.ts'
 import type { Hub } from '../core/hub.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import type { ReportedRun } from '../reports/runs.ts'
@@ -78,6 +79,7 @@ async function endQueuedRun(hub: Hub, tx: Db, runId: string, end: Partial<Report
     .returning()
   if (ended) {
     await queueRunMessages(hub, tx, ended.realm_id, [ended])
+    await recordEnds(hub, tx, ended.realm_id, [ended])
     await releaseKey(hub, tx, ended, true)
   }
   afterCommit(tx, () => hub.notifier.notify(`run ${runId}`))

@@ -13,6 +13,7 @@ import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
 import { addBytes, logBytesLeft } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
+import { recordEnds } from '../chains/ends.ts'
 import type { Hub } from '../core/hub.ts'
 import { queueRunMessages } from '../webhooks/webhooks.ts'
 import {
@@ -385,6 +386,7 @@ export class Report {
     const others = [...counted.values()].filter(({ run_id }) => !this.#reported.has(run_id))
     await updateCounted(store, tx, others, endTurn)
     await queueRunMessages(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    await recordEnds(this.#hub, tx, this.#daemon.realm_id, this.#states)
   }
 
   /**

@@ -15,9 +15,10 @@ import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
 import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
+import { MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
-import { MAY_HAVE_STARTED, passOverCopies } from './copied.ts'
+import { passOverCopies } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
 import { firingWithId, settleFiring, waitingOf } from './firing-table.ts'
 import { asItsKind, inRealm } from './in-realm.ts'
@@ -72,9 +73,10 @@ export class RealmTriggers {
           ...{ owner_id: caller.user.id, created_at: now, created_by: caller.user.username },
         }
         const trigger = { ...added, next_at: nextOf(added) }
+        const look: Look = { hub: this.#hub, tx, trigger, realm, owner: caller.user, mayStart: true, now }
+        await inRealm(trigger).mayBeEnabled?.(look)
         await insertTrigger(store, tx, trigger)
-        const owner = caller.user
-        await inRealm(trigger).added?.({ hub: this.#hub, tx, trigger, realm, owner, mayStart: true, now }, fields)
+        await inRealm(trigger).added?.(look, fields)
         await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
         const told = await warningsFor(store, tx, 'triggers/add', trigger)
         return { ...(await recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)), ...told }
@@ -104,6 +106,7 @@ export class RealmTriggers {
         const owner_id = owner === 'me' ? caller.user.id : trigger.owner_id
         const problem = isSpec || trigger.problem?.reason === 'owner' ? null : trigger.problem
         const changed = { ...trigger, name, spec, owner_id, revision: trigger.revision + 1, problem }
+        if (changed.enabled) await inRealm(trigger).mayBeEnabled?.({ ...look, trigger: changed })
         await inRealm(trigger).updated?.({ ...look, trigger: changed }, changes)
         const isMended = trigger.problem !== null && problem === null
         if (kind.isSameRule(spec.own, trigger.spec.own) && !isMended) return changed
@@ -126,6 +129,7 @@ export class RealmTriggers {
     return this.#change(caller, 'triggers/enable', which, async look => {
       const { trigger } = look
       if (trigger.enabled) return trigger
+      await inRealm(trigger).mayBeEnabled?.(look)
       return this.#fromNow(look, { ...trigger, enabled: true, revision: trigger.revision + 1 })
     })
   }
@@ -158,9 +162,9 @@ export class RealmTriggers {
   /** Starts a run now, as an occasion of its own. */
   runNow(caller: UserCaller, which: RealmWhich, force: boolean): Promise<FiringRecord> {
     const manual = { by: caller.user.username }
-    return this.#fire(caller, 'triggers/run_now', which, async ({ trigger, now }) => ({
-      ...{ occasion: `now:${crypto.randomUUID()}`, at: now, late_ms: 0, manual, force },
-      variables: kindOf(trigger).variablesNow(now),
+    return this.#fire(caller, 'triggers/run_now', which, async look => ({
+      ...{ occasion: `now:${crypto.randomUUID()}`, at: look.now, late_ms: 0, manual, force },
+      variables: { ...kindOf(look.trigger).variablesNow(look.now), ...(await inRealm(look.trigger).newest?.(look)) },
     }))
   }
 

@@ -1,17 +1,13 @@
 // Triggers on an older copy of the database. What was due before the copy was found is passed over, because the hub may have
 // started it and lost the record. Slots from then on start, once daemons had a moment to report what they run.
 
-import { and, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
-import type { Db, Store } from '../../../db/hub/store.ts'
+import { and, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm'
 import type { Firing } from '../../firing/trigger.ts'
+import { concernsRealm, lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
 import { settleFiring, waitingOf } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
 import { type Look, nextOf, setCursor } from './trigger-table.ts'
-
-/** What is said of an occasion before the discovery. */
-export const MAY_HAVE_STARTED =
-  'it was due before the hub was found to be on an older copy of its database, and may have been started'
 
 /**
  * How long nothing starts after a hub has started or an older copy was found. A daemon calls every fifteen seconds, and
@@ -33,25 +29,12 @@ export async function maySoonBeACopy({ store, lived, startedAt, lastSeen }: Hub)
   return silent.some(daemon => lastSeen.lastCallOf(daemon).lived < startedAt)
 }
 
-const concerns = ({ copies }: Store, realmId: string) =>
-  and(or(isNull(copies.realm_id), eq(copies.realm_id, realmId)), sql`${copies.lost} IS NOT FALSE`)
-
 /** Whether a copy that concerns the realm was found so lately that daemons may have yet to report what they run. */
 export async function wasJustFound({ hub, tx, realm }: Look): Promise<boolean> {
   const { copies } = hub.store
   const fresh = gt(sql`coalesce(${copies.found_lived}, ${copies.found_at})`, hub.lived() - SETTLES_MS)
-  const found = and(concerns(hub.store, realm.id), isNull(copies.ended_at), fresh)
+  const found = and(concernsRealm(hub.store, realm.id), isNull(copies.ended_at), fresh)
   return (await tx.select({ id: copies.id }).from(copies).where(found).limit(1)).length > 0
-}
-
-/** When the last copy was found that concerns a realm and on which something was lost; null: there was none. */
-export async function lastFoundAt(store: Store, tx: Db, realmId: string): Promise<number | null> {
-  const { copies } = store
-  const [copy] = await tx
-    .select({ at: sql<number | null>`max(${copies.found_at})` })
-    .from(copies)
-    .where(concerns(store, realmId))
-  return copy?.at == null ? null : Number(copy.at)
 }
 
 /**

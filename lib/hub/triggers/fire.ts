@@ -48,6 +48,8 @@ interface More {
   quota?: string | null
   /** Called after the firing is written. */
   recorded?(settled: Firing): Promise<void>
+  /** Why the occasion starts nothing, whatever the trigger says of it. `variables`: all that expressions see. */
+  forbids?(variables: JsonObject): Promise<Halt | null>
   /** Masks the secrets in what is said of it, and in the inputs of its run. */
   masked?<T extends Json>(value: T): Promise<T>
 }
@@ -58,7 +60,7 @@ interface More {
  * the database.
  */
 export async function fire(look: Look, occasion: Occasion, more: More = {}): Promise<Firing> {
-  const { known, quota = null, recorded, masked } = more
+  const { known, recorded, masked } = more
   const waits = known?.state === 'waiting' ? known : undefined
   const { hub, tx, trigger, now } = look
   const { another, occasion: family } = occasion
@@ -70,9 +72,9 @@ export async function fire(look: Look, occasion: Occasion, more: More = {}): Pro
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
     deliveries: occasion.deliveries ?? null,
   }
-  const held = waits && (await haltNow(look, waits, quota))
+  const held = waits && (await haltNow(look, waits, more.quota))
   if (held && !isWorthAWord(held, waits)) return waits
-  const decided = held || (await decide(look, firing, occasion, { known: waits, quota, masked }))
+  const decided = held || (await decide(look, firing, occasion, { ...more, known: waits }))
   const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail
   const settled = { ...firing, revision: trigger.revision, ...decided, detail }
   await tellOfFiring(look, settled)
@@ -89,18 +91,22 @@ async function decide(
   look: Look,
   firing: Firing,
   occasion: Occasion,
-  { known, quota, masked }: { known: Firing | undefined; quota: string | null; masked: More['masked'] | undefined },
+  more: Omit<More, 'known'> & { known: Firing | undefined },
 ): Promise<Halt | Pick<Firing, 'state' | 'reason' | 'detail' | 'run_id' | 'started_at' | 'late_ms'>> {
   const { hub, tx, trigger, owner, now } = look
-  const prepared = await prepare(look, occasion, masked)
+  const prepared = await prepare(look, occasion, more)
   if ('state' in prepared) return prepared
-  const halt = occasion.force ? null : await haltNow(look, known, quota)
+  const halt = occasion.force ? null : await haltNow(look, more.known, more.quota)
   if (halt) return halt
   const { late_ms } = occasion
   const run = {
-    ...{ ...prepared, daemonId: null, idempotencyKey: null, action: 'triggers/fire' },
+    ...{ ...prepared.planned, daemonId: null, idempotencyKey: null, action: 'triggers/fire' },
     caller: { token: { id: null, user: owner }, address: () => null },
-    startedBy: kindOf(trigger).startedBy(trigger, { ...firing, late_ms }, occasion.isLater ?? false),
+    startedBy: kindOf(trigger).startedBy(
+      trigger,
+      { ...firing, late_ms, variables: prepared.variables },
+      occasion.isLater ?? false,
+    ),
   }
   const { job } = await queueRun(hub, tx, run)
   return { state: 'started', reason: null, detail: null, run_id: job.run_id, started_at: now, late_ms }
@@ -110,7 +116,7 @@ async function decide(
 async function prepare(
   { hub, tx, trigger, realm, owner, mayStart }: Look,
   { variables, more }: Occasion,
-  masked: More['masked'] | undefined,
+  { masked, forbids }: Omit<More, 'known'>,
 ) {
   const { spec } = trigger
   const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
@@ -122,13 +128,15 @@ async function prepare(
     if (!isLasting(error)) throw error
     return refused('internal', messageOf(error))
   }
+  const forbidden = await forbids?.(all)
+  if (forbidden) return forbidden
   // The plan of the run says whether the inputs fit.
   const judged = judge(trigger, all, null)
   if ('state' in judged) return judged
   // A sender may write its secret into the body, as older Gitea does.
   const inputs = masked ? await masked(judged.inputs) : judged.inputs
   try {
-    return await planRun(hub, tx, realm, { ...spec, inputs })
+    return { planned: await planRun(hub, tx, realm, { ...spec, inputs }), variables: all }
   } catch (error) {
     if (!(error instanceof CadreError) || error.code === 'unavailable') throw error
     const problems = error.details?.map(({ path, message }) => `${path.replace(/^\/(inputs\/)?/, '')}: ${message}`)
@@ -140,7 +148,7 @@ async function prepare(
 }
 
 /** What keeps a firing from starting now. `known` waits already. */
-async function haltNow(look: Look, known: Firing | undefined, quota: string | null): Promise<Halt | null> {
+async function haltNow(look: Look, known: Firing | undefined, quota: string | null = null): Promise<Halt | null> {
   const { hub, tx, trigger, now } = look
   const { store } = hub
   const { id, spec } = trigger

@@ -2,8 +2,8 @@
 
 import type { Db } from '../../../db/hub/store.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
+import { lastFoundAt } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
-import { lastFoundAt } from './copied.ts'
 import { firingOf, firingWithId, insertFiring, settleFiring } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
 import { byId, findTrigger } from './trigger-table.ts'
@@ -28,15 +28,16 @@ export async function recallFiring(hub: Hub, tx: Db, realmId: string, run: Unkno
   const trigger = await findTrigger(store, tx, byId(store, by.trigger))
   if (trigger?.realm_id !== realmId) return
   const recalled = inRealm(trigger).recalled?.(by, run.started_at ?? foundAt)
-  if (!recalled || recalled.at > foundAt || (await firingWithId(store, tx, by.firing))) return
+  if (!recalled || recalled.at > foundAt) return
   const { manual = null } = by
   if (!manual) await inRealm(trigger).withdraw?.({ hub, tx, trigger }, recalled.at)
   // Of an occasion that a person fired, only the firing is known.
   const occasion = manual ? `now:${by.firing}` : recalled.occasion
   const started_at = run.started_at ?? hub.now()
   const started = { state: 'started', reason: null, detail: null, run_id, started_at } as const
-  const known = await firingOf(store, tx, trigger.id, occasion)
-  if (known?.state === 'waiting') await settleFiring(store, tx, { ...known, ...started }, known.state)
+  const known = (await firingWithId(store, tx, by.firing)) ?? (await firingOf(store, tx, trigger.id, occasion))
+  const isOpen = known?.trigger_id === trigger.id && (known.state === 'waiting' || known.reason === 'copy')
+  if (isOpen) await settleFiring(store, tx, { ...known, ...started }, known.state)
   if (known) return
   const { id: trigger_id, revision } = trigger
   await insertFiring(store, tx, {

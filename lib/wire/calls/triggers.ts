@@ -199,8 +199,14 @@ const { keep, ...CHANGED } = UpdateTrigger.body.properties
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
-  // More kinds follow.
-  body: closed({ ...ADDED, realm_id: Uuid, kind: Type.Enum(['schedule', 'hook']), team: TeamRef, ...DISPATCH }),
+  // A hub has no folders to watch.
+  body: closed({
+    ...ADDED,
+    realm_id: Uuid,
+    kind: Type.Enum(['schedule', 'hook', 'chain']),
+    team: TeamRef,
+    ...DISPATCH,
+  }),
 })
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,

@@ -55,6 +55,7 @@ export const StartedBy = Type.Union([
   fired('chain', {
     run_id: AnyText,
     depth: Type.Integer({ description: 'How many runs were started one by another before it.' }),
+    attempt: Type.Optional(Type.Integer({ description: 'The attempt of that run, where the chain follows each.' })),
   }),
   kind('move', { run_id: AnyText, ...By.properties }),
   kind('unknown', {}),

@@ -66,7 +66,7 @@ const addChain: Entry = {
     ["./deploy --after @acme/build -i version='{{ run.outputs.version }}'"],
     ["./report --after build --on failed,cancelled -i text='{{ run.team }}: {{ run.state }}'"],
   ],
-  options: [named, ...CHAIN, ...COMMON, record],
+  options: [named, ...CHAIN, ...COMMON, ...place, record],
   run: async (options, team: string) => (await change()).addTrigger('chain', team, options),
 }
 

@@ -1,0 +1,1 @@
+CREATE INDEX "triggers_chains" ON "triggers" USING btree ("realm_id") WHERE "triggers"."kind" = 'chain' and "triggers"."removed_at" is null;

@@ -1,0 +1,111 @@
+// Ends of top runs as occasions of the chains of their realm. The firings stand in the transaction that ends the runs, and
+// wait for a hub that looks at them.
+
+import { and, eq, sql } from 'drizzle-orm'
+import { inParts, isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import { type ChainSpec, type EndedRun, follows, occasionOf } from '../../firing/chain-kind.ts'
+import { pausedText } from '../../firing/changes.ts'
+import type { Firing, Trigger } from '../../firing/trigger.ts'
+import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
+import { lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
+import type { Hub } from '../core/hub.ts'
+
+type RunRow = Tables['runs']['$inferSelect']
+/** A top run as it is now. */
+export type RunNow = Pick<RunRow, 'run_id' | 'team' | 'version' | 'state' | 'attempt' | 'outputs' | 'error'> &
+  Pick<RunRow, 'completed_at'>
+
+/** A chain that is enabled, with what its row has of it. */
+export interface Chain extends Pick<Trigger<ChainSpec>, 'id' | 'name' | 'spec' | 'revision' | 'paused'> {}
+
+/** Several of these have variables of up to a mebibyte. */
+const MOST_ROWS = 50
+
+/** The enabled chains of a realm: one look into an index that has nothing else. */
+export async function enabledChains({ store }: Hub, tx: Db, realmId: string): Promise<Chain[]> {
+  return (await chainsOf(store, tx, { realmId })) as Chain[]
+}
+
+const chainsOf = prepared(({ triggers }, db, slot: Slot<'realmId'>) => {
+  const { id, name, spec, revision, paused } = triggers
+  const isChain = sql`${triggers.kind} = 'chain' AND ${triggers.removed_at} IS NULL`
+  return db
+    .select({ id, name, spec, revision, paused })
+    .from(triggers)
+    .where(and(eq(triggers.realm_id, slot('realmId')), isChain, sql`${triggers.enabled}`))
+})
+
+/** Records the ends among runs that have changed, for each chain that follows them. An end that is known is left alone. */
+export async function recordEnds(hub: Hub, tx: Db, realmId: string, runs: readonly RunNow[]): Promise<void> {
+  const ended = runs.filter(({ completed_at }) => completed_at !== null)
+  if (ended.length === 0) return
+  const chains = await enabledChains(hub, tx, realmId)
+  const found = chains.flatMap(chain =>
+    ended
+      .filter(run => follows(chain.spec.own, run.team) && chain.spec.own.on.some(end => end === run.state))
+      .map(run => ({ chain, run })),
+  )
+  if (found.length === 0) return
+  const { store } = hub
+  const starters = await startersOf(hub, tx, new Set(found.map(({ run }) => run.run_id)))
+  const copiedAt = (await lastFoundAt(store, tx, realmId)) ?? Number.NEGATIVE_INFINITY
+  const now = hub.now()
+  const firings = found.map(({ chain, run }) => {
+    const variables = { run: endedRun(run, starters.get(run.run_id) ?? null) }
+    return firingOf(chain, run, { variables, isOld: run.completed_at! <= copiedAt, now })
+  })
+  for (let at = 0; at < firings.length; at += MOST_ROWS) {
+    await tx
+      .insert(store.firings)
+      .values(firings.slice(at, at + MOST_ROWS))
+      .onConflictDoNothing()
+  }
+}
+
+/** `isOld`: it was before the hub was found to be on an older copy, and what it started may be lost. */
+function firingOf(
+  { id, revision, spec, paused }: Chain,
+  { run_id, attempt, completed_at }: RunNow,
+  { variables, isOld, now }: { variables: { run: EndedRun }; isOld: boolean; now: number },
+): Firing {
+  const copy = isOld && { state: 'skipped' as const, reason: 'copy' as const, detail: MAY_HAVE_STARTED }
+  const pause = paused && { state: 'skipped' as const, reason: 'paused' as const, detail: pausedText({ paused }) }
+  return {
+    ...{ id: Bun.randomUUIDv7(), trigger_id: id, revision, occasion: occasionOf(spec.own, run_id, attempt) },
+    ...{ at: completed_at ?? now, until: null, seen_at: now, started_at: null, run_id: null, count: 1 },
+    ...{ late_ms: null, manual: null, variables },
+    ...(copy || pause || { state: 'waiting', reason: null, detail: null }),
+  }
+}
+
+/** What started each of these runs, as the hub has it: a daemon that reports them says it only once. */
+async function startersOf({ store }: Hub, tx: Db, ids: ReadonlySet<string>): Promise<Map<string, StartedBy | null>> {
+  const starters = new Map<string, StartedBy | null>()
+  for (const part of inParts([...ids])) {
+    for (const { run_id, started_by } of await starterRows(store, tx, { ids: part })) starters.set(run_id, started_by)
+  }
+  return starters
+}
+
+const starterRows = prepared((store, db, slot: Slot<'ids'>) => {
+  const { run_id, started_by } = store.runs
+  return db
+    .select({ run_id, started_by })
+    .from(store.runs)
+    .where(isAmong(store, run_id, slot('ids')))
+})
+
+/** What started a run; null where it is not kept. */
+export const starterOf = async (hub: Hub, tx: Db, runId: string): Promise<StartedBy | null> =>
+  (await startersOf(hub, tx, new Set([runId]))).get(runId) ?? null
+
+/** A run as expressions of a chain see it. */
+export const endedRun = (
+  { run_id, team, version, state, outputs, error }: Omit<RunNow, 'attempt' | 'completed_at'>,
+  starter: StartedBy | null,
+): EndedRun => ({
+  ...{ run_id, team, version: version ?? '', state, outputs, error },
+  started_by: starter ?? UNKNOWN_STARTER,
+})
