@@ -12,6 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openDatabase, openForReading, openRunDatabase, readMigrations } from '../db/open.ts'
+import type { RunId } from '../lib/files/run-id.ts'
+import { Store } from '../lib/run/engine.ts'
 import { ASKER } from './asker.ts'
 import { type Server, serve } from './server.ts'
 
@@ -50,22 +52,23 @@ function fill(db: Database, runs: number): void {
     seed = (seed * 48_271) % 0x7fffffff
     return seed % below
   }
-  const idAt = (ms: number) => {
+  const idAt = (ms: number): RunId => {
     const time = hex(ms, 12)
     const rest = `${hex(random(0x1000000), 6)}${hex(random(0x1000000), 6)}`
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(random(0x1000), 3)}-a${hex(random(0x1000), 3)}-${rest}`
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(random(0x1000), 3)}-a${hex(random(0x1000), 3)}-${rest}` as RunId
   }
   db.run("INSERT OR IGNORE INTO bundles (id, json) VALUES ('bench', '{}')")
   const run = db.query(
     `INSERT INTO runs (id, root_id, tree_key, parent_id, parent_position, parent_phase, item, run_name, call_path,
        call_depth, bundle_id, team_key, team, version, state, reason, error, inputs, outputs, workspace, from_path, synced,
-       attempt, created_at, started_at, completed_at, settled)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'bench', '', ?, '1.0.0', ?, NULL, ?, ?, ?, ?, 1, 0, 1, ?, ?, ?, 1)`,
+       attempt, created_at, started_at, completed_at, settled, started_by, group_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'bench', '', ?, '1.0.0', ?, NULL, ?, ?, ?, ?, 1, 0, 1, ?, ?, ?, 1, ?, ?)`,
   )
   const phase = db.query(
     `INSERT INTO phases (run_id, position, state, attempt, failures, started_at, completed_at, error, text, data, files)
      VALUES (?, 0, ?, 1, 0, ?, ?, ?, 'done', '{"total":1}', '[]')`,
   )
+  const groups = new Store(db).runGroups
   const some = db.transaction((from: number, to: number) => {
     for (let tree = from; tree < to; tree++) {
       const at = begin + tree * step
@@ -78,6 +81,9 @@ function fill(db: Database, runs: number): void {
         note: 'Prepare the weekly digest of the open tickets.',
       })
       const team = `@acme/digest-${number}`
+      const starter = JSON.stringify(
+        tree % 3 === 0 ? { kind: 'person', name: 'ops', via: 'cli' } : { kind: 'schedule', name: `nightly-${number}` },
+      )
       run.run(
         top,
         top,
@@ -98,6 +104,8 @@ function fill(db: Database, runs: number): void {
         at,
         at,
         at + 9_000,
+        starter,
+        groups.of({ team, parent_id: null, started_by: starter }),
       )
       phase.run(top, state, at, at + 9_000, error)
       for (let item = 0; item < TREE - 1; item++) {
@@ -127,6 +135,8 @@ function fill(db: Database, runs: number): void {
           at + 10 + item,
           at + 10 + item,
           at + 100 + item,
+          null,
+          groups.of({ team: `@acme/each-${number}`, parent_id: top, started_by: null }),
         )
         phase.run(id, leaf ? 'failed' : 'completed', at + 10 + item, at + 100 + item, why)
       }
@@ -199,6 +209,9 @@ const LISTS: [name: string, path: string, body: object][] = [
   ['team without scope, root_only', 'runs/list', { team: 'digest-7', root_only: true }],
   ['team, state cancelled', 'runs/list', { team: '@acme/digest-7', state: 'cancelled' }],
   ['unknown team', 'runs/list', { team: 'nothing' }],
+  ['started by schedules', 'runs/list', { started_by: 'schedule' }],
+  ['started by a schedule, failed', 'runs/list', { started_by: 'schedule:nightly-7', state: 'failed' }],
+  ['started by a person, team', 'runs/list', { started_by: 'person:ops', team: 'digest-7' }],
   ['since an hour ago', 'runs/list', { since: now - 3_600_000 }],
   ['since 50 days ago', 'runs/list', { since: now - 50 * DAY_MS }],
   [

@@ -3,6 +3,7 @@
 import { Database } from 'bun:sqlite'
 import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { RunGroups } from '../../lib/run/store/run-groups.ts'
 import { until } from '../support/bounded.ts'
 import { command, files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -109,7 +110,8 @@ phases:
     await until(() => said.length > 0, 'a message')
     expect(JSON.stringify(said[0])).toContain(`run ${run_id} completed, started by ${name} (API)`)
     const db = new Database(join(daemon.home, 'daemon.db'))
-    db.query('UPDATE runs SET started_by = NULL WHERE id = ?').run(run_id)
+    const group = new RunGroups(db).of({ team: '@local/tells', parent_id: null, started_by: null })
+    db.query('UPDATE runs SET started_by = NULL, group_id = ? WHERE id = ?').run(group, run_id)
     db.close()
     expect((await record(run_id)).started_by).toEqual({ kind: 'unknown' })
     expect(await listed('unknown')).toEqual([run_id])

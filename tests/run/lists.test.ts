@@ -4,7 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openRunDatabase, readMigrations } from '../../db/open.ts'
+import { migrate, openDatabase, openRunDatabase, readMigrations } from '../../db/open.ts'
 import { RUN_STATES, Store } from '../../lib/run/engine.ts'
 import { folder } from '../support/folder.ts'
 import { insertRun, type ListedRow, runIdAt } from '../support/listed-runs.ts'
@@ -119,13 +119,60 @@ test('each combination of filters gives what a look at all rows gives', () => {
   }
 })
 
+test('runs of an older home are found by their team and by what started them', () => {
+  const file = join(folder(), 'runs.db')
+  const groups = migrations.findIndex(({ name }) => name === 'run_groups')
+  using db = openDatabase(file)
+  migrate(db, file, migrations)
+  const rows = fill(db).sort((one, other) => (one.id < other.id ? 1 : -1))
+  using older = openDatabase(`${file}.older`)
+  migrate(older, `${file}.older`, migrations.slice(0, groups))
+  const columns = older
+    .query<{ name: string }, []>("SELECT name FROM pragma_table_info('runs')")
+    .all()
+    .map(({ name }) => name)
+    .join(', ')
+  older.run('ATTACH ? AS newer', [file])
+  older.run('INSERT INTO bundles SELECT * FROM newer.bundles')
+  older.run(`INSERT INTO runs (${columns}) SELECT ${columns} FROM newer.runs`)
+  older.run('DETACH newer')
+  migrate(older, `${file}.older`, migrations)
+  const { runLists } = new Store(older)
+  for (const given of combinations(['team', 'root_only', 'started_by'])) {
+    const filter = { ...given, limit: 7, offset: 3 }
+    const wanted = rows.filter(row => fits(row, filter)).map(({ id }) => id)
+    const { rows: page, found } = runLists.list(filter)
+    expect([given, page.map(({ id }): string => id), found]).toEqual([given, wanted.slice(3, 10), wanted.length])
+  }
+})
+
+test('a list of more groups than one statement can have is whole and in its order', () => {
+  using db = openRunDatabase(join(folder(), 'runs.db'), migrations)
+  const schedules = 400
+  const ids: string[] = []
+  db.transaction(() => {
+    for (let number = 0; number < 2 * schedules; number++) {
+      const { id } = insertRun(db, {
+        ...{ id: runIdAt(NOW + number, number), parent_id: null, team: TEAMS[0]!, state: 'completed', started_at: NOW },
+        started_by: { kind: 'schedule', name: `nightly-${(number * 7) % schedules}` },
+      })
+      ids.unshift(id)
+    }
+  })()
+  const { runLists } = new Store(db)
+  const filter = { started_by: 'schedule', team: 'digest' }
+  expect(runLists.statements({ ...filter, limit: 50, offset: 0 }).length).toBeGreaterThan(1)
+  const { rows, found } = runLists.list({ ...filter, limit: 50, offset: 120 })
+  expect([rows.map(({ id }): string => id), found]).toEqual([ids.slice(120, 170), ids.length])
+})
+
 test('no list reads a whole table, and none sorts more than its pages', () => {
   using db = openRunDatabase(join(folder(), 'runs.db'), migrations)
   fill(db)
   const { runLists } = new Store(db)
   for (const given of [...combinations(), { state: 'running', trees: { only: false, roots: ['x'] } }]) {
-    const { page, count } = runLists.statements({ ...given, limit: 50, offset: 0 })
-    for (const statement of [page, count].flatMap(each => each ?? [])) {
+    const statements = runLists.statements({ ...given, limit: 50, offset: 0 })
+    for (const statement of statements.flatMap(({ page, count }) => [page, count])) {
       const plan = db
         .query<{ detail: string }, (string | number | null)[]>(`EXPLAIN QUERY PLAN ${statement.sql}`)
         .all(...statement.values)

@@ -1,6 +1,8 @@
 // Rows of runs for tests of lists, written without an engine.
 
 import type { Database } from 'bun:sqlite'
+import type { RunId } from '../../lib/files/run-id.ts'
+import { RunGroups } from '../../lib/run/store/run-groups.ts'
 
 export interface ListedRow {
   id: string
@@ -31,17 +33,19 @@ export function insertRun(
   const { id, parent_id, team, state, started_at, run_name = null, inputs = {}, error, started_by = null } = row
   const root_id = parent_id ?? id
   const at = started_at ?? 1
+  const written = started_by && JSON.stringify(started_by)
   db.query("INSERT OR IGNORE INTO bundles (id, json) VALUES ('b', '{}')").run()
   db.query(
     `INSERT INTO runs (id, root_id, tree_key, parent_id, parent_position, item, run_name, call_path, call_depth, bundle_id,
        team_key, team, version, state, error, inputs, from_path, synced, attempt, created_at, started_at, completed_at,
-       started_by)
-     VALUES (?, ?, ?, ?, ?, 0, ?, '[]', 0, 'b', '', ?, '1.0.0', ?, ?, ?, 1, 0, 1, ?, ?, ?, ?)`,
+       started_by, group_id)
+     VALUES (?, ?, ?, ?, ?, 0, ?, '[]', 0, 'b', '', ?, '1.0.0', ?, ?, ?, 1, 0, 1, ?, ?, ?, ?, ?)`,
   ).run(
     ...[id, root_id, parent_id === null ? '' : id, parent_id, parent_id === null ? null : 0, run_name, team, state],
     ...[error ? JSON.stringify(error) : null, JSON.stringify(inputs), at, started_at],
     ['completed', 'failed', 'cancelled'].includes(state) ? at : null,
-    started_by && JSON.stringify(started_by),
+    written,
+    new RunGroups(db).of({ team, parent_id: parent_id as RunId | null, started_by: written }),
   )
   return { id, root_id, parent_id, team, state, started_at, started_by }
 }

@@ -4,16 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { MOST_COUNTED } from '../../wire/budget.ts'
 import type { RunState } from '../core/core.ts'
-import {
-  firstIdSince,
-  LATE,
-  type RunFilter,
-  type RunHead,
-  RunLists,
-  restOf,
-  type Statement,
-  startedConditions,
-} from '../store/store.ts'
+import { firstIdSince, LATE, type RunFilter, type RunHead, RunLists, restOf, type Statement } from '../store/store.ts'
 import type { SearchIndex } from './search-index.ts'
 import { allSearchedRuns, folded, marks, searchedRuns, textOf } from './text.ts'
 
@@ -92,14 +83,10 @@ export function findByLooking(runs: Database, filter: SearchFilter & { search: s
 
 /** All filters but the text. */
 function whereOf(lists: RunLists, filter: SearchFilter): Statement {
-  const { state, team, root_only, started_by } = filter
-  const all = restOf(filter)
+  const { state, root_only } = filter
+  const all = [...restOf(filter), ...lists.ofGroups(filter)]
   if (state !== undefined) all.push({ sql: 'state = ?', values: [state] })
-  if (team !== undefined) {
-    all.push({ sql: 'team IN (SELECT value FROM json_each(?))', values: [JSON.stringify(lists.teamsCalled(team))] })
-  }
   if (root_only) all.push({ sql: 'parent_id IS NULL', values: [] })
-  if (started_by !== undefined) all.push(...startedConditions(started_by))
   return and(all)
 }
 
@@ -132,7 +119,8 @@ function indexed({ runs, index, lists, filter, text, most, without, isBehind }: 
     ...(root_only || started_by !== undefined ? [[marks.top]] : []),
   ]
   const first = since === undefined ? 0 : firstNumber(runs, since)
-  const rest = and([...restOf(filter), ...(started_by === undefined ? [] : startedConditions(started_by))])
+  // The text has marks of the team.
+  const rest = and([...restOf(filter), ...(started_by === undefined ? [] : lists.ofGroups(filter))])
   const ids: string[] = []
   const amongThese = 'IN (SELECT value FROM json_each(?))'
   // An indexed text begins with the id, and is a shorter row than that of the run.

@@ -17,6 +17,11 @@ export const INVARIANTS: Record<string, string> = {
   'an ended phase has no open sub-run': `
     SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
     WHERE child.completed_at IS NULL AND phases.completed_at IS NOT NULL`,
+  'a run is in the group of its team and of what started it': `
+    SELECT runs.id FROM runs LEFT JOIN run_groups ON run_groups.id = group_id
+    WHERE run_groups.team IS NOT runs.team OR is_top <> (parent_id IS NULL)
+      OR starter <> iif(parent_id IS NULL, coalesce(started_by ->> 'kind', 'unknown'), '')
+      OR starter_name <> coalesce(started_by ->> 'name', started_by ->> 'identity', started_by ->> 'by', '')`,
   'an open sub-run belongs to an open phase that was started': `
     SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
     WHERE child.completed_at IS NULL AND phases.state NOT IN ('running', 'awaiting_input', 'pending')`,

@@ -4,9 +4,9 @@
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
 import { ERROR_BYTES, MOST_COUNTED, VALUE_BYTES } from '../../wire/budget.ts'
-import { starterOf } from '../../wire/records/started-by.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { RUN_STATES, type RunRow, type RunState } from '../core/core.ts'
+import { type GroupFilter, RunGroups } from './run-groups.ts'
 
 type Value = string | number | null
 
@@ -36,13 +36,8 @@ function briefError(): string {
     WHEN error IS NOT NULL THEN json_object(${parts.join(', ')}) END AS error`
 }
 
-export interface RunFilter {
+export interface RunFilter extends GroupFilter {
   state?: string
-  /** A whole name, or the part after the scope. */
-  team?: string
-  root_only?: boolean
-  /** What started them: a kind, or a kind and a name, such as `schedule:nightly`. Only top runs have one. */
-  started_by?: string
   /** Runs whose id begins with this. */
   begins?: string
   /** Runs that started then or later, in epoch milliseconds. */
@@ -67,18 +62,29 @@ export const LATE = "id < format('%08x-%04x', (started_at - 60000) >> 16, (start
 
 export class RunLists {
   readonly #db: Database
+  readonly #groups: RunGroups
 
-  constructor(db: Database) {
+  constructor(db: Database, groups = new RunGroups(db)) {
     this.#db = db
+    this.#groups = groups
   }
 
   /** Newest first. At most `MOST_COUNTED + 1` runs are counted. */
   list(filter: RunFilter): { rows: RunHead[]; found: number } {
-    const { page, count } = this.statements(filter)
-    if (!page || !count) return { rows: [], found: 0 }
-    const ids = this.#db.query<{ id: string }, Value[]>(page.sql).all(...page.values)
-    const { found } = this.#db.query<{ found: number }, Value[]>(count.sql).get(...count.values)!
-    return { rows: this.heads(ids.map(({ id }) => id)), found }
+    const { limit, offset } = filter
+    const statements = this.statements(filter)
+    const ids = statements.flatMap(({ page }) =>
+      this.#db
+        .query<{ id: string }, Value[]>(page.sql)
+        .all(...page.values)
+        .map(({ id }) => id),
+    )
+    const found = statements.reduce(
+      (sum, { count }) => sum + this.#db.query<{ found: number }, Value[]>(count.sql).get(...count.values)!.found,
+      0,
+    )
+    const page = statements.length > 1 ? newestFirst(ids).slice(offset, offset + limit) : ids
+    return { rows: this.heads(page), found: Math.min(found, MOST_COUNTED + 1) }
   }
 
   /** These runs, newest first. */
@@ -92,107 +98,66 @@ export class RunLists {
 
   /**
    * What a list asks: the ids of its page and the number of all. Each part of the union reads one range of an index in the
-   * order of the ids, and stops when it has enough. Absent where no run can be in the list.
+   * order of the ids, and stops when it has enough. There are several when there are too many parts for one, whose pages
+   * together begin with the first run of all; none where no run can be in the list.
    */
-  statements(filter: RunFilter): { page?: Statement; count?: Statement } {
+  statements(filter: RunFilter): { page: Statement; count: Statement }[] {
     const { limit, offset } = filter
-    const parts = this.#parts(filter)
-    if (parts.length === 0) return {}
-    const union = (most: number, order: string) => ({
-      sql: parts.map(({ sql }) => `SELECT id FROM (${sql} ${order} LIMIT ${most})`).join(' UNION ALL '),
-      values: parts.flatMap(({ values }) => values),
+    const chunks = inChunks(this.#parts(filter), MOST_PARTS)
+    const page = chunks.length > 1 ? `LIMIT ${offset + limit}` : `LIMIT ${limit} OFFSET ${offset}`
+    return chunks.map(parts => {
+      const values = parts.flatMap(part => part.values)
+      const union = (most: number, order: string) =>
+        parts.map(({ sql }) => `SELECT id FROM (${sql} ${order} LIMIT ${most})`).join(' UNION ALL ')
+      const newest = union(offset + limit, 'ORDER BY id DESC')
+      const counted = union(MOST_COUNTED + 1, '')
+      return {
+        page: { sql: `SELECT id FROM (${newest}) ORDER BY id DESC ${page}`, values },
+        count: {
+          sql: `SELECT count(*) AS found FROM (SELECT 1 FROM (${counted}) LIMIT ${MOST_COUNTED + 1})`,
+          values,
+        },
+      }
     })
-    const page = union(offset + limit, 'ORDER BY id DESC')
-    const count = union(MOST_COUNTED + 1, '')
-    return {
-      page: { ...page, sql: `SELECT id FROM (${page.sql}) ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}` },
-      count: {
-        ...count,
-        sql: `SELECT count(*) AS found FROM (SELECT 1 FROM (${count.sql}) LIMIT ${MOST_COUNTED + 1})`,
-      },
-    }
   }
 
   /** The ranges of indexes that together are the list, each with what is left to check of its rows. */
   #parts(filter: RunFilter): Statement[] {
-    const { since, trees } = filter
+    const { state, team, root_only, started_by, since, trees } = filter
     if (trees?.only && trees.roots.length === 0) return []
+    const isOfGroups = team !== undefined || started_by !== undefined
+    const groups = isOfGroups ? this.#groups.that(filter) : null
+    if (groups?.length === 0) return []
     const rest = restOf(filter)
-    const ranges = this.#ranges(filter)
     const part = (index: string, ...conditions: Statement[]): Statement => {
       const where = [...conditions, ...rest]
       const text = where.length === 0 ? '' : `WHERE ${where.map(({ sql }) => sql).join(' AND ')}`
       return { sql: `SELECT id FROM runs INDEXED BY ${index} ${text}`, values: where.flatMap(({ values }) => values) }
     }
+    const ranges = rangesOf(filter, groups)
     if (since === undefined) return ranges.map(({ index, conditions }) => part(index, ...conditions))
     const from = firstIdSince(since)
-    return ranges.flatMap(({ index, conditions }) => [
-      part(index, ...conditions, { sql: 'id >= ?', values: [from] }),
-      part('runs_late', { sql: `${LATE} AND id < ?`, values: [from] }, ...conditions),
-    ])
-  }
-
-  /** The ranges of indexes for what has to be equal. Open runs are few: of them one index has the state, and no more. */
-  #ranges({ state, team, root_only, started_by }: RunFilter): { index: string; conditions: Statement[] }[] {
-    if (state === undefined && team === undefined && started_by === undefined) {
-      if (root_only) return [{ index: 'runs_roots', conditions: [isTop] }]
-      return [{ index: 'sqlite_autoindex_runs_1', conditions: [] }]
-    }
-    const states = state === undefined ? RUN_STATES : [state]
-    const tops = root_only || started_by !== undefined ? [1] : [0, 1]
-    const starter = started_by === undefined ? [] : startedConditions(started_by)
-    const called = team === undefined ? [] : [isCalled(team)]
-    const inStates = (index: string, isWanted: (state: string) => boolean, more: Statement[]) =>
-      states.filter(isWanted).flatMap(each =>
-        tops.map(top => ({
-          index,
-          conditions: [
-            { sql: 'state = ?', values: [each] },
-            { sql: '(parent_id IS NULL) = ?', values: [top] },
-            ...more,
-          ],
-        })),
-      )
-    const open = inStates('runs_open_by_state', isOpen, [
-      { sql: 'completed_at IS NULL', values: [] },
-      ...starter,
-      ...called,
-    ])
-    const { index, ofTeam } = indexesFor(started_by)
-    const ended = { sql: 'completed_at IS NOT NULL', values: [] }
-    if (team === undefined) return [...open, ...inStates(index, each => !isOpen(each), [ended, ...starter])]
     return [
-      ...open,
-      ...this.#endedTeams(team).flatMap(name =>
-        inStates(ofTeam, each => !isOpen(each), [ended, { sql: 'team = ?', values: [name] }, ...starter]),
+      ...ranges.map(({ index, conditions }) => part(index, ...conditions, { sql: 'id >= ?', values: [from] })),
+      part(
+        'runs_late',
+        { sql: `${LATE} AND id < ?`, values: [from] },
+        ...(state === undefined ? [] : [isIn(state)]),
+        ...(root_only ? [isTop] : []),
+        ...(groups ? [isOf(groups)] : []),
       ),
     ]
   }
 
   /** The teams of runs with this whole name, or with it after any scope. */
   teamsCalled(team: string): string[] {
-    if (team.startsWith('@')) return [team]
-    const { sql, values } = isCalled(team)
-    const open = this.#db
-      .query<{ team: string }, Value[]>(`SELECT DISTINCT team FROM runs WHERE completed_at IS NULL AND ${sql}`)
-      .all(...values)
-    return [...new Set([...this.#endedTeams(team), ...open.map(row => row.team)])]
+    return this.#groups.teamsCalled(team)
   }
 
-  /** The same of ended runs. Jumps from team to team in the index. */
-  #endedTeams(team: string): string[] {
-    if (team.startsWith('@')) return [team]
-    const { sql, values } = isCalled(team)
-    const next = (after: string) =>
-      `SELECT min(team) FROM runs INDEXED BY runs_by_team WHERE completed_at IS NOT NULL ${after}`
-    return this.#db
-      .query<{ team: string }, Value[]>(
-        `WITH RECURSIVE names (team) AS (
-           ${next('')} UNION ALL SELECT (${next('AND team > names.team')}) FROM names WHERE team IS NOT NULL)
-         SELECT team FROM names WHERE ${sql}`,
-      )
-      .all(...values)
-      .map(row => row.team)
+  /** The condition that a list puts on the team of a run and on what started it. */
+  ofGroups(filter: GroupFilter): Statement[] {
+    const { team, started_by } = filter
+    return team === undefined && started_by === undefined ? [] : [isOf(this.#groups.that(filter))]
   }
 
   /** The number of runs in a state, a part at a time. */
@@ -246,33 +211,61 @@ export class RunLists {
   }
 }
 
-const isTop: Statement = { sql: 'parent_id IS NULL', values: [] }
-const isOpen = (state: string): boolean => !ENDED_RUN_STATES.includes(state)
-
-/** Whether a team has this whole name, or, where it is without scope, this name after any scope. */
-function isCalled(team: string): Statement {
-  if (team.startsWith('@')) return { sql: 'team = ?', values: [team] }
-  return { sql: "(team = ? OR substr(team, instr(team, '/') + 1) = ?)", values: [team, team] }
+interface Range {
+  index: string
+  conditions: Statement[]
 }
 
-/** The indexes of ended runs, of all teams and by team. */
-function indexesFor(startedBy: string | undefined): { index: string; ofTeam: string } {
-  if (startedBy === undefined) return { index: 'runs_by_state', ofTeam: 'runs_by_team' }
-  if (starterOf(startedBy).name === null) return { index: 'runs_by_starter_kind', ofTeam: 'runs_by_team_starter_kind' }
-  return { index: 'runs_by_starter', ofTeam: 'runs_by_team_starter' }
-}
-
-/** What is true of top runs that this started, as the indexes have it. */
-export function startedConditions(startedBy: string): Statement[] {
-  const { kind, name } = starterOf(startedBy)
+/** The ranges for what has to be equal. Open runs are few: of them one index has the state, and no more. */
+function rangesOf({ state, root_only }: RunFilter, groups: readonly number[] | null): Range[] {
+  if (state === undefined && !groups) {
+    if (root_only) return [{ index: 'runs_roots', conditions: [isTop] }]
+    return [{ index: 'sqlite_autoindex_runs_1', conditions: [] }]
+  }
+  const states = state === undefined ? RUN_STATES : [state]
+  const byState = (index: string, some: readonly string[], more: readonly Statement[]): Range[] =>
+    some.flatMap(each =>
+      (root_only ? [1] : [0, 1]).map(top => ({
+        index,
+        conditions: [isIn(each), { sql: '(parent_id IS NULL) = ?', values: [top] }, ...more],
+      })),
+    )
+  const open = byState('runs_open_by_state', states.filter(isOpen), [
+    { sql: 'completed_at IS NULL', values: [] },
+    ...(groups ? [isOf(groups)] : []),
+  ])
+  const ended = states.filter(each => !isOpen(each))
+  if (!groups) return [...open, ...byState('runs_by_state', ended, [hasEnded])]
   return [
-    isTop,
-    { sql: "coalesce(started_by ->> 'kind', 'unknown') = ?", values: [kind] },
-    ...(name === null ? [] : [{ sql: `${STARTER_NAME} = ?`, values: [name] }]),
+    ...open,
+    ...groups.flatMap(group =>
+      ended.map(each => ({
+        index: 'runs_by_group',
+        conditions: [hasEnded, { sql: 'group_id = ?', values: [group] }, isIn(each)],
+      })),
+    ),
   ]
 }
-/** A service is found by its identity, and a move by the person who moved. */
-const STARTER_NAME = "coalesce(started_by ->> 'name', started_by ->> 'identity', started_by ->> 'by')"
+
+const isTop: Statement = { sql: 'parent_id IS NULL', values: [] }
+const hasEnded: Statement = { sql: 'completed_at IS NOT NULL', values: [] }
+const isIn = (state: string): Statement => ({ sql: 'state = ?', values: [state] })
+const isOf = (groups: readonly number[]): Statement => ({
+  sql: 'group_id IN (SELECT value FROM json_each(?))',
+  values: [JSON.stringify(groups)],
+})
+const isOpen = (state: string): boolean => !ENDED_RUN_STATES.includes(state)
+
+/** SQLite takes at most 500 parts in a union. */
+const MOST_PARTS = 300
+
+function inChunks<T>(all: readonly T[], most: number): T[][] {
+  const chunks: T[][] = []
+  for (let from = 0; from < all.length; from += most) chunks.push(all.slice(from, from + most))
+  return chunks
+}
+
+const newestFirst = (ids: string[]): string[] => ids.sort((one, other) => (one < other ? 1 : -1))
 
 /** What is left to check of a row that an index found by state, team, or being a top run. */
 export function restOf({ begins, since, trees }: Partial<RunFilter>): Statement[] {

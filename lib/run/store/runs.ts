@@ -9,6 +9,7 @@ import type { Masked } from '../../secrets/masked.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import { BatchInsert, type Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
+import type { RunGroups } from './run-groups.ts'
 
 /** The part of a run that is needed to report a change of it. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
@@ -43,7 +44,7 @@ export const QUEUED_BELOW =
 const INSERTED = [
   ...['id', 'root_id', 'tree_key', 'parent_id', 'parent_position', 'parent_phase', 'item', 'run_name', 'call_path'],
   ...['call_depth', 'bundle_id', 'team_key', 'team', 'version', 'state', 'inputs', 'workspace', 'from_path', 'synced'],
-  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by'],
+  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'group_id'],
 ]
 /** Maximum number of runs that one statement inserts: as many as one step of a map starts. */
 const CHUNK = 16
@@ -51,6 +52,7 @@ const CHUNK = 16
 export class Runs {
   readonly #db: Database
   readonly #insert: BatchInsert
+  readonly #groups: RunGroups
   /** Made with the first id that is asked for: most processes only read. */
   #ids: RunIds | undefined
   readonly #get
@@ -63,8 +65,9 @@ export class Runs {
   readonly #children
   readonly #child
 
-  constructor(db: Database) {
+  constructor(db: Database, groups: RunGroups) {
     this.#db = db
+    this.#groups = groups
     this.#insert = new BatchInsert(db, `runs (${INSERTED.join(', ')})`, `(${INSERTED.map(() => '?').join(', ')})`)
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
@@ -130,6 +133,7 @@ export class Runs {
           run.deadline,
           run.settled,
           run.started_by,
+          this.#groups.of(run),
         )
       }
       this.#insert.run(some.length, values)

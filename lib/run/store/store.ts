@@ -14,11 +14,13 @@ import { Looks } from './looks.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
+import { RunGroups } from './run-groups.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
 
 export class Store {
   readonly db: Database
+  readonly runGroups: RunGroups
   readonly runs: Runs
   readonly runLists: RunLists
   readonly phases: Phases
@@ -37,8 +39,9 @@ export class Store {
 
   constructor(db: Database) {
     this.db = db
-    this.runs = new Runs(db)
-    this.runLists = new RunLists(db)
+    this.runGroups = new RunGroups(db)
+    this.runs = new Runs(db, this.runGroups)
+    this.runLists = new RunLists(db, this.runGroups)
     this.phases = new Phases(db)
     this.attempts = new Attempts(db)
     this.identities = new Identities(db)
@@ -75,7 +78,6 @@ export {
   RunLists,
   restOf,
   type Statement,
-  startedConditions,
 } from './run-lists.ts'
 export { type ChangedRun, type ChildRow, OPEN_TOPS } from './runs.ts'
 export { Seal } from './seal.ts'

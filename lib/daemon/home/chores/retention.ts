@@ -175,15 +175,15 @@ async function* oldRoots(ages: Ages, db: Database, before: number, lastRow: numb
 
 /** Top runs up to a row that are recorded to have ended between two moments, oldest first, read a part at a time. */
 async function* endedRoots(db: Database, after: number, before: number, lastRow: number): AsyncGenerator<EndedRoot> {
-  for (let last: EndedRoot | undefined = { id: '', completed_at: after, row: 0 }; last; await Bun.sleep(0)) {
+  for (let last: Omit<EndedRoot, 'id'> | undefined = { completed_at: after, row: 0 }; last; await Bun.sleep(0)) {
     const some: EndedRoot[] = db
-      .query<EndedRoot, [number, string, number, number]>(
+      .query<EndedRoot, [number, number, number, number]>(
         `SELECT id, completed_at, rowid AS row FROM runs INDEXED BY runs_top_by_end
-         WHERE parent_id IS NULL AND completed_at IS NOT NULL AND (completed_at, id) > (?, ?) AND completed_at < ?
+         WHERE parent_id IS NULL AND completed_at IS NOT NULL AND (completed_at, rowid) > (?, ?) AND completed_at < ?
            AND rowid <= ?
-         ORDER BY completed_at, id LIMIT ${READ_AT_ONCE}`,
+         ORDER BY completed_at, rowid LIMIT ${READ_AT_ONCE}`,
       )
-      .all(last.completed_at, last.id, before, lastRow)
+      .all(last.completed_at, last.row, before, lastRow)
     yield* some
     last = some.at(-1)
   }
