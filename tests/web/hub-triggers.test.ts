@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
   test('a schedule is added from a form, and the page of its team says so', async () => {
     const { page, hub, team } = await open('packages/%40admin%2Fdigest')
     await page.getByRole('region', { name: 'What starts it' }).getByRole('link', { name: 'often' }).waitFor()
-    await page.getByRole('link', { name: 'Add a schedule' }).click()
+    await page.getByRole('link', { name: 'Add a trigger' }).click()
     expect(await page.getByLabel('Team', { exact: true }).inputValue()).toBe(team)
     await page.getByText('key: a trigger keeps its inputs').waitFor()
     await page.getByLabel('Name', { exact: true }).fill('written')
@@ -92,6 +92,22 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
     await page.locator('.facts', { hasText: 'revision 2' }).waitFor()
     const changed = await hub.ok(hub.admin, 'triggers/get', { realm_id: hub.realm, name: 'written' })
     expect(changed).toMatchObject({ ...added, priority: 5, revision: 2, next: changed.next })
+  })
+
+  test('a chain of a realm is added from the form, which has no watches', async () => {
+    const { page, hub, team } = await open('triggers/new?kind=chain')
+    expect(await page.getByLabel('It starts runs').locator('option').count()).toBe(2)
+    await page.getByLabel('Team', { exact: true }).fill(team)
+    await page.getByLabel('Name', { exact: true }).fill('follows')
+    await page.getByLabel('After each run of').fill('@admin/build')
+    await page.getByText('after each run of @admin/build that has completed').waitFor()
+    await page.getByLabel('day', { exact: true }).fill('{{ run.run_id }}')
+    await page.getByRole('button', { name: 'Add it' }).click()
+    await page.getByRole('heading', { name: 'follows' }).waitFor()
+    const which = { realm_id: hub.realm, name: 'follows' }
+    const added = { kind: 'chain', after: '@admin/build', on: ['completed'], again: false }
+    expect(await hub.ok(hub.admin, 'triggers/get', which)).toMatchObject(added)
+    await hub.ok(hub.admin, 'triggers/remove', which)
   })
 
   test('the list, the calendar and the runs of a realm say what its triggers did', async () => {

@@ -218,7 +218,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
 
   test('a schedule is added with a preview, and a change shows what it moves before it is saved', async () => {
     const { page, daemon, call } = await open('triggers')
-    await page.getByRole('link', { name: 'Add a schedule' }).click()
+    await page.getByRole('link', { name: 'Add a trigger' }).click()
     await page.getByLabel('Team', { exact: true }).fill(files({ 'team.yml': WATCHED }))
     await page.getByLabel('Name', { exact: true }).fill('written')
     const preview = page.getByRole('region', { name: 'Preview' })
@@ -280,6 +280,108 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     const last = await call('get', { name: 'written' })
     expect([last.jitter, last.run_name, last.cron]).toEqual([undefined, null, '*/20 2 * * *'])
     await daemon.call('/v1/triggers/remove', { name: 'written' }, { authorization: `Bearer ${daemon.token}` })
+  })
+
+  test('a watch is added with the files that would count, and changed', async () => {
+    const at = files({ 'a.pdf': 'a', 'b.txt': 'b', 'c.tiff': 'cc' })
+    const { page, call } = await open('triggers?kind=watch')
+    await page.getByRole('link', { name: 'Add a trigger' }).first().click()
+    const preview = page.getByRole('region', { name: 'Preview' })
+    await page.getByLabel('Team', { exact: true }).fill(files({ 'team.yml': WATCHED }))
+    await page.getByLabel('Name', { exact: true }).fill('papers')
+    await page.getByLabel('Folder on this machine').fill(`${at}/none`)
+    await preview.locator('.bad').waitFor()
+    forgive(/status of 400/)
+    await page.getByLabel('Folder on this machine').fill(at)
+    await page.getByLabel('Files that count').fill('*.pdf\n*.{tiff,png}')
+    await preview.getByText('c.tiff').waitFor()
+    expect(await preview.getByText('b.txt').count()).toBe(0)
+    await page.getByLabel('is removed').check()
+    await page.getByLabel('day', { exact: true }).fill('{{ files[0].name }}')
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('A file has to stay the same for').fill('5s')
+    await button(page, 'Add it').click()
+    await page.getByRole('heading', { name: 'papers' }).waitFor()
+    const added = await call('get', { name: 'papers' })
+    const own = {
+      folder: at,
+      match: ['*.pdf', '*.{tiff,png}'],
+      ignore: [],
+      on: ['added', 'changed', 'removed'],
+      depth: 1,
+    }
+    expect(added).toMatchObject({ ...own, kind: 'watch', settle: '5s', poll: '30s', batch: null, overlap: 'allow' })
+    expect(added.inputs).toEqual({ day: '{{ files[0].name }}' })
+
+    await page.getByRole('link', { name: 'Edit' }).click()
+    expect(await page.getByLabel('is removed').isChecked()).toBe(true)
+    await page.getByLabel('is removed').uncheck()
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('A file has to stay the same for').fill('')
+    await page.getByLabel('One run for all files').fill('10s')
+    await page.getByLabel('Files that do not count').fill('old-*')
+    await page.getByLabel('Move files away').check()
+    await button(page, 'Save').click()
+    await page.locator('.facts', { hasText: 'revision 2' }).waitFor()
+    const on = ['added', 'changed']
+    const changed = { on, settle: '2s', batch: '10s', ignore: ['old-*'], claim: true, initial: false }
+    expect(await call('get', { name: 'papers' })).toMatchObject({ ...own, ...changed })
+    await page.getByText('.cadre-claimed before their run begins').waitFor()
+    await call('remove', { name: 'papers' })
+  })
+
+  test('a chain is added with its words, and warned of a team that nothing here has', async () => {
+    const { page, call } = await open('triggers/new')
+    await page.getByLabel('It starts runs').selectOption('chain')
+    await page.getByLabel('Team', { exact: true }).fill(files({ 'team.yml': FAILS }))
+    await page.getByLabel('Name', { exact: true }).fill('follows')
+    await page.getByLabel('After each run of').fill('@local/wached')
+    await page.getByLabel('failed', { exact: true }).check()
+    const preview = page.getByRole('region', { name: 'Preview' })
+    await preview.getByText('after each run of @local/wached that has completed or failed').waitFor()
+    await button(page, 'Add it').click()
+    await page.getByRole('heading', { name: 'follows' }).waitFor()
+    await page.getByRole('status').getByText('did you mean `@local/watched`?').waitFor()
+    await page.getByRole('link', { name: 'Edit' }).click()
+    await page.getByLabel('After each run of').fill('@local/watched')
+    await page.getByLabel('completed', { exact: true }).uncheck()
+    await page.getByLabel('Also after each attempt').check()
+    await button(page, 'Save').click()
+    await page.locator('.facts', { hasText: 'revision 2' }).waitFor()
+    const changed = { after: '@local/watched', on: ['failed'], again: true, kind: 'chain' }
+    expect(await call('get', { name: 'follows' })).toMatchObject(changed)
+    expect(await page.getByText('did you mean').count()).toBe(0)
+    await call('remove', { name: 'follows' })
+  })
+
+  test('slots of the past are shown before they are started', async () => {
+    const { page, call } = await pageOf('daily')
+    const missed = slot.getTime() - (DAYS - 4) * DAY
+    const local = (at: number) =>
+      page.evaluate(time => {
+        const date = new Date(time)
+        return new Date(time - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+      }, at)
+    await button(page, 'Backfill').click()
+    const form = page.getByRole('form', { name: 'Backfill' })
+    await form.getByLabel('From').fill(await local(missed + HOUR))
+    await form.getByLabel('Before').fill(await local(missed + 2 * HOUR))
+    await button(page, 'Show the slots').click()
+    await form.getByText('No slot in this time is left').waitFor()
+    await form.getByLabel('From').fill(await local(missed - 30 * DAY))
+    await button(page, 'Show the slots').click()
+    await form.getByText('due before this trigger was added').waitFor()
+    await form.getByLabel('From').fill(await local(missed - HOUR))
+    await button(page, 'Show the slots').click()
+    await form.locator('.slots > li').waitFor()
+    expect(await form.getByText('due before this trigger was added').count()).toBe(0)
+    await confirm(page, 'Start them')
+    await form.getByText('One run starts, the oldest first.').waitFor()
+    const filled = async () => {
+      const { firings } = await call('firings', { name: 'daily', state: 'started', limit: 100 })
+      return firings.some(({ at }: { at: number }) => at === missed)
+    }
+    await until(filled, 'the run of the slot')
   })
 
   test('a hook has its address and secrets, and says of each delivery what came and what became of it', async () => {
@@ -378,6 +480,20 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await daemon.call('/v1/triggers/remove', { name: 'declared' }, auth)
   })
 
+  test('on paper a page is whole, dark on white, and without what is clicked', async () => {
+    const { page } = await pageOf('often')
+    await page.locator('.firing').first().waitFor()
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    expect(await page.locator('.frame').isVisible()).toBe(false)
+    expect(await button(page, 'Run now').isVisible()).toBe(false)
+    const [ground, hidden] = await page.evaluate<[string, number]>(`[
+      getComputedStyle(document.documentElement).backgroundColor,
+      document.querySelector('main').scrollHeight - document.querySelector('main').clientHeight,
+    ]`)
+    expect([ground, hidden]).toEqual(['rgb(251, 251, 253)', 0])
+    await page.emulateMedia({ media: 'screen' })
+  })
+
   test('without the local token nothing can be changed, and the page says how to get it', async () => {
     const { daemon } = (await started)!
     const { id } = await daemon.call('/v1/triggers/get', { name: 'daily' })
@@ -416,6 +532,8 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
       triggers: 'tbody tr',
       'triggers/calendar': '.calendar',
       'triggers/new': '.preview',
+      'triggers/new?kind=watch': '.preview',
+      'triggers/new?kind=chain': '.preview',
       [`triggers/${await id('asks')}`]: '.firing',
       [`triggers/${await id('paused')}`]: '.notice',
       [`triggers/${await id('broken')}`]: '.notice.failed',

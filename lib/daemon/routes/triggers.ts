@@ -46,7 +46,7 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
     answer(GetTrigger, ({ body }) => triggers.get(named(body))),
     answer(ListTriggers, ({ body }) => triggers.list({ ...body, ...page(body) })),
     answer(PreviewTrigger, ({ body, caller }) => {
-      mayName(caller, body.team)
+      mayName(caller, body.team, body.folder)
       return triggers.previewFor(body)
     }),
     answer(RunTrigger, ({ body, caller }) =>
@@ -64,7 +64,7 @@ export function triggers(daemon: Daemon, kit: DaemonKit) {
 }
 
 /** A caller from elsewhere may name packages, and no folder of this machine. */
-function mayName({ local }: Caller, team: string | undefined): void {
-  if (local || team === undefined || !team.startsWith('/')) return
+function mayName({ local }: Caller, team: string | undefined, folder?: string): void {
+  if (local || (folder === undefined && !team?.startsWith('/'))) return
   throw new CadreError('forbidden', 'a folder is only named on the daemon’s own machine')
 }

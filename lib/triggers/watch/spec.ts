@@ -2,7 +2,7 @@
 
 import { A_DURATION, formatDuration, parseDuration } from '../../duration.ts'
 import { patternProblem } from './match.ts'
-import { WATCHED, type Watched } from './words.ts'
+import { WATCH_DEFAULTS, WATCHED, type Watched } from './words.ts'
 
 /** A checked watch. Durations are texts, as people wrote them. */
 export interface WatchSpec {
@@ -30,10 +30,6 @@ interface Problem {
 
 const MOST_DEPTH = 32
 const MOST_PATTERNS = 100
-const DEFAULTS = {
-  ...{ match: ['*'], ignore: [], depth: 1, on: ['added', 'changed'] as Watched[], settle: '2s', batch: null },
-  ...{ poll: '30s', initial: false, identity: 'stat', claim: false },
-} as const
 
 const DURATIONS = {
   settle: [0, '1h'],
@@ -45,7 +41,7 @@ const DURATIONS = {
 export function checkWatch(
   fields: WatchFields,
 ): { spec: WatchSpec; problems?: never } | { spec?: never; problems: Problem[] } {
-  const spec = { ...DEFAULTS, ...fields } as WatchSpec
+  const spec = { ...WATCH_DEFAULTS, ...fields } as WatchSpec
   const problems = [
     ...folderProblems(spec.folder),
     ...patternProblems('match', spec.match),

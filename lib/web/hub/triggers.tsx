@@ -35,6 +35,7 @@ export function TriggersPage({ id }: { id: string | undefined }) {
 }
 
 function placeOf(realm_id: string): Place {
+  const teams = async () => (await hub(ListRealmTeams, { realm_id, limit: 100 })).teams.map(({ team }) => team)
   return {
     realm_id,
     user: me.value?.username ?? '',
@@ -45,7 +46,10 @@ function placeOf(realm_id: string): Place {
     tz: 'UTC',
     teamHint: '@scope/name, from the list of the realm',
     teamPage: team => to('packages', team.replace(/(?<=.)@.*$/, '')),
-    teams: async () => (await hub(ListRealmTeams, { realm_id, limit: 100 })).teams.map(({ team }) => team),
+    kinds: ['schedule', 'chain'],
+    backfills: false,
+    ran: teams,
+    teams,
     fieldsOf: async team => (await hub(GetPackage, { team })).inputs,
   }
 }

@@ -6,7 +6,7 @@ import { HOOK_EVENTS } from '../../wire/records/hook-events.ts'
 import type { WebhookDelivery } from '../../wire/records/hooks.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
 import { ConfirmButton, CopyableSecret, FormCard } from '../kit/actions.tsx'
-import { bound, Check, Field } from '../kit/fields.tsx'
+import { bound, Checks, Field } from '../kit/fields.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
 import { State } from '../kit/state.tsx'
 import { UpcomingTime, When } from '../kit/time.tsx'
@@ -92,20 +92,7 @@ export function Webhooks({ realm }: { realm: Realm }) {
           }}
         >
           <Field label="Address" type="url" required placeholder="https://example.com/hook" {...bound(url)} />
-          <fieldset class="choices full-width">
-            <legend class="small quiet">Events</legend>
-            {HOOK_EVENTS.map(event => (
-              <Check
-                key={event}
-                value={events.value.includes(event)}
-                set={wanted => {
-                  events.value = wanted ? [...events.value, event] : events.value.filter(each => each !== event)
-                }}
-              >
-                {event}
-              </Check>
-            ))}
-          </fieldset>
+          <Checks label="Events" {...bound(events)} of={HOOK_EVENTS.map(event => [event, event] as const)} />
         </FormCard>
       )}
       <h2>Deliveries</h2>

@@ -30,7 +30,7 @@ export function Field({
   value: string
   set(value: string): void
   children?: ComponentChildren
-  type?: 'text' | 'password' | 'search' | 'number' | 'date' | 'url'
+  type?: 'text' | 'password' | 'search' | 'number' | 'date' | 'datetime-local' | 'url'
   required?: boolean
   placeholder?: string
   pattern?: string
@@ -52,6 +52,29 @@ export function Field({
         onInput={event => set(event.currentTarget.value)}
       />
       {children}
+    </label>
+  )
+}
+
+/** Several lines. */
+export function Area({
+  label,
+  value,
+  set,
+  class: more = '',
+  ...others
+}: {
+  label: string
+  value: string
+  set(value: string): void
+  class?: string
+  rows: number
+  placeholder?: string
+}) {
+  return (
+    <label class={`field ${more}`}>
+      <span>{label}</span>
+      <textarea spellcheck={false} {...others} value={value} onInput={event => set(event.currentTarget.value)} />
     </label>
   )
 }
@@ -105,6 +128,34 @@ export function Check({
     <label class={`check ${more}`}>
       <input type="checkbox" checked={value} onChange={event => set(event.currentTarget.checked)} /> {children}
     </label>
+  )
+}
+
+/** Some of several words, in the order in which they stand. */
+export function Checks<T extends string>({
+  label,
+  value,
+  set,
+  of,
+}: {
+  label: string
+  value: readonly T[]
+  set(value: T[]): void
+  of: Choices<T>
+}) {
+  return (
+    <fieldset class="choices full-width">
+      <legend class="small quiet">{label}</legend>
+      {of.map(([each, title]) => (
+        <Check
+          key={each}
+          value={value.includes(each)}
+          set={wanted => set(of.map(([name]) => name).filter(name => (name === each ? wanted : value.includes(name))))}
+        >
+          {title}
+        </Check>
+      ))}
+    </fieldset>
   )
 }
 

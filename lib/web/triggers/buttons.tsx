@@ -18,6 +18,7 @@ import { call } from '../kit/api.ts'
 import { bound, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Failure, LongText } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
+import { BackfillForm } from './backfill.tsx'
 import type { Place, Shown } from './place.ts'
 import { told } from './warnings.tsx'
 import { CATCH_UPS, REASONS, wordOf } from './words.ts'
@@ -30,11 +31,12 @@ interface Props {
 /** Only a hub has owners. */
 const TO_ME = { owner: 'me' }
 
-export function TriggerButtons({ of: trigger, place: { user }, done }: Props & { place: Place }) {
-  const { id: trigger_id, enabled, paused, source, owner } = trigger
+export function TriggerButtons({ of: trigger, place: { user, backfills }, done }: Props & { place: Place }) {
+  const { id: trigger_id, kind, enabled, paused, source, owner } = trigger
+  const held = paused ? 'resume' : 'pause'
   /** The form that is open below the buttons. */
-  const open = useSignal<'' | 'pause' | 'resume'>('')
-  const toggle = (name: 'pause' | 'resume') => () => {
+  const open = useSignal<'' | 'pause' | 'resume' | 'backfill'>('')
+  const toggle = (name: 'pause' | 'resume' | 'backfill') => () => {
     open.value = open.value === name ? '' : name
   }
   const closed = () => {
@@ -47,13 +49,13 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
         <RunNow of={trigger} done={done} />
         <Declared of={trigger} done={done} />
         {enabled && (
-          <button
-            type="button"
-            class="plain"
-            aria-expanded={open.value !== ''}
-            onClick={toggle(paused ? 'resume' : 'pause')}
-          >
+          <button type="button" class="plain" aria-expanded={open.value === held} onClick={toggle(held)}>
             {paused ? 'Resume' : 'Pause'}
+          </button>
+        )}
+        {kind === 'schedule' && backfills && enabled && (
+          <button type="button" class="plain" aria-expanded={open.value === 'backfill'} onClick={toggle('backfill')}>
+            Backfill
           </button>
         )}
         {source === 'manual' && (
@@ -97,6 +99,7 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
       </div>
       {open.value === 'pause' && !paused && <PauseForm of={trigger} done={closed} />}
       {open.value === 'resume' && paused && <ResumeForm of={trigger} done={closed} />}
+      {open.value === 'backfill' && <BackfillForm of={trigger} done={done} />}
     </div>
   )
 }

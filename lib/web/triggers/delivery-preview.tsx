@@ -6,6 +6,7 @@ import { ListFirings, PreviewTrigger } from '../../wire/calls/triggers.ts'
 import type { PreviewRecord } from '../../wire/records/triggers.ts'
 import { ActionButton } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
+import { Area, bound } from '../kit/fields.tsx'
 import { Json } from '../kit/parts.tsx'
 import { State } from '../kit/state.tsx'
 import { inPlace, type Place, type Shown } from './place.ts'
@@ -35,8 +36,8 @@ export function DeliveryPreview({ place, of, changes }: { place: Place; of: Show
     <section class="card preview" aria-label="Preview">
       <h2>What it would do with a delivery</h2>
       <p class="quiet small">As the form stands, before it is saved. Nothing starts.</p>
-      <Area label="Body (JSON)" rows={6} of={body} />
-      <Area label="Headers (JSON)" rows={3} of={headers} />
+      <Area label="Body (JSON)" class="fields-row" rows={6} {...bound(body)} />
+      <Area label="Headers (JSON)" class="fields-row" rows={3} {...bound(headers)} />
       <div class="row fields-row">
         <ActionButton plain action={look}>
           Try it
@@ -59,22 +60,6 @@ export function DeliveryPreview({ place, of, changes }: { place: Place; of: Show
       )}
       {found.value && <Notes of={found.value.notes} />}
     </section>
-  )
-}
-
-function Area({ label, rows, of }: { label: string; rows: number; of: { value: string } }) {
-  return (
-    <label class="field fields-row">
-      <span>{label}</span>
-      <textarea
-        rows={rows}
-        spellcheck={false}
-        value={of.value}
-        onInput={event => {
-          of.value = event.currentTarget.value
-        }}
-      />
-    </label>
   )
 }
 

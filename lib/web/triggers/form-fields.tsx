@@ -1,13 +1,37 @@
 // The fields of the form of a trigger: what it starts, when, and what few triggers need.
 
-import type { Signal } from '@preact/signals'
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import { boundTo, Field, Select } from '../kit/fields.tsx'
 import { useLoaded } from '../kit/parts.tsx'
+import type { Texts } from './own-fields.ts'
 import type { Place, Shown } from './place.ts'
-import { RULES, type Rule, type SpecTexts } from './spec-body.ts'
+import { WatchOptions } from './source-fields.tsx'
+import { newTexts, RULES, type Rule } from './spec-body.ts'
 import { CATCH_UPS, OVERLAPS } from './words.ts'
 
-export type Texts = Signal<SpecTexts>
+/** What the page says of the kinds that it can add. */
+const SOURCES: Readonly<Partial<Record<TriggerKind, string>>> = {
+  schedule: 'at times of a clock',
+  watch: 'when files come or change',
+  chain: 'when a run of another team ends',
+}
+
+/** Another kind has other fields; the team and the name stay. */
+export function KindChoice({ place, texts }: { place: Place; texts: Texts }) {
+  const { kind = 'schedule', team = '', name = '' } = texts.value
+  return (
+    <div class="row fields-row">
+      <Select
+        label="It starts runs"
+        value={kind}
+        set={chosen => {
+          texts.value = { ...newTexts(chosen as TriggerKind, place), team, name }
+        }}
+        of={place.kinds.map(each => [each, SOURCES[each] ?? each] as const)}
+      />
+    </div>
+  )
+}
 
 export function What({ place, texts }: { place: Place; texts: Texts }) {
   const teams = useLoaded(`teams ${place.realm_id}`, () => place.teams())
@@ -96,7 +120,7 @@ export function Rules({ texts }: { texts: Texts }) {
 
 /** What few triggers need. */
 export function Options({ texts, kind, isDispatched }: { texts: Texts; kind: Shown['kind']; isDispatched: boolean }) {
-  const { overlap = 'skip' } = texts.value
+  const { overlap = kind === 'schedule' ? 'skip' : 'allow' } = texts.value
   const set = (name: string) => (value: string) => {
     texts.value = { ...texts.value, [name]: value }
   }
@@ -112,6 +136,7 @@ export function Options({ texts, kind, isDispatched }: { texts: Texts; kind: Sho
         />
         {overlap === 'queue' && <Field label="How many wait" placeholder="1" {...boundTo(texts, 'queue_max')} />}
         {kind === 'schedule' && <Late texts={texts} set={set} />}
+        {kind === 'watch' && <WatchOptions texts={texts} />}
         <Field label="Only when (a CEL expression)" {...boundTo(texts, 'when')} />
         <Field label="At most so many starts" placeholder="3" {...boundTo(texts, 'count')} />
         <Field label="within" placeholder="1h" {...boundTo(texts, 'per')} />

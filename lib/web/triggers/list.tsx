@@ -36,7 +36,7 @@ export function Triggers({
         </div>
         {place.mayChange && (
           <a class="button" href={query(to('triggers', 'new'))}>
-            Add a schedule
+            Add a trigger
           </a>
         )}
       </header>
@@ -94,7 +94,7 @@ function NoTriggers({ kind }: { kind: string }) {
     <>
       <p>Nothing starts runs by itself yet.</p>
       <p>
-        <a href={to('triggers', 'new')}>Add a schedule</a>, or at a terminal:{' '}
+        <a href={to('triggers', 'new')}>Add a trigger</a>, or at a terminal:{' '}
         <code>{command} schedules add TEAM --cron "0 6 * * 1-5"</code>
       </p>
     </>

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { route } from '../kit/route.ts'
 import { Triggers } from './list.tsx'
 import type { Place } from './place.ts'
-import { NewSchedule } from './trigger-form.tsx'
+import { NewTrigger } from './trigger-form.tsx'
 import { TriggerPage } from './trigger-page.tsx'
 
 /**
@@ -24,9 +24,9 @@ export function TriggerPages({
 }) {
   if (id === 'new') {
     return (
-      <NewSchedule key={place.realm_id} place={place}>
+      <NewTrigger key={place.realm_id} place={place}>
         {children}
-      </NewSchedule>
+      </NewTrigger>
     )
   }
   if (id === undefined || id === 'calendar') {

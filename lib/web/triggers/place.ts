@@ -19,6 +19,12 @@ export interface Place {
   teamHint: string
   /** The address of the page of a team. */
   teamPage(team: string): string
+  /** The kinds that can be added on a page. */
+  kinds: readonly TriggerKind[]
+  /** Whether slots of the past can be started here. */
+  backfills: boolean
+  /** Names of teams of which runs end here. */
+  ran(): Promise<readonly string[]>
   /** Teams to choose from. */
   teams(): Promise<readonly string[]>
   /** The inputs that a team asks for. */

@@ -5,9 +5,9 @@ import { useEffect } from 'preact/hooks'
 import { PreviewTrigger } from '../../wire/calls/triggers.ts'
 import { call } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
-import type { Texts } from './form-fields.tsx'
+import type { SpecTexts, Texts } from './own-fields.ts'
 import { inPlace, type Place, type Shown } from './place.ts'
-import { type Rule, rulePart, type SpecTexts } from './spec-body.ts'
+import { type Rule, rulePart } from './spec-body.ts'
 import { Notes, Slots } from './times.tsx'
 
 /** How long a form waits for another letter before it asks. */
@@ -67,4 +67,4 @@ function ruleOrNull(texts: SpecTexts): object | null {
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

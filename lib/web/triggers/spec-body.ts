@@ -1,10 +1,12 @@
-// What the form of a schedule says, as the body of a call. Everything in the form is text; an empty text is nothing.
+// What the form of a trigger says, as the body of a call. Everything in the form is text; an empty text is nothing.
 
 import type { Static } from 'typebox'
 import type { JsonObject } from '../../json.ts'
 import type { AddTrigger, UpdateTrigger } from '../../wire/calls/triggers.ts'
 import type { Field } from '../../wire/records/forms.ts'
+import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import { type Typed, textOf, valuesOf } from '../kit/forms.tsx'
+import { numberOf, ownPart, ownTexts, type SpecTexts } from './own-fields.ts'
 import type { Shown } from './place.ts'
 
 export const RULES = { cron: 'at times of a clock', every: 'at a distance', at: 'once' } as const
@@ -18,8 +20,6 @@ const OPTIONS = [...HOLDS, ...LATE] as const
 const NULLABLE = ['when', 'workspace', 'run_name'] as const
 const NUMBERS: readonly string[] = ['queue_max', 'max']
 
-/** The texts of the form, by the names of fields. */
-export type SpecTexts = Readonly<Partial<Record<string, string>>>
 type Changes = Omit<Static<(typeof UpdateTrigger)['body']>, 'trigger_id' | 'revision'>
 export type NewTrigger = Static<(typeof AddTrigger)['body']>
 
@@ -33,6 +33,7 @@ export function textsOf(trigger: Shown): SpecTexts {
   })
   return {
     ...Object.fromEntries(texts),
+    ...{ ...ownTexts(trigger.kind, trigger), kind: trigger.kind },
     ...(trigger.kind === 'schedule' && { rule: ruleOf(trigger) }),
     labels: labelsText(trigger),
     ...(at_most && { count: String(at_most.count), per: at_most.per }),
@@ -45,22 +46,18 @@ const ruleOf = ({ every, at }: Shown): Rule => (every !== undefined ? 'every' : 
 
 const given = (texts: SpecTexts, name: string): string => texts[name]?.trim() ?? ''
 
-/** What says when a schedule is due, for a preview; of other kinds, only what happens while a run goes on. */
+/** The texts with which the form of a new trigger begins. */
+export const newTexts = (kind: TriggerKind, { tz }: { tz: string }): SpecTexts =>
+  kind === 'schedule' ? { kind, rule: 'cron', tz } : { kind, ...ownTexts(kind) }
+
+/** What says when an occasion is there, for a preview, and what happens while a run goes on. */
 export function rulePart(texts: SpecTexts) {
   const names = texts.rule === undefined ? HOLDS : [...OF_RULE[texts.rule as Rule], ...OPTIONS]
   const body = names.flatMap(name => {
     const text = given(texts, name)
     return text === '' ? [] : [[name, NUMBERS.includes(name) ? numberOf(name, text) : text] as const]
   })
-  return Object.fromEntries(body) as Pick<
-    NewTrigger,
-    'cron' | 'every' | 'at' | 'tz' | 'from' | (typeof OPTIONS)[number]
-  >
-}
-
-function numberOf(name: string, text: string): number {
-  if (/^-?\d+$/.test(text)) return Number(text)
-  throw new Error(`${name.replace('_', ' ')}: type a whole number`)
+  return { ...ownPart(texts), ...Object.fromEntries(body) } as Omit<NewTrigger, 'name' | 'kind' | 'team'>
 }
 
 type InRealm = Pick<Shown, 'realm_id' | 'requires'>

@@ -16,7 +16,7 @@ interface Props {
   team: string
   /** Absent on a home. */
   realm?: { id: string; name: string }
-  /** Whether the user may add a schedule here. */
+  /** Whether the user may add a trigger here. */
   mayAdd: boolean
 }
 
@@ -43,7 +43,7 @@ export function TeamTriggers({ team, realm, mayAdd }: Props) {
       )}
       {mayAdd && (
         <p class="small">
-          <a href={withQuery(to('triggers', 'new'), { team, realm: realm?.id ?? '' })}>Add a schedule</a>
+          <a href={withQuery(to('triggers', 'new'), { team, realm: realm?.id ?? '' })}>Add a trigger</a>
         </p>
       )}
     </section>

@@ -1,5 +1,5 @@
-// The form of a trigger, to change it, or to add a schedule. Before it is saved, it shows when a schedule would be due, on
-// which days a change of clocks moves that, and what a hook would do with a delivery.
+// The form of a trigger, to change it or to add one. Before it is saved, it shows when a schedule would be due, on which
+// days a change of clocks moves that, what a hook would do with a delivery, and which files a watch would report.
 
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -12,22 +12,25 @@ import { Fields, type Typed, typedOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { DeliveryPreview } from './delivery-preview.tsx'
-import { Options, Rules, type Texts, What } from './form-fields.tsx'
+import { KindChoice, Options, Rules, What } from './form-fields.tsx'
 import { MayNot } from './may-not.tsx'
+import type { SpecTexts, Texts } from './own-fields.ts'
 import { getTrigger, inPlace, type Place, type Shown } from './place.ts'
 import { SlotPreview, useSettled } from './slot-preview.tsx'
-import { addBody, inputsOf, restOf, type SpecTexts, templated, textsOf, updateBody } from './spec-body.ts'
+import { ChainFields, WatchFields } from './source-fields.tsx'
+import { SourcePreview } from './source-preview.tsx'
+import { addBody, inputsOf, newTexts, restOf, templated, textsOf, updateBody } from './spec-body.ts'
 import { told } from './warnings.tsx'
 
 /** The page `#/triggers/new?team=…`. */
-export function NewSchedule({ place, children }: { place: Place; children?: ComponentChildren }) {
+export function NewTrigger({ place, children }: { place: Place; children?: ComponentChildren }) {
   return (
     <main>
       <p class="crumbs">
         <a href={to('triggers')}>Triggers</a>
       </p>
       <header class="top">
-        <h1>Add a schedule</h1>
+        <h1>Add a trigger</h1>
       </header>
       {children && <div class="row filters">{children}</div>}
       {place.mayChange ? <TriggerForm place={place} /> : <MayNot place={place} />}
@@ -60,13 +63,17 @@ const TEMPLATES: Record<Shown['kind'], ComponentChildren> = {
   ),
 }
 
+/** The kind and the team may be in the address. */
+function begin(place: Place, query: URLSearchParams): SpecTexts {
+  const kind = place.kinds.find(each => each === query.get('kind')) ?? 'schedule'
+  return { ...newTexts(kind, place), team: query.get('team') ?? '' }
+}
+
 /** Without `trigger` it adds one. `done` is called when it is saved. A trigger that is read again while it is edited does not change what was typed. */
 export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: Shown; done?(): void }) {
   const begun = useSignal(trigger)
-  const kind = trigger?.kind ?? 'schedule'
-  const texts = useSignal<SpecTexts>(
-    trigger ? textsOf(trigger) : { rule: 'cron', tz: place.tz, team: route.value.query.get('team') ?? '' },
-  )
+  const texts = useSignal<SpecTexts>(trigger ? textsOf(trigger) : begin(place, route.value.query))
+  const kind = texts.value.kind as Shown['kind']
   const typed = useSignal<Typed>({})
   const { busy, error, run } = useAction()
   const team = texts.value.team?.trim() ?? ''
@@ -92,7 +99,7 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
           ...{ trigger_id: before.id, revision: before.revision },
           ...updateBody(before, texts.value, inputs),
         })
-      : await call(AddTrigger, { ...inPlace(place), kind: 'schedule', ...addBody(texts.value, inputs, place) })
+      : await call(AddTrigger, { ...inPlace(place), kind, ...addBody(texts.value, inputs, place) })
     told(saved)
     done?.()
     go(to('triggers', saved.id))
@@ -101,8 +108,11 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
     <form aria-label="Trigger" onSubmit={handleSubmit(() => run(save))}>
       <div class="columns">
         <div>
+          {!trigger && place.kinds.length > 1 && <KindChoice place={place} texts={texts} />}
           <What place={place} texts={texts} />
           {kind === 'schedule' && <Rules texts={texts} />}
+          {kind === 'watch' && <WatchFields texts={texts} />}
+          {kind === 'chain' && <ChainFields texts={texts} place={place} />}
           <Failure of={fields.error} />
           {known.length > 0 && (
             <>
@@ -117,6 +127,7 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
           <Options texts={texts} kind={kind} isDispatched={place.realm_id !== undefined} />
         </div>
         {kind === 'schedule' && <SlotPreview texts={texts} place={place} before={begun.value} />}
+        {(kind === 'watch' || kind === 'chain') && <SourcePreview texts={texts} place={place} />}
         {kind === 'hook' && begun.value && <DeliveryPreview place={place} of={begun.value} changes={judged} />}
       </div>
       <Stale of={error} begun={begun} texts={texts} typed={typed} />

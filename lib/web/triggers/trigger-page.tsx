@@ -10,6 +10,7 @@ import { Firings } from './firings.tsx'
 import { HookAddress, hookFacts } from './hook-parts.tsx'
 import { MayNot } from './may-not.tsx'
 import { getTrigger, type Place, type Shown } from './place.ts'
+import { watchFacts } from './source-fields.tsx'
 import { labelsText } from './spec-body.ts'
 import { Notes, Slots } from './times.tsx'
 import { TriggerForm } from './trigger-form.tsx'
@@ -172,6 +173,7 @@ function Spec({ of: trigger }: { of: Shown }) {
     ['Workspace', workspace ?? ''],
     ['Name of its runs', run_name ?? ''],
     ...hookFacts(trigger),
+    ...watchFacts(trigger),
     ['Labels of the daemon', labelsText(trigger)],
     ['Agents of the daemon', agentsText(trigger)],
     ['Waits for a daemon', queue_timeout ? `at most ${queue_timeout}` : ''],

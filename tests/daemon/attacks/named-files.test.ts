@@ -53,9 +53,10 @@ test('a reader from elsewhere names no folder of the machine', async () => {
   await hub.ok(hub.admin, 'realms/add_member', { realm_id: hub.realm, username: 'reader-of-files', role: 'member' })
   const minted = await hub.ok(reader, 'dispatch/tokens/mint', { daemon_id: daemons[0].id, action: 'access' })
   const headers = { authorization: `Bearer ${minted.token}` }
-  const preview = (team: string) =>
-    daemon.post('/v1/triggers/preview', { scheme: 'bearer', team, body: {} }, headers).then(({ status }) => status)
+  const asked = (body: object) => daemon.post('/v1/triggers/preview', body, headers).then(({ status }) => status)
+  const preview = (team: string) => asked({ scheme: 'bearer', team, body: {} })
   expect([await preview('/etc/passwd'), await preview('/tmp'), await preview('@acme/none')]).toEqual([403, 403, 404])
+  expect([await asked({ folder: '/etc' }), await asked({ folder: '~/', match: ['*'] })]).toEqual([403, 403])
   await daemon.stop()
   await hub.stop()
 }, 60_000)
