@@ -9,6 +9,7 @@ import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
 import type { Explanation, LineRange, RunError } from '../../lib/wire/records/run-records.ts'
 import type { StartedBy } from '../../lib/wire/records/started-by.ts'
+import type { TriggerKind } from '../../lib/wire/records/trigger-words.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -92,6 +93,8 @@ export function runTables(
       needs: json<Needs>(),
       /** The key that its runs hold; null: none. */
       concurrency: json<ConcurrencyKey>(),
+      /** What its team.yml says may start it; null: it was published before that was stored, and says nothing. */
+      triggers: json<{ name: string; kind: TriggerKind; fields: JsonObject }[]>(),
       /** The names of the packages that it calls. */
       dependencies: json<string[]>().notNull(),
       published_at: int().notNull(),

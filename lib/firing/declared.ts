@@ -11,9 +11,12 @@ import { kindOf } from './kinds.ts'
 import { refusal } from './refusal.ts'
 import type { Trigger } from './trigger.ts'
 
+/** A version of a team, as far as it says what may start it. */
+export type Declaring = Pick<Team, 'name' | 'version' | 'triggers'>
+
 /** The trigger of this name, as a call adds it. Throws `not_found`. */
 export function declaredBy(
-  team: Team,
+  team: Declaring,
   name: string,
 ): { source: Declared; fields: Omit<TriggerFields, 'team'> } & Pick<Trigger, 'kind'> {
   const found = team.triggers.find(each => each.name === name)
@@ -39,7 +42,7 @@ export function declaredWords(
 }
 
 /** Why a trigger starts nothing any more whose file says something else now. */
-export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>, team: Team): Halt | null {
+export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>, team: Declaring): Halt | null {
   if (source === 'manual' || source.keep) return null
   const now = team.triggers.find(each => each.name === source.name)
   if (now && Bun.deepEquals(now.fields, source.fields)) return null
@@ -47,8 +50,26 @@ export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>,
   return { state: 'refused', reason: 'team', detail: `the spec of ${name} ${what} in ${team.version}; enable it again` }
 }
 
-/** Secrets are of the machine, and not of the file. */
-const NOT_IN_FILES = ['keep', 'add_secret', 'expire_secret']
+/** Secrets are of the machine and not of the file, and what a realm asks of its daemons is of the realm. */
+const NOT_IN_FILES = ['keep', 'add_secret', 'expire_secret', 'requires', 'priority', 'queue_timeout']
+
+/** Throws `conflict` when a trigger that is here already cannot become what its file says. */
+export function mustFitFile(known: Pick<Trigger, 'name' | 'kind'>, kind: TriggerKind, secret: string | undefined) {
+  const { name } = known
+  if (known.kind !== kind) {
+    const message = `${name} is a ${known.kind} here and a ${kind} in the file: remove it here first`
+    throw new CadreError('conflict', message)
+  }
+  if (secret === undefined) return
+  const message = `${name} has a secret already: \`add_secret\` of triggers/update adds another one`
+  throw new CadreError('conflict', message)
+}
+
+/** Where a trigger of a team stands when somebody says whether it goes on as it is. Throws `invalid_request`. */
+export function kept({ name, source }: Pick<Trigger, 'name' | 'source'>, keep: boolean): Trigger['source'] {
+  if (source !== 'manual') return { ...source, keep }
+  throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
+}
 
 /** Throws `conflict` for a change of what stands in a file. */
 export function mustBeOwn({ name, source }: Pick<Trigger, 'name' | 'source'>, changes: readonly string[]): void {

@@ -90,6 +90,35 @@ test('a chain of a realm is added, changed and tried', async () => {
   await inRealm('triggers', 'remove', 'after-build')
 })
 
+test('what a package declares is enabled in a realm', async () => {
+  const weekly = (day: string, version: string) => `name: "@admin/weekly"
+version: ${version}
+inputs: [{ name: day, type: string, default: "" }]
+triggers:
+  - { name: mondays, schedule: { cron: "0 7 * * MON" }, inputs: { day: "${day}" } }
+  - { name: told, hook: { scheme: github } }
+phases: [{ name: ask, type: gate, review: { prompt: "Go on?" } }]
+`
+  await hub.addTeam(weekly('a', '1.0.0'))
+  const enabled = await cadre('triggers', 'enable', '@admin/weekly', 'mondays', '--realm', 'admin')
+  expect([enabled.code, enabled.stdout.split('\n')[0]]).toEqual([0, 'mondays  active  at 07:00, Monday, UTC'])
+  const secret = join(folder(), 'secret')
+  await Bun.write(secret, 'a-secret-of-the-sender')
+  const told = await inRealm('triggers', 'enable', '@admin/weekly', 'told', '--secret', `@${secret}`)
+  expect(told).toMatchObject({ kind: 'hook', scheme: 'github', source: { team: '@admin/weekly', version: '1.0.0' } })
+  await hub.addTeam(weekly('b', '1.1.0'))
+  const run = await cadre('triggers', 'run', 'mondays', '--realm', 'admin')
+  expect([run.code, run.stdout]).toEqual([2, expect.stringContaining('the spec of mondays changed in 1.1.0')])
+  expect(await inRealm('triggers', 'update', 'mondays', '--keep')).toMatchObject({
+    state: 'active',
+    inputs: { day: 'a' },
+  })
+  expect((await cadre('triggers', 'run', 'mondays', '--realm', 'admin')).code).toBe(0)
+  const again = await inRealm('triggers', 'enable', '@admin/weekly', 'mondays')
+  expect(again).toMatchObject({ inputs: { day: 'b' }, source: { version: '1.1.0' } })
+  for (const name of ['mondays', 'told']) await inRealm('triggers', 'remove', name)
+})
+
 test('the hub that does not answer, and the realm that is not there', async () => {
   const away = await command(['triggers', '--realm', 'admin'], {
     home,

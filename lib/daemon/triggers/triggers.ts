@@ -4,7 +4,7 @@ import { CadreError } from '../../error.ts'
 import { filled, type PastSlot, slotsToFill } from '../../firing/backfill.ts'
 import { Changed, mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
-import { declaredBy, mustBeOwn } from '../../firing/declared.ts'
+import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
 import { familyOf } from '../../firing/family.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
@@ -142,16 +142,7 @@ export class Triggers extends TriggerView {
   ): Promise<TriggerRecord> {
     const { kind, fields, source } = declaredBy(await this.#teamOf(team), name)
     const known = this.tables.triggers.declared(source, team)
-    if (known && known.kind !== kind) {
-      const message = `${name} is a ${known.kind} here and a ${kind} in the file: remove it here first`
-      throw new CadreError('conflict', message)
-    }
-    if (known && secret !== undefined) {
-      throw new CadreError(
-        'conflict',
-        `${name} has a secret already: \`add_secret\` of triggers/update adds another one`,
-      )
-    }
+    if (known) mustFitFile(known, kind, secret)
     if (!known) return this.add({ ...fields, ...(secret !== undefined && { secret }), name, kind, team }, actor, source)
     const now = this.tables.now()
     const spec = await this.#specOf(kind, { ...fields, team }, { now, isNew: false })
@@ -355,12 +346,6 @@ export class Triggers extends TriggerView {
 /** When it is due next. */
 function nextOf(trigger: Trigger): number | null {
   return trigger.enabled && !trigger.paused ? (kindOf(trigger).nextAt?.(trigger) ?? null) : null
-}
-
-/** Whether a trigger of a team goes on as it is when its file changes. */
-function kept({ name, source }: Trigger, keep: boolean): Trigger['source'] {
-  if (source !== 'manual') return { ...source, keep }
-  throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
 }
 
 export interface Backfill {

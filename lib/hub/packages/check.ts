@@ -3,7 +3,7 @@
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
 import { thread } from '../../program/install-root.ts'
-import type { Field } from '../../team/team.ts'
+import type { DeclaredTrigger, Field } from '../../team/team.ts'
 import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
 import type { PackageFile, Reach } from '../../wire/records/packages.ts'
@@ -18,6 +18,8 @@ export interface Checked {
   needs: Needs
   /** The key that its runs hold. */
   concurrency: ConcurrencyKey | null
+  /** What its team.yml says may start it. */
+  triggers: DeclaredTrigger[]
   files: PackageFile[]
   sha256: string
   bytes: number

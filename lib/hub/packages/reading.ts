@@ -32,7 +32,7 @@ export async function checkPackage(
 ): Promise<Checked> {
   const files = decodeFiles(given, scope)
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
-  const { name, version, description, inputs, key } = bundle.team(bundle.root)
+  const { name, version, description, inputs, key, triggers } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
     throw new CadreError(
       'invalid_request',
@@ -50,8 +50,9 @@ export async function checkPackage(
     name,
     version,
     description,
-    // The copy has the form in which inputs are stored and passed between threads.
+    // The copies have the form in which they are stored and passed between threads.
     inputs: JSON.parse(JSON.stringify(inputs)),
+    triggers: JSON.parse(JSON.stringify(triggers)),
     needs: needsOfBundle(bundle),
     concurrency: key && { key: key.source, limit: key.limit, when_full: key.whenFull },
     files: stored,

@@ -74,6 +74,7 @@ export function teams(hub: Hub) {
             inputs: checked.inputs,
             needs: checked.needs,
             concurrency: checked.concurrency,
+            triggers: checked.triggers,
             dependencies: checked.dependencies,
             published_at: hub.now(),
             published_by: caller.user.id,

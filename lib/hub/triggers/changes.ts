@@ -1,30 +1,29 @@
 // What operators of a realm do with its triggers. Each change and its entry in the audit log are one transaction.
 
-import { count } from 'drizzle-orm'
+import { and, count } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
+import { mustBeAt, removed } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
-import { familyOf } from '../../firing/family.ts'
+import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
+import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
-import { firingRecord } from '../../firing/shown.ts'
+import { refusal } from '../../firing/refusal.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { AddRealmTrigger, UpdateRealmTrigger } from '../../wire/calls/triggers.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
-import type { FiringRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
-import { record } from '../access/audit.ts'
+import type { RealmTriggerRecord } from '../../wire/records/triggers.ts'
 import type { UserCaller } from '../access/callers.ts'
-import { MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
 import { passOverCopies } from './copied.ts'
-import { fire, type Occasion } from './fire.ts'
-import { firingWithId, settleFiring, waitingOf } from './firing-table.ts'
-import { asItsKind, inRealm } from './in-realm.ts'
-import { isElsewhere, missing, type RealmWhich, recordOf, whichOf, ZONE } from './realm-view.ts'
+import { settleFiring, waitingOf } from './firing-table.ts'
+import { inRealm } from './in-realm.ts'
+import { auditTrigger, changeable, type RealmWhich, recordOf, ZONE } from './realm-view.ts'
 import {
   byName,
+  declaredIn,
   findTrigger,
   insertTrigger,
   type Look,
@@ -42,8 +41,8 @@ import { warningsFor } from './warnings.ts'
 type RealmSpec = RealmTrigger['spec']
 type Fields = TriggerFields & Partial<Pick<RealmSpec, 'requires' | 'priority' | 'queue_timeout'>>
 
-/** How often an occasion is judged anew because of what happened meanwhile. */
-const MOST_TRIES = 10
+/** A trigger that is not there yet. */
+type NewTrigger = Fields & Secrets & Pick<RealmTrigger, 'name' | 'kind' | 'source'>
 
 export class RealmTriggers {
   readonly #hub: Hub
@@ -53,45 +52,55 @@ export class RealmTriggers {
   }
 
   async add(caller: UserCaller, body: Static<(typeof AddRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
-    const { realm_id, name, kind, ...fields } = body
-    const { store } = this.#hub
-    return this.#unique(name, () =>
+    const { realm_id, ...given } = body
+    return this.#unique(given.name, () =>
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
-        const now = await timeNow(this.#hub, tx)
-        const spec = await this.#specOf(tx, caller, realm, kind, fields, { now, isNew: true })
-        if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
-        const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
-        const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
-        const { realm: most = Infinity } = kindOf({ kind }).most ?? {}
-        if (Number(many) >= most) {
-          throw new CadreError('conflict', `a realm has at most ${most} ${kind}s: remove one first`)
-        }
-        const added: RealmTrigger = {
-          ...{ id: Bun.randomUUIDv7(), realm_id, name, kind, spec, revision: 1, source: 'manual', enabled: true },
-          ...{ paused: null, problem: null, cursor: now, next_at: null, removed_at: null },
-          ...{ owner_id: caller.user.id, created_at: now, created_by: caller.user.username },
-        }
-        const trigger = { ...added, next_at: nextOf(added) }
-        const look: Look = { hub: this.#hub, tx, trigger, realm, owner: caller.user, mayStart: true, now }
-        await inRealm(trigger).mayBeEnabled?.(look)
-        await insertTrigger(store, tx, trigger)
-        await inRealm(trigger).added?.(look, fields)
-        await this.#audit(tx, caller, 'triggers/add', trigger, realm.org_id)
-        const told = await warningsFor(store, tx, 'triggers/add', trigger)
-        return { ...(await recordOf(this.#hub, { trigger, owner: caller.user.username, mayStart: true }, tx)), ...told }
+        return this.#insert(tx, caller, realm, 'triggers/add', { ...given, source: 'manual' })
       }),
     )
   }
 
+  async #insert(
+    tx: Db,
+    caller: UserCaller,
+    realm: Look['realm'],
+    action: string,
+    { name, kind, source, ...fields }: NewTrigger,
+  ): Promise<RealmTriggerRecord> {
+    const { store } = this.#hub
+    const now = await timeNow(this.#hub, tx)
+    const spec = await this.#specOf(tx, caller, realm, kind, fields, { now, isNew: true })
+    const realm_id = realm.id
+    if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
+    const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
+    const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
+    const { realm: most = Infinity } = kindOf({ kind }).most ?? {}
+    if (Number(many) >= most) {
+      throw new CadreError('conflict', `a realm has at most ${most} ${kind}s: remove one first`)
+    }
+    const added: RealmTrigger = {
+      ...{ id: Bun.randomUUIDv7(), realm_id, name, kind, spec, revision: 1, source, enabled: true },
+      ...{ paused: null, problem: null, cursor: now, next_at: null, removed_at: null },
+      ...{ owner_id: caller.user.id, created_at: now, created_by: caller.user.username },
+    }
+    const trigger = { ...added, next_at: nextOf(added) }
+    const look: Look = { hub: this.#hub, tx, trigger, realm, owner: caller.user, mayStart: true, now }
+    await inRealm(trigger).mayBeEnabled?.(look)
+    await insertTrigger(store, tx, trigger)
+    await inRealm(trigger).added?.(look, fields)
+    return this.#done(look, caller, action)
+  }
+
   /** Changes what is given. A new rule is looked at from now on; other changes leave alone what is due. */
   async update(caller: UserCaller, body: Static<(typeof UpdateRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
-    const { trigger_id, realm_id, revision, owner, name: renamed, ...changes } = body
+    const { trigger_id, realm_id, revision, owner, keep, name: renamed, ...changes } = body
     const { store } = this.#hub
     return this.#unique(renamed ?? '', () =>
       this.#change(caller, 'triggers/update', { trigger_id, realm_id }, async look => {
         const { trigger, tx, now } = look
         mustBeAt(trigger, revision ?? trigger.revision)
+        mustBeOwn(trigger, [...(renamed === undefined ? [] : ['name']), ...Object.keys(changes)])
         const { own, ...more } = trigger.spec
         const kind = kindOf(trigger)
         const fields = { ...more, ...changes, ...kind.changed(own, changes) }
@@ -104,8 +113,10 @@ export class RealmTriggers {
         const other = await findTrigger(store, tx, byName(store, trigger.realm_id, name))
         if (other && other.id !== trigger.id) throw taken(name)
         const owner_id = owner === 'me' ? caller.user.id : trigger.owner_id
-        const problem = isSpec || trigger.problem?.reason === 'owner' ? null : trigger.problem
-        const changed = { ...trigger, name, spec, owner_id, revision: trigger.revision + 1, problem }
+        const source = keep === undefined ? trigger.source : kept(trigger, keep)
+        const isOld = isSpec || keep !== undefined || trigger.problem?.reason === 'owner'
+        const problem = isOld ? null : trigger.problem
+        const changed = { ...trigger, name, spec, source, owner_id, revision: trigger.revision + 1, problem }
         if (changed.enabled) await inRealm(trigger).mayBeEnabled?.({ ...look, trigger: changed })
         await inRealm(trigger).updated?.({ ...look, trigger: changed }, changes)
         const isMended = trigger.problem !== null && problem === null
@@ -125,13 +136,75 @@ export class RealmTriggers {
     })
   }
 
+  /** A trigger of a team becomes what the version that fits says now. */
   enable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
     return this.#change(caller, 'triggers/enable', which, async look => {
       const { trigger } = look
+      if (trigger.source !== 'manual') {
+        const { team } = trigger.spec
+        return this.#asDeclared(
+          look,
+          caller,
+          team,
+          await this.#declared(look.tx, caller, look.realm, team, trigger.source.name),
+        )
+      }
       if (trigger.enabled) return trigger
       await inRealm(trigger).mayBeEnabled?.(look)
       return this.#fromNow(look, { ...trigger, enabled: true, revision: trigger.revision + 1 })
     })
+  }
+
+  /** Enables what a package declares, as the version that fits says it now. `secret`: of a hook that is new here. */
+  enableDeclared(
+    caller: UserCaller,
+    { realm_id, team, name, secret }: { realm_id: string; team: string; name: string; secret?: string | undefined },
+  ): Promise<RealmTriggerRecord> {
+    const { store } = this.#hub
+    return this.#unique(name, () =>
+      caller.write(async tx => {
+        const realm = await caller.realm(realm_id, 'operator', tx)
+        const declared = await this.#declared(tx, caller, realm, team, name)
+        const { kind, fields, source } = declared
+        const those = and(ofRealm(store, realm_id), declaredIn(store, source))!
+        const known = await findTrigger(store, tx, those)
+        if (!known) {
+          const given = { ...fields, ...(secret !== undefined && { secret }) }
+          return this.#insert(tx, caller, realm, 'triggers/enable', { ...given, name, kind, team, source })
+        }
+        mustFitFile(known, kind, secret)
+        const look: Look = { ...(await takeTrigger(this.#hub, tx, known.id))!, hub: this.#hub, tx }
+        const trigger = await putTrigger(store, tx, await this.#asDeclared(look, caller, team, declared))
+        return this.#done({ ...look, trigger }, caller, 'triggers/enable')
+      }),
+    )
+  }
+
+  async #declared(tx: Db, caller: UserCaller, realm: Look['realm'], team: string, name: string) {
+    const found = await listedPackage(this.#hub, tx, realm, team, caller)
+    const declared = declaredBy({ name: found.name, version: found.version, triggers: found.triggers ?? [] }, name)
+    if (declared.kind !== 'watch') return declared
+    throw refusal([
+      { path: '/name', message: `${name} watches a folder, which a hub has none of: enable it on a home` },
+    ])
+  }
+
+  async #asDeclared(
+    look: Look,
+    caller: UserCaller,
+    team: string,
+    { kind, fields, source }: ReturnType<typeof declaredBy>,
+  ): Promise<RealmTrigger> {
+    const { trigger, tx, realm, now } = look
+    mustFitFile(trigger, kind, undefined)
+    const { requires, priority, queue_timeout } = trigger.spec
+    const given = { ...fields, team, requires, priority, queue_timeout }
+    const spec = await this.#specOf(tx, caller, realm, kind, given, { now, isNew: false })
+    const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
+    await inRealm(trigger).mayBeEnabled?.({ ...look, trigger: changed })
+    const isSame = trigger.enabled && trigger.problem === null
+    if (isSame && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)) return changed
+    return this.#fromNow(look, changed)
   }
 
   disable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
@@ -159,84 +232,26 @@ export class RealmTriggers {
     })
   }
 
-  /** Starts a run now, as an occasion of its own. */
-  runNow(caller: UserCaller, which: RealmWhich, force: boolean): Promise<FiringRecord> {
-    const manual = { by: caller.user.username }
-    return this.#fire(caller, 'triggers/run_now', which, async look => ({
-      ...{ occasion: `now:${crypto.randomUUID()}`, at: look.now, late_ms: 0, manual, force },
-      variables: { ...kindOf(look.trigger).variablesNow(look.now), ...(await inRealm(look.trigger).newest?.(look)) },
-    }))
-  }
-
-  /** The same occasion again, as another firing. */
-  async refire(caller: UserCaller, firingId: string, again: boolean): Promise<FiringRecord> {
-    const { store } = this.#hub
-    const gone = new CadreError('not_found', `no firing ${firingId} of a trigger that you may see`)
-    const first = await firingWithId(store, store.db, firingId)
-    if (!first) throw gone
-    const manual = { by: caller.user.username }
-    return this.#fire(caller, 'triggers/refire', { trigger_id: first.trigger_id }, async look => {
-      const { trigger, tx, now } = look
-      const firing = await firingWithId(store, tx, firingId)
-      if (!firing) throw gone
-      mustBeRefirable(firing, again, MAY_HAVE_STARTED)
-      const { at } = firing
-      const values = (await inRealm(trigger).values?.(look, firing)) ?? {}
-      const occurs = { occasion: familyOf(firing), another: { again }, at, late_ms: now - at, manual, isLater: true }
-      return { ...occurs, variables: variablesAgain(firing, now), more: async () => values }
-    }).catch(error => {
-      throw error instanceof CadreError && error.code === 'not_found' ? gone : error
-    })
-  }
-
-  async #fire(
-    caller: UserCaller,
-    action: string,
-    which: RealmWhich,
-    occasionOf: (look: Look) => Promise<Occasion>,
-  ): Promise<FiringRecord> {
-    const hub = this.#hub
-    await hub.runIds.look()
-    const once = () =>
-      caller.write(async tx => {
-        const look = await this.#reach(caller, which, tx)
-        const firing = await fire(look, await occasionOf(look), asItsKind(look))
-        await this.#audit(tx, caller, action, look.trigger, look.realm.org_id)
-        return { firing, trigger: look.trigger }
-      })
-    const fired = await this.#whileDuplicate(once)
-    hub.notifier.notify(`realm ${fired.trigger.realm_id}`)
-    return firingRecord(fired.firing, fired.trigger.name)
-  }
-
   async #change(
     caller: UserCaller,
     action: string,
     which: RealmWhich,
     work: (look: Look) => Promise<RealmTrigger>,
   ): Promise<RealmTriggerRecord> {
-    const { store } = this.#hub
     return caller.write(async tx => {
-      const look = await this.#reach(caller, which, tx)
-      const put = await putTrigger(store, tx, await work(look))
-      await this.#audit(tx, caller, action, put, look.realm.org_id)
-      const isTaken = put.owner_id !== look.owner.id
-      const [owner, mayStart] = isTaken ? [caller.user.username, true] : [look.owner.username, look.mayStart]
-      const told = await warningsFor(store, tx, action, put)
-      return { ...(await recordOf(this.#hub, { trigger: put, owner, mayStart }, tx)), ...told }
+      const look = await changeable(this.#hub, caller, which, tx)
+      const trigger = await putTrigger(this.#hub.store, tx, await work(look))
+      const isTaken = trigger.owner_id !== look.owner.id && { owner: caller.user, mayStart: true }
+      return this.#done({ ...look, ...isTaken, trigger }, caller, action)
     })
   }
 
-  /** The trigger that a body names, which the caller may change. Throws `not_found` and `forbidden`. */
-  async #reach(caller: UserCaller, which: RealmWhich, tx: Db): Promise<Look> {
-    const hub = this.#hub
-    if (which.realm_id !== undefined) await caller.realm(which.realm_id, 'operator', tx)
-    const found = await findTrigger(hub.store, tx, whichOf(hub, which))
-    if (!found || isElsewhere(found, which)) throw missing(which)
-    await caller.realm(found.realm_id, 'operator', tx).catch(error => {
-      throw error instanceof CadreError && error.code === 'not_found' ? missing(which) : error
-    })
-    return { ...(await takeTrigger(hub, tx, found.id))!, hub, tx }
+  /** The entry of the audit log, and the answer. */
+  async #done(look: Look, caller: UserCaller, action: string): Promise<RealmTriggerRecord> {
+    const { tx, trigger, owner, mayStart } = look
+    await auditTrigger(look, caller, action)
+    const told = await warningsFor(this.#hub.store, tx, action, trigger)
+    return { ...(await recordOf(this.#hub, { trigger, owner: owner.username, mayStart }, tx)), ...told }
   }
 
   /** The spec of a body. Throws `invalid_request` with every mistake. */
@@ -260,21 +275,6 @@ export class RealmTriggers {
   async #fromNow(look: Look, trigger: RealmTrigger): Promise<RealmTrigger> {
     await inRealm(trigger).beforeNow?.({ ...look, trigger })
     return { ...trigger, cursor: look.now }
-  }
-
-  #audit(tx: Db, caller: UserCaller, action: string, { name, spec, realm_id }: RealmTrigger, org_id: number) {
-    return record(this.#hub, tx, caller, { action, target: `${name}: ${spec.team}`, org_id, realm_id })
-  }
-
-  /** Another hub chose the same name for a firing at the same moment: it is judged anew. */
-  async #whileDuplicate<T>(work: () => Promise<T>): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await work()
-      } catch (error) {
-        if (!isDuplicate(error) || tries === MOST_TRIES) throw error
-      }
-    }
   }
 
   /** Two calls at the same moment: the one that violates the unique index is told so. */

@@ -4,6 +4,7 @@
 import { and, asc, eq } from 'drizzle-orm'
 import { parseDuration } from '../../duration.ts'
 import { CadreError, isLasting, messageOf } from '../../error.ts'
+import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName } from '../../firing/family.ts'
 import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
@@ -11,7 +12,7 @@ import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { requestCancel } from '../queue/cancel-orders.ts'
-import { planRun } from '../queue/dispatch.ts'
+import { listedPackage, planRun } from '../queue/dispatch.ts'
 import { queueRun } from '../queue/queue-runs.ts'
 import {
   countWaiting,
@@ -113,13 +114,9 @@ async function decide(
 }
 
 /** The run of an occasion, or why it starts nothing. */
-async function prepare(
-  { hub, tx, trigger, realm, owner, mayStart }: Look,
-  { variables, more }: Occasion,
-  { masked, forbids }: Omit<More, 'known'>,
-) {
+async function prepare(look: Look, { variables, more }: Occasion, { masked, forbids }: Omit<More, 'known'>) {
+  const { hub, tx, trigger, realm, owner, mayStart } = look
   const { spec } = trigger
-  const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
   if (!mayStart) return refused('owner', ownerText(owner.username))
   let all: JsonObject
   try {
@@ -128,7 +125,7 @@ async function prepare(
     if (!isLasting(error)) throw error
     return refused('internal', messageOf(error))
   }
-  const forbidden = await forbids?.(all)
+  const forbidden = (await otherSpec(look)) ?? (await forbids?.(all))
   if (forbidden) return forbidden
   // The plan of the run says whether the inputs fit.
   const judged = judge(trigger, all, null)
@@ -138,13 +135,30 @@ async function prepare(
   try {
     return { planned: await planRun(hub, tx, realm, { ...spec, inputs }), variables: all }
   } catch (error) {
-    if (!(error instanceof CadreError) || error.code === 'unavailable') throw error
-    const problems = error.details?.map(({ path, message }) => `${path.replace(/^\/(inputs\/)?/, '')}: ${message}`)
-    return refused(
-      error.code === 'invalid_request' ? 'inputs' : 'team',
-      problems ? `${error.message}: ${problems.join('; ')}` : error.message,
-    )
+    return refusedFor(error)
   }
+}
+
+const refused = (reason: Halt['reason'], detail: string): Halt => ({ state: 'refused', reason, detail })
+
+/** Whether the version that would run says something else than what was enabled. */
+async function otherSpec({ hub, tx, trigger, realm }: Look): Promise<Halt | null> {
+  if (trigger.source === 'manual') return null
+  try {
+    const { name, version, triggers } = await listedPackage(hub, tx, realm, trigger.spec.team)
+    return changedSince(trigger, { name, version, triggers: triggers ?? [] })
+  } catch (error) {
+    return refusedFor(error)
+  }
+}
+
+function refusedFor(error: unknown): Halt {
+  if (!(error instanceof CadreError) || error.code === 'unavailable') throw error
+  const problems = error.details?.map(({ path, message }) => `${path.replace(/^\/(inputs\/)?/, '')}: ${message}`)
+  return refused(
+    error.code === 'invalid_request' ? 'inputs' : 'team',
+    problems ? `${error.message}: ${problems.join('; ')}` : error.message,
+  )
 }
 
 /** What keeps a firing from starting now. `known` waits already. */

@@ -2,6 +2,7 @@
 
 import { inArray, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
+import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { chainWords } from '../../firing/chain-kind.ts'
 import { previewOfHook } from '../../firing/hook-preview.ts'
@@ -22,6 +23,7 @@ import type { ListRealmFirings, ListRealmTriggers, PreviewRealmTrigger } from '.
 import { page } from '../../wire/page.ts'
 import type { FiringRecord, PreviewRecord, RealmTriggerRecord } from '../../wire/records/triggers.ts'
 import type { RunState } from '../../wire/states.ts'
+import { record } from '../access/audit.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
@@ -35,11 +37,13 @@ import {
   byId,
   byName,
   findTrigger,
+  type Look,
   listTriggers,
   ofKind,
   ofRealm,
   ofTeam,
   type RealmTrigger,
+  takeTrigger,
   thoseThere,
 } from './trigger-table.ts'
 
@@ -52,20 +56,26 @@ export interface RealmWhich extends Which {
 }
 
 /** Which trigger a body names, as a condition. Throws `invalid_request` unless it is one of the two ways. */
-export function whichOf({ store }: Hub, { realm_id, ...which }: RealmWhich): SQL {
+function whichOf({ store }: Hub, { realm_id, ...which }: RealmWhich): SQL {
   const { trigger_id, name } = named(which)
   if (trigger_id !== undefined) return byId(store, trigger_id)
-  if (realm_id !== undefined) return byName(store, realm_id, name!)
+  return byName(store, realmGiven({ realm_id }).realm_id, name!)
+}
+
+/** A body that names a trigger. Throws `invalid_request` unless it says the realm. */
+export function realmGiven<B extends { realm_id?: string | undefined }>(body: B): B & { realm_id: string } {
+  const { realm_id } = body
+  if (realm_id !== undefined) return { ...body, realm_id }
   throw new CadreError('invalid_request', '`name` needs `realm_id`', {
     details: [{ path: '/realm_id', message: 'is required beside `name`' }],
   })
 }
 
-export const missing = ({ trigger_id, name }: Which): CadreError =>
+const missing = ({ trigger_id, name }: Which): CadreError =>
   new CadreError('not_found', `no trigger ${trigger_id ?? name} that you may see`)
 
 /** Whether a body names another realm than that of the trigger. */
-export const isElsewhere = ({ realm_id }: RealmTrigger, which: RealmWhich): boolean =>
+const isElsewhere = ({ realm_id }: RealmTrigger, which: RealmWhich): boolean =>
   which.realm_id !== undefined && which.realm_id !== realm_id
 
 /** The trigger that a body names, if the caller may see it. Throws `not_found`. */
@@ -77,6 +87,23 @@ async function visible(hub: Hub, caller: UserCaller, which: RealmWhich, evenRemo
   })
   if (!found || isElsewhere(found, which) || (await caller.realmRole(found.realm_id)) === null) throw missing(which)
   return found
+}
+
+/** The trigger that a body names, which the caller may change, in a transaction. Throws `not_found` and `forbidden`. */
+export async function changeable(hub: Hub, caller: UserCaller, which: RealmWhich, tx: Db): Promise<Look> {
+  if (which.realm_id !== undefined) await caller.realm(which.realm_id, 'operator', tx)
+  const found = await findTrigger(hub.store, tx, whichOf(hub, which))
+  if (!found || isElsewhere(found, which)) throw missing(which)
+  await caller.realm(found.realm_id, 'operator', tx).catch(error => {
+    throw error instanceof CadreError && error.code === 'not_found' ? missing(which) : error
+  })
+  return { ...(await takeTrigger(hub, tx, found.id))!, hub, tx }
+}
+
+/** Writes what was done to a trigger into the audit log. */
+export function auditTrigger({ hub, tx, trigger, realm }: Look, caller: UserCaller, action: string, of?: string) {
+  const target = `${trigger.name}: ${of ?? trigger.spec.team}`
+  return record(hub, tx, caller, { action, target, org_id: realm.org_id, realm_id: realm.id })
 }
 
 export async function getTrigger(hub: Hub, caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {

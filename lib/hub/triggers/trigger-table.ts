@@ -125,6 +125,12 @@ export function ofTeam({ triggers, dialect }: Store, team: string): SQL {
   const range = `${team}@`
   return or(eq(named, team), eq(sql`substr(${named}, 1, ${sql.raw(String(range.length))})`, range))!
 }
+/** Those that a team declares, by its name in whatever version; `name`: only that one of them. */
+export function declaredIn({ triggers, dialect }: Store, source?: { team: string; name: string }): SQL {
+  const text = dialect === 'postgres' ? sql`${triggers.source}::json` : triggers.source
+  if (!source) return sql`${text} ->> 'name' IS NOT NULL`
+  return sql`${text} ->> 'team' = ${source.team} AND ${text} ->> 'name' = ${source.name}`
+}
 export const thoseThere = (store: Store, ...where: (SQL | undefined)[]): SQL => and(...where, isThere(store))!
 
 /** The time by the clock of the database. */

@@ -55,11 +55,12 @@ export const UpdateTrigger = call('/v1/triggers/update', {
   }),
 })
 export const RemoveTrigger = call('/v1/triggers/remove', { ...change('Remove a trigger'), body: OneTrigger })
+const DECLARES = { description: 'The team that declares the trigger `name`.' }
 export const EnableTrigger = call('/v1/triggers/enable', {
   ...change('Look at occasions again, or for the first time at those of a trigger that a team declares'),
   body: closed({
     ...WHICH,
-    team: Type.Optional({ ...Path, description: 'The team that declares the trigger `name`.' }),
+    team: Type.Optional({ ...Path, ...DECLARES }),
     secret: secret('Of a hook that is enabled for the first time.'),
   }),
 })
@@ -195,7 +196,6 @@ const started = { hub: STARTS, data: RealmTriggerRecord }
 const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
 const { kind: __, ...ADDED } = AddTrigger.body.properties
-const { keep, ...CHANGED } = UpdateTrigger.body.properties
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
@@ -211,7 +211,7 @@ export const AddRealmTrigger = atHub(AddTrigger, {
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,
   body: closed({
-    ...CHANGED,
+    ...UpdateTrigger.body.properties,
     realm_id: Type.Optional(Uuid),
     team: Type.Optional(TeamRef),
     ...DISPATCH,
@@ -221,7 +221,10 @@ export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   }),
 })
 export const RemoveRealmTrigger = atHub(RemoveTrigger, { ...stopped, body: ofRealm({}) })
-export const EnableRealmTrigger = atHub(EnableTrigger, { ...started, body: ofRealm({}) })
+export const EnableRealmTrigger = atHub(EnableTrigger, {
+  ...started,
+  body: ofRealm({ ...EnableTrigger.body.properties, team: Type.Optional({ ...TeamRef, ...DECLARES }) }),
+})
 export const DisableRealmTrigger = atHub(DisableTrigger, { ...stopped, body: ofRealm({}) })
 export const PauseRealmTrigger = atHub(PauseTrigger, { ...stopped, body: ofRealm(PauseTrigger.body.properties) })
 export const ResumeRealmTrigger = atHub(ResumeTrigger, { ...started, body: ofRealm(ResumeTrigger.body.properties) })

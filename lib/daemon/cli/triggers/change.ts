@@ -103,8 +103,10 @@ export async function updateTrigger(
     team: reference,
     addSecret,
     expireSecret,
+    keep,
     ...options
-  }: Options & SpecOptions & { name?: string; team?: string; addSecret?: string; expireSecret?: string },
+  }: Options &
+    SpecOptions & { name?: string; team?: string; addSecret?: string; expireSecret?: string; keep?: boolean },
 ): Promise<void> {
   const place = await triggerPlaceOf(placeIn({ home, realm, hub }))
   const spec = specOf(options, place)
@@ -115,6 +117,7 @@ export async function updateTrigger(
     ...spec,
     ...(reference !== undefined && { team }),
     ...(renamed !== undefined && { name: renamed }),
+    ...(keep && { keep }),
     ...(addSecret !== undefined && { add_secret: await secretOf('--add-secret', addSecret) }),
     ...(expireSecret !== undefined && { expire_secret: expireSecret }),
     ...(isGiven && { inputs: await changedInputs(was.inputs, (await readTeam(place, team)).inputs, options) }),

@@ -216,7 +216,11 @@ const below = (kind?: TriggerKind): Entry[] => [
     usage: 'enable <trigger> [name]',
     does: 'look at its occasions again, from now; or enable what a team.yml declares',
     more: 'With one word, a trigger by its name. With two, a team and the name of one of the triggers in its team.yml, as the file says it now.',
-    examples: [['nightly'], ['./digest nightly', 'declared in digest/team.yml'], ['@acme/triage opened --secret -']],
+    examples: [
+      ['nightly'],
+      ['./digest nightly', 'declared in digest/team.yml'],
+      ['@acme/triage opened --realm prod --secret -', 'a hook in a realm'],
+    ],
     options: [option('--secret <secret>', 'of a hook that is new here: - or @FILE'), ...place, record],
     run: async (options, trigger: string, name?: string) => (await change()).enableTrigger(trigger, name, options),
   },
@@ -236,6 +240,7 @@ const below = (kind?: TriggerKind): Entry[] => [
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
+      option('--keep', 'declared in a team.yml: go on as it is when that says something else'),
       ...(kind ? (OPTIONS[kind] ?? []) : EVERY),
       ...(kind === undefined || kind === 'hook' ? SECRETS : []),
       ...COMMON,
