@@ -96,6 +96,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
 
   test('a chain of a realm is added from the form, which has no watches', async () => {
     const { page, hub, team } = await open('triggers/new?kind=chain')
+    await page.getByLabel('After each run of').waitFor()
     expect(await page.getByLabel('It starts runs').locator('option').count()).toBe(2)
     await page.getByLabel('Team', { exact: true }).fill(team)
     await page.getByLabel('Name', { exact: true }).fill('follows')

@@ -355,7 +355,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
   })
 
   test('slots of the past are shown before they are started', async () => {
-    const { page, call } = await pageOf('daily')
+    const { page, call } = await pageOf('fails')
     const missed = slot.getTime() - (DAYS - 4) * DAY
     const local = (at: number) =>
       page.evaluate(time => {
@@ -378,7 +378,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await confirm(page, 'Start them')
     await form.getByText('One run starts, the oldest first.').waitFor()
     const filled = async () => {
-      const { firings } = await call('firings', { name: 'daily', state: 'started', limit: 100 })
+      const { firings } = await call('firings', { name: 'fails', state: 'started', limit: 100 })
       return firings.some(({ at }: { at: number }) => at === missed)
     }
     await until(filled, 'the run of the slot')
