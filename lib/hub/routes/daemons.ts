@@ -221,20 +221,20 @@ export function daemonProtocol(hub: Hub) {
 
   /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
-    const [overdue, work] = await Promise.all([
+    const isApproved = daemon.approved_at !== null
+    const [overdue, work, tells] = await Promise.all([
       alone && hasUndeliverableJobs(store, daemon.realm_id, hub.lived()),
-      daemon.approved_at !== null &&
-        ((await hasClaimableJobs(store, daemon, slots, hub.lived())) ||
-          (await tellsFor(store, store.db, daemon, hub.lived())).length > 0),
+      isApproved && hasClaimableJobs(store, daemon, slots, hub.lived()),
+      isApproved ? tellsFor(store, store.db, daemon, hub.lived()) : [],
     ])
-    if (!overdue && !work) return []
+    if (!overdue && !work && tells.length === 0) return []
     const rows = await caller.write(async tx => {
       const now = await findDaemon(hub, tx, daemon.id)
       await endUndeliverableRuns(hub, tx, daemon.realm_id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       const jobs = await claimJobs(store, tx, now, slots, hub.lived())
-      return [...jobs, ...(await claimTells(store, tx, now, hub.lived()))]
+      return tells.length === 0 ? jobs : [...jobs, ...(await claimTells(store, tx, now, hub.lived()))]
     })
     const names = await namesOf(rows.flatMap(job => ('created_by' in job ? job.created_by : [])))
     return rows.map(job => ({
