@@ -85,7 +85,7 @@ export function triggerTables(
       late_ms: int(),
       /** How often the delivery of a hook came; null of another kind. */
       deliveries: int(),
-      manual: json<{ by: string }>(),
+      manual: json<{ by: string; backfill?: true }>(),
       /** What `when` and `inputs` may name. */
       variables: json<JsonObject>().notNull(),
     },

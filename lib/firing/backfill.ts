@@ -1,6 +1,10 @@
 // Slots of the past that a person has started after all. Pure.
 
+import { CadreError } from '../error.ts'
 import { slotsOf } from '../triggers/schedule/slots.ts'
+import type { ScheduleSpec } from '../triggers/schedule/spec.ts'
+import { localText, zoneOf } from '../triggers/schedule/zone.ts'
+import type { BackfillRecord } from '../wire/records/triggers.ts'
 import { familyOf, holderOf, nextName } from './family.ts'
 import { occasionOf, type Schedule, variablesOf } from './slot-rows.ts'
 import type { Firing } from './trigger.ts'
@@ -12,6 +16,17 @@ export interface PastSlot {
   occasion: string
   /** It may have started where this was copied from. */
   inDoubt: boolean
+}
+
+/** What a person asks for: slots in [`from`, `to`), the oldest `most` of them. */
+export interface Backfill {
+  from: number
+  to: number
+  most: number
+  /** Only says what would start. */
+  dryRun: boolean
+  /** Also those that may have started elsewhere. */
+  yes: boolean
 }
 
 /** How many slots one look considers. */
@@ -38,6 +53,34 @@ export function slotsToFill(
     return [{ at, occasion, inDoubt: last?.reason === 'copy' || at <= copiedAt }]
   })
 }
+
+/** Those that start. Throws `conflict` when some may have started elsewhere, unless `yes`. `copied`: what is said of these. */
+export function slotsToStart(
+  slots: readonly PastSlot[],
+  { most, yes }: Pick<Backfill, 'most' | 'yes'>,
+  copied: string,
+): readonly PastSlot[] {
+  const those = slots.slice(0, most)
+  const doubtful = those.filter(({ inDoubt }) => inDoubt)
+  if (doubtful.length === 0 || yes) return those
+  const named = doubtful
+    .map(({ at }) => occasionOf(at))
+    .slice(0, 10)
+    .join(', ')
+  throw new CadreError('conflict', `${named}: ${copied}; \`yes\` starts them here`)
+}
+
+/** What starts, or would start. */
+export const backfillRecord = (
+  schedule: ScheduleSpec,
+  slots: readonly PastSlot[],
+  most: number,
+  firings: BackfillRecord['firings'] = [],
+): BackfillRecord => ({
+  slots: slots.slice(0, most).map(({ at }) => ({ at, local: localText(at, zoneOf(schedule)) })),
+  left: Math.max(0, slots.length - most),
+  firings,
+})
 
 /** The firing of a slot of the past, which waits for those before it. */
 export const filled = (

@@ -52,7 +52,7 @@ export const schedule: Kind<ScheduleSpec> = {
   variablesNow: now => variablesOf(now, now),
 
   startedBy({ id, name }, { id: firing, at, late_ms, manual }, isLater) {
-    const by = manual && { manual }
+    const by = manual && { manual: { by: manual.by } }
     const late = { late_ms: late_ms ?? 0, catch_up: isLater }
     return { kind: 'schedule', trigger: id, name, firing, slot: occasionOf(at), ...late, ...by }
   },

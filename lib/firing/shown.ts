@@ -32,11 +32,12 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
 }
 
 export const firingRecord = (
-  { started_at: _, variables, run_id, deliveries = null, ...firing }: Firing,
+  { started_at: _, variables, run_id, manual, deliveries = null, ...firing }: Firing,
   name: string,
 ): FiringRecord => ({
   ...firing,
   name,
+  manual: manual && { by: manual.by },
   run_id,
   run_ids: run_id === null ? [] : [run_id],
   deliveries,

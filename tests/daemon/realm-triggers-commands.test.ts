@@ -119,6 +119,15 @@ phases: [{ name: ask, type: gate, review: { prompt: "Go on?" } }]
   for (const name of ['mondays', 'told']) await inRealm('triggers', 'remove', name)
 })
 
+test('slots of the past are printed, and started', async () => {
+  await inRealm('schedules', 'add', '@admin/digest', '--cron', '0 * * * *', '--name', 'hourly')
+  const would = await cadre('schedules', 'backfill', 'hourly', '--from', '1d', '--dry-run', '--realm', 'admin')
+  expect([would.code, would.stderr]).toEqual([0, '24 slots would start\n'])
+  const { firings, left } = await inRealm('schedules', 'backfill', 'hourly', '--from', '1d', '--most', '2')
+  expect([firings.length, left]).toEqual([2, 22])
+  await inRealm('triggers', 'remove', 'hourly')
+})
+
 test('the hub that does not answer, and the realm that is not there', async () => {
   const away = await command(['triggers', '--realm', 'admin'], {
     home,

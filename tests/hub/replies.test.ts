@@ -161,6 +161,7 @@ test('teams, daemons and runs', async () => {
   const fired = await ok(hub.admin, 'triggers/run_now', { trigger_id })
   await ok(hub.admin, 'triggers/refire', { firing_id: fired.id, again: true })
   await ok(hub.admin, 'triggers/firings', { trigger_id })
+  await ok(hub.admin, 'triggers/backfill', { trigger_id, from: 0, to: 86_400_000 * 400, most: 1 })
   await ok(hub.admin, 'triggers/list', { realm_id })
   await ok(hub.admin, 'triggers/remove', { trigger_id })
 

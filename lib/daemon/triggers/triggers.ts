@@ -1,7 +1,7 @@
 // The triggers of a home: people add, change, pause and remove them, and see what they did and will do.
 
 import { CadreError } from '../../error.ts'
-import { filled, type PastSlot, slotsToFill } from '../../firing/backfill.ts'
+import { type Backfill, backfillRecord, filled, slotsToFill, slotsToStart } from '../../firing/backfill.ts'
 import { Changed, mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
@@ -9,12 +9,11 @@ import { familyOf } from '../../firing/family.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { firingRecord, scheduleIn, type Which, withDelivery } from '../../firing/shown.ts'
-import { occasionOf, type Schedule } from '../../firing/slot-rows.ts'
+import type { Schedule } from '../../firing/slot-rows.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import type { There } from '../../firing/watch-rows.ts'
 import type { Field, Team } from '../../team/team.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
-import { localText, zoneOf } from '../../triggers/schedule/zone.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
 import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Daemon } from '../runs/daemon.ts'
@@ -227,37 +226,23 @@ export class Triggers extends TriggerView {
    * Starts slots of the past that have no firing or were missed, one after the other: those in [`from`, `to`), the oldest
    * `most` of them. Throws `conflict` where the home that this one was copied from may have started some, unless `yes`.
    */
-  async backfill(which: Which, { from, to, most, dryRun, yes, by }: Backfill): Promise<BackfillRecord> {
+  async backfill(which: Which, { by, ...asked }: Backfill & { by: string }): Promise<BackfillRecord> {
     const trigger = this.find(which)
     const schedule = scheduleIn(trigger)
+    const { from, to, most, dryRun } = asked
     const now = this.tables.now()
-    const copiedAt = this.#daemon.copied?.at ?? 0
-    const span = { from, to: Math.min(to, now), copiedAt }
+    const span = { from, to: Math.min(to, now), copiedAt: this.#daemon.copied?.at ?? 0 }
     const found = () => slotsToFill(trigger as Schedule, this.tables.firings.between(trigger.id, from, to), span)
-    const answer = (slots: readonly PastSlot[], firings: FiringRecord[]): BackfillRecord => ({
-      slots: slots.slice(0, most).map(({ at }) => ({ at, local: localText(at, zoneOf(schedule)) })),
-      left: Math.max(0, slots.length - most),
-      firings,
-    })
-    if (dryRun) return answer(found(), [])
+    if (dryRun) return backfillRecord(schedule, found(), most)
     return this.#daemon.engine.commit(() => {
       mustBeAt(this.find({ trigger_id: trigger.id }), trigger.revision)
       const slots = found()
-      const doubtful = slots.slice(0, most).filter(({ inDoubt }) => inDoubt)
-      if (doubtful.length > 0 && !yes) {
-        const named = doubtful
-          .map(({ at }) => occasionOf(at))
-          .slice(0, 10)
-          .join(', ')
-        throw new CadreError('conflict', `${named}: ${MAY_HAVE_STARTED}; \`yes\` starts them here`)
-      }
-      const firings = slots.slice(0, most).map(slot => filled(trigger as Schedule, slot, { by, now }))
+      const those = slotsToStart(slots, asked, MAY_HAVE_STARTED)
+      const firings = those.map(slot => filled(trigger as Schedule, slot, { by, now }))
       for (const firing of firings) this.tables.firings.insert(firing)
       this.#daemon.audit.write({ actor: by, action: 'triggers/backfill', target: `${trigger.name}: ${firings.length}` })
-      return answer(
-        slots,
-        firings.map(firing => firingRecord(firing, trigger.name)),
-      )
+      const records = firings.map(firing => firingRecord(firing, trigger.name))
+      return backfillRecord(schedule, slots, most, records)
     })
   }
 
@@ -346,13 +331,4 @@ export class Triggers extends TriggerView {
 /** When it is due next. */
 function nextOf(trigger: Trigger): number | null {
   return trigger.enabled && !trigger.paused ? (kindOf(trigger).nextAt?.(trigger) ?? null) : null
-}
-
-export interface Backfill {
-  from: number
-  to: number
-  most: number
-  dryRun: boolean
-  yes: boolean
-  by: string
 }

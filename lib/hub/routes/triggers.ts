@@ -4,6 +4,7 @@ import { declared } from '../../firing/declared.ts'
 import { resource } from '../../http/resource.ts'
 import {
   AddRealmTrigger,
+  BackfillRealmTrigger,
   DisableRealmTrigger,
   EnableRealmTrigger,
   GetRealmTrigger,
@@ -43,6 +44,10 @@ export function triggers(hub: Hub) {
     answer(ListRealmTriggers, ({ body, caller }) => listTriggersFor(hub, caller, body)),
     answer(PreviewRealmTrigger, ({ body, caller }) => previewFor(hub, caller, body)),
     answer(RunRealmTrigger, ({ body, caller }) => byHand.runNow(caller, body, body.force ?? false)),
+    answer(BackfillRealmTrigger, ({ body, caller }) => {
+      const { from, to, most = 100, dry_run: dryRun = false, yes = false, ...which } = body
+      return byHand.backfill(caller, which, { from, to, most, dryRun, yes })
+    }),
     answer(ListRealmFirings, ({ body, caller }) => firingsFor(hub, caller, body)),
     answer(RefireRealmTrigger, ({ body, caller }) => byHand.refire(caller, body.firing_id, body.again ?? false)),
   ])

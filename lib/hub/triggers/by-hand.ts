@@ -2,16 +2,18 @@
 
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
+import { type Backfill, backfillRecord, filled, slotsToFill, slotsToStart } from '../../firing/backfill.ts'
 import { mustBeRefirable, variablesAgain } from '../../firing/changes.ts'
 import { familyOf } from '../../firing/family.ts'
 import { kindOf } from '../../firing/kinds.ts'
-import { firingRecord } from '../../firing/shown.ts'
-import type { FiringRecord } from '../../wire/records/triggers.ts'
+import { firingRecord, scheduleIn } from '../../firing/shown.ts'
+import type { Schedule } from '../../firing/slot-rows.ts'
+import type { BackfillRecord, FiringRecord } from '../../wire/records/triggers.ts'
 import type { UserCaller } from '../access/callers.ts'
-import { MAY_HAVE_STARTED } from '../core/found-copies.ts'
+import { lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
 import { fire, type Occasion } from './fire.ts'
-import { firingWithId } from './firing-table.ts'
+import { firingsBetween, firingWithId, insertFiring } from './firing-table.ts'
 import { asItsKind, inRealm } from './in-realm.ts'
 import { auditTrigger, changeable, type RealmWhich } from './realm-view.ts'
 import type { Look } from './trigger-table.ts'
@@ -54,6 +56,32 @@ export class StartsByHand {
     }).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? gone : error
     })
+  }
+
+  /**
+   * Starts slots of the past that have no firing or were missed, one after the other. Throws `conflict` where a hub whose
+   * commits were lost may have started some, unless `yes`.
+   */
+  async backfill(caller: UserCaller, which: RealmWhich, asked: Backfill): Promise<BackfillRecord> {
+    const { store } = this.#hub
+    const work = () =>
+      caller.write(async tx => {
+        const look = await changeable(this.#hub, caller, which, tx)
+        const { trigger, now, realm } = look
+        const schedule = scheduleIn(trigger)
+        const { from, to, most, dryRun } = asked
+        const span = { from, to: Math.min(to, now), copiedAt: (await lastFoundAt(store, tx, realm.id)) ?? 0 }
+        const slots = slotsToFill(trigger as Schedule, await firingsBetween(store, tx, trigger.id, span), span)
+        if (dryRun) return backfillRecord(schedule, slots, most)
+        const by = caller.user.username
+        const those = slotsToStart(slots, asked, MAY_HAVE_STARTED)
+        const firings = those.map(slot => filled(trigger, slot, { by, now }))
+        for (const firing of firings) await insertFiring(store, tx, firing)
+        await auditTrigger(look, caller, 'triggers/backfill', String(firings.length))
+        const records = firings.map(firing => firingRecord(firing, trigger.name))
+        return backfillRecord(schedule, slots, most, records)
+      })
+    return this.#whileDuplicate(work)
   }
 
   async #fire(

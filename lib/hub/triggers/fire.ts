@@ -4,6 +4,7 @@
 import { and, asc, eq } from 'drizzle-orm'
 import { parseDuration } from '../../duration.ts'
 import { CadreError, isLasting, messageOf } from '../../error.ts'
+import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName } from '../../firing/family.ts'
 import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
@@ -166,7 +167,8 @@ async function haltNow(look: Look, known: Firing | undefined, quota: string | nu
   const { hub, tx, trigger, now } = look
   const { store } = hub
   const { id, spec } = trigger
-  const { overlap, at_most: atMost } = spec
+  const { at_most: atMost } = spec
+  const overlap = isFilled(known) ? 'queue' : spec.overlap
   const [holder] = overlap === 'allow' ? [] : await openRuns(hub, tx, trigger)
   const [first = null] = await waitingOf(store, tx, id, 1)
   const waits = atMost || first?.reason === 'limit' || quota !== null
@@ -176,7 +178,10 @@ async function haltNow(look: Look, known: Firing | undefined, quota: string | nu
     waiting: waits ? await countWaiting(store, tx, id) : 0,
     started: atMost ? await startedWithin(store, tx, id, now, parseDuration(atMost.per)!) : 0,
   }
-  return haltOf(spec, facts, known) ?? (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
+  return (
+    haltOf({ overlap, at_most: atMost }, facts, known) ??
+    (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
+  )
 }
 
 /** Which run holds, and whom it waits for. */
@@ -196,12 +201,13 @@ async function heldBy({ hub, tx }: Look, runId: string): Promise<string> {
 }
 
 /** What a firing that waits does to others: older ones give way, and with `cancel_running` the runs before it end. */
-async function makeRoom(look: Look, { reason }: Firing): Promise<void> {
+async function makeRoom(look: Look, { reason, manual }: Firing): Promise<void> {
   const { hub, tx, trigger } = look
   const most = mostWaiting(trigger)
   const beyond = most === null ? [] : await waitingBeyond(hub.store, tx, trigger.id, most)
   for (const old of beyond) await settleFiring(hub.store, tx, superseded(old), old.state)
-  if (trigger.spec.overlap === 'cancel_running' && reason === 'overlap') await endBefore(look)
+  const isCancelling = trigger.spec.overlap === 'cancel_running' && !isFilled({ manual })
+  if (isCancelling && reason === 'overlap') await endBefore(look)
 }
 
 /** Asks the runs before to end, each once: a daemon takes a second order as one to leave out `always` phases. */

@@ -227,6 +227,18 @@ export async function knownSlots({ firings }: Store, tx: Db, triggerId: string, 
   return rows.map(row => row.at)
 }
 
+/** Those of the times in [`from`, `to`), the oldest row first. */
+export async function firingsBetween(
+  { firings }: Store,
+  tx: Db,
+  triggerId: string,
+  { from, to }: { from: number; to: number },
+): Promise<Firing[]> {
+  const { seq, trigger_id, at, until } = firings
+  const those = and(eq(trigger_id, triggerId), lt(at, to), gte(sql`coalesce(${until}, ${at})`, from))
+  return (await tx.select().from(firings).where(those).orderBy(asc(seq))).map(read)
+}
+
 const startedNothing = ({ firings }: Store, triggerId: string) =>
   and(eq(firings.trigger_id, triggerId), ne(firings.state, 'started'), isNull(firings.manual))
 

@@ -144,7 +144,9 @@ export const BackfillTrigger = call('/v1/triggers/backfill', {
     dry_run: Type.Optional(Type.Boolean({ description: 'Whether to say only what would start.' })),
     most: countUpTo(1_000, 'How many start at most, the oldest first; 100 if absent.'),
     yes: Type.Optional(
-      Type.Boolean({ description: 'Starts also what may have started where this home was copied from.' }),
+      Type.Boolean({
+        description: 'Starts also what may have started where this home, or the database of the hub, was copied from.',
+      }),
     ),
   }),
   data: BackfillRecord,
@@ -236,6 +238,10 @@ export const ListRealmTriggers = atHub(ListTriggers, {
 })
 export const PreviewRealmTrigger = atHub(PreviewTrigger, { hub: LOOK, body: ofRealm(PreviewTrigger.body.properties) })
 export const RunRealmTrigger = atHub(RunTrigger, { hub: STARTS, body: ofRealm(RunTrigger.body.properties) })
+export const BackfillRealmTrigger = atHub(BackfillTrigger, {
+  hub: STARTS,
+  body: ofRealm(BackfillTrigger.body.properties),
+})
 export const ListRealmFirings = atHub(ListFirings, {
   hub: LOOK,
   body: ofRealm(ListFirings.body.properties),

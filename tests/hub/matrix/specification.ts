@@ -237,6 +237,7 @@ export const USER: Record<string, UserRoute> = rows<Omit<UserRoute, keyof Asked>
     'triggers/resume': [byTrigger],
     'triggers/run_now': [byTrigger],
     'triggers/refire': [() => ({}), 409],
+    'triggers/backfill': [ids => ({ ...byTrigger(ids), from: 0, to: 1 })],
   }),
   ...ofTriggers({ triggers: 'write' }, undefined, 'operator', {
     'triggers/remove': [ids => ({ realm_id: ids.realm, name: 'never' }), 404],

@@ -98,7 +98,7 @@ const UPDATES: Readonly<Partial<Record<TriggerKind, Entry['examples']>>> = {
 const backfill: Entry = {
   usage: 'backfill <trigger>',
   does: 'start slots of the past that were missed, one after the other',
-  more: 'Slots that have a run, or were skipped for another reason, stay as they are. A serving daemon starts them.',
+  more: 'Slots that have a run, or were skipped for another reason, stay as they are. A serving daemon, or the hub, starts them.',
   examples: [
     ['nightly --from 2026-11-01 --to 2026-11-08 --dry-run', 'print them first'],
     ['nightly --from 7d --most 3', 'the oldest three of the last seven days'],
@@ -108,7 +108,8 @@ const backfill: Entry = {
     option('--to <when>', 'slots before this time (now)', since),
     option('--most <number>', 'how many, the oldest first (100)', offset),
     option('--dry-run', 'print them, and start nothing'),
-    option('--yes', 'also what may have started where this home was copied from'),
+    option('--yes', 'also what may have started where this home, or the hub, was copied from'),
+    ...place,
     json,
   ],
   run: async (options, name: string) => (await start()).backfillTrigger(name, options),
