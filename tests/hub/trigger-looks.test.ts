@@ -2,6 +2,7 @@
 
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { enabledChains } from '../../lib/hub/chains/ends.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { tick } from '../../lib/hub/triggers/tick.ts'
@@ -70,3 +71,16 @@ test('a look of which nothing comes', async () => {
   for (let n = 0; n < 20; n++) await tick(hub)
   console.log(`a look at ${TRIGGERS} schedules: ${((performance.now() - began) / 20).toFixed(2)} ms`)
 }, 120_000)
+
+test('what ends a run looks for chains in an index that has nothing else', async () => {
+  const enabled = () => enabledChains(hub, hub.store.db, t.hub.realm)
+  const [text] = (await statementsOf(hub.store.db, enabled)) as [string]
+  if (hub.store.dialect === 'sqlite') {
+    using db = new Database(t.hub.database, { readonly: true })
+    const plan = db.query<{ detail: string }, [string]>(`EXPLAIN QUERY PLAN ${text}`).all(t.hub.realm)
+    expect(plan.map(({ detail }) => detail)).toEqual(['SEARCH triggers USING INDEX triggers_chains (realm_id=?)'])
+  }
+  const begun = performance.now()
+  for (let n = 0; n < 1_000; n++) await enabled()
+  console.log(`a look for chains beside ${TRIGGERS} schedules: ${((performance.now() - begun) / 1_000).toFixed(3)} ms`)
+})
