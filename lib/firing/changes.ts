@@ -26,6 +26,15 @@ export function mustFitOverlap(catchUp: CatchUp, { overlap }: Pick<TriggerSpec, 
   })
 }
 
+/** Throws `invalid_request` where nothing says which occasions passed: only the slots of a schedule are known afterwards. */
+export function mustCatchUp({ name, kind }: Pick<Trigger, 'name' | 'kind'>, catchUp: CatchUp): void {
+  if (catchUp === 'none' || kind === 'schedule') return
+  const why = `what came to ${name} during the pause is recorded as skipped, and \`refire\` starts it`
+  throw new CadreError('invalid_request', `a ${kind} has no slots to catch up: ${why}`, {
+    details: [{ path: '/catch_up', message: 'belongs to schedules: leave it out' }],
+  })
+}
+
 export const pausedText = ({ paused }: Pick<Trigger, 'paused'>): string =>
   `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`
 

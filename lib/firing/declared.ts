@@ -75,7 +75,7 @@ export function kept({ name, source }: Pick<Trigger, 'name' | 'source'>, keep: b
 export function mustBeOwn({ name, source }: Pick<Trigger, 'name' | 'source'>, changes: readonly string[]): void {
   const [change] = changes.filter(each => !NOT_IN_FILES.includes(each))
   if (source === 'manual' || change === undefined) return
-  const message = `the spec of ${name} stands in the team.yml of ${source.team}: change it there, and enable it again`
+  const message = `${name} is defined in the team.yml of ${source.team}: change it there, and enable it again`
   throw new CadreError('conflict', message)
 }
 

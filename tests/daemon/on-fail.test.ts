@@ -47,6 +47,8 @@ test('the setting takes accounts that exist, and says what is wrong with others'
   expect((await set(home, 'notify.on_fial', 'chat:ops')).stderr).toContain('did you mean `notify.on_fail`?')
   expect((await set(home, 'notify.on_fail', '["chat:ops"]')).code).toBe(0)
   expect((await command(['settings', 'get', 'notify.on_fail'], { home })).stdout).toContain('["chat:ops"]')
+  const gone = await command(['settings', 'set', 'agents.chat.channels'], { home })
+  expect([gone.code, gone.stderr]).toEqual([0, expect.stringMatching(/^warning .*chat:ops/)])
 }, 120_000)
 
 test('doctor and status name an account that is gone', async () => {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { command } from '../support/daemon.ts'
+import { command, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { post, signed } from '../support/hooks.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -122,11 +122,28 @@ phases: [{ name: ask, type: gate, review: { prompt: "Go on?" } }]
 test('slots of the past are printed, and started', async () => {
   await inRealm('schedules', 'add', '@admin/digest', '--cron', '0 * * * *', '--name', 'hourly')
   const would = await cadre('schedules', 'backfill', 'hourly', '--from', '1d', '--dry-run', '--realm', 'admin')
-  expect([would.code, would.stderr]).toEqual([0, '24 slots would start\n'])
+  expect([would.code, would.stderr]).toEqual([0, '24 slots would start\n24 of them were due before hourly was added\n'])
   const { firings, left } = await inRealm('schedules', 'backfill', 'hourly', '--from', '1d', '--most', '2')
   expect([firings.length, left]).toEqual([2, 22])
   await inRealm('triggers', 'remove', 'hourly')
 })
+
+test('status names triggers of the realm that are refused', async () => {
+  const wrong = ['--cron', '@yearly', '--name', 'wrong', '-i', 'day={{ slot == now }}']
+  await inRealm('schedules', 'add', '@admin/digest', ...wrong)
+  expect((await cadre('triggers', 'run', 'wrong', '--realm', 'admin')).code).toBe(2)
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const enrolled = await command(['enrol', '--hub', hub.url], { home, stdin: token })
+  expect([enrolled.code, enrolled.stderr]).toEqual([0, ''])
+  const daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url } })
+  const status = await cadre('status', '--json')
+  await daemon.stop()
+  const { hub: seen, problems } = JSON.parse(status.stdout)
+  expect(seen.wrong_triggers).toEqual([{ name: 'wrong', text: expect.stringContaining('refused at ') }])
+  const text = expect.stringMatching(/^trigger wrong of realm admin: refused at .* why wrong --realm admin$/)
+  expect(problems).toContainEqual(text)
+  await cadre('triggers', 'remove', 'wrong', '--realm', 'admin')
+}, 60_000)
 
 test('the hub that does not answer, and the realm that is not there', async () => {
   const away = await command(['triggers', '--realm', 'admin'], {

@@ -228,6 +228,30 @@ describe('without a daemon', () => {
     expect([first, second]).toEqual([expect.stringContaining('team: '), expect.stringContaining('when: ')])
     const { firings } = await json('triggers', 'firings', 'nightly', '--reason', 'team')
     expect((await cadre('why', firings[0].id)).stdout).toContain('was refused, team: ')
+    // A run that starts shows that it was mended.
+    renameSync(join(cwd, 'gone'), join(cwd, 'digest'))
+    await json('triggers', 'update', 'wrong', '-i', 'day={{ slot }}')
+    expect((await json('status')).triggers.wrong).toContainEqual(expect.objectContaining({ name: 'wrong' }))
+    expect((await cadre('triggers', 'run', 'wrong')).code).toBe(0)
+    expect((await json('status')).triggers.wrong.map(({ name }: { name: string }) => name)).not.toContain('wrong')
+  })
+
+  test('a backfill says which slots were due before the schedule was added', async () => {
+    const { cadre } = place()
+    await cadre('schedules', 'add', 'digest', '--cron', '0 * * * *', '--name', 'hourly')
+    const { code, stderr } = await cadre('schedules', 'backfill', 'hourly', '--from', '1d', '--dry-run')
+    expect([code, stderr]).toEqual([0, '24 slots would start\n24 of them were due before hourly was added\n'])
+  })
+
+  test('what a team declares is listed where no name is given', async () => {
+    const rule = '{ name: NAME, schedule: { cron: "@daily", tz: UTC } }'
+    const triggers = `triggers: [${rule.replace('NAME', 'mondays')}, ${rule.replace('NAME', 'late')}]\n`
+    const { cadre } = place(TEAM + triggers)
+    const { code, stderr } = await cadre('triggers', 'enable', './digest')
+    expect([code, stderr]).toEqual([2, expect.stringContaining('say which of its triggers: mondays, late, such as: ')])
+    expect(stderr).toMatch(/triggers enable \.\/digest mondays$/m)
+    const none = await place().cadre('triggers', 'enable', './digest')
+    expect([none.code, none.stderr]).toEqual([2, 'error  ./digest declares no triggers in its team.yml\n'])
   })
 
   test('run mentions triggers where some are enabled', async () => {
@@ -279,6 +303,14 @@ test('hooks: a secret from stdin or a file, deliveries, and what came', async ()
   expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^url +\/v1\/hooks\/[\w-]{22}$/m)])
   expect(added.stdout).toContain('bearer signs no time')
   expect(added.stderr).toStartWith(IDLE)
+  expect(added.stderr).toMatch(
+    /^a sender outside this machine needs a tunnel .* CADRE_HOOK_HOSTS=\S+ .*serve; .*--realm$/m,
+  )
+  const paused = await cadre('hooks', 'pause', 'nightly-digest')
+  expect(paused.stdout.trimEnd().split('\n')).toHaveLength(1)
+  const caught = await cadre('hooks', 'resume', 'nightly-digest', '--catch-up', 'last')
+  expect([caught.code, caught.stderr]).toEqual([2, expect.stringContaining('a hook has no slots to catch up')])
+  expect((await cadre('hooks', 'resume', 'nightly-digest')).code).toBe(0)
   expect((await cadre('schedules')).stdout).toBe('')
   expect((await cadre('hooks')).stdout).toStartWith('nightly-digest')
   const daemon = await spawnDaemon({ home })

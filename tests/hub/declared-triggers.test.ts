@@ -62,7 +62,7 @@ test('a schedule starts runs once it is enabled, and says where it stands', asyn
   const { run_id } = await t.firing(enabled, { state: 'started' })
   expect((await hub.ok(hub.admin, 'runs/get', { run_id })).version).toBe(version)
   // Its spec stands in the package.
-  const text = 'the spec of nightly stands in the team.yml of @admin/weekly: change it there, and enable it again'
+  const text = 'nightly is defined in the team.yml of @admin/weekly: change it there, and enable it again'
   const which = { trigger_id: enabled.id }
   expect(await refused('update', { ...which, cron: '@daily' })).toEqual([409, text])
   expect(await refused('update', { ...which, name: 'other' })).toEqual([409, text])

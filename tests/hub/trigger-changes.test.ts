@@ -49,6 +49,12 @@ test('a resume catches up when it is told to, once', async () => {
   expect(await codeOf('resume', { trigger_id: added.id, catch_up: 'all' })).toEqual([200, undefined])
   await t.call('pause', { trigger_id: added.id })
   expect(await codeOf('resume', { trigger_id: added.id, catch_up: 'all' })).toEqual([400, 'invalid_request'])
+  const chain = { realm_id: hub.realm, name: 'follows', kind: 'chain', team: t.team, after: '@admin/build' }
+  const follows = await t.call('add', chain)
+  await t.call('pause', { trigger_id: follows.id })
+  expect(await codeOf('resume', { trigger_id: follows.id, catch_up: 'last' })).toEqual([400, 'invalid_request'])
+  expect((await t.call('resume', { trigger_id: follows.id, catch_up: 'none' })).paused).toBeNull()
+  await t.remove(follows)
   await t.remove(added)
 })
 

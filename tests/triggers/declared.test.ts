@@ -88,7 +88,7 @@ test('its spec is changed in the file only', async () => {
   t.write(declaring(5))
   await t.triggers.enableDeclared({ team: t.team, name: 'nightly' }, 'local:ada')
   await expect(t.triggers.update({ name: 'nightly' }, { cron: '0 6 * * *' }, undefined, 'local:ada')).rejects.toThrow(
-    'the spec of nightly stands in the team.yml of @local/watched: change it there, and enable it again',
+    'nightly is defined in the team.yml of @local/watched: change it there, and enable it again',
   )
   t.triggers.disable({ name: 'nightly' }, 'local:ada')
   expect(await t.triggers.enableDeclared({ team: t.team, name: 'nightly' }, 'local:ada')).toMatchObject({

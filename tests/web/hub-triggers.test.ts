@@ -111,6 +111,21 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
     await hub.ok(hub.admin, 'triggers/remove', which)
   })
 
+  test('slots of the past of a realm are shown before they are started', async () => {
+    const { page, hub, team } = await open('triggers')
+    const rule = { kind: 'schedule', cron: '0 6 * * *', tz: 'UTC', inputs: { day: '{{ slot }}' } }
+    const { id } = await hub.ok(hub.admin, 'triggers/add', { realm_id: hub.realm, name: 'past', team, ...rule })
+    await page.goto(`${hub.url}/#/triggers/${id}`)
+    await page.getByRole('button', { name: 'Backfill' }).click()
+    await page.getByRole('button', { name: 'Show the slots' }).click()
+    await page.getByText('due before this trigger was added').waitFor()
+    await confirm(page, 'Start them')
+    await page.getByText(/^\d runs start, one after the other, the oldest first\.$/).waitFor()
+    const { firings } = await hub.ok(hub.admin, 'triggers/firings', { trigger_id: id })
+    expect(firings.every(({ manual }: { manual: object | null }) => manual !== null)).toBe(true)
+    await hub.ok(hub.admin, 'triggers/remove', { trigger_id: id })
+  })
+
   test('the list, the calendar and the runs of a realm say what its triggers did', async () => {
     const { page, id } = await open('triggers')
     const row = page.getByRole('row', { name: /^often/ })

@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import { type Backfill, backfillRecord, filled, slotsToFill, slotsToStart } from '../../firing/backfill.ts'
-import { Changed, mustBeAt, mustBeRefirable, removed, variablesAgain } from '../../firing/changes.ts'
+import { Changed, mustBeAt, mustBeRefirable, mustCatchUp, removed, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
 import { familyOf } from '../../firing/family.ts'
@@ -174,6 +174,7 @@ export class Triggers extends TriggerView {
   /** Goes on from now. */
   async resume(which: Which, catchUp: CatchUp, actor: string): Promise<TriggerRecord> {
     const was = this.find(which)
+    mustCatchUp(was, catchUp)
     const there = atHome(was).there && was.paused ? await this.#there(was) : undefined
     return this.#change(actor, 'triggers/resume', () => {
       const trigger = this.find(which)

@@ -4,7 +4,7 @@ import { and, count } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { mustBeAt, removed } from '../../firing/changes.ts'
+import { mustBeAt, mustCatchUp, removed } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
@@ -224,6 +224,7 @@ export class RealmTriggers {
   /** Goes on from now. */
   resume(caller: UserCaller, which: RealmWhich, catchUp: CatchUp): Promise<RealmTriggerRecord> {
     return this.#change(caller, 'triggers/resume', which, async given => {
+      mustCatchUp(given.trigger, catchUp)
       if (!given.trigger.paused) return given.trigger
       const look = await passOverCopies(given)
       const trigger = { ...look.trigger, revision: look.trigger.revision + 1 }

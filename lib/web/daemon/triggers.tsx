@@ -16,7 +16,6 @@ export function TriggersPage({ id }: { id: string | undefined }) {
     teamHint: '@scope/name, or the path of a folder with a team.yml',
     teamPage: team => planAddress(team, {}),
     kinds: ['schedule', 'watch', 'chain'],
-    backfills: true,
     ran: knownTeams,
     teams: async () => (await knownTeams()).filter(team => !team.startsWith('@local/')),
     fieldsOf: async team => (await call(ValidateTeam, teamRef(team))).inputs,

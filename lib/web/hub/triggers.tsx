@@ -47,7 +47,6 @@ function placeOf(realm_id: string): Place {
     teamHint: '@scope/name, from the list of the realm',
     teamPage: team => to('packages', team.replace(/(?<=.)@.*$/, '')),
     kinds: ['schedule', 'chain'],
-    backfills: false,
     ran: teams,
     teams,
     fieldsOf: async team => (await hub(GetPackage, { team })).inputs,

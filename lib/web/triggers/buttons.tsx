@@ -31,7 +31,7 @@ interface Props {
 /** Only a hub has owners. */
 const TO_ME = { owner: 'me' }
 
-export function TriggerButtons({ of: trigger, place: { user, backfills }, done }: Props & { place: Place }) {
+export function TriggerButtons({ of: trigger, place: { user }, done }: Props & { place: Place }) {
   const { id: trigger_id, kind, enabled, paused, source, owner } = trigger
   const held = paused ? 'resume' : 'pause'
   /** The form that is open below the buttons. */
@@ -53,7 +53,7 @@ export function TriggerButtons({ of: trigger, place: { user, backfills }, done }
             {paused ? 'Resume' : 'Pause'}
           </button>
         )}
-        {kind === 'schedule' && backfills && enabled && (
+        {kind === 'schedule' && enabled && (
           <button type="button" class="plain" aria-expanded={open.value === 'backfill'} onClick={toggle('backfill')}>
             Backfill
           </button>

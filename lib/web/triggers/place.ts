@@ -21,8 +21,6 @@ export interface Place {
   teamPage(team: string): string
   /** The kinds that can be added on a page. */
   kinds: readonly TriggerKind[]
-  /** Whether slots of the past can be started here. */
-  backfills: boolean
   /** Names of teams of which runs end here. */
   ran(): Promise<readonly string[]>
   /** Teams to choose from. */

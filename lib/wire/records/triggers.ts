@@ -158,7 +158,7 @@ export const TriggerRecord = Type.Object({
   ),
   revision: number('One more with each change.'),
   source: Type.Unsafe<'manual' | { team: string; version: string; name: string }>(
-    Type.Unknown({ description: '`manual`, or the `triggers` of a team where its spec stands.' }),
+    Type.Unknown({ description: '`manual`, or the team whose file defines it.' }),
   ),
   state: Type.Enum([...TRIGGER_STATES]),
   problem: nullable(

@@ -50,9 +50,12 @@ async function everyTrigger(home: string): Promise<TriggerRecord[]> {
   })
 }
 
-function wrongWith({ name, problem, last }: TriggerRecord): TriggersStatus['wrong'] {
+/** A run that started since shows that what refused an occasion was mended. */
+export function wrongWith({ name, problem, last }: TriggerRecord): TriggersStatus['wrong'] {
   if (problem) return [{ name, text: `broken since ${clock(problem.since)}: ${problem.text}` }]
-  const refused = last.find(({ state, seen_at }) => state === 'refused' && seen_at > Date.now() - LATELY_MS)
+  const judged = last.filter(({ state }) => state === 'refused' || state === 'started')
+  const newest = judged.sort((one, other) => other.seen_at - one.seen_at)[0]
+  const refused = newest?.state === 'refused' && newest.seen_at > Date.now() - LATELY_MS ? newest : null
   if (!refused) return []
   return [{ name, text: `refused at ${clock(refused.seen_at)} (${refused.reason}): ${refused.detail}` }]
 }

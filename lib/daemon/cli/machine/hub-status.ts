@@ -11,11 +11,13 @@ import { Store } from '../../../run/engine.ts'
 import { Whoami } from '../../../wire/calls/auth.ts'
 import { GetDaemon } from '../../../wire/calls/daemons.ts'
 import { GetRealm } from '../../../wire/calls/realms.ts'
+import { ListRealmTriggers } from '../../../wire/calls/triggers.ts'
 import { databaseFile } from '../../home/home.ts'
 import { APPROVED } from '../../home/hub-approval.ts'
 import { HubClient } from '../../link/hub-client.ts'
 import { OutboxRows } from '../../link/outbox/outbox.ts'
 import { REFUSED, type Refused } from '../../link/sync-sender.ts'
+import { wrongWith } from '../backend/trigger-status.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
 
 /** `status` reports a hub that does not answer within this time as away. */
@@ -37,6 +39,8 @@ export interface HubStatus {
   status: string | null
   /** The accounts of the realm (`notify.on_fail`) that no daemon has which is online now, if you may ask. */
   unreached: string[]
+  /** Triggers of the realm that are broken, or of which an occasion was refused lately, of the first hundred by name. */
+  wrong_triggers: { name: string; text: string }[]
   /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below `UNSURE_MS`. Null: the hub does not say. */
   clock_ahead_ms: number | null
   /** What this daemon has yet to send to the hub. */
@@ -109,6 +113,7 @@ export async function hubStatusOf(home: string, options: HubOptions): Promise<Hu
     approved,
     status: null,
     unreached: [],
+    wrong_triggers: [],
     clock_ahead_ms: ahead,
     unsent,
     refused,
@@ -159,12 +164,25 @@ async function asPerson(home: string, options: HubOptions, daemon_id: string, re
   try {
     const client = await hubOf(home, options)
     const { slug, notify } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
-    const { status } = await client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS })
-    return { realm: { id: realm_id, slug }, status, unreached: notify?.unreached ?? [] }
+    const [{ status }, wrong_triggers] = await Promise.all([
+      client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS }),
+      wrongIn(client, realm_id),
+    ])
+    return { realm: { id: realm_id, slug }, status, wrong_triggers, unreached: notify?.unreached ?? [] }
   } catch (error) {
     if (error instanceof CadreError) return {}
     throw error
   }
+}
+
+/** Triggers of the realm. A credential that may not read them sees none. */
+async function wrongIn(client: HubClient, realm_id: string): Promise<HubStatus['wrong_triggers']> {
+  const asked = client.call(ListRealmTriggers, { realm_id, limit: 100 }, { timeout: PATIENCE_MS })
+  const { triggers } = await asked.catch(error => {
+    if (error instanceof CadreError) return { triggers: [] }
+    throw error
+  })
+  return triggers.flatMap(wrongWith)
 }
 
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
@@ -188,6 +206,10 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
       `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
     hub.unreached.length > 0 &&
       `realm ${hub.realm?.slug} is to tell ${hub.unreached.join(', ')} of what fails, and no daemon that is online has that account: only its webhooks hear of it`,
+    ...hub.wrong_triggers.map(
+      ({ name, text }) =>
+        `trigger ${name} of realm ${hub.realm?.slug}: ${text}; ${commandLine('why', name, '--realm', hub.realm?.slug ?? '')}`,
+    ),
     older_copy,
     refused.changes > 0 &&
       `the hub has refused ${refused.changes} changes of runs, which stay here; the daemon sends them again if the hub gets another copy of its database: ${refusedText(refused)}`,

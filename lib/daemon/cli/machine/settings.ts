@@ -5,7 +5,7 @@ import { CadreError } from '../../../error.ts'
 import type { Json } from '../../../json.ts'
 import { createLog } from '../../../log/log.ts'
 import { isEntryText, openSettings } from '../../../settings/settings.ts'
-import { line, lines } from '../../../text/printable.ts'
+import { createPaint, line, lines } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { GetSetting, ListSettings, SetSetting } from '../../../wire/calls/settings.ts'
 import { refuseSessionForm } from '../../access/api-key.ts'
@@ -35,11 +35,23 @@ export async function getSetting(key: string, { home }: Options): Promise<void> 
  * value the setting is removed.
  */
 export async function setSetting(key: string, value: string | undefined, { home }: Options): Promise<void> {
-  if (value === undefined) return void (await access(home, daemon => daemon.call(SetSetting, { key, value: null })))
+  if (value === undefined) {
+    await access(home, daemon => daemon.call(SetSetting, { key, value: null }))
+    return warnOfAccounts(homeFolder(home))
+  }
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
   await storeSetting(home, key, fromText(key, text))
   if (key === 'hub.api_key') await storeAddress(homeFolder(home))
+}
+
+/** Says which accounts of `notify.on_fail` are gone, because nobody would hear of a failure there. */
+async function warnOfAccounts(home: string): Promise<void> {
+  const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+  const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+  for (const { message } of settings.onFailProblems(catalogue, 'names')) {
+    printMessage(line`${createPaint(process.stderr).yellow('warning')}  ${message}`)
+  }
 }
 
 /** Without an address beside it `hub.api_key` is for no hub, so the one that the commands of this home call is stored. */

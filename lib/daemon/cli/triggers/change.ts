@@ -7,7 +7,7 @@ import { createLog } from '../../../log/log.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
-import { ValidateTeam } from '../../../wire/calls/teams.ts'
+import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import {
   AddTrigger,
   DisableTrigger,
@@ -25,7 +25,7 @@ import type { Callee } from '../backend/home-client.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
 import { type PlaceOptions, type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
 import type { Options } from './list.ts'
-import { printTrigger } from './print.ts'
+import { printHowReached, printTrigger } from './print.ts'
 import { inputsOf, type NewTrigger, type SpecOptions, secretOf, specOf } from './spec.ts'
 
 /** Without what was not given. */
@@ -65,6 +65,7 @@ export async function addTrigger(
   const shared = secret === undefined ? {} : { secret: await secretOf('--secret', secret) }
   const added = await place.change(all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
   printTrigger(added, { json, place })
+  printHowReached(added, place)
 }
 
 /** The last part of the name of a team, with a number when another trigger has it. */
@@ -132,9 +133,9 @@ export async function updateTrigger(
 
 type Change = (all: Callee) => Promise<TriggerRecord>
 
-async function change({ json, ...where }: Options, work: Change): Promise<void> {
+async function change({ json, ...where }: Options, work: Change, isKnown = true): Promise<void> {
   const place = await triggerPlaceOf(where)
-  printTrigger(await place.change(work), { json, place })
+  printTrigger(await place.change(work), { json, place, isKnown })
 }
 
 /** Takes a trigger over, whose runs start with the rights of the caller from then on. */
@@ -166,14 +167,29 @@ export async function enableTrigger(
   name: string | undefined,
   { secret: given, ...options }: Options & { secret?: string },
 ): Promise<void> {
-  if (name === undefined && /^[@.~]|\//.test(trigger)) {
-    const message = `say which of its triggers: enable ${trigger} NAME; \`plan ${trigger}\` lists them`
-    throw new CadreError('invalid_request', message)
-  }
+  if (name === undefined && /^[@.~]|\//.test(trigger)) return mustNameOne(trigger, options)
   if (name === undefined) return change(options, all => all.call(EnableTrigger, { name: trigger }))
   const secret = given === undefined ? {} : { secret: await secretOf('--secret', given) }
   const team = teamOf(await triggerPlaceOf(options), trigger)
-  return change(options, all => all.call(EnableTrigger, { team, name, ...secret }))
+  return change(options, all => all.call(EnableTrigger, { team, name, ...secret }), false)
+}
+
+/** Throws `invalid_request` with the names of what a team declares. */
+async function mustNameOne(reference: string, options: Options): Promise<never> {
+  const place = await triggerPlaceOf(options)
+  const team = teamOf(place, reference)
+  const declared = place.hub ? null : await declaredIn(place.home, team)
+  if (declared?.length === 0)
+    throw new CadreError('invalid_request', `${reference} declares no triggers in its team.yml`)
+  const which = declared ? `${declared.join(', ')}, such as` : 'those in its team.yml, as'
+  const command = place.command('triggers', 'enable', reference, declared?.[0] ?? 'NAME')
+  throw new CadreError('invalid_request', `say which of its triggers: ${which}: ${command}`)
+}
+
+async function declaredIn(home: string, team: string): Promise<string[]> {
+  const log = createLog({ level: 'warn' })
+  const { triggers = [] } = await askAboutTeams(home, log, all => all.call(PlanTeam, whichOf(team)))
+  return triggers.map(({ name }) => name)
 }
 
 export const disableTrigger = (name: string, options: Options): Promise<void> =>

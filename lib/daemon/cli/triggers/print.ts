@@ -16,18 +16,18 @@ export function printUnserved(place: TriggerPlace): void {
   printMessage(createPaint(process.stderr).dim(`  ${commandLine('serve')}`))
 }
 
-/** After a change: what it is now, and when it starts something. */
+/** After a change: what it is now, and when it starts something. `isKnown`: what it says was printed before. */
 export function printTrigger(
   trigger: TriggerRecord,
-  { json, place }: { json?: boolean | undefined; place: TriggerPlace },
+  { json, place, isKnown }: { json?: boolean | undefined; place: TriggerPlace; isKnown?: boolean },
 ): void {
   if (json) printJson(trigger)
   else {
     const paint = createPaint(process.stdout)
     print(
       line`${paint.bold(trigger.name)}  ${triggerWord(paint, trigger.state)}  ${trigger.words ?? ''}`,
-      previewLines({ slots: trigger.next, notes: trigger.notes }),
-      hookLines(trigger, place),
+      previewLines({ slots: trigger.next, notes: isKnown ? [] : trigger.notes }),
+      isKnown ? [] : hookLines(trigger, place),
     )
   }
   for (const text of trigger.warnings ?? [])
@@ -40,6 +40,13 @@ function hookLines({ url }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
   if (url === undefined) return []
   // A hub that does not know its public address says the path alone.
   return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`]
+}
+
+/** How a sender outside reaches a hook that listens on this machine alone. */
+export function printHowReached({ kind }: TriggerRecord, { hub }: TriggerPlace): void {
+  if (kind !== 'hook' || hub) return
+  const tunnel = `a tunnel that ends here, with CADRE_HOOK_HOSTS=its.host.name ${commandLine('serve')}`
+  printMessage(line`a sender outside this machine needs ${tunnel}; or add the hook in a realm of a hub: --realm`)
 }
 
 /** Which files a watch would report now. */

@@ -5,7 +5,7 @@ import { createLog } from '../../../log/log.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
-import { BackfillTrigger, RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
+import { BackfillTrigger, GetTrigger, RefireTrigger, RunTrigger } from '../../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../../wire/records/triggers.ts'
 import { homeBackend } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
@@ -48,7 +48,10 @@ export async function backfillTrigger(
   if (from === undefined) throw new CadreError('invalid_request', 'say from when: --from 7d, or --from 2026-11-01')
   const place = await triggerPlaceOf(where)
   const more = { ...(most !== undefined && { most }), ...(dryRun && { dry_run: true }), ...(yes && { yes }) }
-  const found = await place.change(all => all.call(BackfillTrigger, { name, from, to, ...more }))
+  const [found, { created_at }] = await place.change(all =>
+    Promise.all([all.call(BackfillTrigger, { name, from, to, ...more }), all.call(GetTrigger, { name })]),
+  )
+  const early = found.slots.filter(({ at }) => at < created_at).length
   if (json) printJson(found)
   else {
     const { slots, left } = found
@@ -58,6 +61,7 @@ export async function backfillTrigger(
       line`${slots.length} ${slots.length === 1 ? 'slot' : 'slots'} ${dryRun ? 'would start' : 'start'}${others}`,
     )
   }
+  if (early > 0) printMessage(line`${early} of them ${early === 1 ? 'was' : 'were'} due before ${name} was added`)
   if (!dryRun) printUnserved(place)
 }
 
