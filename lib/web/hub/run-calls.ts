@@ -20,6 +20,7 @@ import {
 } from '../../wire/calls/runs.ts'
 import {
   AddTrigger,
+  BackfillTrigger,
   DisableTrigger,
   EnableTrigger,
   GetTrigger,
@@ -40,6 +41,7 @@ const SAME = [
   ...[DecideReview, GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns],
   ...[
     AddTrigger,
+    BackfillTrigger,
     DisableTrigger,
     EnableTrigger,
     GetTrigger,
