@@ -38,6 +38,17 @@ export function notJson(value: unknown, place: string, above: Set<unknown> = new
   return null
 }
 
+/** The path of the first text or key with a NUL or half a surrogate pair. JSON with one cannot be read by PostgreSQL at all. */
+export function illFormedText(value: unknown, path = ''): string | null {
+  if (typeof value === 'string') return value.isWellFormed() && !value.includes('\0') ? null : path
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, item] of Object.entries(value)) {
+    const found = illFormedText(key, path) ?? illFormedText(item, `${path}/${key}`)
+    if (found !== null) return found
+  }
+  return null
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -16,7 +16,11 @@ import { filesIn } from './watch-kind.ts'
 export const SHOWN = 5
 
 /** `last`: the newest firings. */
-export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: number): TriggerRecord {
+export function triggerRecord(
+  trigger: Trigger,
+  last: readonly Omit<Firing, 'variables'>[],
+  now: number,
+): TriggerRecord {
   const { id, name, kind, revision, source, enabled, paused, problem, created_at, created_by } = trigger
   const { own: _, ...fields } = trigger.spec
   return {
@@ -27,7 +31,7 @@ export function triggerRecord(trigger: Trigger, last: readonly Firing[], now: nu
     // Nothing starts before that is mended.
     ...(problem && { next: [] }),
     // Lists of triggers would be long with all their files.
-    last: last.map(({ variables: _, ...firing }) => firingRecord({ ...firing, variables: {} }, name)),
+    last: last.map(firing => firingRecord({ ...firing, variables: {} }, name)),
   }
 }
 

@@ -188,6 +188,8 @@ test('no id or path of a caller leads out of the home', async () => {
   await daemon.ended(run_id)
   for (let n = 0; n < ROUNDS / 4; n++) {
     const text = hostileText(random)
+    // The hub of the tests before may have started a run with this id.
+    if (isRunId(text)) continue
     for (const call of ['get', 'logs', 'delete', 'cancel', 'tree', 'why']) {
       const { status, body } = await daemon.post(`/v1/runs/${call}`, { run_id: text })
       expect([call, text, status < 500, body.ok]).toEqual([call, text, true, false])

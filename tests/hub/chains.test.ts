@@ -255,3 +255,11 @@ test('what is wrong with a chain is said with its place', async () => {
     ...[400, '/cron', '/on', '/when'],
   ])
 })
+
+test('a run that no id can be of does not hold up the ends behind it', async () => {
+  const added = await chain()
+  const forged = { kind: 'chain', trigger: 't', name: 'x', firing: 'f', run_id: 'a\ud800b', depth: 1 }
+  await ended({ started_by: forged })
+  const good = await ended()
+  expect(await t.firing(added, { occasion: good, state: 'started' })).toMatchObject({ reason: null })
+})

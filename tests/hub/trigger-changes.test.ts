@@ -344,3 +344,18 @@ test('old firings are deleted, but the newest hundred, what waits, and those who
   expect(left.some(({ id }) => id === started.id)).toBe(true)
   await t.remove(added)
 })
+
+test('texts that PostgreSQL cannot look into are refused, so that lists by team go on', async () => {
+  const added = await t.schedule()
+  for (const text of ['\ud800', 'a\0b']) {
+    const at = async (changes: object) => {
+      const { status, error } = await hub.call(hub.admin, 'triggers/update', { trigger_id: added.id, ...changes })
+      return [status, error?.details?.[0]?.path]
+    }
+    expect(await at({ inputs: { note: text } })).toEqual([400, '/inputs/note'])
+    expect(await at({ workspace: `w${text}` })).toEqual([400, '/workspace'])
+  }
+  const { total } = await t.call('list', { realm_id: hub.realm, team: added.team })
+  expect(total).toBe(1)
+  await t.remove(added)
+})

@@ -73,6 +73,16 @@ export class FiringTable {
       .map(read)
   }
 
+  /** The newest of a trigger, without their variables, which may be large. */
+  newest(triggerId: string, limit: number): Firing[] {
+    return this.#db
+      .query<Row, [string, number]>(
+        `SELECT ${COLUMNS.replace('variables', "'{}' AS variables")} FROM firings WHERE trigger_id = ? ORDER BY seq DESC LIMIT ?`,
+      )
+      .all(triggerId, limit)
+      .map(read)
+  }
+
   /** How many of them there are, at most one more than `MOST_COUNTED`. */
   count(filter: Filter): number {
     return this.#db

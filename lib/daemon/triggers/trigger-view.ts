@@ -129,7 +129,7 @@ export class TriggerView {
   }
 
   record(trigger: Trigger): TriggerRecord {
-    const last = this.tables.firings.list({ trigger_id: trigger.id }, { limit: SHOWN, offset: 0 })
+    const last = this.tables.firings.newest(trigger.id, SHOWN)
     const { last: firings, ...shown } = triggerRecord(trigger, last, this.tables.now())
     const record = { ...shown, last: this.#withRuns(firings) }
     return trigger.kind === 'hook' ? { ...record, ...this.#hookOf(trigger, record) } : record

@@ -9,6 +9,7 @@ import { type ChainSpec, type EndedRun, follows, occasionOf } from '../../firing
 import { pausedText } from '../../firing/changes.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
+import { isUuid } from '../core/bodies.ts'
 import { lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
 
@@ -83,7 +84,8 @@ function firingOf(
 /** What started each of these runs, as the hub has it: a daemon that reports them says it only once. */
 async function startersOf({ store }: Hub, tx: Db, ids: ReadonlySet<string>): Promise<Map<string, StartedBy | null>> {
   const starters = new Map<string, StartedBy | null>()
-  for (const part of inParts([...ids])) {
+  // What a daemon says may name anything.
+  for (const part of inParts([...ids].filter(isUuid))) {
     for (const { run_id, started_by } of await starterRows(store, tx, { ids: part })) starters.set(run_id, started_by)
   }
   return starters

@@ -10,6 +10,7 @@ import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { refusal } from '../../firing/refusal.ts'
+import { illFormedText } from '../../json.ts'
 import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { AddRealmTrigger, UpdateRealmTrigger } from '../../wire/calls/triggers.ts'
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
@@ -265,6 +266,8 @@ export class RealmTriggers {
     around: { now: number; isNew: boolean },
   ): Promise<RealmSpec> {
     const { requires = null, priority = 0, queue_timeout = null } = fields
+    const path = illFormedText(fields)
+    if (path !== null) throw refusal([{ path, message: 'has a NUL or half a surrogate pair, which is no text' }])
     if (queue_timeout !== null) durationOf(queue_timeout)
     const found = await listedPackage(this.#hub, tx, realm, fields.team, caller)
     // A secret one belongs in the settings of the daemon.

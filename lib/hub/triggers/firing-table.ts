@@ -7,6 +7,7 @@ import {
   between,
   desc,
   eq,
+  getTableColumns,
   gt,
   gte,
   inArray,
@@ -80,6 +81,17 @@ export async function listFirings(
 ): Promise<Firing[]> {
   const rows = await db.select().from(firings).where(where).orderBy(desc(firings.seq)).limit(limit).offset(offset)
   return rows.map(read)
+}
+
+/** The newest of them, without their variables, which may be large. */
+export async function newestFirings(
+  { firings }: Store,
+  db: Db,
+  where: SQL,
+  limit: number,
+): Promise<Omit<Firing, 'variables'>[]> {
+  const { variables: _, seq: __, ...columns } = getTableColumns(firings)
+  return db.select(columns).from(firings).where(where).orderBy(desc(firings.seq)).limit(limit)
 }
 
 /** The firings whose id begins so, of triggers in the realms that `reached` says, newest first, with the names of these. */

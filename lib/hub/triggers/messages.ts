@@ -6,7 +6,7 @@ import { brokenText, isTold, refusedText } from '../../firing/news.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import { tellRealm } from '../tells/tells.ts'
 import { queueMessages } from '../webhooks/webhooks.ts'
-import { listFirings } from './firing-table.ts'
+import { newestFirings } from './firing-table.ts'
 import type { Look } from './trigger-table.ts'
 
 /** Called before the firing is written, or written anew. */
@@ -29,10 +29,7 @@ async function eventOf({ hub, tx, trigger }: Look, { id, state, reason }: Firing
   if (state !== 'skipped' || !isPassed(reason)) return null
   const { store } = hub
   const { firings } = store
-  const before = await listFirings(store, tx, and(eq(firings.trigger_id, trigger.id), ne(firings.id, id))!, {
-    limit: 1,
-    offset: 0,
-  })
+  const before = await newestFirings(store, tx, and(eq(firings.trigger_id, trigger.id), ne(firings.id, id))!, 1)
   return before.some(last => last.state === 'skipped' && isPassed(last.reason)) ? null : 'trigger.skipped'
 }
 

@@ -29,7 +29,7 @@ import { realmsReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf, countUpTo } from '../core/list-total.ts'
 import { listedPackage } from '../queue/dispatch.ts'
-import { firingsBeginning, firingsThat, listFirings } from './firing-table.ts'
+import { firingsBeginning, firingsThat, listFirings, newestFirings } from './firing-table.ts'
 import { sentWith } from './hook-table.ts'
 import { inRealm } from './in-realm.ts'
 import { ownerText } from './problem.ts'
@@ -136,7 +136,7 @@ export async function recordOf(
   db = hub.store.db,
 ): Promise<RealmTriggerRecord> {
   const { store, now } = hub
-  const last = await listFirings(store, db, firingsThat(store, trigger.id, {}), { limit: SHOWN, offset: 0 })
+  const last = await newestFirings(store, db, firingsThat(store, trigger.id, {}), SHOWN)
   const isOrphan = !mayStart && trigger.problem === null
   const problem = isOrphan ? { reason: 'owner', text: ownerText(owner), since: now() } : trigger.problem
   const { requires, priority, queue_timeout } = trigger.spec
