@@ -49,6 +49,7 @@ export const {
   webhookDeliveries,
   triggers,
   firings,
+  runEnds,
   hooks,
   hookSecrets,
   hookBodies,

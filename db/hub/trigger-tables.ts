@@ -2,6 +2,7 @@
 // killed and started again, from starting two runs of one occasion.
 
 import { sql } from 'drizzle-orm'
+import type { EndedRun } from '../../lib/firing/chain-kind.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Requires } from '../../lib/wire/needs.ts'
 import type { FiringReason, FiringState, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
@@ -88,6 +89,8 @@ export function triggerTables(
       manual: json<{ by: string; backfill?: true }>(),
       /** What `when` and `inputs` may name. */
       variables: json<JsonObject>().notNull(),
+      /** The end of a run that a chain follows. */
+      end_id: int(),
     },
     row => [
       uniqueIndex('firings_occasion').on(row.trigger_id, row.occasion),
@@ -96,8 +99,24 @@ export function triggerTables(
       index('firings_waiting').on(row.trigger_id, row.seq).where(sql`${row.state} = 'waiting'`),
       index('firings_started').on(row.trigger_id, row.started_at).where(sql`${row.started_at} is not null`),
       index('firings_run').on(row.run_id).where(sql`${row.run_id} is not null`),
+      index('firings_end').on(row.end_id).where(sql`${row.end_id} is not null`),
     ],
   )
 
-  return { triggers, firings }
+  /** How a top run ended, as chains see it: once, however many of them follow it. */
+  const runEnds = table(
+    'run_ends',
+    {
+      id: id(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      run_id: text().notNull(),
+      attempt: int().notNull(),
+      run: json<EndedRun>().notNull(),
+    },
+    row => [uniqueIndex('run_ends_attempt').on(row.realm_id, row.run_id, row.attempt)],
+  )
+
+  return { triggers, firings, runEnds }
 }

@@ -54,6 +54,11 @@ export function slotsToFill(
   })
 }
 
+/** Throws `invalid_state` where nothing would start the slots. */
+export function mustStartThem({ name, enabled }: Pick<Schedule, 'name' | 'enabled'>): void {
+  if (!enabled) throw new CadreError('invalid_state', `${name} is disabled: enable it first`)
+}
+
 /** Those that start. Throws `conflict` when some may have started elsewhere, unless `yes`. `copied`: what is said of these. */
 export function slotsToStart(
   slots: readonly PastSlot[],

@@ -55,11 +55,11 @@ export function sameSource(trigger: Starter, others: readonly Starter[]): string
     .map(({ name }) => `${name} starts this team on the same occasions, too: each of them has a run of both`)
 }
 
-/** What a firing of a removed trigger becomes that waited. */
-export const removed = (firing: Firing): Firing => ({
-  ...firing,
-  ...{ state: 'skipped', reason: 'removed', detail: 'the trigger was removed while it waited' },
-})
+/** What becomes of what waits for its turn when the trigger goes, or is no longer looked at. */
+export const ENDED_BY = {
+  remove: { state: 'skipped', reason: 'removed', detail: 'the trigger was removed while it waited' },
+  disable: { state: 'skipped', reason: 'removed', detail: 'the trigger was disabled while it waited' },
+} as const
 
 /** Throws `conflict` when an occasion may not be fired again. `copied`: what is said of one that another may have started. */
 export function mustBeRefirable({ id, state, reason, run_id, occasion }: Firing, again: boolean, copied: string): void {

@@ -13,14 +13,16 @@ export interface Facts {
   holder: string | null
   /** The oldest firing that waits. */
   first: Pick<Firing, 'id' | 'reason'> | null
-  /** How many wait. It matters only where `at_most` makes some wait. */
+  /** How many wait that were judged. It matters only where `at_most` makes some wait. */
   waiting: number
   /** How many started within the time of `at_most`; 0 without one. */
   started: number
 }
 
-/** With these a firing waits that nobody has judged: it is caught up after a pause, the end of a run wrote it, or daemons had yet to call. */
-const UNJUDGED: readonly Firing['reason'][] = ['paused', null, 'copy']
+/** With these, or without a reason, a firing waits that nobody has judged: it is caught up after a pause, the end of a run wrote it, or daemons had yet to call. */
+export const UNJUDGED = ['paused', 'copy'] as const
+export const isUnjudged = ({ reason }: Pick<Firing, 'reason'>): boolean =>
+  reason === null || UNJUDGED.some(each => each === reason)
 /** Most firings of a trigger that wait for `at_most`. */
 const MOST_WAITING = 10_000
 
@@ -30,8 +32,8 @@ export function haltOf(
   { holder, first, waiting, started }: Facts,
   known: Pick<Firing, 'id' | 'reason'> | undefined,
 ): Halt | null {
+  const isNew = !known || isUnjudged(known)
   if (holder !== null) {
-    const isNew = !known || UNJUDGED.includes(known.reason)
     return { state: overlap === 'skip' && isNew ? 'skipped' : 'waiting', reason: 'overlap', detail: holder }
   }
   if (first && first.id !== known?.id && (overlap !== 'allow' || atMost)) {
@@ -42,7 +44,7 @@ export function haltOf(
   return limited(`${atMost.count} started within ${atMost.per}`)
 
   function limited(detail: string): Halt {
-    if (known || waiting < MOST_WAITING) return { state: 'waiting', reason: 'limit', detail }
+    if (!isNew || waiting < MOST_WAITING) return { state: 'waiting', reason: 'limit', detail }
     return { state: 'skipped', reason: 'limit', detail: `${detail}, and ${MOST_WAITING} wait` }
   }
 }

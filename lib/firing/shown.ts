@@ -36,7 +36,7 @@ export function triggerRecord(
 }
 
 export const firingRecord = (
-  { started_at: _, variables, run_id, manual, deliveries = null, ...firing }: Firing,
+  { started_at: _, end_id: __, variables, run_id, manual, deliveries = null, ...firing }: Firing,
   name: string,
 ): FiringRecord => ({
   ...firing,

@@ -44,8 +44,13 @@ export interface Firing {
   manual: { by: string; backfill?: true } | null
   /** How often the delivery of a hook came; absent or null of another kind. */
   deliveries?: number | null
-  /** What `when` and `inputs` may name; of a hook, but for the body and the query, which are kept apart. */
+  /**
+   * What `when` and `inputs` may name. The body and the query of a hook's delivery are kept apart, and so is the run that a
+   * chain follows.
+   */
   variables: JsonObject
+  /** Where the end of that run is kept; absent or null of another kind. */
+  end_id?: number | null
 }
 
 /** A team in whatever version: its name without a range, or the path of its folder. */

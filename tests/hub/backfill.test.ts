@@ -101,5 +101,7 @@ test('only schedules have slots, and only operators start them', async () => {
   expect((await of(chain.id)).error?.message).toContain('is a chain')
   const { added } = await missed()
   expect((await of(added.id, await t.person('mia', 'member'))).status).toBe(403)
+  await t.call('disable', { trigger_id: added.id })
+  expect(await of(added.id)).toMatchObject({ status: 409, error: { code: 'invalid_state' } })
   for (const each of [chain, added]) await t.remove(each)
 })

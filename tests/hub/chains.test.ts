@@ -2,9 +2,12 @@
 // the ends.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { until } from '../support/bounded.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { type Firing, type RealmTriggerHub, realmTriggers } from '../support/realm-triggers.ts'
 import { reporter } from '../support/reporter.ts'
+import { runChange } from '../support/sync.ts'
 
 let hub: TestHub
 let t: RealmTriggerHub
@@ -179,6 +182,70 @@ test('when, inputs, overlap and at_most say what becomes of an end', async () =>
   expect(await t.rows(most)).toEqual(['started', 'waiting limit'])
   expect((await t.rows(inputs)).map(row => row.split(' ')[0])).toEqual(['refused', 'refused'])
   for (const each of [when, inputs, skip, most]) await t.remove(each)
+})
+
+test('of the ends that come while a run of it goes on, the newest wait, and what starts nothing takes no place', async () => {
+  const queue = await chain({ overlap: 'queue', when: 'run.outputs.number > 5' })
+  const cancels = await chain({ overlap: 'cancel_running' })
+  const first = await ended({ outputs: { number: 7 } })
+  const { run_id } = await t.firing(queue, { occasion: first, state: 'started' })
+  const before = await t.firing(cancels, { occasion: first, state: 'started' })
+  // They come in one report, so that one look judges them all.
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) ids.push(await r.begun(build))
+  const over = (number: number) => ({
+    ...{ ...build, state: 'completed', started_at: Date.now(), completed_at: Date.now(), outputs: { number } },
+  })
+  await r.send(ids.map((id, at) => runChange(id, over(at === 3 ? 3 : 7))))
+  await t.firing(queue, { occasion: ids[2]!, state: 'waiting', reason: 'overlap' })
+  const words = (all: readonly Firing[]) =>
+    ids
+      .map(id => all.find(({ occasion }) => occasion === id))
+      .map(firing => [firing?.state, firing?.reason].filter(Boolean).join(' '))
+  const judged = ['skipped superseded', 'skipped superseded', 'waiting overlap', 'skipped when']
+  await until(async () => Bun.deepEquals(words(await t.firings(queue)), judged), 'all are judged')
+  await t.end(run_id)
+  await t.firing(queue, { occasion: ids[2]!, state: 'started' })
+  await until(async () => (await runOf(before.run_id)).state === 'cancelled', 'the run before has ended')
+  const last = await t.firing(cancels, { occasion: ids[3]!, state: 'started' })
+  expect(words(await t.firings(cancels)).slice(0, 3)).toEqual(Array(3).fill('skipped superseded'))
+  for (const each of [queue, cancels]) await t.remove(each)
+  await t.end(last.run_id)
+})
+
+test('what waits when it is disabled starts nothing when it is enabled again', async () => {
+  const added = await chain({ overlap: 'queue' })
+  const first = await ended()
+  const { run_id } = await t.firing(added, { occasion: first, state: 'started' })
+  const second = await ended()
+  await t.firing(added, { occasion: second, state: 'waiting', reason: 'overlap' })
+  await t.call('disable', { trigger_id: added.id })
+  await t.call('enable', { trigger_id: added.id })
+  await t.end(run_id)
+  const third = await ended()
+  await t.firing(added, { occasion: third, state: 'started' })
+  expect(await t.rows(added)).toEqual(['started', 'skipped removed', 'started'])
+  await t.remove(added)
+})
+
+test('an end is kept once, however many chains follow it', async () => {
+  const all: Awaited<ReturnType<typeof chain>>[] = []
+  for (let n = 0; n < 10; n++)
+    all.push(await chain({ when: 'size(run.outputs.text) == 50000 && run.state == "failed"' }))
+  const { store } = hub
+  const size = async () => {
+    const { runEnds, firings } = store
+    const length = sql<number>`coalesce(sum(length(cast(${firings.variables} as text))), 0)`.mapWith(Number)
+    const [stored] = await store.db.select({ length }).from(firings)
+    return { ends: (await store.db.select({ id: runEnds.id }).from(runEnds)).length, variables: stored!.length }
+  }
+  const before = await size()
+  const run_id = await ended({ outputs: { text: 'x'.repeat(50_000) } })
+  for (const each of all) await t.firing(each, { occasion: run_id, state: 'skipped', reason: 'when' })
+  const after = await size()
+  expect(after.ends).toBe(before.ends + 1)
+  expect(after.variables - before.variables).toBeLessThan(1_000)
+  for (const each of all) await t.remove(each)
 })
 
 test('it starts with the rights that its owner has then', async () => {

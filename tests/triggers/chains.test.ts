@@ -37,6 +37,10 @@ async function runOf(t: TriggerHome, team: string, name = 'by-hand'): Promise<st
 const chainTo = (t: TriggerHome, team: string, fields: object = {}) =>
   t.triggers.add({ name: 'deploy', kind: 'chain', team, after: '@local/build', ...fields }, 'local:ada')
 
+const ASKS = teamText('asks', '', '[{ name: ask, type: gate, review: { prompt: "Go on?" } }]')
+const builds = (number: number) => teamFolder(BUILD.replace('7 }}', `${number} }}`))
+const wordsOf = (t: TriggerHome, name = 'deploy') => t.rows(name).map(row => row.split(' ').slice(1, 3).join(' '))
+
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => null,
@@ -147,14 +151,93 @@ test('by hand it follows the newest end, and none where there is none', async ()
 
 test('with overlap skip an end that comes while a run of it goes on is skipped', async () => {
   await using t = await triggerHome()
-  const asks = teamText('asks', '', '[{ name: ask, type: gate, review: { prompt: "Go on?" } }]')
-  await chainTo(t, teamFolder(asks), { overlap: 'skip' })
+  await chainTo(t, teamFolder(ASKS), { overlap: 'skip' })
   const build = teamFolder(BUILD)
   await runOf(t, build)
   await t.look()
   await runOf(t, build)
   await t.look()
-  expect(t.rows('deploy').map(row => row.split(' ').slice(1, 3).join(' '))).toEqual(['started', 'skipped overlap'])
+  expect(wordsOf(t)).toEqual(['started', 'skipped overlap'])
+})
+
+test('of the ends that come while a run of it goes on, the newest wait, and what starts nothing takes no place', async () => {
+  await using t = await triggerHome()
+  await chainTo(t, teamFolder(ASKS), { overlap: 'queue', when: 'run.outputs.number > 5.0' })
+  const build = builds(7)
+  for (let n = 0; n < 4; n++) await runOf(t, build)
+  await runOf(t, builds(3), 'small')
+  await t.look()
+  const judged = ['started', 'skipped superseded', 'skipped superseded', 'waiting overlap', 'skipped when']
+  expect(wordsOf(t)).toEqual(judged)
+  await t.answer()
+  await t.look()
+  expect(wordsOf(t)).toEqual(judged.with(3, 'started'))
+})
+
+test('an end makes the run before give way', async () => {
+  await using t = await triggerHome()
+  await chainTo(t, teamFolder(ASKS), { overlap: 'cancel_running' })
+  const build = teamFolder(BUILD)
+  for (let n = 0; n < 3; n++) await runOf(t, build)
+  await t.look()
+  expect(wordsOf(t)).toEqual(['started', 'skipped superseded', 'waiting overlap'])
+  const [first] = t.firings('deploy')
+  await t.ended(first!.run_id!)
+  await t.look()
+  expect(wordsOf(t)).toEqual(['started', 'skipped superseded', 'started'])
+})
+
+test('beyond the most that wait for `at_most`, an end is skipped', async () => {
+  await using t = await triggerHome()
+  const { id } = await chainTo(t, teamFolder(NEXT), { at_most: { count: 1, per: '30d' } })
+  const build = teamFolder(BUILD)
+  await runOf(t, build)
+  await t.look()
+  t.daemon.db.run(
+    `WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9999)
+     INSERT INTO firings (id, trigger_id, revision, occasion, at, seen_at, state, reason, count, variables)
+     SELECT 'w' || n, ?, 1, 'w' || n, 0, 0, 'waiting', 'limit', 1, '{}' FROM n`,
+    [id],
+  )
+  for (let n = 0; n < 3; n++) await runOf(t, build)
+  await t.look()
+  const last = t.triggers.firings({ name: 'deploy' }, {}, { limit: 3, offset: 0 }).reverse()
+  expect(last.map(({ state, reason }) => `${state} ${reason}`)).toEqual([
+    ...['waiting limit', 'skipped limit', 'skipped limit'],
+  ])
+})
+
+test('what waits when it is disabled starts nothing when it is enabled again', async () => {
+  await using t = await triggerHome()
+  await chainTo(t, teamFolder(ASKS), { overlap: 'queue' })
+  const build = teamFolder(BUILD)
+  await runOf(t, build)
+  await runOf(t, build)
+  await t.look()
+  await runOf(t, build)
+  t.triggers.disable({ name: 'deploy' }, 'local:ada')
+  await t.triggers.enable({ name: 'deploy' }, 'local:ada')
+  await t.answer()
+  await t.look()
+  expect(wordsOf(t)).toEqual(['started', 'skipped removed', 'skipped removed'])
+  expect(t.firings('deploy').at(-1)!.detail).toBe('the trigger was disabled while it waited')
+})
+
+test('an end is kept once, however many chains follow it', async () => {
+  await using t = await triggerHome()
+  const next = teamFolder(NEXT)
+  for (let n = 0; n < 20; n++) await chainTo(t, next, { name: `c${n}`, inputs: { said: '{{ run.outputs.text }}' } })
+  const text = 'x'.repeat(10_000)
+  await runOf(t, teamFolder(teamText('build', `outputs: [{ name: text, type: string, value: ${text} }]`)))
+  const stored = () =>
+    t.daemon.db
+      .query('SELECT (SELECT count(*) FROM run_ends) AS ends, (SELECT sum(length(variables)) FROM firings) AS size')
+      .get() as { ends: number; size: number }
+  expect(stored().ends).toBe(1)
+  expect(stored().size).toBeLessThan(1_000)
+  await t.look()
+  const [firing] = t.firings('c7')
+  expect(t.daemon.engine.record(firing!.run_id!).inputs).toEqual({ said: text })
 })
 
 test('chains that would start each other are refused, whichever of them comes last', async () => {

@@ -50,6 +50,21 @@ test('firings that count for `at_most` stay as long as they count', async () => 
   expect(countOf(t)).toBe(200)
 })
 
+test('how a run ended is kept for as long as a firing of it is', async () => {
+  const first = await triggerHome()
+  const chain = { kind: 'chain', team: first.team, after: 'build', name: 'follows' } as const
+  const { id } = await first.triggers.add(chain, 'local:ada')
+  first.daemon.db.run("INSERT INTO run_ends (id, run_id, attempt, run) VALUES (1, 'a', 1, '{}'), (2, 'b', 1, '{}')")
+  fill(first, id, 150, 40)
+  first.daemon.db.run('UPDATE firings SET end_id = iif(seq <= 10, 1, 2)')
+  await first.close()
+  forgetAges(first.home)
+  await using t = await triggerHome(first.home)
+  await sweep(t)
+  expect(countOf(t)).toBe(100)
+  expect(t.daemon.db.query('SELECT id FROM run_ends').all()).toEqual([{ id: 2 }])
+})
+
 test('a hook recognises deliveries for its own days, and keeps bodies for others', async () => {
   const first = await triggerHome()
   const hook = { kind: 'hook', team: first.team, scheme: 'github', secret: 'the secret of this hook' } as const

@@ -1,4 +1,4 @@
-// Chains of a home. The end of a run writes the firing itself (db/daemon/migrations/0025_chains.sql).
+// Chains of a home. The end of a run writes the firing itself (db/daemon/migrations/0029_run_ends.sql).
 
 import { type ChainSpec, type EndedRun, nothingEnded } from '../../firing/chain-kind.ts'
 import { forbiddenAfter, type Link, mustNotComeBack } from '../../firing/cycle.ts'
@@ -12,6 +12,11 @@ export const chain: AtHome<ChainSpec> = {
     const run = newestEnd(daemon, own)
     if (run) return { run }
     throw nothingEnded(own)
+  },
+
+  /** What people have started has the run among its variables. */
+  recalled({ tables }, _, { end_id }) {
+    return end_id ? { run: tables.firings.endedRun(end_id) } : {}
   },
 
   forbids({ daemon }, trigger, variables) {

@@ -8,7 +8,7 @@ import { isFilled } from '../../firing/backfill.ts'
 import { Changed } from '../../firing/changes.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName, holderOf } from '../../firing/family.ts'
-import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
+import { type Halt, haltOf, isUnjudged, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
@@ -25,7 +25,7 @@ import type { Tables } from './tables.ts'
 import type { TriggerTable } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
-export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables' | 'end_id'> & {
   /** It is fired once more, as `<occasion>#<n>`. */
   another?: Another
   /** How often the delivery of a hook came. */
@@ -65,7 +65,7 @@ export async function fire(
     ...{ state: 'waiting', reason: null, detail: null, run_id: null },
     count: Math.max(1, filesIn(occasion.variables).length),
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
-    deliveries: occasion.deliveries ?? null,
+    ...{ deliveries: occasion.deliveries ?? null, end_id: occasion.end_id ?? null },
   }
   const write = (judged: Firing): Firing => {
     mustBeUnchanged(triggers, trigger)
@@ -90,7 +90,8 @@ export async function fire(
     if (!occasion.force && haltNow(daemon, tables, trigger, waits)) throw new Changed('another run holds it')
   }
 
-  const held = waits && haltNow(daemon, tables, trigger, waits)
+  // What nobody has judged may start nothing at all, and then holds no place of those that wait.
+  const held = waits && !isUnjudged(waits) && haltNow(daemon, tables, trigger, waits)
   if (held) return isWorthAWord(held, waits) ? halted(held) : waits
   const prepared = await prepare({ daemon, tables }, trigger, occasion)
   if ('state' in prepared) return halted(prepared)

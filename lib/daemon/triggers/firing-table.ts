@@ -3,8 +3,10 @@
 
 import type { Database } from 'bun:sqlite'
 import { within } from '../../duration.ts'
+import type { EndedRun } from '../../firing/chain-kind.ts'
 import { Changed } from '../../firing/changes.ts'
 import { familyOf, type Relative, rangeOf } from '../../firing/family.ts'
+import { type Halt, UNJUDGED } from '../../firing/halt.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import { OPEN_TOPS } from '../../run/engine.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
@@ -20,11 +22,13 @@ interface Row extends Omit<Firing, 'manual' | 'variables'> {
 const LOOKED_AT_ONCE = 500
 
 const COLUMNS = `id, trigger_id, revision, occasion, at, until, seen_at, started_at, state, reason, detail, run_id, count,
-  late_ms, manual, deliveries, variables`
+  late_ms, manual, deliveries, variables, end_id`
 
 type Filter = FiringFilter & { trigger_id: string }
 
 const FITS = 'trigger_id = ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR reason = ?3) AND at >= ?4 AND at < ?5'
+/** Nobody has judged a firing that waits. */
+const IS_UNJUDGED = `(reason IS NULL OR reason IN (${UNJUDGED.map(reason => `'${reason}'`).join(', ')}))`
 const BEGINS = "id >= ?1 AND id < ?1 || '~'"
 
 /** The parameters of `FITS`. */
@@ -141,10 +145,39 @@ export class FiringTable {
       .map(read)
   }
 
+  /** Those that wait and that nobody has judged yet, the oldest first. */
+  unjudged(triggerId: string, limit: number): Firing[] {
+    return this.#db
+      .query<Row, [string, number]>(
+        `SELECT ${COLUMNS} FROM firings WHERE trigger_id = ? AND state = 'waiting' AND ${IS_UNJUDGED} ORDER BY seq LIMIT ?`,
+      )
+      .all(triggerId, limit)
+      .map(read)
+  }
+
+  /** How many wait that were judged. */
   countWaiting(triggerId: string): number {
     return this.#db
-      .query<{ n: number }, [string]>("SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND state = 'waiting'")
+      .query<{ n: number }, [string]>(
+        `SELECT count(*) AS n FROM firings WHERE trigger_id = ? AND state = 'waiting' AND NOT ${IS_UNJUDGED}`,
+      )
       .get(triggerId)!.n
+  }
+
+  /** Settles all that wait and were seen up to a moment. */
+  settleWaiting(triggerId: string, { state, reason, detail }: Halt, seenUntil = Number.MAX_SAFE_INTEGER): void {
+    this.#db
+      .query(
+        "UPDATE firings SET state = ?, reason = ?, detail = ? WHERE trigger_id = ? AND state = 'waiting' AND seen_at <= ?",
+      )
+      .run(state, reason, detail, triggerId, seenUntil)
+  }
+
+  /** The run of a chain's firing, as it ended. */
+  endedRun(endId: number): EndedRun {
+    return JSON.parse(
+      this.#db.query<{ run: string }, [number]>('SELECT run FROM run_ends WHERE id = ?').get(endId)!.run,
+    )
   }
 
   /** The triggers of which some wait. */
@@ -227,7 +260,7 @@ export class FiringTable {
     this.#db
       .query(
         `INSERT INTO firings (${COLUMNS}) VALUES ($id, $trigger_id, $revision, $occasion, $at, $until, $seen_at, $started_at,
-           $state, $reason, $detail, $run_id, $count, $late_ms, $manual, $deliveries, $variables)`,
+           $state, $reason, $detail, $run_id, $count, $late_ms, $manual, $deliveries, $variables, $end_id)`,
       )
       .run(parametersOf(firing))
   }
@@ -294,13 +327,21 @@ export class FiringTable {
     const numbers = this.#numbers(triggerId, 'ASC', after, end, LOOKED_AT_ONCE, 0)
     const to = numbers.at(-1)
     if (to === undefined) return { deleted: 0, after: null }
-    const { changes } = this.#db
-      .query(
+    const rows = this.#db
+      .query<{ end_id: number | null }, [string, number, number, number]>(
         `DELETE FROM firings WHERE trigger_id = ? AND seq > ? AND seq <= ? AND seen_at < ? AND state <> 'waiting'
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id)`,
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id) RETURNING end_id`,
       )
-      .run(triggerId, after, to, before)
-    return { deleted: changes, after: to }
+      .all(triggerId, after, to, before)
+    const ends = rows.flatMap(({ end_id }) => end_id ?? [])
+    // The firing of another chain may still have the same end.
+    this.#db
+      .query(
+        `DELETE FROM run_ends WHERE id IN (SELECT value FROM json_each(?))
+           AND NOT EXISTS (SELECT 1 FROM firings WHERE end_id = run_ends.id)`,
+      )
+      .run(JSON.stringify(ends))
+    return { deleted: rows.length, after: to }
   }
 
   #numbers(triggerId: string, way: 'ASC' | 'DESC', after: number, to: number, limit: number, offset: number): number[] {
@@ -341,4 +382,5 @@ const parametersOf = (firing: Firing) => ({
   $manual: firing.manual && JSON.stringify(firing.manual),
   $deliveries: firing.deliveries ?? null,
   $variables: JSON.stringify(firing.variables),
+  $end_id: firing.end_id ?? null,
 })

@@ -8,6 +8,7 @@ import { missedText, occasionOf, type Schedule, variablesOf } from '../../firing
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { type Due, due, nextAt } from '../../triggers/schedule/due.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import type { Home } from './at-home.ts'
 import { lookAtFile } from './declared-at-home.ts'
 import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
@@ -19,8 +20,8 @@ import type { Triggers } from './triggers.ts'
 
 /** How many triggers are looked at at once: those of one minute share commits, because each commit waits for the disk. */
 const TOGETHER = 20
-/** How many firings of a trigger that wait start in one look. */
-const MOST_STARTED = 50
+/** How many firings of a trigger that wait are judged in one look. */
+const MOST_JUDGED = 50
 
 /** What a look has to do for a trigger, in this order. */
 interface Work {
@@ -207,28 +208,36 @@ async function cancelBefore(
 }
 
 /**
- * Starts what waits, the oldest first, until one has to go on waiting. Returns false when the next look has to go on, because
- * that many started.
+ * Starts what waits, the oldest first, until one has to go on waiting; what nobody has judged before is judged all the same,
+ * because it may have to give way. Returns false when the next look has to go on, because that many were judged.
  */
 async function startWaiting(daemon: Daemon, tables: Tables, trigger: Trigger, getsOn: GetsOn): Promise<boolean> {
-  for (let started = 0; started < MOST_STARTED; started++) {
-    const [known] = tables.firings.waiting(trigger.id, 1)
-    if (!known) return true
-    // It was late by then already, or due with a delay of its own.
-    const lateMs = (known.late_ms ?? 0) + Math.max(0, tables.now() - known.seen_at)
-    const { manual } = known
-    const occasion: Occasion = {
-      ...{ occasion: known.occasion, at: known.at, late_ms: lateMs, manual, variables: known.variables },
-      isLater: true,
-      more: () => atHome(trigger).recalled?.({ daemon, tables }, trigger, known) ?? {},
-    }
-    const firing = await fire(daemon, tables, trigger, occasion, { known })
+  const { firings } = tables
+  const isHeld = async (known: Firing): Promise<boolean> => {
+    const firing = await fire(daemon, tables, trigger, occasionAgain({ daemon, tables }, trigger, known), { known })
     getsOn()
-    if (firing.state !== 'waiting') continue
+    if (firing.state !== 'waiting') return false
     await cancelBefore(daemon, tables, trigger, firing)
     return true
   }
+  for (let left = MOST_JUDGED; left > 0; left--) {
+    const [first] = firings.waiting(trigger.id, 1)
+    if (!first) return true
+    if (!(await isHeld(first))) continue
+    const behind = firings.unjudged(trigger.id, left)
+    for (const known of behind) await isHeld(known)
+    return behind.length < left
+  }
   return false
+}
+
+/** A firing that waited, as it starts now. */
+function occasionAgain(home: Home, trigger: Trigger, known: Firing): Occasion {
+  const { occasion, at, late_ms, seen_at, manual, variables } = known
+  // It was late by then already, or due with a delay of its own.
+  const late = (late_ms ?? 0) + Math.max(0, home.tables.now() - seen_at)
+  const more = () => atHome(trigger).recalled?.(home, trigger, known) ?? {}
+  return { occasion, at, late_ms: late, manual, variables, isLater: true, more }
 }
 
 function mustBeAsItWas(now: Trigger | null, { revision, cursor }: Trigger): void {

@@ -1,8 +1,15 @@
 // The triggers of a home: people add, change, pause and remove them, and see what they did and will do.
 
 import { CadreError } from '../../error.ts'
-import { type Backfill, backfillRecord, filled, slotsToFill, slotsToStart } from '../../firing/backfill.ts'
-import { Changed, mustBeAt, mustBeRefirable, mustCatchUp, removed, variablesAgain } from '../../firing/changes.ts'
+import {
+  type Backfill,
+  backfillRecord,
+  filled,
+  mustStartThem,
+  slotsToFill,
+  slotsToStart,
+} from '../../firing/backfill.ts'
+import { Changed, ENDED_BY, mustBeAt, mustBeRefirable, mustCatchUp, variablesAgain } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
 import { familyOf } from '../../firing/family.ts'
@@ -114,7 +121,7 @@ export class Triggers extends TriggerView {
     return this.#change(actor, 'triggers/remove', () => {
       const trigger = this.find(which)
       const { triggers, firings } = this.tables
-      for (const firing of firings.waiting(trigger.id)) firings.settle(removed(firing), firing.state)
+      firings.settleWaiting(trigger.id, ENDED_BY.remove)
       triggers.remove(trigger.id, this.tables.now())
       return { ...trigger, enabled: false, next_at: null }
     })
@@ -158,7 +165,9 @@ export class Triggers extends TriggerView {
   disable(which: Which, actor: string): TriggerRecord {
     return this.#change(actor, 'triggers/disable', () => {
       const trigger = this.find(which)
-      return trigger.enabled ? this.#put({ ...trigger, enabled: false, revision: trigger.revision + 1 }) : trigger
+      if (!trigger.enabled) return trigger
+      this.tables.firings.settleWaiting(trigger.id, ENDED_BY.disable)
+      return this.#put({ ...trigger, enabled: false, revision: trigger.revision + 1 })
     })
   }
 
@@ -214,7 +223,7 @@ export class Triggers extends TriggerView {
     const now = this.tables.now()
     const late = { late_ms: now - at, manual }
     const occasion: Occasion = {
-      ...{ occasion: familyOf(firing), another: { again }, at, ...late },
+      ...{ occasion: familyOf(firing), another: { again }, at, ...late, end_id: firing.end_id ?? null },
       variables: variablesAgain(firing, now),
       isLater: true,
       more: () => more,
@@ -231,6 +240,7 @@ export class Triggers extends TriggerView {
     const trigger = this.find(which)
     const schedule = scheduleIn(trigger)
     const { from, to, most, dryRun } = asked
+    if (!dryRun) mustStartThem(trigger)
     const now = this.tables.now()
     const span = { from, to: Math.min(to, now), copiedAt: this.#daemon.copied?.at ?? 0 }
     const found = () => slotsToFill(trigger as Schedule, this.tables.firings.between(trigger.id, from, to), span)
@@ -304,11 +314,8 @@ export class Triggers extends TriggerView {
 
   /** What waited when this home was found to be a copy is left to the home that it was made from. */
   #passOverCopied(trigger: Trigger, copiedAt: number): void {
-    const { firings } = this.tables
-    for (const firing of firings.waiting(trigger.id)) {
-      if (firing.seen_at > copiedAt) continue
-      firings.settle({ ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED }, firing.state)
-    }
+    const passed = { state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED } as const
+    this.tables.firings.settleWaiting(trigger.id, passed, copiedAt)
   }
 
   /** Occasions are looked at from now on. */

@@ -1,10 +1,10 @@
 // Ends of top runs as occasions of the chains of their realm. The firings stand in the transaction that ends the runs, and
 // wait for a hub that looks at them.
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, notExists, sql } from 'drizzle-orm'
 import { inParts, isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
-import type { Db } from '../../../db/hub/store.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
 import { type ChainSpec, type EndedRun, follows, occasionOf } from '../../firing/chain-kind.ts'
 import { pausedText } from '../../firing/changes.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
@@ -21,8 +21,8 @@ export type RunNow = Pick<RunRow, 'run_id' | 'team' | 'version' | 'state' | 'att
 /** A chain that is enabled, with what its row has of it. */
 export interface Chain extends Pick<Trigger<ChainSpec>, 'id' | 'name' | 'spec' | 'revision' | 'paused'> {}
 
-/** Several of these have variables of up to a mebibyte. */
-const MOST_ROWS = 50
+/** How many rows one statement writes: their values are its parameters. */
+const MOST_ROWS = 500
 
 /** The enabled chains of a realm: one look into an index that has nothing else. */
 export async function enabledChains({ store }: Hub, tx: Db, realmId: string): Promise<Chain[]> {
@@ -53,10 +53,13 @@ export async function recordEnds(hub: Hub, tx: Db, realmId: string, runs: readon
   const starters = await startersOf(hub, tx, new Set(found.map(({ run }) => run.run_id)))
   const copiedAt = (await lastFoundAt(store, tx, realmId)) ?? Number.NEGATIVE_INFINITY
   const now = hub.now()
-  const firings = found.map(({ chain, run }) => {
-    const variables = { run: endedRun(run, starters.get(run.run_id) ?? null) }
-    return firingOf(chain, run, { variables, isOld: run.completed_at! <= copiedAt, now })
-  })
+  const ends = new Map<RunNow, number>()
+  for (const { run } of found) {
+    if (!ends.has(run)) ends.set(run, await keepEnd(store, tx, realmId, run, starters.get(run.run_id)))
+  }
+  const firings = found.map(({ chain, run }) =>
+    firingOf(chain, run, { end_id: ends.get(run)!, isOld: run.completed_at! <= copiedAt, now }),
+  )
   for (let at = 0; at < firings.length; at += MOST_ROWS) {
     await tx
       .insert(store.firings)
@@ -65,18 +68,46 @@ export async function recordEnds(hub: Hub, tx: Db, realmId: string, runs: readon
   }
 }
 
-/** `isOld`: it was before the hub was found to be on an older copy, and what it started may be lost. */
+/** Writes how a run has ended, unless that is known. It may be resumed, or deleted, before its firings are looked at. */
+async function keepEnd(
+  { runEnds }: Store,
+  tx: Db,
+  realm_id: string,
+  run: RunNow,
+  starter: StartedBy | null = null,
+): Promise<number> {
+  const { run_id, attempt } = run
+  const end = { realm_id, run_id, attempt, run: endedRun(run, starter) }
+  const [added] = await tx.insert(runEnds).values(end).onConflictDoNothing().returning({ id: runEnds.id })
+  if (added) return added.id
+  const known = and(eq(runEnds.realm_id, realm_id), eq(runEnds.run_id, run_id), eq(runEnds.attempt, attempt))
+  const [row] = await tx.select({ id: runEnds.id }).from(runEnds).where(known)
+  return row!.id
+}
+
+/** A run as it ended. */
+export async function endWithId({ runEnds }: Store, tx: Db, id: number): Promise<EndedRun> {
+  const [row] = await tx.select({ run: runEnds.run }).from(runEnds).where(eq(runEnds.id, id))
+  return row!.run
+}
+
+/** Deletes those of these ends of which no firing is left. */
+export async function deleteEnds({ runEnds, firings }: Store, tx: Db, ids: readonly number[]): Promise<void> {
+  const left = tx.select({ one: sql`1` }).from(firings).where(eq(firings.end_id, runEnds.id))
+  await tx.delete(runEnds).where(and(inArray(runEnds.id, ids), notExists(left)))
+}
+
 function firingOf(
   { id, revision, spec, paused }: Chain,
   { run_id, attempt, completed_at }: RunNow,
-  { variables, isOld, now }: { variables: { run: EndedRun }; isOld: boolean; now: number },
+  { end_id, isOld, now }: { end_id: number; isOld: boolean; now: number },
 ): Firing {
   const copy = isOld && { state: 'skipped' as const, reason: 'copy' as const, detail: MAY_HAVE_STARTED }
   const pause = paused && { state: 'skipped' as const, reason: 'paused' as const, detail: pausedText({ paused }) }
   return {
     ...{ id: Bun.randomUUIDv7(), trigger_id: id, revision, occasion: occasionOf(spec.own, run_id, attempt) },
     ...{ at: completed_at ?? now, until: null, seen_at: now, started_at: null, run_id: null, count: 1 },
-    ...{ late_ms: null, manual: null, variables },
+    ...{ late_ms: null, manual: null, variables: {}, end_id },
     ...(copy || pause || { state: 'waiting', reason: null, detail: null }),
   }
 }

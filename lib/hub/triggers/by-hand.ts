@@ -2,7 +2,14 @@
 
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { type Backfill, backfillRecord, filled, slotsToFill, slotsToStart } from '../../firing/backfill.ts'
+import {
+  type Backfill,
+  backfillRecord,
+  filled,
+  mustStartThem,
+  slotsToFill,
+  slotsToStart,
+} from '../../firing/backfill.ts'
 import { mustBeRefirable, variablesAgain } from '../../firing/changes.ts'
 import { familyOf } from '../../firing/family.ts'
 import { kindOf } from '../../firing/kinds.ts'
@@ -51,8 +58,9 @@ export class StartsByHand {
       mustBeRefirable(firing, again, MAY_HAVE_STARTED)
       const { at } = firing
       const values = (await inRealm(trigger).values?.(look, firing)) ?? {}
+      const { end_id = null } = firing
       const occurs = { occasion: familyOf(firing), another: { again }, at, late_ms: now - at, manual, isLater: true }
-      return { ...occurs, variables: variablesAgain(firing, now), more: async () => values }
+      return { ...occurs, end_id, variables: variablesAgain(firing, now), more: async () => values }
     }).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? gone : error
     })
@@ -73,6 +81,7 @@ export class StartsByHand {
         const span = { from, to: Math.min(to, now), copiedAt: (await lastFoundAt(store, tx, realm.id)) ?? 0 }
         const slots = slotsToFill(trigger as Schedule, await firingsBetween(store, tx, trigger.id, span), span)
         if (dryRun) return backfillRecord(schedule, slots, most)
+        mustStartThem(trigger)
         const by = caller.user.username
         const those = slotsToStart(slots, asked, MAY_HAVE_STARTED)
         const firings = those.map(slot => filled(trigger, slot, { by, now }))

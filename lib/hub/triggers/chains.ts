@@ -6,7 +6,7 @@ import { CadreError } from '../../error.ts'
 import { type ChainSpec, type EndedRun, nothingEnded, occasionOf } from '../../firing/chain-kind.ts'
 import { forbiddenAfter, mustNotComeBack } from '../../firing/cycle.ts'
 import { bareTeam } from '../../firing/trigger.ts'
-import { enabledChains, endedRun, starterOf } from '../chains/ends.ts'
+import { enabledChains, endedRun, endWithId, starterOf } from '../chains/ends.ts'
 import { runWithLargeValues } from '../reports/large-values.ts'
 import type { RealmKind } from './realm-kind.ts'
 import type { Look } from './trigger-table.ts'
@@ -28,10 +28,11 @@ export const chains: RealmKind<ChainSpec> = {
     return { run: await wholeOf(look, found) }
   },
 
-  /** Of a firing that was made again, only the run is known. */
-  async values(look, { variables, occasion }) {
+  /** Of a firing that was made again, only the run is known. What people have started has it among its variables. */
+  async values(look, { variables, occasion, end_id }) {
     if (variables.run !== undefined) return {}
     const { hub, tx, trigger } = look
+    if (end_id) return { run: await endWithId(hub.store, tx, end_id) }
     const { runs } = hub.store
     const [runId = ''] = occasion.split(/[/#]/)
     const those = and(eq(runs.run_id, runId), eq(runs.realm_id, trigger.realm_id))

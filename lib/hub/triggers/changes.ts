@@ -4,7 +4,7 @@ import { and, count } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { mustBeAt, mustCatchUp, removed } from '../../firing/changes.ts'
+import { ENDED_BY, mustBeAt, mustCatchUp } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
 import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
@@ -19,7 +19,7 @@ import type { UserCaller } from '../access/callers.ts'
 import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
 import { passOverCopies } from './copied.ts'
-import { settleFiring, waitingOf } from './firing-table.ts'
+import { settleWaiting } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
 import { auditTrigger, changeable, type RealmWhich, recordOf, ZONE } from './realm-view.ts'
 import {
@@ -129,10 +129,7 @@ export class RealmTriggers {
 
   remove(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
     return this.#change(caller, 'triggers/remove', which, async ({ trigger, tx, now }) => {
-      const { store } = this.#hub
-      for (const firing of await waitingOf(store, tx, trigger.id)) {
-        await settleFiring(store, tx, removed(firing), firing.state)
-      }
+      await settleWaiting(this.#hub.store, tx, trigger.id, ENDED_BY.remove)
       return { ...trigger, enabled: false, removed_at: now }
     })
   }
@@ -209,9 +206,11 @@ export class RealmTriggers {
   }
 
   disable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
-    return this.#change(caller, 'triggers/disable', which, async ({ trigger }) =>
-      trigger.enabled ? { ...trigger, enabled: false, revision: trigger.revision + 1 } : trigger,
-    )
+    return this.#change(caller, 'triggers/disable', which, async ({ trigger, tx }) => {
+      if (!trigger.enabled) return trigger
+      await settleWaiting(this.#hub.store, tx, trigger.id, ENDED_BY.disable)
+      return { ...trigger, enabled: false, revision: trigger.revision + 1 }
+    })
   }
 
   pause(caller: UserCaller, which: RealmWhich, reason: string | null): Promise<RealmTriggerRecord> {

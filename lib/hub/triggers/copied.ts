@@ -2,10 +2,9 @@
 // started it and lost the record. Slots from then on start, once daemons had a moment to report what they run.
 
 import { and, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm'
-import type { Firing } from '../../firing/trigger.ts'
 import { concernsRealm, lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
 import type { Hub } from '../core/hub.ts'
-import { settleFiring, waitingOf } from './firing-table.ts'
+import { settleWaiting } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
 import { type Look, nextOf, setCursor } from './trigger-table.ts'
 
@@ -48,11 +47,8 @@ export async function passOverCopies(look: Look): Promise<Look> {
   if (foundAt === null || foundAt <= trigger.cursor) return look
   // The clock may have been ahead when it was found.
   const at = Math.min(foundAt, now)
-  for (const firing of await waitingOf(store, tx, trigger.id)) {
-    if (firing.seen_at > at) continue
-    const passed: Firing = { ...firing, state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED }
-    await settleFiring(store, tx, passed, firing.state)
-  }
+  const skipped = { state: 'skipped', reason: 'copy', detail: MAY_HAVE_STARTED } as const
+  await settleWaiting(store, tx, trigger.id, skipped, at)
   if (at <= trigger.cursor) return look
   await inRealm(trigger).passedOver?.(look, at, MAY_HAVE_STARTED)
   const passed = { ...trigger, cursor: at }

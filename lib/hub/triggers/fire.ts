@@ -7,7 +7,7 @@ import { CadreError, isLasting, messageOf } from '../../error.ts'
 import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName } from '../../firing/family.ts'
-import { type Halt, haltOf, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
+import { type Halt, haltOf, isUnjudged, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
@@ -30,7 +30,7 @@ import { noteWhatItSays, ownerText } from './problem.ts'
 import type { Look } from './trigger-table.ts'
 
 /** An occasion, as its firing has it before anything became of it. */
-export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables'> & {
+export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | 'variables' | 'end_id'> & {
   /** It is fired once more, as `<occasion>#<n>`. */
   another?: Another
   /** How often the delivery of a hook came. */
@@ -72,9 +72,10 @@ export async function fire(look: Look, occasion: Occasion, more: More = {}): Pro
     ...{ occasion: name, at: occasion.at, until: null, seen_at: now, started_at: null },
     ...{ state: 'waiting', reason: null, detail: null, run_id: null, count: 1 },
     ...{ late_ms: occasion.late_ms, manual: occasion.manual, variables: occasion.variables },
-    deliveries: occasion.deliveries ?? null,
+    ...{ deliveries: occasion.deliveries ?? null, end_id: occasion.end_id ?? null },
   }
-  const held = waits && (await haltNow(look, waits, more.quota))
+  // What nobody has judged may start nothing at all, and then holds no place of those that wait.
+  const held = waits && !isUnjudged(waits) && (await haltNow(look, waits, more.quota))
   if (held && !isWorthAWord(held, waits)) return waits
   const decided = held || (await decide(look, firing, occasion, { ...more, known: waits }))
   const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail

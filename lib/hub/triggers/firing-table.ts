@@ -15,6 +15,7 @@ import {
   lt,
   lte,
   ne,
+  not,
   notExists,
   notLike,
   or,
@@ -26,6 +27,7 @@ import type { Db, Store } from '../../../db/hub/store.ts'
 import { within } from '../../duration.ts'
 import { Changed } from '../../firing/changes.ts'
 import { familyOf, type Relative, rangeOf } from '../../firing/family.ts'
+import { type Halt, UNJUDGED } from '../../firing/halt.ts'
 import type { Firing, FiringFilter } from '../../firing/trigger.ts'
 import type { FiringState } from '../../wire/records/trigger-words.ts'
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
@@ -113,17 +115,45 @@ export async function firingsBeginning(
   return rows.map(({ firing, name }) => ({ firing: read(firing), name }))
 }
 
+const waits = ({ firings }: Pick<Store, 'firings'>, triggerId: string) =>
+  and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)!
+
+const unjudged = ({ firings: { reason } }: Pick<Store, 'firings'>) => or(isNull(reason), inArray(reason, UNJUDGED))!
+
 /** Those that wait for their turn, the oldest first. */
-export async function waitingOf({ firings }: Store, tx: Db, triggerId: string, limit?: number): Promise<Firing[]> {
-  const of = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
-  const found = tx.select().from(firings).where(of).orderBy(asc(firings.seq))
-  return (await (limit === undefined ? found : found.limit(limit))).map(read)
+export async function waitingOf(store: Store, tx: Db, triggerId: string, limit: number): Promise<Firing[]> {
+  const { firings } = store
+  const found = tx.select().from(firings).where(waits(store, triggerId))
+  return (await found.orderBy(asc(firings.seq)).limit(limit)).map(read)
+}
+
+/** Those of them that nobody has judged yet. */
+export async function unjudgedOf(store: Store, tx: Db, triggerId: string, limit: number): Promise<Firing[]> {
+  const { firings } = store
+  const those = and(waits(store, triggerId), unjudged(store))
+  const found = tx.select().from(firings).where(those)
+  return (await found.orderBy(asc(firings.seq)).limit(limit)).map(read)
+}
+
+/** Settles all that wait and were seen up to a moment. */
+export async function settleWaiting(
+  store: Store,
+  tx: Db,
+  triggerId: string,
+  halt: Halt,
+  seenUntil = Number.MAX_SAFE_INTEGER,
+): Promise<void> {
+  const { firings } = store
+  await tx
+    .update(firings)
+    .set(halt)
+    .where(and(waits(store, triggerId), lte(firings.seen_at, seenUntil)))
 }
 
 /** Those that wait for the run before although `most` newer ones do, but for what people fired. */
-export async function waitingBeyond({ firings }: Store, tx: Db, triggerId: string, most: number): Promise<Firing[]> {
-  const waits = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
-  const counted = and(waits, eq(firings.reason, 'overlap'), isNull(firings.manual))
+export async function waitingBeyond(store: Store, tx: Db, triggerId: string, most: number): Promise<Firing[]> {
+  const { firings } = store
+  const counted = and(waits(store, triggerId), eq(firings.reason, 'overlap'), isNull(firings.manual))
   const newest = tx.select({ seq: firings.seq }).from(firings).where(counted).orderBy(desc(firings.seq)).limit(1)
   const last = newest.offset(most)
   return (
@@ -134,12 +164,12 @@ export async function waitingBeyond({ firings }: Store, tx: Db, triggerId: strin
   ).map(read)
 }
 
-export async function countWaiting({ firings }: Store, tx: Db, triggerId: string): Promise<number> {
-  const of = and(eq(firings.trigger_id, triggerId), sql`${firings.state} = 'waiting'`)
+/** How many wait that were judged. */
+export async function countWaiting(store: Store, tx: Db, triggerId: string): Promise<number> {
   const [row] = await tx
     .select({ many: sql<number>`count(*)`.mapWith(Number) })
-    .from(firings)
-    .where(of)
+    .from(store.firings)
+    .where(and(waits(store, triggerId), not(unjudged(store))))
   return row!.many
 }
 
@@ -300,15 +330,15 @@ export async function newestKept({ firings, db }: Store, triggerId: string, coun
 
 /**
  * Deletes some final firings of a trigger that were seen before a moment, whose run is not there, and that come before the
- * number `first`. Returns how many.
+ * number `first`. Returns how many, and which ends of runs they had.
  */
 export async function deleteOldOf(
   { firings, runs }: Store,
   tx: Db,
   triggerId: string,
   { seenBefore, first }: { seenBefore: number; first: number },
-): Promise<number> {
-  const { seq, trigger_id, seen_at, state, run_id } = firings
+): Promise<{ deleted: number; ends: number[] }> {
+  const { seq, trigger_id, seen_at, state, run_id, end_id } = firings
   const run = tx.select({ one: sql`1` }).from(runs).where(eq(runs.run_id, run_id))
   const those = and(eq(trigger_id, triggerId), lt(seq, first), lt(seen_at, seenBefore), ne(state, 'waiting'))
   const old = tx
@@ -316,5 +346,6 @@ export async function deleteOldOf(
     .from(firings)
     .where(and(those, notExists(run)))
     .limit(DELETED_AT_ONCE)
-  return (await tx.delete(firings).where(inArray(seq, old)).returning({ seq })).length
+  const deleted = await tx.delete(firings).where(inArray(seq, old)).returning({ end_id })
+  return { deleted: deleted.length, ends: [...new Set(deleted.flatMap(row => row.end_id ?? []))] }
 }

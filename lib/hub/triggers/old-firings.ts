@@ -1,9 +1,11 @@
 // Deletes what is old of triggers: firings that are final, and triggers that were removed. The newest firings of a trigger
 // stay, and all of which the run is there: from them one reads what started it, and whether it still holds the trigger.
 
+import type { Db } from '../../../db/hub/store.ts'
 import { parseDuration } from '../../duration.ts'
 import { hookSpec } from '../../firing/hook-kind.ts'
 import type { Hook } from '../../triggers/hook/fields.ts'
+import { deleteEnds } from '../chains/ends.ts'
 import type { Hub } from '../core/hub.ts'
 import { deleteOldOf, newestKept } from './firing-table.ts'
 import { deleteRemoved, everyTrigger } from './trigger-table.ts'
@@ -21,7 +23,12 @@ export async function deleteOldFirings({ store, clock }: Hub, ms: number): Promi
     const age = Math.max(ms, counted, known)
     const first = removed_at === null ? await newestKept(store, id, KEPT) : Number.MAX_SAFE_INTEGER
     const seenBefore = clock.believed() - age
-    while ((await store.write(tx => deleteOldOf(store, tx, id, { seenBefore, first }))) > 0) await Bun.sleep(10)
+    const deleteSome = async (tx: Db): Promise<number> => {
+      const { deleted, ends } = await deleteOldOf(store, tx, id, { seenBefore, first })
+      if (ends.length > 0) await deleteEnds(store, tx, ends)
+      return deleted
+    }
+    while ((await store.write(deleteSome)) > 0) await Bun.sleep(10)
   }
   await store.write(tx => deleteRemoved(store, tx))
 }

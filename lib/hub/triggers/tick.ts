@@ -7,14 +7,14 @@ import type { Firing } from '../../firing/trigger.ts'
 import type { Hub } from '../core/hub.ts'
 import { maySoonBeACopy, passOverCopies, wasJustFound } from './copied.ts'
 import { fire, type Occasion } from './fire.ts'
-import { waitingOf } from './firing-table.ts'
+import { unjudgedOf, waitingOf } from './firing-table.ts'
 import { asItsKind, inRealm } from './in-realm.ts'
 import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
 
 /** How many triggers are judged at once. Those of SQLite share commits, and more on PostgreSQL undo each other. */
 const TOGETHER = { sqlite: 8, postgres: 2 }
-/** How many firings of a trigger that wait start in one look, which is one transaction. */
-const MOST_STARTED = 50
+/** How many firings of a trigger that wait are judged in one look, which is one transaction. */
+const MOST_JUDGED = 50
 
 /** One look. Nothing that one trigger fails with keeps the others from their turn. */
 export async function tick(hub: Hub): Promise<void> {
@@ -77,16 +77,22 @@ async function inTransaction(hub: Hub, id: string, work: Work, quota: string | n
 const judge: Work = async (look, quota) => inRealm(look.trigger).judge?.(look, quota)
 
 /**
- * Starts what waits, the oldest first, until one has to go on waiting. Returns false when the next look has to go on, because
- * that many started.
+ * Starts what waits, the oldest first, until one has to go on waiting; what nobody has judged before is judged all the same,
+ * because it may have to give way. Returns false when the next look has to go on, because that many were judged.
  */
 async function startSome(look: Look, quota: string | null): Promise<boolean> {
   const { hub, tx, trigger } = look
-  for (let started = 0; started < MOST_STARTED; started++) {
-    const [known] = await waitingOf(hub.store, tx, trigger.id, 1)
-    if (!known) return true
-    const fired = await fire(look, occasionAgain(look, known), { ...asItsKind(look), known, quota })
-    if (fired.state === 'waiting') return true
+  const isHeld = async (known: Firing): Promise<boolean> => {
+    const { state } = await fire(look, occasionAgain(look, known), { ...asItsKind(look), known, quota })
+    return state === 'waiting'
+  }
+  for (let left = MOST_JUDGED; left > 0; left--) {
+    const [first] = await waitingOf(hub.store, tx, trigger.id, 1)
+    if (!first) return true
+    if (!(await isHeld(first))) continue
+    const behind = await unjudgedOf(hub.store, tx, trigger.id, left)
+    for (const known of behind) await isHeld(known)
+    return behind.length < left
   }
   return false
 }
