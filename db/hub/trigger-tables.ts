@@ -2,7 +2,6 @@
 // killed and started again, from starting two runs of one occasion.
 
 import { sql } from 'drizzle-orm'
-import type { EndedRun } from '../../lib/firing/chain-kind.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Requires } from '../../lib/wire/needs.ts'
 import type { FiringReason, FiringState, TriggerKind } from '../../lib/wire/records/trigger-words.ts'
@@ -113,7 +112,7 @@ export function triggerTables(
         .references(() => realms.id, { onDelete: 'cascade' }),
       run_id: text().notNull(),
       attempt: int().notNull(),
-      run: json<EndedRun>().notNull(),
+      run: json<JsonObject>().notNull(),
     },
     row => [uniqueIndex('run_ends_attempt').on(row.realm_id, row.run_id, row.attempt)],
   )

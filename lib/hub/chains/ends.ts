@@ -8,6 +8,7 @@ import type { Db, Store } from '../../../db/hub/store.ts'
 import { type ChainSpec, type EndedRun, follows, occasionOf } from '../../firing/chain-kind.ts'
 import { pausedText } from '../../firing/changes.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
+import type { JsonObject } from '../../json.ts'
 import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
 import { isUuid } from '../core/bodies.ts'
 import { lastFoundAt, MAY_HAVE_STARTED } from '../core/found-copies.ts'
@@ -86,7 +87,7 @@ async function keepEnd(
 }
 
 /** A run as it ended. */
-export async function endWithId({ runEnds }: Store, tx: Db, id: number): Promise<EndedRun> {
+export async function endWithId({ runEnds }: Store, tx: Db, id: number): Promise<JsonObject> {
   const [row] = await tx.select({ run: runEnds.run }).from(runEnds).where(eq(runEnds.id, id))
   return row!.run
 }
