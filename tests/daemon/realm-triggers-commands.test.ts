@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import type { Finding } from '../../lib/daemon/runs/agent-checks.ts'
 import { command, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { post, signed } from '../support/hooks.ts'
@@ -128,7 +129,7 @@ test('slots of the past are printed, and started', async () => {
   await inRealm('triggers', 'remove', 'hourly')
 })
 
-test('status names triggers of the realm that are refused', async () => {
+test('status and doctor name triggers of the realm that are refused, in the same words', async () => {
   const wrong = ['--cron', '@yearly', '--name', 'wrong', '-i', 'day={{ slot == now }}']
   await inRealm('schedules', 'add', '@admin/digest', ...wrong)
   expect((await cadre('triggers', 'run', 'wrong', '--realm', 'admin')).code).toBe(2)
@@ -136,12 +137,15 @@ test('status names triggers of the realm that are refused', async () => {
   const enrolled = await command(['enrol', '--hub', hub.url], { home, stdin: token })
   expect([enrolled.code, enrolled.stderr]).toEqual([0, ''])
   const daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url } })
-  const status = await cadre('status', '--json')
+  const [status, doctor] = [await cadre('status', '--json'), await cadre('doctor', '--json')]
   await daemon.stop()
   const { hub: seen, problems } = JSON.parse(status.stdout)
   expect(seen.wrong_triggers).toEqual([{ name: 'wrong', text: expect.stringContaining('refused at ') }])
   const text = expect.stringMatching(/^trigger wrong of realm admin: refused at .* why wrong --realm admin$/)
   expect(problems).toContainEqual(text)
+  const found: Finding[] = JSON.parse(doctor.stdout)
+  const { agent, text: why } = found.find(({ state }) => state === 'wrong')!
+  expect([doctor.code, problems]).toEqual([1, expect.arrayContaining([`${agent}: ${why}`])])
   await cadre('triggers', 'remove', 'wrong', '--realm', 'admin')
 }, 60_000)
 

@@ -60,10 +60,27 @@ export function wrongWith({ name, problem, last }: TriggerRecord): TriggersStatu
   return [{ name, text: `refused at ${clock(refused.seen_at)} (${refused.reason}): ${refused.detail}` }]
 }
 
+/** A trigger that needs somebody: which one, and why, with the command that says more. */
+export interface Trouble {
+  who: string
+  text: string
+}
+
+/** `realm`: the one whose triggers they are; absent for those of a home. */
+export function troublesWith(wrong: TriggersStatus['wrong'], realm?: string): Trouble[] {
+  const [of, where] = realm === undefined ? ['', []] : [` of realm ${realm}`, ['--realm', realm]]
+  return wrong.map(({ name, text }) => ({
+    who: `trigger ${name}${of}`,
+    text: `${text}; ${commandLine('why', name, ...where)}`,
+  }))
+}
+
+export const inWords = ({ who, text }: Trouble): string => `${who}: ${text}`
+
 export function problemsOfTriggers({ active, wrong }: TriggersStatus, isServed: boolean): string[] {
   const idle = active > 0 && !isServed
   return [
     ...(idle ? [`no daemon serves this home: nothing fires; to start one: ${commandLine('serve')}`] : []),
-    ...wrong.map(({ name, text }) => `trigger ${name}: ${text}; ${commandLine('why', name)}`),
+    ...troublesWith(wrong).map(inWords),
   ]
 }

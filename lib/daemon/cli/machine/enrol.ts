@@ -7,10 +7,10 @@ import { Whoami } from '../../../wire/calls/auth.ts'
 import { refuseOtherToken, storeEnrolment } from '../../access/hub-credentials.ts'
 import { homeFolder } from '../../home/home.ts'
 import { HubClient } from '../../link/hub-client.ts'
+import { whyRestart } from '../backend/hub-status.ts'
 import { type HubOptions, hubAddress, hubCredentials } from '../kit/hub-client.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
 import { serving } from './home-status.ts'
-import { whyRestart } from './hub-status.ts'
 import { storeSetting } from './settings.ts'
 
 /** Reads the token without showing it, or from stdin. */

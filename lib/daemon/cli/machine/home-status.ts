@@ -1,5 +1,5 @@
 // What `status` finds out: about the process that holds the home, from that process; about runs, from whoever knows them;
-// and about the hub (hub-status.ts).
+// and about the hub (backend/hub-status.ts).
 
 import { SQLiteError } from 'bun:sqlite'
 import { existsSync, statfsSync, statSync } from 'node:fs'
@@ -17,10 +17,10 @@ import { holderOf } from '../../home/lock.ts'
 import { version } from '../../home/version.ts'
 import { lostTells, problemsOfAccounts } from '../backend/account-status.ts'
 import { addressOf, stuck } from '../backend/home-client.ts'
+import { type HubStatus, hubStatusOf, problemsAtHub } from '../backend/hub-status.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
 import { problemsOfTriggers, type TriggersStatus, triggersIn } from '../backend/trigger-status.ts'
 import { type HubOptions, readSession } from '../kit/hub-client.ts'
-import { type HubStatus, hubStatusOf, problemsAtHub } from './hub-status.ts'
 
 /** `status` reports a daemon that does not answer within this time as stuck. */
 const PATIENCE_MS = 3_000

@@ -7,12 +7,12 @@ import { sizeText } from '../../../size.ts'
 import { createPaint, joined, line, type Paint, type Printable, type Shown, wrap } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { homeFolder } from '../../home/home.ts'
+import { LINKED, linkText } from '../backend/hub-status.ts'
 import { EXIT } from '../kit/exit.ts'
 import type { HubOptions } from '../kit/hub-client.ts'
 import { columns } from '../kit/print.ts'
 import { table } from '../terminal/table.ts'
 import { type HomeStatus, homeStatusOf, isStuck } from './home-status.ts'
-import { LINKED, linkText } from './hub-status.ts'
 
 export async function status(options: HubOptions & { json?: boolean }): Promise<number> {
   const found = await homeStatusOf(homeFolder(options.home), options)

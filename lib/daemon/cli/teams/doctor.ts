@@ -10,7 +10,8 @@ import { homeFolder, makeHome } from '../../home/home.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
 import { examine, type Finding } from '../../runs/agent-checks.ts'
 import { lostTells } from '../backend/account-status.ts'
-import { triggersIn } from '../backend/trigger-status.ts'
+import { hubStatusOf, troublesAtHub } from '../backend/hub-status.ts'
+import { triggersIn, troublesWith } from '../backend/trigger-status.ts'
 import { EXIT } from '../kit/exit.ts'
 import { table } from '../terminal/table.ts'
 
@@ -31,15 +32,16 @@ export async function doctor(
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
 }
 
-/** The triggers that are broken, and those of which an occasion was refused lately. */
+/** The triggers of the home and of its realm that are broken, and those of which an occasion was refused lately. */
 async function ofTriggers(home: string): Promise<Finding[]> {
-  const { wrong } = (await triggersIn(home)) ?? { wrong: [] }
-  return wrong.map(({ name, text }) => ({ agent: `trigger ${name}`, state: 'wrong', who: null, missing: [], text }))
+  const [here, hub] = await Promise.all([triggersIn(home), hubStatusOf(home, {})])
+  const troubles = [...troublesWith(here?.wrong ?? []), ...(hub ? troublesAtHub(hub) : [])]
+  return troubles.map(({ who, text }) => wrong(who, text))
 }
 
-function ofTells(home: string): Finding[] {
-  return lostTells(home).map(text => ({ agent: 'notify.on_fail', state: 'wrong', who: null, missing: [], text }))
-}
+const ofTells = (home: string): Finding[] => lostTells(home).map(text => wrong('notify.on_fail', text))
+
+const wrong = (agent: string, text: string): Finding => ({ agent, state: 'wrong', who: null, missing: [], text })
 
 /** The finding of a key of settings.yml begins with the key, which is in the first column already. */
 function withoutKey(text: string, key: string): string {

@@ -1,4 +1,5 @@
-// What `status` finds out about the link of a home to its hub: from the database, and by asking the hub.
+// What `status` finds out about the link of a home to its hub, and `doctor` about the realm: from the database, and by asking
+// the hub.
 
 import { SQLiteError } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -17,8 +18,8 @@ import { APPROVED } from '../../home/hub-approval.ts'
 import { HubClient } from '../../link/hub-client.ts'
 import { OutboxRows } from '../../link/outbox/outbox.ts'
 import { REFUSED, type Refused } from '../../link/sync-sender.ts'
-import { wrongWith } from '../backend/trigger-status.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
+import { inWords, type Trouble, troublesWith, wrongWith } from './trigger-status.ts'
 
 /** `status` reports a hub that does not answer within this time as away. */
 const PATIENCE_MS = 3_000
@@ -185,6 +186,10 @@ async function wrongIn(client: HubClient, realm_id: string): Promise<HubStatus['
   return triggers.flatMap(wrongWith)
 }
 
+/** Triggers of the realm that need somebody. */
+export const troublesAtHub = ({ realm, wrong_triggers }: HubStatus): Trouble[] =>
+  troublesWith(wrong_triggers, realm?.slug ?? undefined)
+
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
 export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): string[] {
   const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent, refused, older_copy } = hub
@@ -206,10 +211,7 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
       `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
     hub.unreached.length > 0 &&
       `realm ${hub.realm?.slug} is to tell ${hub.unreached.join(', ')} of what fails, and no daemon that is online has that account: only its webhooks hear of it`,
-    ...hub.wrong_triggers.map(
-      ({ name, text }) =>
-        `trigger ${name} of realm ${hub.realm?.slug}: ${text}; ${commandLine('why', name, '--realm', hub.realm?.slug ?? '')}`,
-    ),
+    ...troublesAtHub(hub).map(inWords),
     older_copy,
     refused.changes > 0 &&
       `the hub has refused ${refused.changes} changes of runs, which stay here; the daemon sends them again if the hub gets another copy of its database: ${refusedText(refused)}`,
