@@ -494,6 +494,26 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await page.emulateMedia({ media: 'screen' })
   })
 
+  test('a printed calendar cuts no name, and has every line of a day', async () => {
+    const { page, call } = await open('triggers/calendar')
+    const names = Array.from({ length: 6 }, (_, at) => `a-report-of-everything-that-happened-in-the-week-${at}`)
+    const team = files({ 'team.yml': WATCHED })
+    for (const name of names) await call('add', { name, kind: 'schedule', team, cron: CRON, tz: 'UTC' })
+    await page.reload()
+    const lines = page.locator('.calendar > li').nth(1).locator('a')
+    await lines.filter({ hasText: names[0]! }).waitFor()
+    // The width of a page of A4.
+    await page.setViewportSize({ width: 718, height: 1_000 })
+    await page.emulateMedia({ media: 'print' })
+    expect((await lines.allTextContents()).filter(text => names.includes(text.split(' ')[1]!))).toHaveLength(6)
+    const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('.calendar a')]
+      .filter(each => each.scrollWidth > each.clientWidth || !each.checkVisibility({ contentVisibilityAuto: true }))
+      .map(each => each.textContent)`)
+    expect(cut).toEqual([])
+    await page.emulateMedia({ media: 'screen' })
+    for (const name of names) await call('remove', { name })
+  })
+
   test('without the local token nothing can be changed, and the page says how to get it', async () => {
     const { daemon } = (await started)!
     const { id } = await daemon.call('/v1/triggers/get', { name: 'daily' })
