@@ -7,12 +7,12 @@ import exec from '../../agents/exec.ts'
 import { growLog, openRunDatabase, readMigrations } from '../../db/open.ts'
 import { createContext } from '../../lib/agent/context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
+import { Mask } from '../../lib/daemon/access/mask.ts'
 import { processesFolder } from '../../lib/daemon/home/home.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Engine, type EngineOptions, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
-import { createRedactor } from '../../lib/secrets/redact.ts'
 import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
 import { folder } from './folder.ts'
 import { endLeftIn, watchHome } from './left.ts'
@@ -70,10 +70,12 @@ export async function testEngine(
   const db = openRunDatabase(file, migrations)
   if (options.grown) await growLog(db, file)
   const secrets = new RootSecrets(home)
+  const log = createLog({ level: 'error' })
+  const mask = new Mask(() => [], log)
   const engine = new Engine({
     home,
     db,
-    log: createLog({ level: 'error' }),
+    log,
     slots: options.slots ?? 64,
     settle: () => (options.settle === null ? undefined : (options.settle ?? 20)),
     ...(options.bootClock && { bootClock: options.bootClock }),
@@ -95,7 +97,7 @@ export async function testEngine(
           action: binding.action,
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
-          redactor: createRedactor(secrets.values(place.rootId)),
+          redactor: mask.redactor(secrets.values(place.rootId)),
           signal: binding.signal,
           log: (text, fields) => place.log({ stream: 'log', text, ...(fields && { fields }) }),
           stateDir: place.stateDir,
@@ -113,7 +115,7 @@ export async function testEngine(
           effect: binding.effect,
           ...hooks,
         }),
-      mask: (value, known) => createRedactor(known).json(value),
+      mask: (value, known) => mask.redactor(known).json(value),
       async secret(name) {
         const value = options.secrets?.[name]
         if (value === undefined) throw new CadreError('invalid_request', `no secret ${name}`)
