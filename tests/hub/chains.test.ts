@@ -59,6 +59,14 @@ test('the end of a run dispatches the next one, which knows what it was', async 
   await t.remove(added)
 })
 
+test('the end of a run is no later than its report, whatever the clock of its daemon says', async () => {
+  const added = await chain()
+  const run_id = await r.end(await r.begun(build), { ...build, completed_at: Date.UTC(9_999, 0) })
+  const { occasion, at, seen_at } = await t.firing(added, { state: 'started' })
+  expect([occasion, at]).toEqual([run_id, seen_at])
+  await t.remove(added)
+})
+
 test('outputs that are too large for a row are whole', async () => {
   const added = await chain({ inputs: { said: '{{ string(size(run.outputs.text)) }}' } })
   await ended({ outputs: { text: 'x'.repeat(50_000) } })

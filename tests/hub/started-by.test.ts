@@ -79,9 +79,10 @@ test('a session is a person, by what it came with, and any other token is named'
 })
 
 test('a run of the daemon has what it reports, and only that; a dispatched one keeps what the hub has said', async () => {
-  const [local, old, strange, large, below] = Array.from({ length: 5 }, () => crypto.randomUUID()) as [
-    ...[string, string, string, string, string],
+  const [local, old, strange, large, below, deep] = Array.from({ length: 6 }, () => crypto.randomUUID()) as [
+    ...[string, string, string, string, string, string],
   ]
+  const chain = { kind: 'chain', trigger: 't', name: 'c', firing: 'f', run_id: local, depth: -20 }
   const dispatched = await dispatch(hub.admin)
   await hub.ok(token, 'daemons/poll', { daemon_id, slots: 10, wait_ms: 0 })
   const under = { root_run_id: local, parent_run_id: local, parent_phase: 'a', call_depth: 1, tree_key: '000000000' }
@@ -91,15 +92,16 @@ test('a run of the daemon has what it reports, and only that; a dispatched one k
     runChange(old),
     runChange(strange, { started_by: { kind: 'comet', name: 'halley' } }),
     runChange(large, { started_by: { ...nightly, name: 'x'.repeat(100_000) } }),
+    runChange(deep, { started_by: chain }),
     runChange(dispatched, { started_by: nightly, inputs: {} }),
   )
   expect((await get(local)).started_by).toEqual(nightly)
   expect((await get(below)).started_by).toBe(null)
-  for (const id of [old, strange, large]) expect((await get(id)).started_by).toEqual({ kind: 'unknown' })
+  for (const id of [old, strange, large, deep]) expect((await get(id)).started_by).toEqual({ kind: 'unknown' })
   expect((await get(dispatched)).started_by).toEqual({ kind: 'person', name: 'admin', via: 'api' })
   expect(await listed('schedule:nightly')).toEqual([local])
   expect(await listed('schedule')).toEqual([local])
-  expect((await listed('unknown')).toSorted()).toEqual([old, strange, large].toSorted())
+  expect((await listed('unknown')).toSorted()).toEqual([old, strange, large, deep].toSorted())
   await report(runChange(local, { started_by: { ...nightly, name: 'other' } }, 2))
   expect((await get(local)).started_by).toEqual(nightly)
 })

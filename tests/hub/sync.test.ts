@@ -202,6 +202,12 @@ describe('what is refused', () => {
     const { runs } = await hub.ok(hub.admin, 'runs/tree', { run_id: root })
     expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([root, left, sub])
   })
+  test('times that no date can have', async () => {
+    const id = crypto.randomUUID()
+    const end = (completed_at: number) => runChange(id, { ...done, completed_at })
+    expect(await report(runChange(id), end(-1), end(9e15))).toEqual(['invalid_request', 'invalid_request'])
+    expect(await report(end(Date.UTC(9_999, 11, 31)))).toEqual([])
+  })
   test('details of a run that nobody knows, and a terminal run without an end', async () => {
     const id = crypto.randomUUID()
     expect(await report(phaseChange(id, 0), runChange(id, { state: 'failed' }))).toEqual([

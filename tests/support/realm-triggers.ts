@@ -24,6 +24,7 @@ export interface Firing {
   detail: string | null
   occasion: string
   at: number
+  seen_at: number
   until: number | null
   run_id: string | null
   count: number

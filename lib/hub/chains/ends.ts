@@ -107,7 +107,7 @@ function firingOf(
   const pause = paused && { state: 'skipped' as const, reason: 'paused' as const, detail: pausedText({ paused }) }
   return {
     ...{ id: Bun.randomUUIDv7(), trigger_id: id, revision, occasion: occasionOf(spec.own, run_id, attempt) },
-    ...{ at: completed_at ?? now, until: null, seen_at: now, started_at: null, run_id: null, count: 1 },
+    ...{ at: Math.min(completed_at ?? now, now), until: null, seen_at: now, started_at: null, run_id: null, count: 1 },
     ...{ late_ms: null, manual: null, variables: {}, end_id },
     ...(copy || pause || { state: 'waiting', reason: null, detail: null }),
   }

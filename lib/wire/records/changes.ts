@@ -12,7 +12,8 @@ import type { RunError } from './run-records.ts'
 
 const Text = (maxLength: number) => Type.String({ maxLength })
 const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])
-const Time = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+/** A year has four digits, so that each time can be written as a date. */
+const Time = Type.Integer({ minimum: 0, maximum: Date.UTC(10_000, 0, 1) - 1 })
 const NullableTime = Type.Union([Time, Type.Null()])
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', 'x-expected': 'the id of a run' })

@@ -35,7 +35,7 @@ const fired = <K extends StarterKind, P extends TProperties>(name: K, fields: P)
 export const File = Type.Object({
   path: AnyText,
   name: AnyText,
-  bytes: Type.Integer(),
+  bytes: Type.Integer({ minimum: 0 }),
   mtime: Type.Integer({ description: 'When the file was last changed, in epoch milliseconds.' }),
   sha256: Type.Optional(AnyText),
 })
@@ -54,7 +54,7 @@ export const StartedBy = Type.Union([
   fired('watch', { files: Type.Array(File) }),
   fired('chain', {
     run_id: AnyText,
-    depth: Type.Integer({ description: 'How many runs were started one by another before it.' }),
+    depth: Type.Integer({ minimum: 1, description: 'How many runs were started one by another before it.' }),
     attempt: Type.Optional(Type.Integer({ description: 'The attempt of that run, where the chain follows each.' })),
   }),
   kind('move', { run_id: AnyText, ...By.properties }),
