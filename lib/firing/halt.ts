@@ -26,6 +26,10 @@ export const isUnjudged = ({ reason }: Pick<Firing, 'reason'>): boolean =>
 /** Most firings of a trigger that wait for `at_most`. */
 const MOST_WAITING = 10_000
 
+/** Whether anything but its own realm keeps an occasion of a trigger from starting at once: otherwise nothing need be asked. */
+export const mayWait = ({ overlap, at_most }: Pick<TriggerSpec, 'overlap' | 'at_most'>): boolean =>
+  overlap !== 'allow' || at_most !== null
+
 /** `overlap` and `at_most`. `known` waits already. */
 export function haltOf(
   { overlap, at_most: atMost }: Pick<TriggerSpec, 'overlap' | 'at_most'>,

@@ -8,7 +8,7 @@ import { isFilled } from '../../firing/backfill.ts'
 import { Changed } from '../../firing/changes.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName, holderOf } from '../../firing/family.ts'
-import { type Halt, haltOf, isUnjudged, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
+import { type Halt, haltOf, isUnjudged, isWorthAWord, mayWait, mostWaiting, superseded } from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
@@ -194,6 +194,7 @@ function haltNow(
 ): Halt | null {
   const { at_most: atMost } = spec
   const overlap = isFilled(known) ? 'queue' : spec.overlap
+  if (!mayWait({ overlap, at_most: atMost })) return null
   const [holder] = overlap === 'allow' ? [] : firings.openRuns(id)
   const [first = null] = firings.waiting(id, 1)
   const facts = {

@@ -7,7 +7,16 @@ import { CadreError, isLasting, messageOf } from '../../error.ts'
 import { isFilled } from '../../firing/backfill.ts'
 import { changedSince } from '../../firing/declared.ts'
 import { type Another, anotherName } from '../../firing/family.ts'
-import { type Halt, haltOf, isUnjudged, isWorthAWord, mostWaiting, superseded } from '../../firing/halt.ts'
+import {
+  type Facts,
+  type Halt,
+  haltOf,
+  isUnjudged,
+  isWorthAWord,
+  mayWait,
+  mostWaiting,
+  superseded,
+} from '../../firing/halt.ts'
 import { judge } from '../../firing/judge.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import type { Firing } from '../../firing/trigger.ts'
@@ -165,24 +174,28 @@ function refusedFor(error: unknown): Halt {
 
 /** What keeps a firing from starting now. `known` waits already. */
 async function haltNow(look: Look, known: Firing | undefined, quota: string | null = null): Promise<Halt | null> {
+  const { at_most } = look.trigger.spec
+  const overlap = isFilled(known) ? 'queue' : look.trigger.spec.overlap
+  const rule = { overlap, at_most }
+  const halt = mayWait(rule) ? haltOf(rule, await factsFor(look, rule), known) : null
+  return halt ?? (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
+}
+
+async function factsFor(
+  look: Look,
+  { overlap, at_most: atMost }: Pick<Look['trigger']['spec'], 'overlap' | 'at_most'>,
+): Promise<Facts> {
   const { hub, tx, trigger, now } = look
   const { store } = hub
-  const { id, spec } = trigger
-  const { at_most: atMost } = spec
-  const overlap = isFilled(known) ? 'queue' : spec.overlap
+  const { id } = trigger
   const [holder] = overlap === 'allow' ? [] : await openRuns(hub, tx, trigger)
   const [first = null] = await waitingOf(store, tx, id, 1)
-  const waits = atMost || first?.reason === 'limit' || quota !== null
-  const facts = {
+  return {
     holder: holder ? await heldBy(look, holder.run_id) : null,
     first,
-    waiting: waits ? await countWaiting(store, tx, id) : 0,
+    waiting: atMost || first?.reason === 'limit' ? await countWaiting(store, tx, id) : 0,
     started: atMost ? await startedWithin(store, tx, id, now, parseDuration(atMost.per)!) : 0,
   }
-  return (
-    haltOf({ overlap, at_most: atMost }, facts, known) ??
-    (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
-  )
 }
 
 /** Which run holds, and whom it waits for. */
