@@ -13,9 +13,10 @@
 // idempotent unless they have `effect: once`. What a repetition of such a command meets is unknown here: once it has
 // begun, it is not run again by itself, and a person decides.
 //
-// A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
-// and CADRE_RESULT (JSON written there becomes `data`), and TRACEPARENT if runs are traced. Values are passed through
-// the environment and are never inserted into the command's text.
+// A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder),
+// CADRE_RESULT (JSON written there becomes `data`), CADRE_OUTPUT (lines `name=value`, and texts of several lines between
+// `name<<END` and `END`, become fields of `data`), CADRE_BUN (the Bun that runs cadre), and TRACEPARENT if runs are
+// traced. Values are passed through the environment and are never inserted into the command's text.
 //
 // As in any script, sh goes on after a line that fails, and the last line decides: a `run` of several lines begins with
 // `set -e`.
@@ -27,15 +28,32 @@ import {
   AgentError,
   agent,
   beforehand,
+  bunIn,
   CommandNeeds,
   CommandReport,
   DURATION_PATTERN,
   type Json,
+  type JsonObject,
   runCommand,
   Type,
 } from 'cadre'
 
-const RESULT_MOST = 1024 * 1024
+/** The files that commands write `data` to, by the variables that name them. */
+const WRITTEN = {
+  CADRE_RESULT: {
+    name: 'result.json',
+    form: 'JSON that can become data',
+    hint: 'write one JSON value to this file, and larger results to files in CADRE_OUT',
+  },
+  CADRE_OUTPUT: {
+    name: 'output',
+    form: 'lines `name=value`, or texts between the lines `name<<END` and `END`',
+    hint: 'write other forms to CADRE_RESULT as JSON, and larger results to files in CADRE_OUT',
+  },
+} as const
+
+/** Bytes of each. */
+const WRITTEN_MOST = 1024 * 1024
 
 const env = (description: string) =>
   Type.Optional(
@@ -72,7 +90,10 @@ type Command = Type.Static<typeof Command>
 
 const Result = Type.Union(
   [Type.Object({ commands: Type.Array(CommandReport, { description: 'The commands, in order.' }) }), Type.Unknown()],
-  { description: 'The JSON that a command wrote to the file `$CADRE_RESULT`, or without it:' },
+  {
+    description:
+      'The fields that commands wrote to `$CADRE_OUTPUT`, and the JSON of the file `$CADRE_RESULT`, or without it:',
+  },
 )
 
 export default agent({
@@ -94,17 +115,17 @@ export default agent({
     async run({ commands, env = {}, needs = [] }, context) {
       // A folder of its own, which a sandbox can show without the results of other phases.
       const results = join(context.stateDir, 'tmp', `result-${context.phase.name}`)
-      const resultFile = join(results, 'result.json')
       await rm(results, { recursive: true, force: true })
       await mkdir(results, { recursive: true, mode: 0o700 })
       await using _ = { [Symbol.asyncDispose]: () => rm(results, { recursive: true, force: true }) }
       const sandbox = await context.sandbox({ writes: [results], network: needs.includes('network') })
+      const own = await ownVariables(context, results, sandbox?.hasOurPrograms ?? true)
       const reports = []
       const repeatable = commands.every(({ effect }) => effect !== 'once')
       let wrote = false
       for (const [at, command] of commands.entries()) {
         wrote ||= command.effect === 'once'
-        const variables = environment(context, { ...env, ...command.env }, resultFile)
+        const variables = { ...context.env, ...textsOf({ ...env, ...command.env }), ...own }
         const report = () => execute(command, context, { env: variables, sandbox, retryable: repeatable })
         // Until the first command with effect `once` has started, a repetition cannot write anything twice.
         const once = () =>
@@ -114,24 +135,27 @@ export default agent({
         reports.push(await (wrote ? once() : beforehand(report)))
       }
       const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
-      return { text, data: (await readResult(resultFile)) ?? { commands: reports } }
+      return { text, data: await dataIn(results, { commands: reports }) }
     },
   },
 })
 
-function environment(
+async function ownVariables(
   context: AgentContext<unknown>,
-  env: Record<string, string | number | boolean | null>,
-  resultFile: string,
-): Record<string, string> {
+  results: string,
+  hasOurPrograms: boolean,
+): Promise<Record<string, string>> {
   return {
-    ...context.env,
-    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, textOf(name, value)])),
     CADRE_FILES: join(context.stateDir, 'files'),
     CADRE_OUT: join(context.stateDir, 'files', context.phase.name),
-    CADRE_RESULT: resultFile,
+    CADRE_RESULT: join(results, WRITTEN.CADRE_RESULT.name),
+    CADRE_OUTPUT: join(results, WRITTEN.CADRE_OUTPUT.name),
+    ...(hasOurPrograms && { CADRE_BUN: await bunIn(results) }),
   }
 }
+
+const textsOf = (env: Record<string, string | number | boolean | null>) =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [name, textOf(name, value)]))
 
 /** The value of a variable, which a NUL would end: https://man7.org/linux/man-pages/man2/execve.2.html. */
 function textOf(name: string, value: string | number | boolean | null): string {
@@ -165,22 +189,52 @@ function execute({ name, run, timeout }: Command, context: AgentContext<unknown>
   })
 }
 
-/** What the commands wrote, if anything. A link is not followed, because it could lead out of a sandbox. */
-async function readResult(path: string): Promise<Json | undefined> {
+/** What the commands wrote as `data`; `otherwise`, where none of them wrote to CADRE_RESULT. */
+async function dataIn(results: string, otherwise: JsonObject): Promise<Json> {
+  const result = await written(results, 'CADRE_RESULT', text => JSON.parse(text) as Json)
+  const fields = await written(results, 'CADRE_OUTPUT', fieldsIn)
+  if (!fields) return result ?? otherwise
+  if (result === undefined) return { ...otherwise, ...fields }
+  if (typeof result === 'object' && result !== null && !Array.isArray(result)) return { ...fields, ...result }
+  throw invalid('CADRE_RESULT', 'it is not an object, to which the fields of CADRE_OUTPUT could be added')
+}
+
+/** What one of the files has, if it was written. A link is not followed, because it could lead out of a sandbox. */
+async function written<T>(folder: string, variable: keyof typeof WRITTEN, parse: (text: string) => T) {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   try {
-    await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    await using file = await open(join(folder, WRITTEN[variable].name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     const stats = await file.stat()
     if (!stats.isFile()) throw new Error('it is not a regular file')
-    if (stats.size > RESULT_MOST)
-      throw new Error(`it has ${stats.size} bytes, but data may have at most ${RESULT_MOST}`)
-    return JSON.parse(await file.readFile('utf8')) as Json
+    if (stats.size > WRITTEN_MOST)
+      throw new Error(`it has ${stats.size} bytes, but data may have at most ${WRITTEN_MOST}`)
+    return parse(await file.readFile('utf8'))
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new AgentError(`CADRE_RESULT must contain JSON that can become data: ${(cause as Error).message}`, {
-      code: 'invalid_result',
-      hint: 'write one JSON value to this file, and larger results to files in CADRE_OUT',
-      cause,
-    })
+    throw invalid(variable, (cause as Error).message, cause)
   }
+}
+
+function invalid(variable: keyof typeof WRITTEN, why: string, cause?: unknown): AgentError {
+  const { form, hint } = WRITTEN[variable]
+  return new AgentError(`${variable} must contain ${form}: ${why}`, { code: 'invalid_result', hint, cause })
+}
+
+/** The fields that the lines of CADRE_OUTPUT give. The last value of a name counts. */
+function fieldsIn(text: string): Record<string, string> {
+  const lines = text.split('\n')
+  const fields: [name: string, value: string][] = []
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at]!
+    if (line.trim() === '') continue
+    const [, name, sign, rest = ''] = /^([A-Za-z_][\w-]*)(=|<<)(.*)$/.exec(line) ?? []
+    if (name === undefined || (sign === '<<' && rest === '')) {
+      throw new Error(`line ${at + 1} is ${JSON.stringify(line.slice(0, 200))}`)
+    }
+    const end = sign === '=' ? at : lines.indexOf(rest, at + 1)
+    if (end === -1) throw new Error(`no line ${rest} ends the text that begins with \`${line}\` in line ${at + 1}`)
+    fields.push([name, sign === '=' ? rest : lines.slice(at + 1, end).join('\n')])
+    at = end
+  }
+  return Object.fromEntries(fields)
 }

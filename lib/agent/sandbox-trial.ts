@@ -83,7 +83,7 @@ async function tryBubblewrap(home: string): Promise<SandboxFactory> {
   const help = await outcome({ command: [program, '--help'], env, inGroup: true })
   const forbidsNamespaces = help.output.includes('--disable-userns')
   const mountsOpened = help.output.includes('--ro-bind-fd')
-  const ways = { program, forbidsNamespaces, mountsOpened, system: systemFolders(), shared: programFolders(home), env }
+  const ways = { program, forbidsNamespaces, mountsOpened, system: systemFolders(), shared: programs(home), env }
   const make = (view: SandboxView) => bubblewrap(ways, view)
   const trial = make({ mounts: [], network: false }).enclose(['sh', '-c', ':'], '/tmp', env)
   const { ok, output } = await outcome(trial)
@@ -130,11 +130,12 @@ export async function endLeftContainers(home: string): Promise<void> {
   if (ids.length > 0) await outcome({ command: [program, 'rm', '--force', ...ids], env, inGroup: true })
 }
 
-/** The folders of PATH that are neither of the system nor of a person. */
-function programFolders(home: string): Mount[] {
+/** The folders of PATH that are neither of the system nor of a person, and the Bun that runs cadre, wherever it is. */
+function programs(home: string): Mount[] {
   const kept = protectedFolders(home)
   const real = (path: string) => (statSync(path, { throwIfNoEntry: false })?.isDirectory() ? realPath(path) : null)
-  return (process.env.PATH ?? '').split(delimiter).flatMap(path => sharedFolder(path, kept, real) ?? [])
+  const folders = (process.env.PATH ?? '').split(delimiter).flatMap(path => sharedFolder(path, kept, real) ?? [])
+  return [...folders, { path: process.execPath, source: realpathSync(process.execPath), access: 'read' }]
 }
 
 /** Runs a command to its end. */

@@ -88,6 +88,8 @@ describe('what a command sees', () => {
       'CADRE_FILES',
       'CADRE_OUT',
       'CADRE_RESULT',
+      'CADRE_OUTPUT',
+      'CADRE_BUN',
     ]
     // The shell's own.
     const shell = ['PWD', 'OLDPWD', 'SHLVL', '_']
@@ -141,6 +143,40 @@ describe('results', () => {
 
   test('what is no JSON there fails the phase', async () => {
     expect((await failure(run(['echo nonsense > "$CADRE_RESULT"']))).code).toBe('invalid_result')
+  })
+
+  test('lines and texts of CADRE_OUTPUT become fields of data, beside what the commands did', async () => {
+    const lines = `{ echo "count=3"; echo; echo "url=https://a.test/?b=c<<d"; } >> "$CADRE_OUTPUT"`
+    const texts = `{ echo "notes<<END"; printf 'one\\n\\n two=2\\n'; echo END; printf 'empty<<X\\nX\\ncount=4'; } >> "$CADRE_OUTPUT"`
+    const { data } = await run([lines, texts])
+    const [url, notes] = ['https://a.test/?b=c<<d', 'one\n\n two=2']
+    expect(data).toMatchObject({ count: '4', url, notes, empty: '', commands: [{ name: 'c1' }, { name: 'c2' }] })
+    expect((await run(['echo a=1 >> "$CADRE_OUTPUT"', 'true'])).data).toHaveProperty('commands')
+  })
+
+  test('the fields of CADRE_RESULT win over those of CADRE_OUTPUT, and it must then be an object', async () => {
+    const output = 'printf "a=1\\nb=2\\n" > "$CADRE_OUTPUT"'
+    expect((await run([output, 'echo \'{"b":3}\' > "$CADRE_RESULT"'])).data).toEqual({ a: '1', b: 3 })
+    const error = await failure(run([output, 'echo "[1]" > "$CADRE_RESULT"']))
+    expect(error).toMatchObject({ code: 'invalid_result', message: expect.stringContaining('it is not an object') })
+  })
+
+  test.each([
+    ['a=1\\nno sign', 'line 2 is "no sign"'],
+    ['2a=1', 'line 1 is "2a=1"'],
+    ['a b=1', 'line 1 is "a b=1"'],
+    ['=1', 'line 1 is "=1"'],
+    ['a<<', 'line 1 is "a<<"'],
+    ['x=1\\na<<END\\ntext\\n END', 'no line END ends the text that begins with `a<<END` in line 2'],
+  ])('CADRE_OUTPUT with %s fails the phase, and the error has the line', async (text, said) => {
+    const error = await failure(run([`printf '${text}' > "$CADRE_OUTPUT"`]))
+    expect(error).toMatchObject({ code: 'invalid_result', message: expect.stringContaining(said) })
+  })
+
+  test('CADRE_BUN runs a script', async () => {
+    const at = testContext()
+    writeFileSync(join(at.workspace, 'script.ts'), 'const n: number = 3\nconsole.log(`count=${n}`)')
+    expect((await run(['"$CADRE_BUN" script.ts >> "$CADRE_OUTPUT"'], at)).data).toMatchObject({ count: '3' })
   })
 
   test('files of CADRE_OUT lie in the folder of the phase', async () => {

@@ -179,7 +179,7 @@ function isAlive(pid: number): boolean {
 }
 
 test(
-  'CADRE_RESULT that is a pipe, a device, a folder, a link or too large ends the phase with words',
+  'CADRE_RESULT or CADRE_OUTPUT that is a pipe, a device, a folder, a link or too large ends the phase with words',
   async () => {
     const daemon = await spawnDaemon()
     for (const [run, said] of [
@@ -187,6 +187,9 @@ test(
       ['mkdir "$CADRE_RESULT"', 'not a regular file'],
       ['ln -s /dev/zero "$CADRE_RESULT"', 'ELOOP'],
       ['truncate -s 1T "$CADRE_RESULT"', 'at most 1048576'],
+      ['mkfifo "$CADRE_OUTPUT"', 'not a regular file'],
+      ['ln -s /dev/zero "$CADRE_OUTPUT"', 'ELOOP'],
+      ['truncate -s 1T "$CADRE_OUTPUT"', 'at most 1048576'],
     ] as const) {
       const record = await within(daemon.ended(await start(daemon, team(run))), run)
       expect([record.state, record.error?.message.includes(said)]).toEqual(['failed', true])

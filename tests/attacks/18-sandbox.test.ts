@@ -199,6 +199,11 @@ describe.skipIf(!hasBubblewrap)('a command in bubblewrap', () => {
     await daemon.ended(runId)
   })
 
+  test('gets the Bun that runs cadre, which it cannot change', async () => {
+    const { said: text } = await said(daemon, '"$CADRE_BUN" -p "1 + 2"; echo x >> "$CADRE_BUN" || echo refused')
+    expect(text).toBe('3\nrefused\n')
+  })
+
   test('makes the daemon follow no link that it leaves as its result', async () => {
     const secret = files({ 'key.json': '{"key":"of-somebody"}' })
     const { state, message } = await said(daemon, `rm -f "$CADRE_RESULT"; ln -s ${secret}/key.json "$CADRE_RESULT"`)

@@ -63,8 +63,10 @@ phases:
         run: |
           echo "out $T"; echo "err $T" >&2; printf '%s' "$T" | base64; printf '%s' "$T" > "$CADRE_OUT/artifact"
           printf '{"a":["%s"],"b":{"c":"%s"}}' x "$(printf '%s' "$T" | base64)" > "$CADRE_RESULT"
+          printf 'd=%s\\ne<<END\\n%s\\nEND\\n' "$T" "$T" > "$CADRE_OUTPUT"
   - { name: exits, agent: exec, on_failure: continue, commands: [{ name: c, env: { T: "{{ inputs.token }}" }, run: 'echo "$T" >&2; exit 1' }] }
   - { name: result, agent: exec, on_failure: continue, commands: [{ name: c, env: { T: "{{ inputs.token }}" }, run: 'printf "%s" "$T" > "$CADRE_RESULT"' }] }
+  - { name: output, agent: exec, on_failure: continue, commands: [{ name: c, env: { T: "{{ inputs.token }}" }, run: 'printf "%s" "$T" > "$CADRE_OUTPUT"' }] }
   - { name: reads, agent: leaky, sources: [{ name: x, value: "{{ inputs.token }}" }] }
   - { name: writes, agent: leaky, target_entries: [{ name: x, value: "{{ inputs.token }}" }] }
   - { name: fails, agent: leaky, on_failure: continue, sources: [{ name: x, value: "{{ inputs.token }}", fail: true }] }

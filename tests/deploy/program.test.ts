@@ -9,6 +9,7 @@ import { systemOf } from '../../lib/daemon/cli/machine/install-release.ts'
 import { npmFileName, programName } from '../../lib/program/release.ts'
 import { newSigningKey } from '../../lib/program/signing-key.ts'
 import manifest from '../../package.json'
+import { files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { machine } from '../support/machine.ts'
 import { journey } from './journey.ts'
@@ -18,6 +19,19 @@ const ours = newSigningKey()
 await compile(join(on.bin, 'cadre'), undefined, ours.key)
 
 journey(on, { cadre: 'cadre', called: 'cadre', examples: join(import.meta.dir, '../../examples') })
+
+test('is the Bun of commands, and still cadre when they call it', async () => {
+  const script = 'const n: number = 3; console.log(`count=${n}`)'
+  const say = '{ "$CADRE_BUN" script.ts; echo "version=$(cadre --version)"; } > "$CADRE_OUTPUT"'
+  const team = {
+    ...{ name: '@local/a', version: '1.0.0' },
+    outputs: ['count', 'version'].map(name => ({ name, type: 'string', value: `{{ phases.a.data.${name} }}` })),
+    phases: [{ name: 'a', agent: 'exec', commands: [{ name: 'c', run: say }] }],
+  }
+  const path = files({ 'team.yml': JSON.stringify(team), 'script.ts': script })
+  const { stdout } = await on.run(['cadre', 'run', path, '--json'], { cwd: path })
+  expect(JSON.parse(stdout).outputs).toEqual({ count: '3', version: manifest.version })
+})
 
 test('upgrade says what to replace', async () => {
   const { code, stdout } = await on.run(['cadre', 'upgrade'])

@@ -44,6 +44,8 @@ export interface Enclosed {
 const FIRST_OPENED = 3
 
 export interface Sandbox {
+  /** Whether programs of this machine are in it. A container has those of its image. */
+  readonly hasOurPrograms: boolean
   enclose(command: readonly string[], cwd: string, env: Readonly<Record<string, string>>): Enclosed
 }
 
@@ -71,6 +73,7 @@ export function bubblewrap(
   view: SandboxView,
 ): Sandbox {
   return {
+    hasOurPrograms: true,
     enclose(command, cwd, env) {
       const isOutside = env.HOME === undefined || env.HOME === outside.HOME
       const opened: string[] = []
@@ -167,6 +170,7 @@ export interface Container {
 
 export function container({ program, image, user, label, env: outside }: Container, view: SandboxView): Sandbox {
   return {
+    hasOurPrograms: false,
     enclose(command, cwd, env) {
       const name = `cadre-${crypto.randomUUID()}`
       // PATH and HOME of this machine mean nothing in the image. Variables get other names on the way, because podman
