@@ -3,6 +3,7 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { until } from '../support/bounded.ts'
+import { post, signed } from '../support/hooks.ts'
 import { ADMIN_PASSWORD, startTestHub } from '../support/hub.ts'
 import { expectAccessible } from './axe.ts'
 import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
@@ -97,7 +98,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
   test('a chain of a realm is added from the form, which has no watches', async () => {
     const { page, hub, team } = await open('triggers/new?kind=chain')
     await page.getByLabel('After each run of').waitFor()
-    expect(await page.getByLabel('It starts runs').locator('option').count()).toBe(2)
+    expect(await page.getByLabel('It starts runs').locator('option').count()).toBe(3)
     await page.getByLabel('Team', { exact: true }).fill(team)
     await page.getByLabel('Name', { exact: true }).fill('follows')
     await page.getByLabel('After each run of').fill('@admin/build')
@@ -109,6 +110,23 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
     const added = { kind: 'chain', after: '@admin/build', on: ['completed'], again: false }
     expect(await hub.ok(hub.admin, 'triggers/get', which)).toMatchObject(added)
     await hub.ok(hub.admin, 'triggers/remove', which)
+  })
+
+  test('a hook of a realm is added from the form, and takes a delivery', async () => {
+    const { page, hub, team } = await open('triggers/new?kind=hook')
+    await page.getByLabel('Team', { exact: true }).fill(team)
+    await page.getByLabel('Name', { exact: true }).fill('sent')
+    await page.getByLabel('Only when').fill('body.day != ""')
+    await page.getByLabel('day', { exact: true }).fill('{{ body.day }}')
+    await page.getByRole('button', { name: 'Add it' }).click()
+    const secret = await page.getByLabel('The secret of the hook.').inputValue()
+    const url = await page.getByLabel('The URL of the hook').inputValue()
+    // The hub of this test knows no public address; the page knows where it is.
+    expect(url).toStartWith(`${hub.url}/v1/hooks/`)
+    expect(await page.getByText('a tunnel that ends here').count()).toBe(0)
+    const body = JSON.stringify({ day: 'Monday' })
+    expect((await post(url, body, signed(body, 'one', secret))).body.data.state).toBe('started')
+    await hub.ok(hub.admin, 'triggers/remove', { realm_id: hub.realm, name: 'sent' })
   })
 
   test('slots of the past of a realm are shown before they are started', async () => {
@@ -172,6 +190,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
       triggers: 'tbody tr',
       'triggers/calendar': '.calendar',
       'triggers/new': '.preview',
+      'triggers/new?kind=hook': '.preview',
       [`triggers/${id}`]: '.firing',
       [`triggers/${id}/edit`]: '.preview .slots',
       'packages/%40admin%2Fdigest': '.chain',

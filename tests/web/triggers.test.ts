@@ -4,6 +4,7 @@ import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from '
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { HOOK_SCHEMES } from '../../lib/triggers/hook/schemes.ts'
 import { until } from '../support/bounded.ts'
 import { files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -420,6 +421,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     expect((await call('firings', { name: 'told', state: 'started' })).total).toBe(2)
 
     await page.getByText('Change the secret').click()
+    await page.getByLabel('The secret is').selectOption('typed')
     await page.getByLabel('Secret', { exact: true }).fill('the next secret of the sender')
     await button(page, 'Add').click()
     const secrets = page.locator('.slots > li')
@@ -428,6 +430,19 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     await secrets.first().locator('fieldset').getByRole('button', { name: 'Let it expire' }).click()
     await page.getByText('fits no more since').waitFor()
     expect(await page.content()).not.toContain('the next secret')
+    // The page makes one as well, and shows it once.
+    await page.getByLabel('The secret is').selectOption('made')
+    await button(page, 'Add').click()
+    const made = await page.getByLabel('The secret of the hook.').inputValue()
+    const closed = JSON.stringify({ action: 'closed' })
+    expect((await post(url, closed, signed(closed, 'three', made))).status).toBe(202)
+    // Two fit then, and a third one does not.
+    await button(page, 'Add').click()
+    await page.getByText('a hook has at most 2 secrets that fit').waitFor()
+    forgive(/status of 409/)
+    await page.reload()
+    await until(async () => (await secrets.count()) === 2, 'the page is there again', PATIENCE_MS)
+    expect(await page.getByLabel('The secret of the hook.').count()).toBe(0)
 
     await page.getByRole('link', { name: 'Edit' }).click()
     const preview = page.getByRole('region', { name: 'Preview' })
@@ -451,6 +466,116 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     expect(saved).toMatchObject({ when: 'body.action == "closed"', inputs: { day: '{{ body.action }}' } })
     expect(saved).toMatchObject({ scheme: 'github', overlap: 'allow', url })
     await daemon.call('/v1/triggers/remove', { name: 'told' }, auth)
+  })
+
+  test('a hook is added with a secret that the page makes and shows once', async () => {
+    const { page, call, daemon } = await open('triggers?kind=hook')
+    const asked: string[] = []
+    page.on('request', request => asked.push(`${request.url()} ${request.postData() ?? ''}`))
+    await page.getByRole('link', { name: 'Add a trigger' }).first().click()
+    const senders = page.getByLabel('Who sends').locator('option')
+    expect(await senders.evaluateAll(all => all.map(each => (each as unknown as { value: string }).value))).toEqual([
+      ...HOOK_SCHEMES,
+    ])
+    await page.getByLabel('Team', { exact: true }).fill(files({ 'team.yml': WATCHED }))
+    await page.getByLabel('Name', { exact: true }).fill('sent')
+    await page.getByLabel('Only when').fill('body.action == "opened"')
+    await page.getByLabel('day', { exact: true }).fill('{{ body.day }}')
+    const preview = page.getByRole('region', { name: 'Preview' })
+    await preview.getByLabel('Body').fill('{"action": "opened", "day": "Monday"}')
+    await preview.getByRole('button', { name: 'Try it' }).click()
+    await preview.locator('.state.completed', { hasText: 'starts' }).waitFor()
+    await preview.locator('.json', { hasText: '"Monday"' }).waitFor()
+    // The server says at the field what is wrong with it.
+    await page.getByLabel('The secret is').selectOption('typed')
+    await page.getByLabel('Secret', { exact: true }).fill(' canary-secret')
+    await page.getByLabel('Only when').fill('body.action ==')
+    await button(page, 'Add it').click()
+    const problem = (label: string) =>
+      page.getByLabel(label, { exact: true }).evaluate(field => {
+        const { ariaInvalid, ariaDescribedByElements: [about] = [] } = field as unknown as {
+          ariaInvalid: string
+          ariaDescribedByElements: { textContent: string }[]
+        }
+        return [ariaInvalid, about?.textContent]
+      })
+    await page.getByLabel('Secret', { exact: true }).and(page.locator('[aria-invalid]')).waitFor()
+    expect(await problem('Secret')).toEqual(['true', expect.stringContaining('begins or ends with a blank')])
+    expect(await problem('Only when (a CEL expression)')).toEqual(['true', expect.any(String)])
+    forgive(/status of 400/)
+    await page.getByLabel('Only when').fill('body.action == "opened"')
+    await page.getByLabel('The secret is').selectOption('made')
+    await button(page, 'Add it').click()
+    await page.getByRole('heading', { name: 'sent', exact: true }).waitFor()
+    const { url } = await call('get', { name: 'sent' })
+    const secret = await page.getByLabel('The secret of the hook.').inputValue()
+    expect(secret).toMatch(/^[0-9a-f]{64}$/)
+    expect(await page.getByLabel('The URL of the hook').inputValue()).toBe(url)
+    await page.getByText('add a webhook with the URL, the secret and the content type').waitFor()
+    await expectAccessible(page, 'a hook that was added')
+    const body = JSON.stringify({ action: 'opened', day: 'Monday' })
+    expect((await post(url, body, signed(body, 'one', secret))).body.data.state).toBe('started')
+
+    // It was sent once, and is kept nowhere.
+    expect(asked.filter(text => text.includes(secret)).map(text => text.split(' ')[0])).toEqual([
+      `${daemon.url}/v1/triggers/add`,
+    ])
+    const kept = '[location.href, JSON.stringify(history.state), ...[localStorage, sessionStorage].map(JSON.stringify)]'
+    expect(String(await page.evaluate(kept))).not.toMatch(new RegExp(`${secret}|canary-secret`))
+    await page.getByRole('link', { name: 'Triggers' }).first().click()
+    await page.getByRole('link', { name: 'sent', exact: true }).click()
+    await page.getByText(url, { exact: true }).waitFor()
+    expect(await page.getByLabel('The secret of the hook.').count()).toBe(0)
+    // What is not touched is not changed.
+    await page.getByRole('link', { name: 'Edit' }).click()
+    await button(page, 'Save').click()
+    await page.getByRole('heading', { name: 'What it starts' }).waitFor()
+    expect(await call('get', { name: 'sent' })).toMatchObject({ scheme: 'github', when: 'body.action == "opened"' })
+    await call('remove', { name: 'sent' })
+  })
+
+  test('each scheme has the fields that it needs, and its hook is added', async () => {
+    const { page, call } = await open('triggers/new?kind=hook')
+    const team = files({ 'team.yml': WATCHED })
+    const add = async (scheme: string, fields: Record<string, string> = {}, choices: Record<string, string> = {}) => {
+      await page.getByLabel('Team', { exact: true }).fill(team)
+      await page.getByLabel('Name', { exact: true }).fill(scheme.replace('_', '-'))
+      await page.getByLabel('Who sends').selectOption(scheme)
+      for (const [label, value] of Object.entries(choices)) await page.getByLabel(label).selectOption(value)
+      for (const [label, text] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(text)
+      await button(page, 'Add it').click()
+      await page.getByRole('heading', { name: 'Where the sender posts to' }).waitFor()
+      const shown = await page.getByLabel('The secret of the hook.').count()
+      const added = await call('get', { name: scheme.replace('_', '-') })
+      await call('remove', { trigger_id: added.id })
+      await page.goto(page.url().replace(/#.*/, '#/triggers/new?kind=hook'))
+      await page.getByLabel('Who sends').waitFor()
+      return [added, shown]
+    }
+    for (const scheme of ['gitea', 'gitlab', 'gitlab_token', 'jira', 'bitbucket', 'bearer']) {
+      expect(await add(scheme)).toEqual([expect.objectContaining({ scheme }), 1])
+    }
+    for (const scheme of ['slack', 'shopify']) {
+      expect(await add(scheme, { Secret: 'a secret of the sender' })).toEqual([expect.objectContaining({ scheme }), 0])
+    }
+    // Nobody can know the secret of these before the sender has the URL.
+    for (const scheme of ['stripe', 'standard', 'zendesk']) {
+      expect(await add(scheme)).toEqual([expect.objectContaining({ scheme }), 0])
+    }
+    const signature = { 'Header of the signature': 'X-Signature', 'What stands before it': 'v=' }
+    const same = 'Two deliveries are the same when'
+    expect(await add('hmac', { ...signature, 'Header of the id': 'X-Id' }, { 'It is written in': 'base64' })).toEqual([
+      expect.objectContaining({ header: 'X-Signature', prefix: 'v=', encoding: 'base64', id_header: 'X-Id' }),
+      1,
+    ])
+    expect(await add('hmac', { ...signature, Template: '{{ body.id }}' }, { [same]: 'template' })).toEqual([
+      expect.objectContaining({ dedup: '{{ body.id }}' }),
+      1,
+    ])
+    expect(await add('graph')).toEqual([expect.objectContaining({ dedup: 'body' }), 1])
+    expect(await add('graph', {}, { [same]: 'none' })).toEqual([expect.objectContaining({ dedup: 'none' }), 1])
+    await page.getByLabel('Who sends').selectOption('stripe')
+    await page.getByText('Stripe then shows its signing secret').waitFor()
   })
 
   test('a trigger whose file says something else is kept, or takes what the file says', async () => {
@@ -554,6 +679,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
       'triggers/new': '.preview',
       'triggers/new?kind=watch': '.preview',
       'triggers/new?kind=chain': '.preview',
+      'triggers/new?kind=hook': '.preview',
       [`triggers/${await id('asks')}`]: '.firing',
       [`triggers/${await id('paused')}`]: '.notice',
       [`triggers/${await id('broken')}`]: '.notice.failed',

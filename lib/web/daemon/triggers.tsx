@@ -15,7 +15,7 @@ export function TriggersPage({ id }: { id: string | undefined }) {
     tz: zoneHere(),
     teamHint: '@scope/name, or the path of a folder with a team.yml',
     teamPage: team => planAddress(team, {}),
-    kinds: ['schedule', 'watch', 'chain'],
+    kinds: ['schedule', 'hook', 'watch', 'chain'],
     ran: knownTeams,
     teams: async () => (await knownTeams()).filter(team => !team.startsWith('@local/')),
     fieldsOf: async team => (await call(ValidateTeam, teamRef(team))).inputs,

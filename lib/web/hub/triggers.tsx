@@ -46,7 +46,7 @@ function placeOf(realm_id: string): Place {
     tz: 'UTC',
     teamHint: '@scope/name, from the list of the realm',
     teamPage: team => to('packages', team.replace(/(?<=.)@.*$/, '')),
-    kinds: ['schedule', 'chain'],
+    kinds: ['schedule', 'hook', 'chain'],
     ran: teams,
     teams,
     fieldsOf: async team => (await hub(GetPackage, { team })).inputs,

@@ -4,7 +4,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { handleSubmit } from './fields.tsx'
+import { handleSubmit, Refused } from './fields.tsx'
 import { Failure } from './parts.tsx'
 
 /** Runs one action at a time, and keeps the error of the last one. */
@@ -127,7 +127,7 @@ export function FormCard({
     <form class="card" aria-label={label} onSubmit={handleSubmit(() => run(action))}>
       <h2>{label}</h2>
       <div class="row fields-row">
-        {children}
+        <Refused.Provider value={error}>{children}</Refused.Provider>
         <button type="submit" disabled={busy}>
           {submit}
         </button>
@@ -147,6 +147,18 @@ export function CopyableSecret({
   text: string
   children?: ComponentChildren
 }) {
+  return (
+    <div class="notice shown-once" role="status">
+      <p>
+        <strong>{title}</strong> It is shown only now.
+      </p>
+      <Copyable title={title} text={text} />
+      {children}
+    </div>
+  )
+}
+
+export function Copyable({ title, text }: { title: string; text: string }) {
   const copied = useSignal(false)
   const field = useRef<HTMLInputElement>(null)
   const copy = async () => {
@@ -156,17 +168,11 @@ export function CopyableSecret({
     copied.value = true
   }
   return (
-    <div class="notice shown-once" role="status">
-      <p>
-        <strong>{title}</strong> It is shown only now.
-      </p>
-      <div class="row">
-        <input ref={field} class="grow secret" readOnly aria-label={title} value={text} />
-        <button type="button" onClick={copy}>
-          {copied.value ? 'Copied' : 'Copy'}
-        </button>
-      </div>
-      {children}
+    <div class="row">
+      <input ref={field} class="grow secret" readOnly autocomplete="off" aria-label={title} value={text} />
+      <button type="button" onClick={copy}>
+        {copied.value ? 'Copied' : 'Copy'}
+      </button>
     </div>
   )
 }

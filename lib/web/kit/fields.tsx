@@ -1,7 +1,9 @@
 // The fields of forms and filters. Each has a value, and a function that sets another one.
 
 import type { Signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext, useId } from 'preact/hooks'
+import { Refusal } from './api.ts'
 
 /** A field with the value of a signal: `<Field label="Name" {...bound(name)} />`. */
 export const bound = <T,>(signal: Signal<T>) => ({
@@ -13,20 +15,44 @@ export const bound = <T,>(signal: Signal<T>) => ({
 
 /** A field with one property of the object in a signal. */
 export const boundTo = <Name extends string>(signal: Signal<Partial<Record<Name, string>>>, name: Name) => ({
+  name,
   value: signal.value[name] ?? '',
   set: (value: string): void => {
     signal.value = { ...signal.value, [name]: value }
   },
 })
 
+/** Why the server refused what the form said. A field with a `name` shows what is wrong with the property of that name. */
+export const Refused = createContext<unknown>(null)
+
+/** The problem is no part of the field's name, but its description. */
+function useProblem(name: string | undefined) {
+  const id = useId()
+  const error = useContext(Refused)
+  const details = error instanceof Refusal && name !== undefined ? error.details : []
+  const problem = details.find(({ path }) => path === `/${name}`)
+  if (!problem) return { label: {}, control: {}, shown: null }
+  return {
+    label: { id },
+    control: { 'aria-invalid': true, 'aria-labelledby': id, 'aria-describedby': `${id}-problem` },
+    shown: (
+      <small class="bad" id={`${id}-problem`}>
+        {problem.message}
+      </small>
+    ),
+  }
+}
+
 export function Field({
   label,
+  name,
   value,
   set,
   children,
   ...more
 }: {
   label: string
+  name?: string
   value: string
   set(value: string): void
   children?: ComponentChildren
@@ -40,17 +66,20 @@ export function Field({
   minLength?: number
   list?: string
 }) {
+  const problem = useProblem(name)
   return (
     <label class="field grow">
-      <span>{label}</span>
+      <span {...problem.label}>{label}</span>
       <input
         type="text"
         autocomplete="off"
         spellcheck={false}
         {...(more as object)}
+        {...problem.control}
         value={value}
         onInput={event => set(event.currentTarget.value)}
       />
+      {problem.shown}
       {children}
     </label>
   )
@@ -59,22 +88,32 @@ export function Field({
 /** Several lines. */
 export function Area({
   label,
+  name,
   value,
   set,
   class: more = '',
   ...others
 }: {
   label: string
+  name?: string
   value: string
   set(value: string): void
   class?: string
   rows: number
   placeholder?: string
 }) {
+  const problem = useProblem(name)
   return (
     <label class={`field ${more}`}>
-      <span>{label}</span>
-      <textarea spellcheck={false} {...others} value={value} onInput={event => set(event.currentTarget.value)} />
+      <span {...problem.label}>{label}</span>
+      <textarea
+        spellcheck={false}
+        {...others}
+        {...problem.control}
+        value={value}
+        onInput={event => set(event.currentTarget.value)}
+      />
+      {problem.shown}
     </label>
   )
 }
@@ -84,25 +123,29 @@ type Choices<T extends string> = readonly (readonly [value: T, title: string])[]
 
 export function Select<T extends string>({
   label,
+  name,
   value,
   set,
   of,
 }: {
   label: string
+  name?: string
   value: T
   set(value: T): void
   of: Choices<NoInfer<T>>
 }) {
+  const problem = useProblem(name)
   return (
     <label class="field">
-      <span>{label}</span>
-      <select value={value} onChange={event => set(event.currentTarget.value as T)}>
+      <span {...problem.label}>{label}</span>
+      <select {...problem.control} value={value} onChange={event => set(event.currentTarget.value as T)}>
         {of.map(([each, title]) => (
           <option key={each} value={each}>
             {title}
           </option>
         ))}
       </select>
+      {problem.shown}
     </label>
   )
 }

@@ -15,17 +15,17 @@ import { REASONS, wordOf } from './words.ts'
 
 const SHAPES: Record<string, string> = { starts: 'completed', skipped: 'skipped', refused: 'refused' }
 
-/** `changes`: what the form says of the hook, as the body of a call. */
-export function DeliveryPreview({ place, of, changes }: { place: Place; of: Shown; changes(): object }) {
+/** `of`: the hook as it is, if it is there already. `changes`: what the form says of it, as the body of a call. */
+export function DeliveryPreview({ place, of, changes }: { place: Place; of: Shown | undefined; changes(): object }) {
   const body = useSignal('{}')
   const headers = useSignal('{}')
   const found = useSignal<PreviewRecord | null>(null)
   const look = async () => {
     const sent = { body: jsonOf('Body', body.value), headers: textsIn(jsonOf('Headers', headers.value)) }
-    found.value = await call(PreviewTrigger, { ...inPlace(place), ...ownOf(of), ...changes(), ...sent })
+    found.value = await call(PreviewTrigger, { ...inPlace(place), ...(of && ownOf(of)), ...changes(), ...sent })
   }
-  const takeLast = async () => {
-    const { firings } = await call(ListFirings, { trigger_id: of.id, with_body: true, limit: 20 })
+  const takeLast = async ({ id: trigger_id }: Shown) => {
+    const { firings } = await call(ListFirings, { trigger_id, with_body: true, limit: 20 })
     const last = firings.find(({ delivery }) => delivery?.body)?.delivery
     if (!last) throw new Error('No body of a delivery is kept.')
     body.value = last.body!
@@ -42,9 +42,11 @@ export function DeliveryPreview({ place, of, changes }: { place: Place; of: Show
         <ActionButton plain action={look}>
           Try it
         </ActionButton>
-        <ActionButton plain action={takeLast}>
-          Take the last delivery
-        </ActionButton>
+        {of && (
+          <ActionButton plain action={() => takeLast(of)}>
+            Take the last delivery
+          </ActionButton>
+        )}
       </div>
       {outcome && (
         <div role="status">

@@ -12,6 +12,7 @@ import { CATCH_UPS, OVERLAPS } from './words.ts'
 /** What the page says of the kinds that it can add. */
 const SOURCES: Readonly<Partial<Record<TriggerKind, string>>> = {
   schedule: 'at times of a clock',
+  hook: 'when another program sends something',
   watch: 'when files come or change',
   chain: 'when a run of another team ends',
 }
@@ -130,6 +131,7 @@ export function Options({ texts, kind, isDispatched }: { texts: Texts; kind: Sho
       <div class="grid">
         <Select
           label="While a run of it goes on"
+          name="overlap"
           value={overlap}
           set={set('overlap')}
           of={Object.entries(OVERLAPS) as [string, string][]}
@@ -137,7 +139,7 @@ export function Options({ texts, kind, isDispatched }: { texts: Texts; kind: Sho
         {overlap === 'queue' && <Field label="How many wait" placeholder="1" {...boundTo(texts, 'queue_max')} />}
         {kind === 'schedule' && <Late texts={texts} set={set} />}
         {kind === 'watch' && <WatchOptions texts={texts} />}
-        <Field label="Only when (a CEL expression)" {...boundTo(texts, 'when')} />
+        {kind !== 'hook' && <Field label="Only when (a CEL expression)" {...boundTo(texts, 'when')} />}
         <Field label="At most so many starts" placeholder="3" {...boundTo(texts, 'count')} />
         <Field label="within" placeholder="1h" {...boundTo(texts, 'per')} />
         <Field label="Workspace" {...boundTo(texts, 'workspace')} />
@@ -165,6 +167,7 @@ function Late({ texts, set }: { texts: Texts; set(name: string): (value: string)
     <>
       <Select
         label="Of what was due and missed, start"
+        name="catch_up"
         value={catch_up}
         set={set('catch_up')}
         of={Object.entries(CATCH_UPS)}

@@ -2,37 +2,47 @@
 
 import { useSignal } from '@preact/signals'
 import { sizeText } from '../../size.ts'
+import { SENDERS } from '../../triggers/hook/senders.ts'
 import { ListFirings, UpdateTrigger } from '../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
 import { ConfirmButton, FormCard } from '../kit/actions.tsx'
-import { call } from '../kit/api.ts'
-import { bound, Field } from '../kit/fields.tsx'
+import { call, command } from '../kit/api.ts'
 import { textOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
-import type { Shown } from './place.ts'
+import { NO_SECRET, SecretFields, SecretOnce, secretOf, showOnce } from './hook-secret.tsx'
+import type { Place, Shown } from './place.ts'
 
 interface Props {
   of: Shown
-  mayChange: boolean
+  place: Place
   done(): void
 }
 
-/** The address of a hook, and its secrets, of which at most two fit at a time. */
-export function HookAddress({ of: trigger, mayChange, done }: Props) {
-  const { id: trigger_id, url, scheme, secrets = [] } = trigger
+/** The address of a hook, and its secrets, of which one or two fit at a time. */
+export function HookAddress({ of: trigger, place: { mayChange, realm_id }, done }: Props) {
+  const { id: trigger_id, secrets = [] } = trigger
+  const { name, todo } = SENDERS[trigger.scheme!]
+  // A hub that does not know its public address says the path alone.
+  const url = new URL(trigger.url ?? '', location.href).href
   const fitting = secrets.filter(({ expires_at }) => expires_at === null)
   return (
     <section aria-labelledby="address">
       <h2 id="address">Where the sender posts to</h2>
-      {url !== undefined && (
-        <p>
-          <code class="wrap">{url}</code>
+      <p>
+        <code class="wrap">{url}</code>
+      </p>
+      <SecretOnce of={trigger} url={url} />
+      <p class="small fields-row">
+        {name}: {todo}
+      </p>
+      {realm_id === undefined && (
+        <p class="quiet small fields-row">
+          A sender outside this machine needs a tunnel that ends here, with{' '}
+          <code>CADRE_HOOK_HOSTS=its.host.name {command} serve</code>; or add the hook in a realm of a hub.
         </p>
       )}
-      <p class="quiet small">
-        Signed as {scheme} does it. Whoever knows a secret can start runs: cadre shows none, and this page neither.
-      </p>
+      <p class="quiet small fields-row">Whoever knows a secret can start runs. cadre does not show it again.</p>
       <ul class="slots">
         {secrets.map(({ id, created_at, expires_at }) => (
           <li key={id}>
@@ -50,13 +60,9 @@ export function HookAddress({ of: trigger, mayChange, done }: Props) {
                 )}
               </span>
             </span>
-            {mayChange && expires_at === null && (
+            {mayChange && expires_at === null && fitting.length > 1 && (
               <ConfirmButton
-                question={
-                  fitting.length > 1
-                    ? 'What is signed with it is refused from now on.'
-                    : 'It is the only one that fits: every delivery is refused from now on.'
-                }
+                question="What is signed with it is refused from now on."
                 action={() => call(UpdateTrigger, { trigger_id, expire_secret: id })}
                 done={done}
               >
@@ -71,18 +77,20 @@ export function HookAddress({ of: trigger, mayChange, done }: Props) {
   )
 }
 
-function AddSecret({ of: { id: trigger_id }, done }: Pick<Props, 'of' | 'done'>) {
-  const secret = useSignal('')
+function AddSecret({ of: { id: trigger_id, scheme }, done }: Pick<Props, 'of' | 'done'>) {
+  const secret = useSignal(NO_SECRET)
   const add = async () => {
-    await call(UpdateTrigger, { trigger_id, add_secret: secret.value })
-    secret.value = ''
+    const given = secretOf(scheme!, secret.value, false)
+    await call(UpdateTrigger, { trigger_id, add_secret: given.secret })
+    secret.value = NO_SECRET
+    showOnce(trigger_id, given)
     done()
   }
   return (
     <details class="part">
       <summary>Change the secret</summary>
       <FormCard label="Add a secret" submit="Add" action={add}>
-        <Field label="Secret" type="password" autocomplete="new-password" required {...bound(secret)} />
+        <SecretFields scheme={scheme!} draft={secret} isNew={false} />
         <p class="quiet small full-width">
           Two fit at a time. Give the sender the new one, then let the old one expire.
         </p>

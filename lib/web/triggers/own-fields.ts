@@ -1,4 +1,4 @@
-// What only watches and chains say of their occasions, as the texts of a form. What is left empty is as usual.
+// What only watches, chains and hooks say of their occasions, as the texts of a form. What is left empty is as usual.
 
 import type { Signal } from '@preact/signals'
 import { WATCH_DEFAULTS } from '../../triggers/watch/words.ts'
@@ -17,10 +17,12 @@ const FORMS: Readonly<Partial<Record<TriggerKind, Readonly<Record<string, Form>>
     ...({ batch: 'text', poll: 'text', initial: 'flag', identity: 'text', claim: 'flag' } as const),
   },
   chain: { after: 'text', on: 'words', again: 'flag' },
+  hook: { scheme: 'text', header: 'text', prefix: 'text', encoding: 'text', id_header: 'text', dedup: 'text' },
 }
 const USUAL: Readonly<Partial<Record<TriggerKind, Readonly<Record<string, unknown>>>>> = {
   watch: WATCH_DEFAULTS,
   chain: { on: ['completed'], again: false },
+  hook: { scheme: 'github' },
 }
 
 export const formsOf = (kind: string | undefined) => Object.entries(FORMS[kind as TriggerKind] ?? {})

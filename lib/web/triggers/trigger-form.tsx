@@ -7,14 +7,16 @@ import { useLayoutEffect } from 'preact/hooks'
 import { AddTrigger, UpdateTrigger } from '../../wire/calls/triggers.ts'
 import { useAction } from '../kit/actions.tsx'
 import { call, Refusal } from '../kit/api.ts'
-import { handleSubmit } from '../kit/fields.tsx'
+import { handleSubmit, Refused } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { DeliveryPreview } from './delivery-preview.tsx'
 import { KindChoice, Options, Rules, What } from './form-fields.tsx'
+import { HookCondition, HookFields, schemeIn } from './hook-fields.tsx'
+import { NO_SECRET, secretOf, showOnce } from './hook-secret.tsx'
 import { MayNot } from './may-not.tsx'
-import type { SpecTexts, Texts } from './own-fields.ts'
+import { ownPart, type SpecTexts, type Texts } from './own-fields.ts'
 import { getTrigger, inPlace, type Place, type Shown } from './place.ts'
 import { SlotPreview, useSettled } from './slot-preview.tsx'
 import { ChainFields, WatchFields } from './source-fields.tsx'
@@ -75,6 +77,8 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
   const texts = useSignal<SpecTexts>(trigger ? textsOf(trigger) : begin(place, route.value.query))
   const kind = texts.value.kind as Shown['kind']
   const typed = useSignal<Typed>({})
+  /** It is no text of the form, because previews send those. */
+  const secret = useSignal(NO_SECRET)
   const { busy, error, run } = useAction()
   const team = texts.value.team?.trim() ?? ''
   const fields = useTeam(place, team)
@@ -89,47 +93,56 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
   /** What decides whether an occasion starts a run, and with what. */
   const judged = () => {
     const { team, when, inputs } = restOf(texts.value, inputsNow(), place)
-    return { team, when, inputs }
+    return { ...ownPart(texts.value), ...(team !== '' && { team }), when, inputs }
   }
   const save = async () => {
     const inputs = inputsNow()
     const before = begun.value
+    const given = kind === 'hook' && !before ? secretOf(schemeIn(texts), secret.value, true) : null
     const saved = before
       ? await call(UpdateTrigger, {
           ...{ trigger_id: before.id, revision: before.revision },
           ...updateBody(before, texts.value, inputs),
         })
-      : await call(AddTrigger, { ...inPlace(place), kind, ...addBody(texts.value, inputs, place) })
+      : await call(AddTrigger, {
+          ...{ ...inPlace(place), kind, ...addBody(texts.value, inputs, place) },
+          ...(given && { secret: given.secret }),
+        })
+    if (given) showOnce(saved.id, given)
     told(saved)
     done?.()
     go(to('triggers', saved.id))
   }
   return (
     <form aria-label="Trigger" onSubmit={handleSubmit(() => run(save))}>
-      <div class="columns">
-        <div>
-          {!trigger && place.kinds.length > 1 && <KindChoice place={place} texts={texts} />}
-          <What place={place} texts={texts} />
-          {kind === 'schedule' && <Rules texts={texts} />}
-          {kind === 'watch' && <WatchFields texts={texts} />}
-          {kind === 'chain' && <ChainFields texts={texts} place={place} />}
-          <Failure of={fields.error} />
-          {known.length > 0 && (
-            <>
-              <h2>Inputs</h2>
-              <p class="quiet small">A value may be a template: {TEMPLATES[kind]}.</p>
-              <div class="grid">
-                <Fields of={templated(known)} typed={typed} prefix="input" />
-              </div>
-            </>
-          )}
-          <SecretInputs of={known.filter(({ secret }) => secret).map(({ name }) => name)} />
-          <Options texts={texts} kind={kind} isDispatched={place.realm_id !== undefined} />
+      <Refused.Provider value={error}>
+        <div class="columns">
+          <div>
+            {!trigger && place.kinds.length > 1 && <KindChoice place={place} texts={texts} />}
+            <What place={place} texts={texts} />
+            {kind === 'schedule' && <Rules texts={texts} />}
+            {kind === 'watch' && <WatchFields texts={texts} />}
+            {kind === 'chain' && <ChainFields texts={texts} place={place} />}
+            {kind === 'hook' && !trigger && <HookFields texts={texts} secret={secret} />}
+            {kind === 'hook' && <HookCondition texts={texts} />}
+            <Failure of={fields.error} />
+            {known.length > 0 && (
+              <>
+                <h2>Inputs</h2>
+                <p class="quiet small">A value may be a template: {TEMPLATES[kind]}.</p>
+                <div class="grid">
+                  <Fields of={templated(known)} typed={typed} prefix="input" />
+                </div>
+              </>
+            )}
+            <SecretInputs of={known.filter(({ secret }) => secret).map(({ name }) => name)} />
+            <Options texts={texts} kind={kind} isDispatched={place.realm_id !== undefined} />
+          </div>
+          {kind === 'schedule' && <SlotPreview texts={texts} place={place} before={begun.value} />}
+          {(kind === 'watch' || kind === 'chain') && <SourcePreview texts={texts} place={place} />}
+          {kind === 'hook' && <DeliveryPreview place={place} of={begun.value} changes={judged} />}
         </div>
-        {kind === 'schedule' && <SlotPreview texts={texts} place={place} before={begun.value} />}
-        {(kind === 'watch' || kind === 'chain') && <SourcePreview texts={texts} place={place} />}
-        {kind === 'hook' && begun.value && <DeliveryPreview place={place} of={begun.value} changes={judged} />}
-      </div>
+      </Refused.Provider>
       <Stale of={error} begun={begun} texts={texts} typed={typed} />
       <div class="row fields-row">
         <button type="submit" disabled={busy}>

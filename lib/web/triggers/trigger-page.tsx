@@ -90,7 +90,7 @@ function Content({ of: trigger, place, again }: { of: Shown; place: Place; again
         )}
         {kind === 'hook' && (
           <div>
-            <HookAddress of={trigger} mayChange={place.mayChange} done={again} />
+            <HookAddress of={trigger} place={place} done={again} />
             <Notes of={notes} />
           </div>
         )}

@@ -4,6 +4,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
+import { SENDERS } from '../../../triggers/hook/senders.ts'
 import type { FiringRecord, PreviewRecord, RealmTriggerRecord, TriggerRecord } from '../../../wire/records/triggers.ts'
 import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { clock, table } from '../terminal/table.ts'
@@ -42,9 +43,11 @@ function hookLines({ url }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
   return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`]
 }
 
-/** How a sender outside reaches a hook that listens on this machine alone. */
-export function printHowReached({ kind }: TriggerRecord, { hub }: TriggerPlace): void {
-  if (kind !== 'hook' || hub) return
+/** What to do at the sender of a hook, and how one outside reaches a hook that listens on this machine alone. */
+export function printHowReached({ scheme }: TriggerRecord, { hub }: TriggerPlace): void {
+  if (scheme === undefined) return
+  printMessage(line`${SENDERS[scheme].todo}`)
+  if (hub) return
   const tunnel = `a tunnel that ends here, with CADRE_HOOK_HOSTS=its.host.name ${commandLine('serve')}`
   printMessage(line`a sender outside this machine needs ${tunnel}; or add the hook in a realm of a hub: --realm`)
 }
