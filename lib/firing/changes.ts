@@ -35,6 +35,21 @@ export function mustCatchUp({ name, kind }: Pick<Trigger, 'name' | 'kind'>, catc
   })
 }
 
+/**
+ * Whether a change of a trigger may have ended its problem. A name mends nothing, and of its team one has to ask once more.
+ * `isSame`: its rule is the one that it had.
+ */
+export function mayMend(
+  problem: Trigger['problem'],
+  changes: object,
+  { isSame, keep, owner }: { isSame: boolean; keep?: boolean | undefined; owner?: string | undefined },
+): boolean {
+  if (problem === null) return false
+  if (problem.reason === 'owner') return owner !== undefined
+  if (problem.reason === 'team') return keep !== undefined || Object.keys(changes).length > 0
+  return !isSame || 'add_secret' in changes || 'expire_secret' in changes
+}
+
 export const pausedText = ({ paused }: Pick<Trigger, 'paused'>): string =>
   `paused by ${paused!.by}${paused!.reason === null ? '' : `: ${paused!.reason}`}`
 

@@ -51,7 +51,7 @@ export function changedSince({ name, source }: Pick<Trigger, 'name' | 'source'>,
 }
 
 /** Secrets are of the machine and not of the file, and what a realm asks of its daemons is of the realm. */
-const NOT_IN_FILES = ['keep', 'add_secret', 'expire_secret', 'requires', 'priority', 'queue_timeout']
+const NOT_IN_FILES = ['add_secret', 'expire_secret', 'requires', 'priority', 'queue_timeout']
 
 /** Throws `conflict` when a trigger that is here already cannot become what its file says. */
 export function mustFitFile(known: Pick<Trigger, 'name' | 'kind'>, kind: TriggerKind, secret: string | undefined) {
@@ -71,7 +71,22 @@ export function kept({ name, source }: Pick<Trigger, 'name' | 'source'>, keep: b
   throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
 }
 
-/** Throws `conflict` for a change of what stands in a file. */
+/**
+ * Why a trigger of `source` cannot be added: `other` has its name. The name of a declared one stands in a file, so the other
+ * one gives way; it may be declared, too, because a home or a realm finds those by their source.
+ */
+export function nameTaken(
+  place: 'home' | 'realm',
+  { name, spec }: Pick<Trigger, 'name' | 'spec'>,
+  source: Trigger['source'],
+): CadreError {
+  if (source === 'manual')
+    return new CadreError('conflict', `the ${place} has a trigger ${name} already: choose another name`)
+  const way = 'give that one another `name` with triggers/update first'
+  return new CadreError('conflict', `the ${place} has the trigger ${name} of ${spec.team}: ${way}`)
+}
+
+/** Throws `conflict` for a change of what stands in a file. `changes`: without the name, by which others call it. */
 export function mustBeOwn({ name, source }: Pick<Trigger, 'name' | 'source'>, changes: readonly string[]): void {
   const [change] = changes.filter(each => !NOT_IN_FILES.includes(each))
   if (source === 'manual' || change === undefined) return

@@ -139,7 +139,7 @@ describe('without a daemon', () => {
     expect(renamed).toMatchObject({ name: 'digest', when: null, at_most: null, overlap: 'queue', id: added.id })
     expect(await cadre('triggers', 'update', 'digest')).toMatchObject({ code: 2, stdout: '' })
     const taken = await cadre('schedules', 'add', 'digest', '--every', '5m', '--name', 'digest')
-    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('there is a trigger digest already')])
+    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('has a trigger digest already')])
   })
 
   test('pausing, disabling and removing; why says the newest reason first', async () => {

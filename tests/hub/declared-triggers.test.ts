@@ -65,7 +65,6 @@ test('a schedule starts runs once it is enabled, and says where it stands', asyn
   const text = 'nightly is defined in the team.yml of @admin/weekly: change it there, and enable it again'
   const which = { trigger_id: enabled.id }
   expect(await refused('update', { ...which, cron: '@daily' })).toEqual([409, text])
-  expect(await refused('update', { ...which, name: 'other' })).toEqual([409, text])
   expect(await t.call('update', { ...which, owner: 'me', priority: 3 })).toMatchObject({ priority: 3, revision: 2 })
   await t.call('disable', which)
   expect(await t.call('enable', which)).toMatchObject({ id: enabled.id, state: 'active', priority: 3 })
@@ -100,6 +99,45 @@ test('another spec in a new version is never taken silently', async () => {
   await check()
   expect(await get()).toMatchObject({ state: 'active', problem: null })
   await t.remove(added)
+})
+
+test('only what a change can mend ends a problem, so each is told once', async () => {
+  await begin()
+  const all = async () => {
+    const { audit } = await hub.ok(hub.admin, 'audit/list', { org_id: 1, limit: 100 })
+    return audit.filter(({ action }: { action: string }) => action === 'triggers/broken').length
+  }
+  const before = await all()
+  const told = async () => (await all()) - before
+  await publish(nightly('a'))
+  const { id: trigger_id } = await enable('nightly')
+  await publish(nightly('b'))
+  await check()
+  for (const change of [{ name: 'weeknights' }, { priority: 3 }, { owner: 'me' }, { keep: false }]) {
+    const { state, problem } = await t.call('update', { trigger_id, ...change })
+    expect([state, problem?.reason]).toEqual(['broken', 'team'])
+    await check()
+  }
+  expect(await told()).toBe(1)
+  expect(await t.call('update', { trigger_id, keep: true })).toMatchObject({ state: 'active', problem: null })
+  await check()
+  expect(await t.call('get', { trigger_id })).toMatchObject({ state: 'active', problem: null })
+  expect(await told()).toBe(1)
+  // An owner who lost the right has no part in what others change.
+  await t.person('olga')
+  const { token } = await hub.ok(null, 'session/create', { username: 'olga', password: 'password of a test' })
+  await hub.ok(token, 'triggers/update', { trigger_id, owner: 'me' })
+  await hub.ok(hub.admin, 'realms/remove_member', { realm_id: hub.realm, username: 'olga' })
+  await check()
+  for (const change of [{ name: 'nightly' }, { priority: 4 }, { keep: true }]) {
+    expect((await t.call('update', { trigger_id, ...change })).problem).toMatchObject({ reason: 'owner' })
+    await check()
+  }
+  expect((await enable('nightly')).problem).toMatchObject({ reason: 'owner' })
+  await check()
+  expect(await told()).toBe(2)
+  expect(await t.call('update', { trigger_id, owner: 'me' })).toMatchObject({ state: 'active', problem: null })
+  await t.call('remove', { trigger_id })
 })
 
 test('a range that a new version does not fit goes on, and so does one that is kept', async () => {
@@ -159,6 +197,27 @@ test('a chain is enabled, unless that makes a circle', async () => {
   const circle = await refused('enable', { realm_id: hub.realm, team: '@admin/build', name: 'back' })
   expect(circle).toEqual([409, expect.stringContaining('for ever: back → follow → back')])
   await t.remove(added)
+})
+
+test('two teams may declare triggers of one name: one of them gets another here', async () => {
+  await publish(nightly('a'))
+  await publish(nightly('z'), 'daily')
+  const one = await enable('nightly')
+  const body = { realm_id: hub.realm, team: '@admin/daily', name: 'nightly' }
+  const other = 'has the trigger nightly of @admin/weekly: give that one another `name` with triggers/update first'
+  expect(await refused('enable', body)).toEqual([409, expect.stringContaining(other)])
+  expect(await t.call('update', { trigger_id: one.id, name: 'weekly-nightly' })).toMatchObject({
+    ...{ name: 'weekly-nightly', source: { name: 'nightly' }, state: 'active' },
+  })
+  const two = await enable('nightly', {}, '@admin/daily')
+  expect([two.name, two.team]).toEqual(['nightly', '@admin/daily'])
+  // Each is found by what declares it, whatever its name is here.
+  expect(await enable('nightly')).toMatchObject({ id: one.id, name: 'weekly-nightly' })
+  await t.call('disable', { trigger_id: one.id })
+  expect(await t.call('enable', { trigger_id: one.id })).toMatchObject({ id: one.id, name: 'weekly-nightly' })
+  expect(await enable('nightly', {}, '@admin/daily')).toMatchObject({ id: two.id })
+  await t.remove(one)
+  await t.remove(two)
 })
 
 test('a watch is for homes, and what is not declared is not there', async () => {

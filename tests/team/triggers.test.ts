@@ -57,6 +57,7 @@ test('each mistake is reported where it stands', async () => {
     'name: j, schedule: { cron: "0 6 * * *", secnd: 1 }',
     'name: k, watch: { match: ["*.pdf"] }',
     'name: l, watch: { folder: in, match: ["!a"], settle: 5 minutes }, inputs: { day: "{{ file.path }}" }',
+    'name: last, schedule: { every: 90m }',
   ]
   expect(await problems(team(...lines))).toEqual([
     '5:34 has 4 fields: write five fields: minute, hour, day, month and weekday',
@@ -76,5 +77,6 @@ test('each mistake is reported where it stands', async () => {
     '17:44 begins with !: write it in `ignore` without that',
     '17:60 must be a duration such as 90s, 5m or 2h',
     '17:88 unknown name `file` (did you mean `files`?): there are files',
+    '18:13 `last` means the newest run: choose another name',
   ])
 })

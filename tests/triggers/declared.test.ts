@@ -72,6 +72,29 @@ test('a file that changes is noticed without an occasion', async () => {
   expect(t.firings()).toEqual([])
 })
 
+test('a change that mends nothing leaves it broken, which is told once', async () => {
+  await using t = await triggerHome()
+  t.write(declaring(59))
+  const { id: trigger_id } = await t.triggers.enableDeclared({ team: t.team, name: 'nightly' }, 'local:ada')
+  t.write(declaring(58, '1.1.0'))
+  await t.later(MINUTE)
+  const update = (changes: object) => t.triggers.update({ trigger_id }, changes, undefined, 'local:ada')
+  for (const changes of [{ name: 'weeknights' }, { keep: false }]) {
+    expect(await update(changes)).toMatchObject({ state: 'broken', problem: { reason: 'team' } })
+    await t.later(MINUTE)
+  }
+  t.removeTeam()
+  await t.later(MINUTE)
+  expect(await update({ name: 'nightly', keep: true })).toMatchObject({ problem: { reason: 'team' } })
+  t.restoreTeam(declaring(58, '1.1.0'))
+  await t.later(MINUTE)
+  expect(t.triggers.get({ trigger_id })).toMatchObject({ state: 'active', problem: null })
+  await update({ keep: false })
+  await t.later(MINUTE)
+  expect(await update({ keep: true })).toMatchObject({ state: 'active', problem: null })
+  expect(t.said.filter(line => line.includes('a trigger is broken'))).toHaveLength(2)
+})
+
 test('`keep` goes on with the spec that was enabled', async () => {
   await using t = await triggerHome()
   t.write(declaring(5))
@@ -119,8 +142,30 @@ test('another kind in the file, or another folder of the same name, takes no tri
   expect(t.triggers.get({ name: 'opened' })).toMatchObject({ kind: 'hook', scheme: 'github' })
   const other = files({ 'team.yml': declaring(5) })
   const taken = t.triggers.enableDeclared({ team: other, name: 'opened', secret: SECRET }, 'local:ada')
-  await expect(taken).rejects.toThrow('there is a trigger opened already')
+  await expect(taken).rejects.toThrow(`the trigger opened of ${t.team}`)
   expect(t.triggers.get({ name: 'opened' }).team).toBe(added.team)
+})
+
+test('two folders may declare triggers of one name: one of them gets another here', async () => {
+  await using t = await triggerHome()
+  t.write(declaring(5))
+  const folder = files({ 'team.yml': declaring(10) })
+  const enable = (team: string) => t.triggers.enableDeclared({ team, name: 'nightly' }, 'local:ada')
+  const rename = (trigger_id: string, name: string) =>
+    t.triggers.update({ trigger_id }, { name }, undefined, 'local:ada')
+  const one = await enable(t.team)
+  await expect(enable(folder)).rejects.toThrow(
+    `the trigger nightly of ${t.team}: give that one another \`name\` with triggers/update first`,
+  )
+  await rename(one.id, 'five')
+  const two = await enable(folder)
+  expect([two.name, two.team]).toEqual(['nightly', folder])
+  // Each is found by what declares it, whatever its name is here.
+  expect((await enable(t.team)).id).toBe(one.id)
+  expect((await t.triggers.enable({ name: 'five' }, 'local:ada')).id).toBe(one.id)
+  expect((await enable(folder)).id).toBe(two.id)
+  await expect(rename(two.id, 'five')).rejects.toThrow('has a trigger five already: choose another name')
+  await expect(rename(two.id, 'last')).rejects.toThrow('`last` means the newest run')
 })
 
 test('the secrets of a declared hook are changed like those of any other', async () => {
@@ -148,5 +193,5 @@ test('what cannot be enabled says why', async () => {
   await expect(enable('opened')).rejects.toThrow('secret: is required: the sender and cadre share it')
   expect(await enable('opened', 'It is a secret of 24 chars')).toMatchObject({ kind: 'hook', scheme: 'github' })
   await t.add({ name: 'nightly', cron: '0 6 * * *' })
-  await expect(enable('nightly')).rejects.toThrow('there is a trigger nightly already')
+  await expect(enable('nightly')).rejects.toThrow('the trigger nightly of')
 })

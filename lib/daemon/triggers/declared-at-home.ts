@@ -14,7 +14,7 @@ import type { Tables } from './tables.ts'
 export const FILES_EVERY_MS = 30_000
 
 export async function lookAtFile(daemon: Daemon, { triggers, now }: Tables, trigger: Trigger): Promise<void> {
-  const text = await changeOf(daemon, trigger)
+  const text = await teamProblem(daemon, trigger)
   const was = trigger.problem?.reason === 'team' ? trigger.problem.text : null
   if (text === was) return
   await daemon.engine.commit(() => {
@@ -23,7 +23,7 @@ export async function lookAtFile(daemon: Daemon, { triggers, now }: Tables, trig
 }
 
 /** What is said of a trigger whose file says something else, or of a file that cannot be read. */
-async function changeOf(daemon: Daemon, trigger: Trigger): Promise<string | null> {
+export async function teamProblem(daemon: Daemon, trigger: Trigger): Promise<string | null> {
   try {
     const bundle = await loadTeam(daemon, whichTeam(trigger.spec.team))
     return changedSince(trigger, bundle.team(bundle.root))?.detail ?? null

@@ -62,10 +62,9 @@ export class TriggerTable {
 
   /** The trigger that was enabled before of this folder, or of this package in whatever version. */
   declared({ team, name }: Declared, from: string): Trigger | null {
-    const found = this.#one("source ->> 'team' = ? AND source ->> 'name' = ? AND removed_at IS NULL", team, name)
-    return found && (found.spec.team === from || !(found.spec.team.startsWith('/') || from.startsWith('/')))
-      ? found
-      : null
+    const isFrom = from.startsWith('/') ? "spec ->> 'team' = ?3" : "substr(spec ->> 'team', 1, 1) <> '/'"
+    const where = `source ->> 'team' = ?1 AND source ->> 'name' = ?2 AND ${isFrom} AND removed_at IS NULL`
+    return this.#one(where, team, name, ...(from.startsWith('/') ? [from] : []))
   }
 
   /** Enabled triggers that the team.yml of a folder declares. */

@@ -9,9 +9,17 @@ import {
   slotsToFill,
   slotsToStart,
 } from '../../firing/backfill.ts'
-import { Changed, ENDED_BY, mustBeAt, mustBeRefirable, mustCatchUp, variablesAgain } from '../../firing/changes.ts'
+import {
+  Changed,
+  ENDED_BY,
+  mayMend,
+  mustBeAt,
+  mustBeRefirable,
+  mustCatchUp,
+  variablesAgain,
+} from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
-import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
+import { declaredBy, kept, mustBeOwn, mustFitFile, nameTaken } from '../../firing/declared.ts'
 import { familyOf } from '../../firing/family.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
@@ -26,7 +34,7 @@ import type { BackfillRecord, FiringRecord, TriggerRecord } from '../../wire/rec
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam } from '../runs/start-run.ts'
 import { type Changes, type Home, MAY_HAVE_STARTED, whichTeam } from './at-home.ts'
-import { FILES_EVERY_MS } from './declared-at-home.ts'
+import { FILES_EVERY_MS, teamProblem } from './declared-at-home.ts'
 import { fire, type Occasion } from './fire.ts'
 import { atHome } from './kinds-at-home.ts'
 import { Lanes } from './lanes.ts'
@@ -66,7 +74,7 @@ export class Triggers extends TriggerView {
     actor: string,
     source: Trigger['source'] = 'manual',
   ) {
-    if (name === 'last') throw new CadreError('invalid_request', '`last` means the newest run: choose another name')
+    mustBeName(name)
     const now = this.tables.now()
     const spec = await this.#specOf(kind, fields, { now, isNew: true })
     const added: Trigger = {
@@ -78,8 +86,8 @@ export class Triggers extends TriggerView {
     const { home: most = Infinity } = kindOf(added).most ?? {}
     return this.#started(actor, 'triggers/add', () => {
       const { triggers } = this.tables
-      if (triggers.byName(name))
-        throw new CadreError('conflict', `there is a trigger ${name} already: choose another name`)
+      const other = triggers.byName(name)
+      if (other) throw nameTaken('home', other, source)
       if (triggers.list({ kind, limit: 1, offset: 0 }).total >= most) {
         throw new CadreError('conflict', `a home has at most ${most} ${kind}s: remove one first`)
       }
@@ -93,27 +101,30 @@ export class Triggers extends TriggerView {
   /** Changes what is given. A new rule is looked at from now on; other changes leave alone what is due. */
   async update(which: Which, given: Changes, revision: number | undefined, actor: string) {
     const was = this.find(which)
+    mustBeAt(was, revision ?? was.revision)
     const now = this.tables.now()
     const { own, ...more } = was.spec
     const { name = was.name, keep, ...changes } = given
-    mustBeOwn(was, Object.keys(given))
+    if (name !== was.name) mustBeName(name)
+    mustBeOwn(was, Object.keys(changes))
+    const source = keep === undefined ? was.source : kept(was, keep)
     const kind = kindOf(was)
-    const spec = await this.#specOf(
-      was.kind,
-      { ...more, ...changes, ...kind.changed(own, changes) },
-      { now, isNew: false },
-    )
-    if (was.enabled) await this.#mustBeAbleTo({ ...was, name, spec })
-    const there = kind.isSameRule(spec.own, own) ? undefined : await this.#there({ ...was, spec })
+    const fields = { ...more, ...changes, ...kind.changed(own, changes) }
+    const isSpec = Object.keys(changes).length > 0
+    const spec = isSpec ? await this.#specOf(was.kind, fields, { now, isNew: false }) : was.spec
+    if (was.enabled && isSpec) await this.#mustBeAbleTo({ ...was, name, spec })
+    const isSame = kind.isSameRule(spec.own, own)
+    const there = isSame ? undefined : await this.#there({ ...was, spec })
+    const isMended = mayMend(was.problem, changes, { isSame, keep }) && (await this.#isMended({ ...was, source, spec }))
     return this.#started(actor, 'triggers/update', () => {
       const trigger = this.find(which)
-      mustBeAt(trigger, revision ?? was.revision)
+      mustBeAt(trigger, was.revision)
       const other = this.tables.triggers.byName(name)
-      if (other && other.id !== trigger.id) throw new CadreError('conflict', `there is a trigger ${name} already`)
-      const source = keep === undefined ? trigger.source : kept(trigger, keep)
-      const changed = { ...trigger, source, name, spec, revision: trigger.revision + 1, problem: null }
+      if (other && other.id !== trigger.id) throw nameTaken('home', other, 'manual')
+      const changed = { ...trigger, source, name, spec, revision: trigger.revision + 1 }
+      if (isMended && trigger.problem?.reason === was.problem?.reason) changed.problem = null
       atHome(trigger).updated?.(this.#home, changed, changes)
-      return this.#put(kind.isSameRule(spec.own, trigger.spec.own) ? changed : this.#fromNow(changed, now, there))
+      return this.#put(isSame ? changed : this.#fromNow(changed, now, there))
     })
   }
 
@@ -156,9 +167,11 @@ export class Triggers extends TriggerView {
     const there = await this.#there({ ...known, spec })
     return this.#started(actor, 'triggers/enable', () => {
       const trigger = this.find({ trigger_id: known.id })
-      const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
-      const isSame = trigger.enabled && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
-      return this.#put(isSame ? changed : this.#fromNow(changed, now, there))
+      const isSame = kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
+      // The team is there, and what it says is what is enabled.
+      const problem = mayMend(trigger.problem, spec, { isSame }) ? null : trigger.problem
+      const changed = { ...trigger, spec, source, enabled: true, problem, revision: trigger.revision + 1 }
+      return this.#put(trigger.enabled && isSame ? changed : this.#fromNow(changed, now, there))
     })
   }
 
@@ -297,6 +310,11 @@ export class Triggers extends TriggerView {
     if (mayBeEnabled) await mayBeEnabled(this.#home, trigger, (await this.#teamOf(trigger.spec.team)).name)
   }
 
+  /** Whether its problem is over. Only its team can be asked. */
+  async #isMended(trigger: Trigger): Promise<boolean> {
+    return trigger.problem?.reason !== 'team' || (await teamProblem(this.#daemon, trigger)) === null
+  }
+
   async #there(trigger: Pick<Trigger, 'id' | 'kind' | 'spec'>): Promise<There | undefined> {
     return atHome(trigger).there?.(this.#home, trigger)
   }
@@ -334,6 +352,10 @@ export class Triggers extends TriggerView {
   #change(actor: string, action: string, work: () => Trigger): TriggerRecord {
     return this.record(this.#daemon.audit.during(actor, action, work, ({ name, spec }) => `${name}: ${spec.team}`))
   }
+}
+
+function mustBeName(name: string): void {
+  if (name === 'last') throw new CadreError('invalid_request', '`last` means the newest run: choose another name')
 }
 
 /** When it is due next. */

@@ -4,9 +4,9 @@ import { and, count } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { ENDED_BY, mustBeAt, mustCatchUp } from '../../firing/changes.ts'
+import { ENDED_BY, mayMend, mustBeAt, mustCatchUp } from '../../firing/changes.ts'
 import { specOf, type TriggerFields } from '../../firing/check-trigger.ts'
-import { declaredBy, kept, mustBeOwn, mustFitFile } from '../../firing/declared.ts'
+import { declaredBy, kept, mustBeOwn, mustFitFile, nameTaken } from '../../firing/declared.ts'
 import type { Secrets } from '../../firing/hook-secrets.ts'
 import { kindOf } from '../../firing/kinds.ts'
 import { refusal } from '../../firing/refusal.ts'
@@ -18,6 +18,7 @@ import type { RealmTriggerRecord } from '../../wire/records/triggers.ts'
 import type { UserCaller } from '../access/callers.ts'
 import type { Hub } from '../core/hub.ts'
 import { durationOf, listedPackage } from '../queue/dispatch.ts'
+import { teamProblem } from './check-triggers.ts'
 import { passOverCopies } from './copied.ts'
 import { settleWaiting } from './firing-table.ts'
 import { inRealm } from './in-realm.ts'
@@ -54,7 +55,7 @@ export class RealmTriggers {
 
   async add(caller: UserCaller, body: Static<(typeof AddRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
     const { realm_id, ...given } = body
-    return this.#unique(given.name, () =>
+    return this.#unique(() =>
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         return this.#insert(tx, caller, realm, 'triggers/add', { ...given, source: 'manual' })
@@ -73,7 +74,8 @@ export class RealmTriggers {
     const now = await timeNow(this.#hub, tx)
     const spec = await this.#specOf(tx, caller, realm, kind, fields, { now, isNew: true })
     const realm_id = realm.id
-    if (await findTrigger(store, tx, byName(store, realm_id, name))) throw taken(name)
+    const other = await findTrigger(store, tx, byName(store, realm_id, name))
+    if (other) throw nameTaken('realm', other, source)
     const those = thoseThere(store, ofRealm(store, realm_id), ofKind(store, kind))
     const [{ many } = { many: 0 }] = await tx.select({ many: count() }).from(store.triggers).where(those)
     const { realm: most = Infinity } = kindOf({ kind }).most ?? {}
@@ -97,11 +99,11 @@ export class RealmTriggers {
   async update(caller: UserCaller, body: Static<(typeof UpdateRealmTrigger)['body']>): Promise<RealmTriggerRecord> {
     const { trigger_id, realm_id, revision, owner, keep, name: renamed, ...changes } = body
     const { store } = this.#hub
-    return this.#unique(renamed ?? '', () =>
+    return this.#unique(() =>
       this.#change(caller, 'triggers/update', { trigger_id, realm_id }, async look => {
         const { trigger, tx, now } = look
         mustBeAt(trigger, revision ?? trigger.revision)
-        mustBeOwn(trigger, [...(renamed === undefined ? [] : ['name']), ...Object.keys(changes)])
+        mustBeOwn(trigger, Object.keys(changes))
         const { own, ...more } = trigger.spec
         const kind = kindOf(trigger)
         const fields = { ...more, ...changes, ...kind.changed(own, changes) }
@@ -112,17 +114,17 @@ export class RealmTriggers {
           : trigger.spec
         const name = renamed ?? trigger.name
         const other = await findTrigger(store, tx, byName(store, trigger.realm_id, name))
-        if (other && other.id !== trigger.id) throw taken(name)
+        if (other && other.id !== trigger.id) throw nameTaken('realm', other, 'manual')
         const owner_id = owner === 'me' ? caller.user.id : trigger.owner_id
         const source = keep === undefined ? trigger.source : kept(trigger, keep)
-        const isOld = isSpec || keep !== undefined || trigger.problem?.reason === 'owner'
-        const problem = isOld ? null : trigger.problem
-        const changed = { ...trigger, name, spec, source, owner_id, revision: trigger.revision + 1, problem }
+        const isSame = kind.isSameRule(spec.own, trigger.spec.own)
+        const changed = { ...trigger, name, spec, source, owner_id, revision: trigger.revision + 1 }
+        const isMended =
+          mayMend(trigger.problem, changes, { isSame, keep, owner }) && (await this.#isMended(tx, look.realm, changed))
+        if (isMended) changed.problem = null
         if (changed.enabled) await inRealm(trigger).mayBeEnabled?.({ ...look, trigger: changed })
         await inRealm(trigger).updated?.({ ...look, trigger: changed }, changes)
-        const isMended = trigger.problem !== null && problem === null
-        if (kind.isSameRule(spec.own, trigger.spec.own) && !isMended) return changed
-        return this.#fromNow(look, changed)
+        return isSame && !isMended ? changed : this.#fromNow(look, changed)
       }),
     )
   }
@@ -159,7 +161,7 @@ export class RealmTriggers {
     { realm_id, team, name, secret }: { realm_id: string; team: string; name: string; secret?: string | undefined },
   ): Promise<RealmTriggerRecord> {
     const { store } = this.#hub
-    return this.#unique(name, () =>
+    return this.#unique(() =>
       caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         const declared = await this.#declared(tx, caller, realm, team, name)
@@ -198,11 +200,13 @@ export class RealmTriggers {
     const { requires, priority, queue_timeout } = trigger.spec
     const given = { ...fields, team, requires, priority, queue_timeout }
     const spec = await this.#specOf(tx, caller, realm, kind, given, { now, isNew: false })
-    const changed = { ...trigger, spec, source, enabled: true, problem: null, revision: trigger.revision + 1 }
+    const isSame = kindOf(trigger).isSameRule(spec.own, trigger.spec.own)
+    // The team is there, and what it says is what is enabled.
+    const isMended = mayMend(trigger.problem, given, { isSame })
+    const problem = isMended ? null : trigger.problem
+    const changed = { ...trigger, spec, source, enabled: true, problem, revision: trigger.revision + 1 }
     await inRealm(trigger).mayBeEnabled?.({ ...look, trigger: changed })
-    const isSame = trigger.enabled && trigger.problem === null
-    if (isSame && kindOf(trigger).isSameRule(spec.own, trigger.spec.own)) return changed
-    return this.#fromNow(look, changed)
+    return trigger.enabled && isSame && !isMended ? changed : this.#fromNow(look, changed)
   }
 
   disable(caller: UserCaller, which: RealmWhich): Promise<RealmTriggerRecord> {
@@ -274,21 +278,24 @@ export class RealmTriggers {
     return { ...specOf(kind, fields, declared, { tz: ZONE, ...around }), requires, priority, queue_timeout }
   }
 
+  /** Whether its problem is over. Only its team can be asked. */
+  async #isMended(tx: Db, realm: Look['realm'], trigger: RealmTrigger): Promise<boolean> {
+    return trigger.problem?.reason !== 'team' || (await teamProblem(this.#hub, tx, realm, trigger)) === null
+  }
+
   /** Occasions are looked at from now on. */
   async #fromNow(look: Look, trigger: RealmTrigger): Promise<RealmTrigger> {
     await inRealm(trigger).beforeNow?.({ ...look, trigger })
     return { ...trigger, cursor: look.now }
   }
 
-  /** Two calls at the same moment: the one that violates the unique index is told so. */
-  async #unique<T>(name: string, work: () => Promise<T>): Promise<T> {
+  /** Two calls at the same moment: the one that violates the unique index finds the trigger of the other. */
+  async #unique<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      throw isDuplicate(error) ? taken(name) : error
+      if (!isDuplicate(error)) throw error
+      return work()
     }
   }
 }
-
-const taken = (name: string) =>
-  new CadreError('conflict', `the realm has a trigger ${name} already: choose another name`)

@@ -40,7 +40,7 @@ async function check(look: Look): Promise<void> {
 }
 
 /** What keeps the team of a trigger from being started; null: nothing does. */
-async function teamProblem(
+export async function teamProblem(
   hub: Hub,
   db: Db,
   realm: Pick<Look['realm'], 'id' | 'slug'>,

@@ -31,6 +31,8 @@ export function compileTriggers(
     const { name } = written
     if (names.has(name)) compilation.source.report(field(node, 'name')!, `another trigger is named \`${name}\``)
     names.add(name)
+    if (name === 'last')
+      compilation.source.report(field(node, 'name')!, '`last` means the newest run: choose another name')
     const trigger = declaredTrigger(compilation, node, written as JsonObject & { name: string })
     if (trigger && compilation.agents) {
       for (const { path, message } of problemsOf(trigger, declared)) {
