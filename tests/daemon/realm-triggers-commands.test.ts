@@ -183,6 +183,7 @@ test('a hook of a realm is added with a secret from a file, and its address is t
   const hook = ['--scheme', 'github', '--secret', `@${file}`, '--name', 'opened', '-i', 'day={{ body.day }}']
   const added = await cadre('hooks', 'add', '@admin/digest', ...hook, '--realm', 'admin')
   expect([added.code, added.stderr]).toEqual([0, ''])
+  expect(added.stdout).toContain('then  In the settings of the repository or organisation, add a webhook with the URL')
   const [, url = ''] = /url +(\S+)/.exec(added.stdout) ?? []
   expect(url).toStartWith(`${hub.url}/v1/hooks/`)
   const body = '{"day":"Monday"}'

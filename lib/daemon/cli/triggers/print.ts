@@ -36,18 +36,16 @@ export function printTrigger(
   printUnserved(place)
 }
 
-/** Where the sender of a hook posts to. */
-function hookLines({ url }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
-  if (url === undefined) return []
+/** Where the sender of a hook posts to, and what to do there. */
+function hookLines({ url, scheme }: TriggerRecord, { hub }: TriggerPlace): Printable[] {
+  if (url === undefined || scheme === undefined) return []
   // A hub that does not know its public address says the path alone.
-  return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`]
+  return [line`url   ${hub && url.startsWith('/') ? hub.url : ''}${url}`, line`then  ${SENDERS[scheme].todo}`]
 }
 
-/** What to do at the sender of a hook, and how one outside reaches a hook that listens on this machine alone. */
-export function printHowReached({ scheme }: TriggerRecord, { hub }: TriggerPlace): void {
-  if (scheme === undefined) return
-  printMessage(line`${SENDERS[scheme].todo}`)
-  if (hub) return
+/** How a sender outside reaches a hook that listens on this machine alone. */
+export function printHowReached({ kind }: TriggerRecord, { hub }: TriggerPlace): void {
+  if (kind !== 'hook' || hub) return
   const tunnel = `a tunnel that ends here, with CADRE_HOOK_HOSTS=its.host.name ${commandLine('serve')}`
   printMessage(line`a sender outside this machine needs ${tunnel}; or add the hook in a realm of a hub: --realm`)
 }
