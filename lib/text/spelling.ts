@@ -8,19 +8,23 @@ export type OtherNames = Readonly<Record<string, readonly string[]>>
  * empty text when there is none.
  */
 export function didYouMean(word: string, known: Iterable<string>, others: OtherNames = {}): string {
+  const name = nameMeant(word, known, others)
+  return name === undefined ? '' : ` (did you mean \`${name}\`?)`
+}
+
+/** The one of `known` that `word` is, or that was probably meant by it. */
+export function nameMeant(word: string, known: Iterable<string>, others: OtherNames = {}): string | undefined {
   const names = [...known]
   const same = names.find(name => Object.hasOwn(others, name) && others[name]!.includes(word))
-  if (same !== undefined) return hint(same)
+  if (same !== undefined) return same
   let best: string | undefined
   let least = Math.max(1, Math.floor(word.length / 3)) + 1
   for (const name of names) {
     const distance = editDistance(word.toLowerCase(), name.toLowerCase(), least)
     if (distance < least) [best, least] = [name, distance]
   }
-  return best === undefined ? '' : hint(best)
+  return best
 }
-
-const hint = (name: string): string => ` (did you mean \`${name}\`?)`
 
 /** The number of letters to insert, delete, replace or swap with their neighbour; at most `bound`. */
 function editDistance(a: string, b: string, bound: number): number {

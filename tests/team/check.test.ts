@@ -36,6 +36,56 @@ phases:
 /** A phase in flow style; a mark before its first field stands before the phase. */
 const phaseLine = (line: string) => (line.startsWith('»') ? `  - »{ ${line.slice(1)} }\n` : `  - { ${line} }\n`)
 
+test('an unknown agent, action or type hides no other mistake', async () => {
+  const text = `name: "@local/digest"
+version: 1.0.0
+inputs:
+  - { name: count, type: integer, default: 3 }
+  - { name: odd, type: colour, default: 3 }
+phases:
+  - name: build
+    agent: exce
+    commands: [{ name: c, run: x, tiemout: 3s }]
+  - name: search
+    agent: issues
+    action: serch
+    sources: [{ name: e, ref: x, limt: 1 }]
+  - name: each
+    type: mapp
+    items: "{{ inputs.lst }}"
+    concurency: 2
+  - name: ask
+    type: approval
+    review: { promt: Go? }
+  - name: far
+    type: parallel
+    when: phases.each.stat
+    depends_on: [each]
+  - name: tell
+    agent: chta
+    notify: { on_fail: { mesage: x } }
+`
+  expect(await problems(text)).toEqual([
+    '4:26 expected one of string, number, boolean, list, object, file, not the text "integer" (did you mean `number`?)',
+    '5:24 expected one of string, number, boolean, list, object, file, not the text "colour"',
+    '8:12 unknown agent `exce` (did you mean `exec`?): there are issues, http, wiki, git, chat and exec',
+    '9:35 unknown field `tiemout`: there are name, run, env and effect',
+    '12:13 agent `issues` has no action `serch` (did you mean `search`?): one of search, add_comment',
+    '13:34 unknown field `limt` (did you mean `limit`?)',
+    '14:5 `team` is missing',
+    '15:11 expected one of standard, gate, team, map, not the text "mapp" (did you mean `map`?)',
+    '16:23 no input `lst` is declared',
+    '17:5 unknown field `concurency` (did you mean `concurrency`?)',
+    '19:11 expected one of standard, gate, team, map, not the text "approval"',
+    '20:13 `prompt` is missing',
+    '20:15 unknown field `promt` (did you mean `prompt`?)',
+    '22:11 expected one of standard, gate, team, map, not the text "parallel"',
+    '23:23 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files, error',
+    '26:12 unknown agent `chta` (did you mean `chat`?): there are issues, http, wiki, git, chat and exec',
+    '27:26 unknown field `mesage` (did you mean `message`?)',
+  ])
+})
+
 /** Phases, one a line, from line 4 on. */
 const phasesOf = (...lines: string[]) => `${HEAD}phases:\n${lines.map(phaseLine).join('')}`
 

@@ -4,7 +4,8 @@ import { basename } from 'node:path'
 import type { TObject, TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { Type } from '../../schema/type.ts'
-import { didYouMean, listed } from '../../text/spelling.ts'
+import { didYouMean, listed, nameMeant } from '../../text/spelling.ts'
+import { PHASE_TYPES } from '../../wire/states.ts'
 import { compileEntry } from '../cel/cel.ts'
 import { type AgentCall, COMMANDERS } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
@@ -18,7 +19,10 @@ export function agentName(ref: string): string {
   return ref.split('@', 1)[0]!
 }
 
-/** The agent that a phase names. Undefined when there is none, which is reported, or when agents are not looked up. */
+/**
+ * The agent that a phase names; where there is none, which is reported, the one that was probably meant, so that what else is
+ * wrong is found too. Undefined when nothing is near, or when agents are not looked up.
+ */
 export function findAgent(compilation: Compilation, node: Mapping): AgentDefinition | undefined {
   const place = field(node, 'agent')
   const ref = textOf(place)
@@ -33,6 +37,8 @@ export function findAgent(compilation: Compilation, node: Mapping): AgentDefinit
       ? `agent \`${name}\` cannot be used: ${skipped.reason}`
       : `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`
     compilation.source.report(place, why)
+    const meant = skipped ? undefined : nameMeant(name, names)
+    return meant === undefined ? undefined : compilation.agents.get(meant)
   } else if (!/^[^@]+(@[A-Za-z0-9_-]+)?$/.test(ref)) {
     compilation.source.report(place, `write \`${name}\`, or \`${name}@<account>\` for another account`)
   }
@@ -49,7 +55,7 @@ interface Handlers {
 export function compileCall(compilation: Compilation, node: Mapping, phase: string): AgentCall {
   const definition = findAgent(compilation, node)
   const handlers = definition && handlersOf(compilation, node, definition)
-  const schema = handlers ? schemaFor(compilation, node, handlers) : OPEN
+  const schema = handlers ? schemaFor(compilation, node, handlers) : isUnclear(node) ? UNCLEAR : OPEN
   checkAgainst(compilation, node, schema)
   checkForeign(compilation, node, schema)
   if (!handlers) checkSpelling(compilation, node)
@@ -87,6 +93,8 @@ function checkRetry(compilation: Compilation, node: Mapping): void {
   )
 }
 
+const anyOther = { additionalProperties: Type.Any({ 'x-template': true }) }
+
 /** The schema of a phase whose agent is not known. Any other field may belong to the agent. */
 const OPEN = Type.Object(
   {
@@ -94,8 +102,16 @@ const OPEN = Type.Object(
     sources: Type.Optional(entryList(Type.Object({}, { additionalProperties: true }))),
     target_entries: Type.Optional(entryList(Type.Object({}, { additionalProperties: true }))),
   },
-  { additionalProperties: Type.Any({ 'x-template': true }) },
+  anyOther,
 )
+
+const UNCLEAR = Type.Object({ ...OPEN.properties, agent: Type.Optional(PHASE_FIELDS.standard.agent) }, anyOther)
+
+/** Whether nobody can tell what a phase is, so that it may be one without an agent. Its type is a mistake. */
+function isUnclear(node: Mapping): boolean {
+  const type = field(node, 'type')
+  return type !== undefined && nameMeant(textOf(type) ?? '', PHASE_TYPES) === undefined
+}
 
 /**
  * Without the agent its fields are not known, but a field whose name is close to a common one is reported as a
@@ -132,13 +148,14 @@ function handlersOf(compilation: Compilation, node: Mapping, definition: AgentDe
     return undefined
   }
   if (action === undefined) return undefined
-  const found = Object.hasOwn(actions, action) ? actions[action]! : undefined
+  const found = Object.hasOwn(actions, action) ? actions[action] : undefined
   if (found) return { [found.direction]: found }
   compilation.source.report(
     place,
     `agent \`${name}\` has no action \`${action}\`${didYouMean(action, known)}: ${oneOf(known)}`,
   )
-  return undefined
+  const meant = nameMeant(action, known)
+  return meant === undefined ? undefined : { [actions[meant]!.direction]: actions[meant] }
 }
 
 function oneOf(names: string[]): string {

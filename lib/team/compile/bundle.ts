@@ -160,7 +160,12 @@ class Loader {
       if (target && (await this.load(target, { source, place: node }))) loaded.refs[ref] = target.key
     }
     const { agents } = this.#options
-    await agents.load?.(agentsNamed(root))
+    // An agent that cannot be used is no longer among the names once it was loaded, and another may be meant then.
+    let known: readonly string[]
+    do {
+      known = agents.names()
+      await agents.load?.(agentsNamed(root, known))
+    } while (agents.names().length < known.length)
     loaded.compiled = compileTeam(source, root, { agents, refs: loaded.refs })
     if (path === '.') checkName(source, origin.package, loaded.compiled?.team)
     return true

@@ -2,12 +2,14 @@
 // same in every run: templates are not read in them.
 
 import type { Json } from '../../json.ts'
+import { nameMeant } from '../../text/spelling.ts'
 import { FIELD_TYPES } from '../../wire/records/forms.ts'
 import { templateIn } from '../cel/cel.ts'
 import { type Field, type FieldType, problemWith } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { isTrue } from './compilation.ts'
+import { OTHER_TYPES } from './other-fields.ts'
 
 const IN_DEFAULT =
   'templates are not read in `default`: write the value itself; or leave `default` out, and write what there is without a value where it is used: `{{ x == null ? … : x }}`'
@@ -24,15 +26,22 @@ export function compileFields(source: Source, list: Node | undefined): Field[] {
   })
 }
 
+/** The type, or the one that was probably meant. */
 export function typeOf(node: Node | undefined): FieldType {
-  const text = textOf(node)
-  return FIELD_TYPES.find(type => type === text) ?? 'string'
+  return meantBy(node) ?? 'string'
+}
+
+function meantBy(node: Node | undefined): FieldType | undefined {
+  const name = nameMeant(textOf(node) ?? '', FIELD_TYPES, OTHER_TYPES)
+  return FIELD_TYPES.find(type => type === name)
 }
 
 function compileField(source: Source, node: Node): Field | null {
   const name = textOf(field(node, 'name'))
   if (name === undefined) return null
-  const type = typeOf(field(node, 'type'))
+  const given = field(node, 'type')
+  const type = typeOf(given)
+  const isClear = !given || meantBy(given) !== undefined
   const description = textOf(field(node, 'description'))
   const defaultNode = field(node, 'default')
   const choiceNodes = itemsOf(field(node, 'choices'))
@@ -44,12 +53,12 @@ function compileField(source: Source, node: Node): Field | null {
     return template === null
   }
   for (const [at, choice] of choices.entries()) {
-    if (isLiteral(choiceNodes[at]!, IN_CHOICES)) report(source, choiceNodes[at]!, choice, type)
+    if (isLiteral(choiceNodes[at]!, IN_CHOICES) && isClear) report(source, choiceNodes[at]!, choice, type)
   }
-  if (defaultNode && isLiteral(defaultNode, IN_DEFAULT)) {
+  if (defaultNode && isLiteral(defaultNode, IN_DEFAULT) && isClear) {
     report(source, defaultNode, toJson(defaultNode), type, choices)
   }
-  if (secret && type !== 'string')
+  if (secret && isClear && type !== 'string')
     source.report(field(node, 'secret')!, `a secret input must be of type string, not ${type}`)
   if (secret && defaultNode)
     source.report(defaultNode, 'a secret input must not have a default, which would be readable in the file')

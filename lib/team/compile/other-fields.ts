@@ -1,4 +1,4 @@
-// The names that fields of team.yml have in other pipelines, so that a mistake can name the field that was meant.
+// The names that fields and types of team.yml have elsewhere, so that a mistake can name what was meant.
 
 import type { OtherNames } from '../../text/spelling.ts'
 
@@ -23,4 +23,13 @@ export const OTHER_FIELDS: OtherNames = {
   env: ['environment'],
   review: ['approval', 'approve', 'manual'],
   choices: ['options', 'enum', 'values'],
+}
+
+export const OTHER_TYPES: OtherNames = {
+  string: ['text', 'str'],
+  number: ['integer', 'int', 'float', 'double', 'decimal'],
+  boolean: ['bool', 'flag', 'checkbox'],
+  list: ['array', 'sequence'],
+  object: ['map', 'mapping', 'dict', 'json'],
+  file: ['path'],
 }

@@ -1,5 +1,7 @@
 // Compiles one phase of team.yml: finds its type, and checks and compiles its fields.
 
+import { nameMeant } from '../../text/spelling.ts'
+import { PHASE_TYPES } from '../../wire/states.ts'
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
 import type { Command, GatePhase, MapPhase, Phase, Review, TeamPhase } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
@@ -48,12 +50,17 @@ const COMPILE: { readonly [T in Phase['type']]: Compile<Extract<Phase, { type: T
 
 const isType = (text: string | undefined): text is Phase['type'] => text !== undefined && Object.hasOwn(COMPILE, text)
 
-/** The type of a phase. Where it is missing but the fields show it, this is reported. */
+/**
+ * The type of a phase, or the one that was probably meant, so that what else is wrong is found too. Where it is missing but
+ * the fields show it, this is reported.
+ */
 export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['type'] | 'listener' {
-  const type = textOf(field(node, 'type'))
   if (node.entries.has('notify')) return 'listener'
+  const type = textOf(field(node, 'type')) ?? ''
   if (isType(type)) return type
-  if (node.entries.has('type') || node.entries.has('agent')) return 'standard'
+  if (node.entries.has('agent')) return 'standard'
+  const meant = nameMeant(type, PHASE_TYPES)
+  if (isType(meant)) return meant
   const implied = node.entries.has('team')
     ? node.entries.has('items')
       ? 'map'
@@ -62,7 +69,8 @@ export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['typ
       ? 'gate'
       : null
   if (!implied) return 'standard'
-  compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${implied}\` is missing`)
+  if (!node.entries.has('type'))
+    compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${implied}\` is missing`)
   return implied
 }
 

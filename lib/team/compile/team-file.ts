@@ -3,11 +3,13 @@
 
 import { matches } from '../../schema/schema.ts'
 import { Work } from '../../schema/work-budget.ts'
+import { nameMeant } from '../../text/spelling.ts'
 import { Requires } from '../../wire/needs.ts'
 import { compileTemplate } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
+import { agentName } from './agent-call.ts'
 import { type AgentLookup, type Compilation, checkAgainst, defined, duration, siteOf } from './compilation.ts'
 import { compileConcurrency } from './concurrency.ts'
 import { compileFields, typeOf } from './fields.ts'
@@ -44,9 +46,11 @@ export function teamRefs(root: Node): Map<string, Node> {
   return refs
 }
 
-/** The agents that phases of a team name, with their accounts. */
-export function agentsNamed(root: Node): Set<string> {
-  return new Set(itemsOf(field(root, 'phases')).flatMap(phase => textOf(field(phase, 'agent')) ?? []))
+/** The agents that phases of a team name, or that they probably mean. */
+export function agentsNamed(root: Node, known: readonly string[]): Set<string> {
+  const refs = itemsOf(field(root, 'phases')).flatMap(phase => textOf(field(phase, 'agent')) ?? [])
+  const names = new Set(refs.map(agentName))
+  return new Set([...names].map(name => (known.includes(name) ? name : (nameMeant(name, known) ?? name))))
 }
 
 export function compileTeam(source: Source, root: Node, { agents, refs }: CompileOptions): Compiled {

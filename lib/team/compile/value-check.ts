@@ -7,7 +7,7 @@ import type { Json } from '../../json.ts'
 import { didYouMean, listed } from '../../text/spelling.ts'
 import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
-import { OTHER_FIELDS } from './other-fields.ts'
+import { OTHER_FIELDS, OTHER_TYPES } from './other-fields.ts'
 
 /** The parts of JSON Schema that are checked. The `x-` keywords are our own. */
 interface JsonSchema {
@@ -123,7 +123,7 @@ function checkUnion(node: Node, rule: JsonSchema, branches: TSchema[], templates
 function checkChoice(node: Node, rule: JsonSchema): Finding[] {
   const choices = rule.enum ?? [rule.const!]
   if (node.kind === 'scalar' && choices.includes(node.value)) return []
-  const near = node.kind === 'scalar' ? didYouMean(String(node.value), choices.map(String)) : ''
+  const near = node.kind === 'scalar' ? didYouMean(String(node.value), choices.map(String), OTHER_TYPES) : ''
   return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${near}` }]
 }
 
