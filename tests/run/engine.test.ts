@@ -419,6 +419,7 @@ phases:
 name: "@local/one"
 version: 1.0.0
 inputs: [{ name: v, type: number, required: true }]
+outputs: [{ name: v, type: number, value: "{{ inputs.v }}" }]
 phases:
   - { name: a, agent: echo, sources: [{ name: x, fail: "{{ inputs.v == 2 ? 'two' : '' }}" }] }
 `,
@@ -430,11 +431,20 @@ phases:
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ total: 3, completed: 2, failed: 1 })
   })
 
+  test('the outputs of an item that did not complete are null by name', async () => {
+    const { 'team.yml': team, ...one } = items('items: [1, 2, 3], on_item_failure: continue')
+    const outputs = 'outputs: [{ name: all, type: list, value: "{{ phases.each.data.items.map(i, i.outputs.v) }}" }]'
+    const run = await t.run({ 'team.yml': `${team}${outputs}\n`, ...one })
+    expect(run.outputs).toEqual({ all: [1, null, 3] })
+  })
+
   test('on_item_failure stop starts no more items, and the map fails with its data kept', async () => {
     const run = await t.run(items('items: [1, 2, 3, 4, 5], concurrency: 1'))
     expect(run).toMatchObject({ state: 'failed', error: { code: 'item_failed', phase: 'each' } })
     const [each] = phasesOf(run.run_id)
     expect(each!.data).toMatchObject({ total: 5, completed: 1, failed: 1 })
+    const notBegun = { state: 'pending', run_id: null, outputs: { v: null } }
+    expect(each!.data).toMatchObject({ items: { 4: notBegun } })
     expect(each!.sub_runs.map(run => run.state)).toEqual(['completed', 'failed'])
     expect(run.error!.message).toStartWith('4 of 5 items did not complete, 3 of which were not begun: 1 failed (')
     expect(run.error!.message).toContain('two')

@@ -112,7 +112,12 @@ describe('mistakes', () => {
     ['cel.bind(a, {1: 1}, cel.bind(b, {a: a}, b))', 0, "a map's key must be a text, a whole number or a bool"],
     ['"a" + 1', 0, 'no such overload: string + int: put the number into `string(…)`'],
     ['1 > "3"', 0, 'no such overload: int > string: put the text into `double(…)`'],
-    ['null > 3', 0, 'no such overload: null > int: one side is null: `a.?b.orValue(0)` gives a value instead'],
+    ['null > 3', 0, 'no such overload: null > int: `or(a.b, 0)` gives a value instead'],
+    ["or(size('a'), 2) + 'x'", 0, 'no such overload: int + string: put the number into `string(…)`'],
+    ["or(null, 'a') + 1", 0, 'no such overload: string + int: put the number into `string(…)`'],
+    ['or(inputs.o.a)', 0, "found no matching overload for 'or(dyn)': write `or(a.b, other)`"],
+    ["inputs.o.a.or('-')", 14, "optional.or(optional) argument must be optional, got 'string': write `or(a.b, other)`"],
+    ['inputs.o.a ?? 1', 11, '`a.b ?? c` is written `or(a.b, c)`'],
     ['[1] > 3', 0, 'no such overload: list<int> > int'],
     ["inputs.list.join('\n')", 18, NEWLINE],
     ['inputs.list.join("\n")', 18, NEWLINE],
@@ -210,6 +215,62 @@ describe('mistakes', () => {
   test('a subtraction of known names stays one', () => {
     expect(evaluate('inputs.n-1', { n: 3 })).toBe(2)
     expect(parseExpression('inputs.n-inputs.s', names).mistakes).toEqual([])
+  })
+})
+
+describe('or() gives another value', () => {
+  const cases: [text: string, o: Json, result: Json][] = [
+    ["or(inputs.o.a, '-')", {}, '-'],
+    ["or(inputs.o.a, '-')", { a: null }, '-'],
+    ["or(inputs.o.a.b.c, '-')", { a: null }, '-'],
+    ["or(inputs.o.a.b.c, '-')", { a: 'text' }, '-'],
+    ["or(inputs.o.a[2].b, '-')", { a: [] }, '-'],
+    ["or(inputs.o.?a, '-')", {}, '-'],
+    ["or(inputs.o.?a, '-')", { a: null }, '-'],
+    ["or(inputs.o.?a, '-')", { a: 1 }, 1],
+    ["or(inputs.o.a, '-')", { a: false }, false],
+    ["or(inputs.o.a, '-')", { a: 0 }, 0],
+    ["or(inputs.o.a, '-')", { a: '' }, ''],
+    ["or(inputs.o.a, '-')", { a: [] }, []],
+    ['or(or(inputs.o.a, inputs.o.b), 3)', { b: null }, 3],
+    // What is not needed is not evaluated.
+    ['or(inputs.o.a, 1 / 0)', { a: 2 }, 2],
+    ["inputs.o.a.map(i, or(i.who.name, '-'))", { a: [{ who: null }, {}, { who: { name: 'Ada' } }] }, ['-', '-', 'Ada']],
+    ['or(null, 2) + or(size(inputs.o), 1)', { a: 1 }, 3],
+  ]
+  test.each(cases)('%s of %j', (text, o, result) => expect(evaluate(text, { o })).toEqual(result))
+
+  test('and other errors stay errors', () => {
+    expect(() => evaluate('or(inputs.o.a + 1, 0)', { o: { a: null } })).toThrow('no such overload')
+    expect(() => evaluate('or(int(inputs.o.a), 0)', { o: { a: 'x' } })).toThrow('int')
+    expect(() => evaluate('or(1 / 0, 0)')).toThrow('division by zero')
+    const list = Array.from({ length: 2_000 }, (_, at) => at)
+    expect(() => evaluate('or(inputs.list.map(a, inputs.list.map(b, or(b.c, 1))), 0)', { list })).toThrow(
+      'too many steps',
+    )
+  })
+})
+
+describe('an error about a null names the call of or() that gives a value', () => {
+  const cases: [text: string, a: Json, form: string][] = [
+    ['inputs.o.a.b.c', { b: null }, "or(inputs.o.a.b.c, '-')"],
+    ['inputs.o.a.b.c', {}, "or(inputs.o.a.b.c, '-')"],
+    ["inputs.o.a[0]['b'] + 'x'", [], "or(inputs.o.a[0]['b'], '-')"],
+    ['inputs.o.a + 1', null, 'or(inputs.o.a, 0)'],
+    ["'x' + inputs.o.a", null, "or(inputs.o.a, '-')"],
+    ['inputs.o.a.trim()', null, "or(inputs.o.a, '-')"],
+    ["inputs.o.a.join(', ')", null, 'or(inputs.o.a, [])'],
+    ['inputs.o.a.map(x, x)', null, 'or(inputs.o.a, [])'],
+    ['size(inputs.o.a)', null, 'or(inputs.o.a, [])'],
+    ['int(inputs.o.a)', null, 'or(inputs.o.a, 0)'],
+    ["'x' in inputs.o.a", null, 'or(inputs.o.a, [])'],
+    ['inputs.o.a && true', null, 'or(inputs.o.a, false)'],
+    ['inputs.o.a ? 1 : 2', null, 'or(inputs.o.a, false)'],
+    // The form that does not take null.
+    ['inputs.o.a.?b.orValue(1) + 1', { b: null }, 'or(inputs.o.a.b, 1)'],
+  ]
+  test.each(cases)('%s of %j', (text, a, form) => {
+    expect(() => evaluate(text, { o: { a } })).toThrow(`: \`${form}\` gives a value instead`)
   })
 })
 

@@ -70,6 +70,9 @@ describe('of a phase that did not complete', () => {
     ['{{ phases.done.error.message }}', null],
     ['{{ phases.done.?error.?message.orValue("fine") }}', 'fine'],
     ['{{ phases.done.data.?gone }}', null],
+    ['{{ or(phases.skipped.data.total + 1, 0) + phases.done.data.total }}', 3],
+    ['{{ or(phases.skipped.data.items.map(i, i.id), []) }}', []],
+    ["{{ or(phases.failed.error.code, '-') + or(phases.done.error.code, '-') }}", 'timeout-'],
     ['{{ inputs.absent }}', null],
     ['{{ inputs.?absent.orValue("else") }}', 'else'],
     ['{{ has(inputs.absent) || !has(inputs.given) }}', false],
@@ -96,12 +99,21 @@ describe('and the error says what the phase gave, and what it said', () => {
       "{{ phases['done'].data['totl'] }}",
       'No such key: totl (did you mean `total`?): data of phase done has total, none (ok) in `',
     ],
-    ['{{ phases.done.data.none.deep }}', 'No such key: deep: data.none of phase done is null (ok) in `'],
+    [
+      '{{ phases.done.data.none.deep }}',
+      "No such key: deep: data.none of phase done is null (ok): `or(phases.done.data.none.deep, '-')` gives a value instead in `",
+    ],
     ['{{ phases.done.data.?gone.orValue(0) + phases.done.data.gone }}', 'data of phase done has total, none (ok) in `'],
-    ['{{ phases.list.data.items.map(i, i.outputs.id) }}', 'No such key: id: phase list said (0 of 1 items) in `'],
+    [
+      '{{ phases.list.data.items.map(i, i.outputs.id) }}',
+      "No such key: id: phase list said (0 of 1 items): `or(i.outputs.id, '-')` gives a value instead in `",
+    ],
     ['{{ phases.done.files[0].path }}', ': phase done has no files in `'],
     ['{{ phases.one.files[3].path }}', ': phase one has only 1 in `'],
-    ['{{ phases.done.data.total > 1 ? [][2] : 0 }}', 'index out of bounds, index 2 >= size undefined in `'],
+    [
+      '{{ phases.done.data.total > 1 ? [][2] : 0 }}',
+      "index out of bounds, index 2 >= size undefined: `or([][2], '-')` gives a value instead in `",
+    ],
   ]
   test.each(cases)('%s', async (value, says) => {
     await expect(output(value)).rejects.toThrow(says)
@@ -124,7 +136,10 @@ describe('when', () => {
     await expect(when('phases.skipped.data.ok')).rejects.toThrow(
       'team.yml:11:55: `when` must give a bool, but this gave null',
     )
-    await expect(when('phases.skipped.data.total > 1')).rejects.toThrow('`when` must give a bool, but this gave null')
+    await expect(when('phases.skipped.data.total > 1')).rejects.toThrow(
+      '`when` must give a bool, but this gave null: `or(phases.skipped.data.total > 1, false)` gives a value instead',
+    )
+    expect(await when('or(phases.skipped.data.total > 1, false)')).toBe(false)
     await expect(when('phases.done.data.total')).rejects.toThrow('`when` must give a bool, but this gave 3')
   })
 })

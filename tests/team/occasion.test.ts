@@ -48,6 +48,13 @@ test('an absent header or parameter is null, so that `when` is false and no erro
   expect(admits({ ...OPENED, headers: {} })).toBe(false)
 })
 
+test('`or` gives another value for what a delivery lacks', () => {
+  const rule = { when: 'or(body.issue.draft, true)', inputs: { who: "{{ or(body.issue.assignee.name, '-') }}" } }
+  const { admits, inputsOf } = occasionRule(rule, HOOK)
+  expect(admits(OPENED)).toBe(true)
+  expect(inputsOf({ ...OPENED, body: { issue: { assignee: null } } })).toEqual({ who: '-' })
+})
+
 test('the text of a value is never read as a template again', () => {
   const { inputsOf } = occasionRule({ inputs: { text: '{{ body.title }}' } }, HOOK)
   expect(inputsOf({ ...OPENED, body: { title: '{{ headers }}' } })).toEqual({ text: '{{ headers }}' })

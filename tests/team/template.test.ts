@@ -57,7 +57,9 @@ describe('errors at run time name their place', () => {
     ['>-\n      first\n\n      b {{ inputs.v.x.gone }}', '11:23'],
   ]
   test.each(cases)('%s', async (yaml, place) => {
-    await expect(render(yaml, { x: {} })).rejects.toThrow(`team.yml:${place}: No such key: gone in \`inputs.v.x.gone\``)
+    await expect(render(yaml, { x: {} })).rejects.toThrow(
+      `team.yml:${place}: No such key: gone: \`or(inputs.v.x.gone, '-')\` gives a value instead in \`inputs.v.x.gone\``,
+    )
   })
 })
 

@@ -238,6 +238,9 @@ export class Tasks {
   async #buildResult(task: Task, live: LiveRun, phase: MapPhase): Promise<void> {
     const { machine } = this.#parts
     const total = machine.store.phases.total(live.id, phase.index)!
+    const none = JSON.stringify(
+      Object.fromEntries(live.bundle.team(phase.team).outputs.map(({ name }) => [name, null])),
+    )
     const counts = { completed: 0, failed: 0, cancelled: 0 }
     const files: FileRecord[] = []
     const texts: string[] = []
@@ -248,7 +251,7 @@ export class Tasks {
       const done = child?.state === 'completed'
       const handed = done ? parse<{ outputs: JsonObject; files: FileRecord[] }>(child.handed) : null
       if (handed) files.push(...handed.files)
-      const outputs = handed ? JSON.stringify(handed.outputs) : done ? (child.outputs ?? '{}') : 'null'
+      const outputs = handed ? JSON.stringify(handed.outputs) : done ? (child.outputs ?? '{}') : none
       const name = JSON.stringify(key)
       const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${child?.state ?? 'pending'}","outputs":${outputs}}`
       bytes += Buffer.byteLength(text) + 1
@@ -291,10 +294,9 @@ function* linesOf(texts: readonly string[]): Generator<string> {
 async function evaluateItems(machine: Machine, live: LiveRun, phase: MapPhase): Promise<StoredItem[]> {
   const list = machine.world.mask(live.root, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
-    throw new CadreError(
-      'invalid_request',
-      `${phase.items.place}: items must give a list, got ${(JSON.stringify(list) ?? '').slice(0, 80)}`,
-    )
+    const shown = (JSON.stringify(list) ?? '').slice(0, 80)
+    const instead = list === null ? ': `or(a.b, [])` gives an empty one instead' : ''
+    throw new CadreError('invalid_request', `${phase.items.place}: items must give a list, got ${shown}${instead}`)
   }
   const seen = new Map<string, number>()
   const items: Omit<StoredItem, 'folder'>[] = []

@@ -198,7 +198,10 @@ const FOREIGN: Record<string, string> = {
   toString: 'string',
   max: 'math.greatest',
   min: 'math.least',
-  default: 'orValue',
+  default: 'or',
+  coalesce: 'or',
+  ifnull: 'or',
+  nvl: 'or',
   unique: 'distinct',
 }
 

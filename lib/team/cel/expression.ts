@@ -7,7 +7,17 @@ import type { Json } from '../../json.ts'
 import { Refusal } from '../../schema/work-budget.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
-import { converted, explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import {
+  converted,
+  explain,
+  inItsForm,
+  inOneType,
+  type Mistake,
+  mistakeOf,
+  notOptional,
+  withoutTexts,
+} from './hints.ts'
+import { withInstead } from './instead.ts'
 import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { type Names, Survey, type Use } from './survey.ts'
@@ -94,7 +104,7 @@ export function parseExpression(text: string, names: Names): Parsed {
     for (const [key] of node.args) keys.add(key)
   }
   const check = program.check()
-  if (!check.valid) return failed([callMistake(check.error)], uses)
+  if (!check.valid) return failed([callMistake(check.error, survey)], uses)
   for (const node of survey.nodes) meter(node, keys.has(node))
   for (const access of survey.accesses) forgiveMissing(access)
   return {
@@ -107,15 +117,18 @@ export function parseExpression(text: string, names: Names): Parsed {
           return fromCel(program(contextOf(reads, names, evaluation)), evaluation.work)
         } catch (error) {
           if (evaluation.incomplete.size > 0 && !(error instanceof Refusal) && namesAny(uses, evaluation)) return null
-          throw new EvaluationMistake(withWhatIsThere(callMistake(error), survey.accesses, evaluation.scope))
+          throw new EvaluationMistake(callMistake(error, survey, evaluation))
         }
       })
     },
   }
 }
 
-function callMistake(error: unknown): Mistake {
-  return inItsForm(converted(inOneType(mistakeOf(error))), () => cel().getDefinitions().functions)
+/** The mistake of a check or an evaluation, with advice. */
+function callMistake(error: unknown, { nodes, accesses }: Survey, evaluation?: Evaluation): Mistake {
+  const plain = notOptional(converted(inOneType(mistakeOf(error))))
+  const formed = inItsForm(plain, () => cel().getDefinitions().functions)
+  return withInstead(evaluation ? withWhatIsThere(formed, error, accesses, evaluation.scope) : formed, error, nodes)
 }
 
 function namesAny(uses: readonly Use[], { incomplete }: Evaluation): boolean {

@@ -13,9 +13,9 @@ const FOREIGN: readonly [pattern: RegExp, message: string][] = [
   [/[!=]==/, '`===` and `!==` are written `==` and `!=`'],
   [/(?<![=!<>])=(?!=)/, 'a comparison is written `==`'],
   [/<>/, '`<>` is written `!=`'],
-  [/\?\?/, '`a.b ?? c` is written `a.?b.orValue(c)`'],
+  [/\?\?/, '`a.b ?? c` is written `or(a.b, c)`'],
   [/(?<![.\w])and\b/i, '`and` is written `&&`'],
-  [/(?<![.\w])or\b/i, '`or` is written `||`'],
+  [/(?<![.\w])or\b(?!\()/i, '`or` is written `||`'],
   [/(?<![.\w])not\b/i, "`not x` is written `!x`, in quotes: '!x'"],
   [/(?<!\|)\|(?!\|)/, 'there are no filters: call a function, such as `size(x)` or `x.join(", ")`'],
   [/\$/, 'a name is written without `$`'],
@@ -69,14 +69,16 @@ const NUMBERS = ['int', 'uint', 'double']
 /** Adds to an operator between two types how one of them becomes the other. */
 export function converted(mistake: Mistake): Mistake {
   const [, left = '', sign, right = ''] = OPERATOR.exec(mistake.message) ?? []
-  const advice = () => {
-    if (left === 'null' || right === 'null') return 'one side is null: `a.?b.orValue(0)` gives a value instead'
-    const ofBoth = (left === 'string' && NUMBERS.includes(right)) || (right === 'string' && NUMBERS.includes(left))
-    if (!ofBoth) return null
-    return sign === '+' ? 'put the number into `string(…)`' : 'put the text into `double(…)`'
-  }
-  const how = sign && advice()
-  return how ? { ...mistake, message: `${mistake.message}: ${how}` } : mistake
+  const ofBoth = (left === 'string' && NUMBERS.includes(right)) || (right === 'string' && NUMBERS.includes(left))
+  if (!ofBoth) return mistake
+  const how = sign === '+' ? 'put the number into `string(…)`' : 'put the text into `double(…)`'
+  return { ...mistake, message: `${mistake.message}: ${how}` }
+}
+
+/** Adds to the form of optional values, used for another value, the function that takes any. */
+export function notOptional(mistake: Mistake): Mistake {
+  if (!/^optional\.or(Value)?\(|^found no matching overload for 'or\(/.test(mistake.message)) return mistake
+  return { ...mistake, message: `${mistake.message}: write \`or(a.b, other)\`` }
 }
 
 /** How a function is called: alone, or after a type of value or a namespace. */

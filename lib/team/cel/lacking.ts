@@ -14,14 +14,14 @@ const NAMES = 20
 const SAID = 300
 
 /** Adds to an error of an evaluation what the phase gave in whose result the value was looked for. */
-export function withWhatIsThere(mistake: Mistake, accesses: readonly Access[], scope: Scope): Mistake {
+export function withWhatIsThere(mistake: Mistake, error: unknown, accesses: readonly Access[], scope: Scope): Mistake {
   const [, key, index] =
     /^No such key: (?:(?!index out of bounds)(.*)|index out of bounds.*?(\d+).*)$/s.exec(mistake.message) ?? []
   for (const { node, root, keys } of accesses) {
     const [name, field, ...path] = keys
     if (root !== 'phases' || name === undefined || (node.op !== '.' && node.op !== '[]')) continue
     const there =
-      field === 'data' && key !== undefined && path.at(-1) === key
+      field === 'data' && key !== undefined && node === (error as { node?: object }).node
         ? dataThere(scope, name, path)
         : field === 'files' && index !== undefined
           ? filesThere(scope, name, Number(index))

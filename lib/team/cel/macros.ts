@@ -1,8 +1,12 @@
-// Functions that declare a variable for one of their arguments: `list.sortBy(x, x.age)`, `optional.optMap(x, x + 1)`.
-// https://github.com/google/cel-go/blob/master/ext/README.md
+// Functions that evaluate an argument themselves: with a variable (`list.sortBy(x, x.age)`, `optional.optMap(x, x + 1)`,
+// https://github.com/google/cel-go/blob/master/ext/README.md), or only where it is needed (`or(value, other)`).
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import { Refusal } from '../../schema/work-budget.ts'
+import { currentEvaluation } from './evaluation.ts'
+import { ABSENCE } from './instead.ts'
 import { sortedBy } from './order.ts'
+import { phasesIn } from './path.ts'
 import { isOptional, type Optional } from './values.ts'
 
 /** An object that cel-js passes to macros but does not declare. */
@@ -10,11 +14,15 @@ interface Checker {
   check(node: ASTNode, context: Context): Type
   getType(name: string): Type
   dynType: Type
+  registry: object
 }
 
 interface Type {
   kind: string
+  name: string
   valueType?: Type
+  /** The one type that both can have, or null. */
+  unify(registry: object, other: Type): Type | null
 }
 
 interface Context {
@@ -59,6 +67,35 @@ function macro(name: string, kind: 'list' | 'optional', apply: (value: unknown, 
   }
 }
 
+/** `or(value, other)`: `other` where the value is null, or not there, or of a phase that did not complete. */
+function or({ args }: Parts) {
+  const [value, other] = args as [ASTNode, ASTNode]
+  const phases = [...phasesIn(value)]
+  const isAbsence = (error: unknown) =>
+    ABSENCE.includes((error as { code?: string }).code!) ||
+    phases.some(name => currentEvaluation().incomplete.has(name))
+  return {
+    async: false,
+    typeCheck(checker: Checker, _: unknown, context: Context): Type {
+      const given = checker.check(value, context)
+      const type = given.kind === 'optional' ? given.valueType! : given
+      const instead = checker.check(other, context)
+      return type.name === 'null' ? instead : (type.unify(checker.registry, instead) ?? checker.dynType)
+    },
+    evaluate(evaluator: Evaluator, _: unknown, context: Context): unknown {
+      let given: unknown = null
+      try {
+        given = evaluator.run(value, context)
+        if (isOptional(given)) given = given.hasValue() ? given.value() : null
+      } catch (error) {
+        if (error instanceof Refusal || !isAbsence(error)) throw error
+        currentEvaluation().work.spendOnError()
+      }
+      return given === null ? evaluator.run(other, context) : given
+    },
+  }
+}
+
 export function registerMacros(cel: Environment): void {
   const sortBy = macro('sortBy', 'list', (list, key) => {
     if (!Array.isArray(list)) throw new Error('`sortBy` must be called on a list')
@@ -80,6 +117,7 @@ export function registerMacros(cel: Environment): void {
   register('list.sortBy(ast, ast): list', sortBy)
   register('optional.optMap(ast, ast): optional', optMap)
   register('optional.optFlatMap(ast, ast): optional', optFlatMap)
+  cel.registerFunction('or(ast, ast): dyn', or, { async: false })
 }
 
 /** The optional value, or null when it is empty. */

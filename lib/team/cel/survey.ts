@@ -8,7 +8,7 @@ import { didYouMean, type OtherNames } from '../../text/spelling.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
 import { type InputTypes, neverTrue } from './known.ts'
-import { type Key, type Path, pathOf } from './path.ts'
+import { type Key, nodesIn, type Path, pathOf } from './path.ts'
 
 /** What an expression may name. */
 export interface Names {
@@ -134,8 +134,7 @@ export class Survey {
   }
 
   #visitAll(args: unknown, bound: readonly string[]): void {
-    if (Array.isArray(args)) for (const each of args) this.#visitAll(each, bound)
-    else if (isNode(args)) this.visit(args, bound)
+    for (const each of nodesIn(args)) this.visit(each, bound)
   }
 
   #name(path: Path): void {
@@ -214,10 +213,6 @@ export class Survey {
 
 function unknownField(of: string, { name }: Key, known: readonly string[]): string {
   return `${of} has no \`${name}\`${didYouMean(name, known)}: it has ${known.join(', ')}`
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value
 }
 
 function remember(reads: Map<string, Read>, [key, ...rest]: string[]): void {

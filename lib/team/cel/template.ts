@@ -8,6 +8,7 @@ import type { Source } from '../yaml/yaml.ts'
 import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
 import { Evaluation } from './evaluation.ts'
 import { EvaluationMistake, type Parsed, parseExpression } from './expression.ts'
+import { insteadOf } from './instead.ts'
 import type { Names, Use } from './survey.ts'
 
 /** The place of an expression, and the functions that are called with the names that it uses. */
@@ -215,9 +216,11 @@ export function compileExpression(scalar: Scalar, site: Site, types: readonly st
     evaluate(scope) {
       const value = evaluateAt(parsed, new Evaluation(scope), piece.text, placeOf)
       if (types.some(each => isOfCelType(value, each))) return value
+      const none = types[0] === 'bool' ? 'false' : '[]'
+      const instead = value === null ? `: ${insteadOf(short(piece.text.trim()), none)}` : ''
       throw new CadreError(
         'invalid_request',
-        `${placeOf(0)}: ${expected}, but this gave ${short(JSON.stringify(value))}`,
+        `${placeOf(0)}: ${expected}, but this gave ${short(JSON.stringify(value))}${instead}`,
       )
     },
   }

@@ -31,6 +31,7 @@ const HOW_TO_READ = [
   'DATA',
   ...wrapped('Later phases read `{{ phases.PHASE.data.FIELD }}`. Where the phase has several', 2),
   ...wrapped('entries, it is `phases.PHASE.data.entries.ENTRY.FIELD`.', 2),
+  ...wrapped("A field that may be null or absent: `or(phases.PHASE.data.FIELD, '-')`.", 2),
 ]
 
 function settingsOf(reference: string, settings: TSchema): string[] {
