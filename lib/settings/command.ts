@@ -1,16 +1,21 @@
-// Runs the command of a `${cmd:COMMAND}` reference, such as that of a password manager, and returns its output. Its
-// environment is PATH, HOME and LANG. It leads its own process group, which is ended with it or at the time-out. Errors
-// never contain what it printed on stdout.
+// Runs the command of a `${cmd:COMMAND}` reference, such as that of a password manager, and returns its output. It leads
+// its own process group, which is ended with it or at the time-out. Errors never contain what it printed on stdout.
 
 import { startGroup } from '../agent/commands/processes.ts'
 import { sharedEnvironment } from '../agent/context.ts'
 import { formatDuration } from '../duration.ts'
 import { Limit } from '../lived-time.ts'
+import { commandLine } from '../program/called-as.ts'
 import { textIn } from '../stream.ts'
+import { listed } from '../text/spelling.ts'
+import { variablesOf } from './command-environment.ts'
 
 export interface CommandOptions {
   /** The working directory. */
   cwd: string
+  /** The environment of the daemon, and the names of the variables that the command sees beside PATH, HOME and LANG. */
+  env: Readonly<Record<string, string | undefined>>
+  names: readonly string[]
   /**
    * The folder in which the running process is recorded, so that the next start can end it after a kill; null to record
    * nothing.
@@ -30,11 +35,11 @@ const DRAIN_MS = 500
 
 /** The stdout of the command without trailing line ends. Throws when the command fails, prints nothing or hangs. */
 export async function outputOf(command: string, options: CommandOptions): Promise<string> {
-  const { cwd, processes, timeout, signal } = options
+  const { cwd, env, names, processes, timeout, signal } = options
   signal.throwIfAborted()
   const group = startGroup(['sh', '-c', command], {
     cwd,
-    env: sharedEnvironment(),
+    env: { ...variablesOf(names, env), ...sharedEnvironment() },
     runId: 'settings',
     folder: processes,
   })
@@ -48,6 +53,10 @@ export async function outputOf(command: string, options: CommandOptions): Promis
     textIn(group.child.stderr, { most: MOST, until: gone.signal }),
   ])
   let ended: string | null = null
+  const failure = (how: string, stderr: string) => {
+    const errorOutput = stderr.trim().slice(-ERROR_OUTPUT)
+    return new Error(`the command ${how}${errorOutput && `: ${errorOutput}`} (${sight(names, env)})`)
+  }
   const end = (reason: string) => {
     ended ??= reason
     group.close()
@@ -76,7 +85,13 @@ export async function outputOf(command: string, options: CommandOptions): Promis
   }
 }
 
-function failure(how: string, stderr: string): Error {
-  const errorOutput = stderr.trim().slice(-ERROR_OUTPUT)
-  return new Error(`the command ${how}${errorOutput && `: ${errorOutput}`}`)
+/** What the command saw of the environment, and how it sees more. */
+function sight(names: readonly string[], env: CommandOptions['env']): string {
+  const sees = `it sees only ${listed(['PATH', 'HOME', 'LANG', ...names])} of the environment of the daemon`
+  const unset = names.filter(name => !env[name])
+  if (unset.length > 0) {
+    const verb = unset.length > 1 ? 'are' : 'is'
+    return `${sees}, where ${listed(unset)} ${verb} not set; export it where the daemon is started`
+  }
+  return `${sees}; list what else it needs: ${commandLine('settings', 'set', 'references.env', [...names, 'NAME'].join(','))}`
 }

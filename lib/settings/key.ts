@@ -9,6 +9,7 @@ import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { type Misfit, misfits } from '../schema/schema.ts'
 import { didYouMean } from '../text/spelling.ts'
+import { environmentProblem } from './command-environment.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { onFailProblem } from './on-fail.ts'
@@ -134,6 +135,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
 const LISTS: Readonly<Record<string, (value: Json) => string | null>> = {
   'packages.trust': trustProblem,
   'notify.on_fail': onFailProblem,
+  'references.env': environmentProblem,
 }
 
 const globalProblem = (key: string, value: Json): string | null =>

@@ -22,6 +22,7 @@ import { credentialsIn, withoutCredentials } from '../secrets/secret-forms.ts'
 import { unlessAborted } from '../wait.ts'
 import { agentProblems } from './agent-problems.ts'
 import { outputOf } from './command.ts'
+import { environmentNames, secretVariables, variablesOf } from './command-environment.ts'
 import { change, readDocument, toObject } from './file.ts'
 import { checkKey, checkValue, faults, formOf, keyProblem, noAgent, pathOf, unknownKeys } from './key.ts'
 import { labelsIn } from './labels.ts'
@@ -165,7 +166,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   const { commandTimeout: timeout = COMMAND_MS, processes = null } = options
   const file = join(home, 'settings.yml')
   const closing = new AbortController()
-  const command = (text: string) => outputOf(text, { cwd: home, processes, timeout, signal: closing.signal })
+  const commandNames = () => environmentNames(valueAt(raw, ['references', 'env']))
+  const command = (text: string) =>
+    outputOf(text, { cwd: home, env, names: commandNames(), processes, timeout, signal: closing.signal })
   const sources: Sources = { env, keychain, command, now }
   const lookups = new Lookups(sources, () => resolve())
   let raw: JsonObject = {}
@@ -411,6 +414,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     },
     secrets: agents => [
       ...inFiles,
+      ...secretVariables(variablesOf(commandNames(), env)),
       ...leavesOf(resolved.value).flatMap(({ path, value }) => {
         const kind = secretKind(path, agents)
         const isSecret = (item: Json) =>

@@ -56,6 +56,7 @@ export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'hub.api_key': 'value',
   labels: 'open',
   'notify.on_fail': 'open',
+  'references.env': 'open',
   settle: 'open',
   sync: 'open',
 }

@@ -525,6 +525,8 @@ describe('a command', () => {
   const ofCommand = (command: string, options: Partial<SettingsOptions> = {}) =>
     opened(JSON.stringify({ secrets: { x: `\${cmd:${command}}` } }), options)
   const here = { name: '@local/team', fromPath: true }
+  const ONLY =
+    'it sees only PATH, HOME and LANG of the environment of the daemon; list what else it needs: bun daemon.ts settings set references.env NAME'
 
   test('is asked when its value is needed, once for all who wait', async () => {
     const { settings, token, file } = await counting()
@@ -570,6 +572,61 @@ describe('a command', () => {
     expect(await Promise.all([early, late])).toEqual(['new-value', 'new-value'])
   })
 
+  /** The managers that docs/secrets.md has: the variables that each needs, and the command that asks it. */
+  const managers = Array.from(
+    readFileSync(join(import.meta.dir, '../../docs/secrets.md'), 'utf8').matchAll(
+      /^\| (\S+) +\| `\[(.+)\]` +\| `"?(\$\{cmd:.+\})"?` +\|$/gm,
+    ),
+    ([, manager, names, reference]) => ({ manager: manager!, names: names!.split(', '), reference: reference! }),
+  )
+
+  test.each(managers)('of $manager sees the variables that it demands, and no other', async ({ names, reference }) => {
+    const [, program = ''] = /\$\{cmd:(\S+)/.exec(reference)!
+    const bin = folder()
+    const demands = names.map(name => `[ -n "$${name}" ] || { echo "${name} is needed" >&2; exit 1; }\n`).join('')
+    writeFileSync(join(bin, program), `#!/bin/sh\n${demands}echo "asked-for-$#-$OTHER"`, { mode: 0o755 })
+    const path = process.env.PATH
+    process.env.PATH = `${bin}:${path}`
+    try {
+      const env: Record<string, string> = {
+        ...Object.fromEntries(names.map(name => [name, `${name}-of-daemon`])),
+        OTHER: 'other',
+      }
+      const { settings } = await opened(JSON.stringify({ secrets: { x: reference } }), { env })
+      const error = await refusal(() => settings.secret('x', here))
+      expect(error.message).toBe(`secrets.x: the command exited with code 1: ${names[0]} is needed (${ONLY})`)
+      await settings.set('references.env', names.join(','))
+      expect(await settings.secret('x', here)).toMatch(/^asked-for-\d-$/)
+      const masked = settings.secrets(agents).map(({ value }) => value)
+      for (const name of names.filter(each => /TOKEN|SESSION|SECRET/.test(each))) expect(masked).toContain(env[name]!)
+    } finally {
+      process.env.PATH = path
+    }
+  })
+
+  test('there are five managers', () => {
+    expect(managers.map(({ manager }) => manager)).toEqual(['1Password', 'Vault', 'Bitwarden', 'AWS', 'SOPS'])
+  })
+
+  test('that fails says which of the listed variables are not set', async () => {
+    const yaml = { secrets: { x: '${cmd:exit 1}' }, references: { env: ['A_TOKEN', 'B_TOKEN'] } }
+    const { settings } = await opened(JSON.stringify(yaml), { env: { A_TOKEN: 'a' } })
+    expect((await refusal(() => settings.secret('x', here))).message).toBe(
+      'secrets.x: the command exited with code 1 (it sees only PATH, HOME, LANG, A_TOKEN and B_TOKEN of the environment of the daemon, where B_TOKEN is not set; export it where the daemon is started)',
+    )
+  })
+
+  test.each([['A=b'], [['']], [[1]], [{ A: 'b' }], ['${env:NAMES}']])(
+    'sees nothing for references.env: %j',
+    async value => {
+      const { settings } = await opened(JSON.stringify({ references: { env: value } }))
+      expect(settings.unknown(agents)).toMatchObject([
+        { path: expect.stringContaining('references.env'), message: expect.stringMatching(/must be a list|no such/) },
+      ])
+      expect((await refusal(() => settings.set('references.env', value))).message).toContain('must be a list of names')
+    },
+  )
+
   test('that is removed and set again is asked again', async () => {
     const { settings, token } = await counting()
     const reference = settings.get('agents.wiki.api_token', agents).value
@@ -586,7 +643,7 @@ describe('a command', () => {
     )
     const error = await refusal(() => settings.secret('x', here))
     expect(error.status).toBe(400)
-    expect(error.message).toBe('secrets.x: the command exited with code 3: vault is locked')
+    expect(error.message).toBe(`secrets.x: the command exited with code 3: vault is locked (${ONLY})`)
     expect(settings.missingSecrets([{ ...here, secrets: ['x'] }])).toEqual([
       { path: 'secrets.x', message: error.message },
     ])
@@ -601,7 +658,7 @@ describe('a command', () => {
     ['head -c 2000000 /dev/zero', 'printed more than 1048576 bytes'],
   ])('%s: %s', async (command, said) => {
     const { settings } = await ofCommand(command)
-    expect((await refusal(() => settings.secret('x', here))).message).toBe(`secrets.x: the command ${said}`)
+    expect((await refusal(() => settings.secret('x', here))).message).toBe(`secrets.x: the command ${said} (${ONLY})`)
   })
 
   test('that hangs is ended with all that it started, and holds up nothing meanwhile', async () => {
@@ -613,7 +670,7 @@ describe('a command', () => {
     const ticking = setInterval(() => ticks++, 10)
     const error = await refusal(() => settings.secret('x', here))
     clearInterval(ticking)
-    expect(error.message).toBe('secrets.x: the command did not end within 500ms and was stopped')
+    expect(error.message).toBe(`secrets.x: the command did not end within 500ms and was stopped (${ONLY})`)
     expect(ticks).toBeGreaterThan(5)
     for (const pid of readFileSync(pids, 'utf8').trim().split('\n').map(Number)) await gone(pid)
   })
