@@ -1,14 +1,13 @@
 // The hub's database: SQLite in a file, or PostgreSQL. Queries are written once, with SQLite's types. Reads use `db`,
 // and every change uses `write`, which runs one write at a time on SQLite and retries transactions on PostgreSQL.
 
-import type { Database, Statement } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError, messageOf } from '../../lib/error.ts'
 import { ROOT } from '../../lib/program/install-root.ts'
-import { Recent } from '../../lib/recent.ts'
 import { keepChangesInMemory, migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { postgres, sqlite } from './columns.ts'
@@ -18,9 +17,6 @@ import { GroupCommit } from './group-commit.ts'
 import { MarkFile } from './mark-file.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import { type Tables, tables } from './schema.ts'
-
-/** How many statements are kept for each connection. */
-const MOST_STATEMENTS = 500
 
 export type Db = Omit<BunSQLiteDatabase, 'transaction' | 'run' | 'all' | 'get' | 'values' | '$client'>
 
@@ -219,9 +215,7 @@ function identityOfFile(file: string): string {
  * questions all the time.
  */
 function cachingStatements(db: Database): Database {
-  const known = new Recent<string, Statement>(MOST_STATEMENTS)
-  const prepare = db.prepare.bind(db) as (text: string) => Statement
-  db.prepare = ((text: string) => known.get(text) ?? known.set(text, prepare(text))) as Database['prepare']
+  db.prepare = db.query.bind(db) as Database['prepare']
   return db
 }
 
