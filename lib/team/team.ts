@@ -3,7 +3,15 @@
 
 import type * as Compile from './compile/compile.ts'
 
-export type { AgentLookup, FileMap, LoadOptions, OccasionRule, ResolvePackage, TeamPackage } from './compile/compile.ts'
+export type {
+  AgentLookup,
+  Explained,
+  FileMap,
+  LoadOptions,
+  OccasionRule,
+  ResolvePackage,
+  TeamPackage,
+} from './compile/compile.ts'
 export type * from './model/model.ts'
 export {
   agentRefs,
@@ -36,5 +44,6 @@ export const loadBundle: typeof Compile.loadBundle = (...given) => compiler().lo
 export const keyFrom: typeof Compile.keyFrom = (...given) => compiler().keyFrom(...given)
 export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().bundleFromJson(json)
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)
+export const explainField: typeof Compile.explainField = (...given) => compiler().explainField(...given)
 export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)
 export const inputProblems: typeof Compile.inputProblems = (...given) => compiler().inputProblems(...given)

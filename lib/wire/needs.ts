@@ -36,6 +36,7 @@ export const WrittenLabels = Type.Union(
     ),
   ],
   {
+    examples: [['gpu', 'region=eu']],
     'x-expected': 'a mapping of labels to values, or a list such as [gpu, region=eu]',
     description: 'The labels that the daemon must have.',
   },

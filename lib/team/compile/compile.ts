@@ -3,6 +3,7 @@
 export { bundleFromJson, type LoadOptions, loadBundle, type ResolvePackage, type TeamPackage } from './bundle.ts'
 export type { AgentLookup } from './compilation.ts'
 export { keyFrom } from './concurrency.ts'
+export { type Explained, explainField } from './explain.ts'
 export type { FileMap } from './file-source.ts'
 export { teamJsonSchema } from './json-schema.ts'
 export { inputProblems, type OccasionRule, occasionRule } from './occasion.ts'

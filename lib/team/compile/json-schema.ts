@@ -19,26 +19,38 @@ type Schema = Record<string, unknown>
 
 /** JSON Schema, draft 2020-12. */
 export function teamJsonSchema(agents: AgentLookup): Schema {
+  return print(teamSchemaOf(agents)) as Schema
+}
+
+/** The same with the keywords that only our own checks use. */
+export function teamSchemaOf(agents: AgentLookup): Schema {
   const { properties, ...team } = TeamSchema
   const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
   const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
-  return print({
+  return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'team.yml',
     ...team,
     properties: { ...properties, phases },
     $defs: { phase: phaseSchema(agents, cases) },
-  }) as Schema
+  }
 }
 
 function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
   const { standard, listener, ...others } = PHASE_FIELDS
   const names = agents.names()
   const account = { pattern: `^(${names.join('|')})@[A-Za-z0-9_-]+$`, type: 'string' }
+  const agent = {
+    anyOf: [{ enum: names }, account],
+    examples: ['exec'],
+    'x-expected': `one of ${names.join(', ')}, or one of them with an account: NAME@ACCOUNT`,
+    description: AGENT_WORDS,
+  }
   return {
     type: 'object',
     required: ['name'],
-    properties: { ...standard, agent: { anyOf: [{ enum: names }, account], description: AGENT_WORDS } },
+    properties: { ...standard, agent },
+    examples: [{ name: 'count', agent: 'exec', commands: [{ name: 'lines', run: 'wc -l < tickets.json' }] }],
     allOf: [
       ...Object.entries(others).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },

@@ -39,18 +39,31 @@ const SEMVER =
   '^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$'
 
 const PhaseName = Type.String({
+  examples: ['fetch'],
   pattern: '^[a-z][a-z0-9_-]{0,99}$',
   'x-expected': 'a name of small letters, digits, - and _ that begins with a letter',
 })
 const InputName = Type.String({
+  examples: ['project'],
   pattern: '^[A-Za-z][A-Za-z0-9_-]{0,99}$',
   'x-expected': 'a name of letters, digits, - and _ that begins with a letter',
 })
-const EntryName = Type.String({ minLength: 1, maxLength: 200, 'x-template': false })
-const durationOf = (what: string) =>
-  Type.Optional(Type.String({ pattern: DURATION_PATTERN, description: `${what} With units: 90s, 5m, 24h, 1h30m.` }))
-const Description = Type.String({ maxLength: 10_000, ...plain, description: 'What it is, in words for people.' })
-const Concurrency = Type.Integer({ minimum: 1, maximum: 10_000 })
+const EntryName = Type.String({ examples: ['count'], minLength: 1, maxLength: 200, 'x-template': false })
+const durationOf = (what: string, example = '5m') =>
+  Type.Optional(
+    Type.String({
+      pattern: DURATION_PATTERN,
+      examples: [example],
+      description: `${what} With units: 90s, 5m, 24h, 1h30m.`,
+    }),
+  )
+const Description = Type.String({
+  maxLength: 10_000,
+  ...plain,
+  examples: ['Digest of open tickets'],
+  description: 'What it is, in words for people.',
+})
+const Concurrency = Type.Integer({ minimum: 1, maximum: 10_000, examples: [4] })
 /** How many phases run at once, or the key that runs of the team hold. */
 export const ConcurrencySchema = Type.Union(
   [
@@ -61,13 +74,20 @@ export const ConcurrencySchema = Type.Union(
           minLength: 1,
           maxLength: 10_000,
           ...templated,
+          examples: ['deploy-{{ inputs.env }}'],
           description: 'Runs with the same key share its limit. It may name inputs: deploy-{{ inputs.env }}.',
         }),
         limit: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may hold the key at once; 1.' }),
+          Type.Integer({
+            minimum: 1,
+            maximum: 10_000,
+            default: 1,
+            description: 'How many runs may hold the key at once.',
+          }),
         ),
         when_full: Type.Optional(
           Type.Enum([...WHEN_FULL], {
+            default: 'queue',
             description:
               'What a run does when the limit is reached: wait (queue), end as cancelled (skip), or have the oldest cancelled.',
           }),
@@ -83,11 +103,13 @@ export const ConcurrencySchema = Type.Union(
   },
 )
 const Condition = Type.Union([Type.String(), Type.Boolean()], {
+  examples: ['phases.fetch.data.total > 0'],
   ...plain,
   'x-expected': 'a CEL expression',
   description: 'CEL that gives a bool; the phase is skipped when it is false.',
 })
 const Values = Type.Record(Type.String(), Type.Any(), {
+  examples: [{ ticket: '{{ item }}' }],
   ...templated,
   'x-expected': 'a mapping of names to values',
   description: 'The inputs of the team that is called, by name.',
@@ -97,6 +119,7 @@ const Env = Type.Record(
   Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]),
   {
     ...templated,
+    examples: [{ PROJECT: '{{ inputs.project }}' }],
     'x-expected': 'a mapping of variable names to values',
     description:
       'Variables for commands. Templates are read here, and never in the text of a command. A null gives an empty variable.',
@@ -109,14 +132,22 @@ const InputField = Type.Object(
     type: Type.Optional(
       Type.Enum([...FIELD_TYPES], { default: 'string', description: 'What its value is; a text if it is left out.' }),
     ),
-    required: Type.Optional(Type.Boolean({ description: 'Whether it must be given.' })),
-    default: Type.Optional(Type.Any({ ...plain, description: 'Its value where none is given.' })),
+    required: Type.Optional(Type.Boolean({ default: false, description: 'Whether it must be given.' })),
+    default: Type.Optional(Type.Any({ ...plain, examples: ['all'], description: 'Its value where none is given.' })),
     choices: Type.Optional(
-      Type.Array(Type.Any(plain), { minItems: 1, maxItems: 1_000, description: 'The values that it may have.' }),
+      Type.Array(Type.Any(plain), {
+        minItems: 1,
+        maxItems: 1_000,
+        examples: [['staging', 'production']],
+        description: 'The values that it may have.',
+      }),
     ),
     description: Type.Optional(Description),
     secret: Type.Optional(
-      Type.Boolean({ description: 'Whether its value is masked everywhere, and kept only until the run ends.' }),
+      Type.Boolean({
+        default: false,
+        description: 'Whether its value is masked everywhere, and kept only until the run ends.',
+      }),
     ),
   },
   closed,
@@ -127,10 +158,15 @@ const OutputField = Type.Object(
     name: { ...InputName, description: 'Its name.' },
     type: Type.Optional(
       Type.Enum([...FIELD_TYPES], {
+        default: 'string',
         description: 'What it must be; a text if it is left out. A file is a file of the run.',
       }),
     ),
-    value: Type.Any({ ...templated, description: 'Its value, mostly a template; for a file its path, files/….' }),
+    value: Type.Any({
+      ...templated,
+      examples: ['{{ phases.fetch.data.total }}'],
+      description: 'Its value, mostly a template; for a file its path, files/….',
+    }),
     description: Type.Optional(Description),
   },
   closed,
@@ -157,11 +193,13 @@ export const TeamSchema = Type.Object(
   {
     name: Type.String({
       pattern: TEAM_NAME,
+      examples: ['@local/ticket-digest'],
       'x-expected': 'a name like @scope/name, of small letters, digits and -',
       description: 'The name of the team: @scope/name, with the scope local for what is not published.',
     }),
     version: Type.String({
       pattern: SEMVER,
+      examples: ['1.0.0'],
       'x-expected': 'a version of three numbers, such as 1.0.0',
       description: 'Its version, three numbers.',
     }),
@@ -170,7 +208,7 @@ export const TeamSchema = Type.Object(
     outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200, description: 'What a caller gets.' })),
     concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
-    timeout: durationOf('How long a whole run may take.'),
+    timeout: durationOf('How long a whole run may take.', '2h'),
     triggers: Type.Optional(
       Type.Array(TriggerSchema, {
         maxItems: 100,
@@ -191,6 +229,7 @@ const Command = Type.Object(
     name: { ...EntryName, description: 'The name of the command, for logs and results.' },
     run: Type.String({
       minLength: 1,
+      examples: ['wc -l < tickets.json'],
       description:
         'The command line, which sh runs in the workspace. With several lines, begin with `set -e` to stop at the first that fails.',
     }),
@@ -198,6 +237,7 @@ const Command = Type.Object(
     timeout: durationOf('How long the command may take.'),
     effect: Type.Optional(
       Type.Enum(['idempotent', 'once'], {
+        default: 'idempotent',
         description: 'Whether the command may run again (idempotent, the default) or never by itself (once).',
       }),
     ),
@@ -207,15 +247,22 @@ const Command = Type.Object(
 
 const Review = Type.Object(
   {
-    prompt: Type.String({ minLength: 1, ...templated, description: 'What the person is asked.' }),
+    prompt: Type.String({
+      minLength: 1,
+      ...templated,
+      examples: ['Publish the digest?'],
+      description: 'What the person is asked.',
+    }),
     reviewers: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
         minItems: 1,
         maxItems: 100,
+        default: ['any'],
+        examples: [['ada', 'grace']],
         description: 'Who may decide: names of users of the hub, or any for whoever may decide.',
       }),
     ),
-    timeout: durationOf('How long to wait for the answer, before the review escalates.'),
+    timeout: durationOf('How long to wait for the answer, before the review escalates.', '24h'),
     inputs: Type.Optional(
       Type.Array(InputField, { maxItems: 100, description: 'A form. Its values become the data of the phase.' }),
     ),
@@ -228,6 +275,7 @@ const common = {
   name: { ...PhaseName, description: 'The name of the phase, as in `{{ phases.name.data }}` and files/<name>/.' },
   type: Type.Optional(
     Type.Enum([...PHASE_TYPES], {
+      default: 'standard',
       description:
         'What it does: call an agent (standard, the default), ask a person, run a team, or one for each item.',
     }),
@@ -235,16 +283,21 @@ const common = {
   depends_on: Type.Optional(
     Type.Array(PhaseName, {
       maxItems: MAX_PHASES,
+      examples: [['fetch']],
       'x-expected': 'a list of phase names',
       description: 'The phases that must end before this one begins.',
     }),
   ),
   when: Type.Optional(Condition),
   always: Type.Optional(
-    Type.Boolean({ description: 'Whether it runs even after a failure, a cancel or a time-out of the run.' }),
+    Type.Boolean({
+      default: false,
+      description: 'Whether it runs even after a failure, a cancel or a time-out of the run.',
+    }),
   ),
   on_failure: Type.Optional(
     Type.Enum(['fail', 'continue', 'escalate'], {
+      default: 'fail',
       description:
         'What a failure does: end the run (fail, the default), nothing (continue), or ask a person (escalate).',
     }),
@@ -253,9 +306,18 @@ const common = {
     Type.Object(
       {
         attempts: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 100, description: 'How often it is tried, the first time included.' }),
+          Type.Integer({
+            minimum: 1,
+            maximum: 100,
+            default: 1,
+            examples: [3],
+            description: 'How often it is tried, the first time included.',
+          }),
         ),
-        backoff: durationOf('How long to wait before the second attempt; the wait then doubles.'),
+        backoff: durationOf(
+          'How long to wait before the second attempt, 2s if it is left out; the wait then doubles.',
+          '10s',
+        ),
       },
       { ...closed, description: 'Repeats the phase after a failure that may be temporary.' },
     ),
@@ -264,7 +326,11 @@ const common = {
 }
 
 const subTeam = {
-  team: Type.String({ minLength: 1, description: 'A folder (./ticket, ../beside) or @scope/name[@range].' }),
+  team: Type.String({
+    minLength: 1,
+    examples: ['./ticket'],
+    description: 'A folder (./ticket, ../beside) or @scope/name[@range].',
+  }),
   inputs: Type.Optional(Values),
 }
 
@@ -281,6 +347,7 @@ const Notify = Type.Union(
     ),
   ],
   {
+    examples: [['on_fail']],
     'x-expected': 'a list of events, or a mapping of events to their options',
     ...templated,
     description: NOTIFY_WORDS,
@@ -294,8 +361,8 @@ export const ACTION_WORDS = 'What the agent does, if it can do several things.'
 export const PHASE_FIELDS = {
   standard: {
     ...common,
-    agent: Type.String({ minLength: 1, description: AGENT_WORDS }),
-    action: Type.Optional(Type.String({ minLength: 1, description: ACTION_WORDS })),
+    agent: Type.String({ minLength: 1, examples: ['exec'], description: AGENT_WORDS }),
+    action: Type.Optional(Type.String({ minLength: 1, examples: ['search'], description: ACTION_WORDS })),
   },
   gate: {
     ...common,
@@ -316,24 +383,27 @@ export const PHASE_FIELDS = {
     ...subTeam,
     items: Type.Array(Type.Any(), {
       ...templated,
+      examples: ['{{ phases.fetch.data.items }}'],
       description: 'The list; its items are `item`, and their positions from 0 `index`.',
     }),
     key: Type.Optional(
       Type.Union([Type.String(), Type.Number()], {
         ...templated,
+        examples: ['{{ item.key }}'],
         description: 'What names an item, so that a resume finds it again; its position if it is left out.',
       }),
     ),
-    concurrency: Type.Optional({ ...Concurrency, description: 'How many items run at once.' }),
+    concurrency: Type.Optional({ ...Concurrency, default: 16, description: 'How many items run at once.' }),
     on_item_failure: Type.Optional(
       Type.Enum(['stop', 'continue'], {
+        default: 'stop',
         description: 'Whether an item that fails ends the map (stop, the default) or only itself (continue).',
       }),
     ),
   },
   listener: {
     name: { ...PhaseName, description: 'The name of the listener.' },
-    agent: Type.String({ minLength: 1, description: AGENT_WORDS }),
+    agent: Type.String({ minLength: 1, examples: ['exec'], description: AGENT_WORDS }),
     notify: Notify,
   },
 } satisfies Record<Phase['type'] | 'listener', Record<string, TSchema>>

@@ -263,10 +263,12 @@ const KINDS: Record<string, string> = {
   integer: 'a whole number',
 }
 
-function expected(rule: JsonSchema): string {
+/** What a value has to be, in words. */
+export function expected(schema: TSchema): string {
+  const rule = schema as JsonSchema
   if (rule['x-expected']) return rule['x-expected']
   const branches = unionOf(rule)
-  if (branches) return [...new Set(branches.map(branch => expected(branch as JsonSchema)))].join(' or ')
+  if (branches) return [...new Set(branches.map(expected))].join(' or ')
   if (rule.enum) return `one of ${rule.enum.join(', ')}`
   if (rule.const !== undefined) return `\`${rule.const}\``
   const kind = KINDS[rule.type ?? ''] ?? 'something else'

@@ -6,17 +6,21 @@ import { WATCH_IDENTITIES, WATCHED } from '../../triggers/watch/words.ts'
 import { AnyObject, Name, Path, Text } from '../parts.ts'
 import { CHAIN_ENDS, OVERLAPS } from './trigger-words.ts'
 
-const short = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }))
+const short = (description: string, ...examples: string[]) =>
+  Type.Optional(Type.String({ maxLength: 200, ...(examples.length > 0 && { examples }), description }))
 export const countUpTo = (maximum: number, description: string) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum, description }))
 
 /** The fields of a schedule. */
 export const SCHEDULE = {
-  cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.'),
-  every: short('A distance such as `90m`, in whole minutes, counted from `from`.'),
-  at: short('One point in time, such as `2026-12-01T09:00`.'),
-  tz: short('The zone of its times, such as `Europe/Berlin`, or `UTC`; absent: the zone of the machine.'),
-  from: short('When `every` begins; absent: now.'),
+  cron: short('Five fields (minute, hour, day, month, weekday), or a nickname such as `@daily`.', '0 6 * * 1-5'),
+  every: short('A distance such as `90m`, in whole minutes, counted from `from`.', '90m'),
+  at: short('One point in time, such as `2026-12-01T09:00`.', '2026-12-01T09:00'),
+  tz: short(
+    'The zone of its times, such as `Europe/Berlin`, or `UTC`; absent: the zone of the machine.',
+    'Europe/Berlin',
+  ),
+  from: short('When `every` begins; absent: now.', '2026-12-01T09:00'),
   catch_up: Type.Optional(
     Type.Enum(['none', 'last', 'all'], { description: 'What becomes of slots that were due too long ago.' }),
   ),

@@ -50,6 +50,13 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     run: async (options, team: string) => (await import('./plan.ts')).plan(team, options),
   },
   {
+    usage: 'explain [field]',
+    does: 'say what a field of team.yml is, with an example',
+    examples: [['', 'the fields of a team'], ['phases.retry'], ['phases.review.inputs']],
+    options: [json],
+    run: async (options, field?: string) => (await import('./explain.ts')).explain(field, options),
+  },
+  {
     usage: 'schema',
     does: 'print the JSON Schema of team.yml, for editors',
     examples: [['> team.schema.json']],
