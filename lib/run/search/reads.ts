@@ -1,6 +1,6 @@
-// The reads of people that take long in a large home: searches, runs since a moment, and pages far down. A thread reads
-// them (search-thread.ts), and makes checkpoints. It starts with the first order and ends when it has had nothing to do for
-// a while.
+// The reads of people that take long in a large home: searches, runs since a moment, pages far down, and lists of very many
+// groups. A thread reads them (search-thread.ts), and makes checkpoints. It starts with the first order and ends when it has
+// had nothing to do for a while.
 
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -39,7 +39,7 @@ interface Waiting {
   reject(error: CadreError): void
 }
 
-/** Whether a list is read by the thread. The others read a few rows of an index. */
+/** Whether a list is read by the thread, however few groups it is of. The others read a few rows of an index. */
 export const isLongRead = ({ search, since, offset, limit }: SearchFilter): boolean =>
   search !== undefined || since !== undefined || offset + limit > MOST_COUNTED
 

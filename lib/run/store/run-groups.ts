@@ -30,7 +30,7 @@ export class RunGroups {
     )
     this.#that = db.query<{ id: number }, (string | number | null)[]>(
       `SELECT id FROM run_groups WHERE (?1 IS NULL OR team = ?1 OR (?2 AND ${BARE} = ?1))
-         AND is_top >= ?3 AND (?4 IS NULL OR starter = ?4) AND (?5 IS NULL OR starter_name = ?5)`,
+         AND is_top >= ?3 AND (?4 IS NULL OR starter = ?4) AND (?5 IS NULL OR starter_name = ?5) LIMIT ?6`,
     )
     this.#called = db.query<{ team: string }, [string]>(
       `SELECT DISTINCT team FROM run_groups WHERE team = ?1 OR ${BARE} = ?1`,
@@ -43,11 +43,11 @@ export class RunGroups {
     return (this.#known.get(...key) ?? this.#add.get(...key)!).id
   }
 
-  /** The groups of which a list may have runs. */
-  that({ team, root_only, started_by }: GroupFilter): number[] {
+  /** The groups of which a list may have runs. `most`: no more of them. */
+  that({ team, root_only, started_by }: GroupFilter, most = -1): number[] {
     const { kind, name } = started_by === undefined ? { kind: null, name: null } : starterOf(started_by)
     const isBare = team !== undefined && !isWhole(team)
-    return this.#that.all(team ?? null, isBare ? 1 : 0, root_only ? 1 : 0, kind, name).map(({ id }) => id)
+    return this.#that.all(team ?? null, isBare ? 1 : 0, root_only ? 1 : 0, kind, name, most).map(({ id }) => id)
   }
 
   /** The teams of runs with this whole name, or with it after any scope. */

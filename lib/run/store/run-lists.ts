@@ -71,20 +71,17 @@ export class RunLists {
 
   /** Newest first. At most `MOST_COUNTED + 1` runs are counted. */
   list(filter: RunFilter): { rows: RunHead[]; found: number } {
-    const { limit, offset } = filter
-    const statements = this.statements(filter)
-    const ids = statements.flatMap(({ page }) =>
-      this.#db
-        .query<{ id: string }, Value[]>(page.sql)
-        .all(...page.values)
-        .map(({ id }) => id),
-    )
-    const found = statements.reduce(
-      (sum, { count }) => sum + this.#db.query<{ found: number }, Value[]>(count.sql).get(...count.values)!.found,
-      0,
-    )
-    const page = statements.length > 1 ? newestFirst(ids).slice(offset, offset + limit) : ids
-    return { rows: this.heads(page), found: Math.min(found, MOST_COUNTED + 1) }
+    const asked = this.statements(filter)
+    if (!asked) return { rows: [], found: 0 }
+    const { page, count } = asked
+    const ids = this.#db.query<{ id: string }, Value[]>(page.sql).all(...page.values)
+    const { found } = this.#db.query<{ found: number }, Value[]>(count.sql).get(...count.values)!
+    return { rows: this.heads(ids.map(({ id }) => id)), found }
+  }
+
+  /** Whether a list is of so many groups that looking at each of them takes long. */
+  isOfMany(filter: GroupFilter): boolean {
+    return isOfGroups(filter) && this.#groups.that(filter, MANY_GROUPS).length === MANY_GROUPS
   }
 
   /** These runs, newest first. */
@@ -97,55 +94,49 @@ export class RunLists {
   }
 
   /**
-   * What a list asks: the ids of its page and the number of all. Each part of the union reads one range of an index in the
-   * order of the ids, and stops when it has enough. There are several when there are too many parts for one, whose pages
-   * together begin with the first run of all; none where no run can be in the list.
+   * What a list asks: the ids of its page and the number of all. Each part of the union reads ranges of an index in the
+   * order of the ids, and stops when it has enough. Null where no run can be in the list.
    */
-  statements(filter: RunFilter): { page: Statement; count: Statement }[] {
+  statements(filter: RunFilter): { page: Statement; count: Statement } | null {
     const { limit, offset } = filter
-    const chunks = inChunks(this.#parts(filter), MOST_PARTS)
-    const page = chunks.length > 1 ? `LIMIT ${offset + limit}` : `LIMIT ${limit} OFFSET ${offset}`
-    return chunks.map(parts => {
-      const values = parts.flatMap(part => part.values)
-      const union = (most: number, order: string) =>
-        parts.map(({ sql }) => `SELECT id FROM (${sql} ${order} LIMIT ${most})`).join(' UNION ALL ')
-      const newest = union(offset + limit, 'ORDER BY id DESC')
-      const counted = union(MOST_COUNTED + 1, '')
-      return {
-        page: { sql: `SELECT id FROM (${newest}) ORDER BY id DESC ${page}`, values },
-        count: {
-          sql: `SELECT count(*) AS found FROM (SELECT 1 FROM (${counted}) LIMIT ${MOST_COUNTED + 1})`,
-          values,
-        },
-      }
-    })
+    const most = offset + limit
+    const parts = this.#parts(filter)
+    if (parts.length === 0) return null
+    const newest = unionOf(parts.map(part => part.newest(most)))
+    const all = unionOf(parts.map(part => part.some))
+    return {
+      page: {
+        sql: `SELECT id FROM (${newest.sql}) ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`,
+        values: newest.values,
+      },
+      count: { sql: `SELECT count(*) AS found FROM (SELECT 1 FROM (${all.sql}) LIMIT ${ENOUGH})`, values: all.values },
+    }
   }
 
   /** The ranges of indexes that together are the list, each with what is left to check of its rows. */
-  #parts(filter: RunFilter): Statement[] {
-    const { state, team, root_only, started_by, since, trees } = filter
+  #parts(filter: RunFilter): Part[] {
+    const { state, root_only, since, trees } = filter
     if (trees?.only && trees.roots.length === 0) return []
-    const isOfGroups = team !== undefined || started_by !== undefined
-    const groups = isOfGroups ? this.#groups.that(filter) : null
+    const groups = isOfGroups(filter) ? this.#groups.that(filter) : null
     if (groups?.length === 0) return []
-    const rest = restOf(filter)
-    const part = (index: string, ...conditions: Statement[]): Statement => {
-      const where = [...conditions, ...rest]
-      const text = where.length === 0 ? '' : `WHERE ${where.map(({ sql }) => sql).join(' AND ')}`
-      return { sql: `SELECT id FROM runs INDEXED BY ${index} ${text}`, values: where.flatMap(({ values }) => values) }
-    }
-    const ranges = rangesOf(filter, groups)
-    if (since === undefined) return ranges.map(({ index, conditions }) => part(index, ...conditions))
-    const from = firstIdSince(since)
+    const begun = since === undefined ? null : firstIdSince(since)
+    const rest = [...restOf(filter), ...(begun === null ? [] : [{ sql: 'id >= ?', values: [begun] }])]
+    const states = state === undefined ? RUN_STATES : [state]
+    const ended = states.filter(each => !isOpen(each))
     return [
-      ...ranges.map(({ index, conditions }) => part(index, ...conditions, { sql: 'id >= ?', values: [from] })),
-      part(
-        'runs_late',
-        { sql: `${LATE} AND id < ?`, values: [from] },
-        ...(state === undefined ? [] : [isIn(state)]),
-        ...(root_only ? [isTop] : []),
-        ...(groups ? [isOf(groups)] : []),
-      ),
+      ...rangesOf(filter, groups).map(({ index, conditions }) => partOf(index, [...conditions, ...rest])),
+      ...(groups && ended.length > 0 ? [partOfGroups(groups, ended, rest)] : []),
+      ...(begun === null
+        ? []
+        : [
+            partOf('runs_late', [
+              { sql: `${LATE} AND id < ?`, values: [begun] },
+              ...(state === undefined ? [] : [isIn(state)]),
+              ...(root_only ? [isTop] : []),
+              ...(groups ? [isOf(groups)] : []),
+              ...restOf(filter),
+            ]),
+          ]),
     ]
   }
 
@@ -156,8 +147,7 @@ export class RunLists {
 
   /** The condition that a list puts on the team of a run and on what started it. */
   ofGroups(filter: GroupFilter): Statement[] {
-    const { team, started_by } = filter
-    return team === undefined && started_by === undefined ? [] : [isOf(this.#groups.that(filter))]
+    return isOfGroups(filter) ? [isOf(this.#groups.that(filter))] : []
   }
 
   /** The number of runs in a state, a part at a time. */
@@ -216,7 +206,10 @@ interface Range {
   conditions: Statement[]
 }
 
-/** The ranges for what has to be equal. Open runs are few: of them one index has the state, and no more. */
+/**
+ * The ranges for what has to be equal, without the ended runs of groups. Open runs are few: of them one index has the
+ * state, and no more.
+ */
 function rangesOf({ state, root_only }: RunFilter, groups: readonly number[] | null): Range[] {
   if (state === undefined && !groups) {
     if (root_only) return [{ index: 'runs_roots', conditions: [isTop] }]
@@ -234,18 +227,68 @@ function rangesOf({ state, root_only }: RunFilter, groups: readonly number[] | n
     { sql: 'completed_at IS NULL', values: [] },
     ...(groups ? [isOf(groups)] : []),
   ])
-  const ended = states.filter(each => !isOpen(each))
-  if (!groups) return [...open, ...byState('runs_by_state', ended, [hasEnded])]
+  if (groups) return open
   return [
     ...open,
-    ...groups.flatMap(group =>
-      ended.map(each => ({
-        index: 'runs_by_group',
-        conditions: [hasEnded, { sql: 'group_id = ?', values: [group] }, isIn(each)],
-      })),
+    ...byState(
+      'runs_by_state',
+      states.filter(each => !isOpen(each)),
+      [hasEnded],
     ),
   ]
 }
+
+/** Some of the runs of a list. */
+interface Part {
+  /** The ids of the newest of them. */
+  newest(most: number): Statement
+  /** As many as are counted, in any order. */
+  some: Statement
+}
+
+function partOf(index: string, conditions: readonly Statement[]): Part {
+  const { sql, values } = from(index, conditions)
+  return {
+    newest: most => ({ sql: `SELECT id FROM (${sql} ORDER BY id DESC LIMIT ${most})`, values }),
+    some: { sql: `SELECT id FROM (${sql} LIMIT ${ENOUGH})`, values },
+  }
+}
+
+/**
+ * The ended runs of groups. There may be thousands of groups, so the newest run of each is found first. The newest `most` of
+ * these bound what else is read: no run of a page is of another group, or older than the last of them.
+ */
+function partOfGroups(groups: readonly number[], states: readonly string[], rest: readonly Statement[]): Part {
+  const each = [JSON.stringify(groups), JSON.stringify(states)]
+  const amongThem = { sql: 'state IN (SELECT value FROM json_each(?))', values: [JSON.stringify(states)] }
+  const all = from('runs_by_group', [hasEnded, isOf(groups), amongThem, ...rest])
+  const one = from('runs_by_group', [hasEnded, { sql: 'group_id = g.value AND state = s.value', values: [] }, ...rest])
+  const those = { sql: 'group_id = firsts.group_id AND state = firsts.state AND id >= last', values: [] }
+  const more = from('runs_by_group', [hasEnded, those, ...rest])
+  return {
+    newest: most => ({
+      sql: `SELECT value AS id FROM (
+          WITH found AS MATERIALIZED (
+            SELECT g.value AS group_id, s.value AS state, (${one.sql} ORDER BY id DESC LIMIT 1) AS first
+            FROM json_each(?) AS g, json_each(?) AS s ORDER BY first DESC LIMIT ${most}
+          )
+          SELECT group_id, state, (SELECT iif(count(first) = ${most}, min(first), '') FROM found) AS last FROM found
+        ) AS firsts, json_each((SELECT json_group_array(id) FROM (${more.sql} ORDER BY id DESC LIMIT ${most})))`,
+      values: [...one.values, ...each, ...more.values],
+    }),
+    some: { sql: `SELECT id FROM (${all.sql} LIMIT ${ENOUGH})`, values: all.values },
+  }
+}
+
+const from = (index: string, conditions: readonly Statement[]): Statement => {
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}`
+  return { sql: `SELECT id FROM runs INDEXED BY ${index}${where}`, values: conditions.flatMap(({ values }) => values) }
+}
+
+const unionOf = (all: readonly Statement[]): Statement => ({
+  sql: all.map(({ sql }) => sql).join(' UNION ALL '),
+  values: all.flatMap(({ values }) => values),
+})
 
 const isTop: Statement = { sql: 'parent_id IS NULL', values: [] }
 const hasEnded: Statement = { sql: 'completed_at IS NOT NULL', values: [] }
@@ -256,16 +299,12 @@ const isOf = (groups: readonly number[]): Statement => ({
 })
 const isOpen = (state: string): boolean => !ENDED_RUN_STATES.includes(state)
 
-/** SQLite takes at most 500 parts in a union. */
-const MOST_PARTS = 300
+const isOfGroups = ({ team, started_by }: GroupFilter): boolean => team !== undefined || started_by !== undefined
 
-function inChunks<T>(all: readonly T[], most: number): T[][] {
-  const chunks: T[][] = []
-  for (let from = 0; from < all.length; from += most) chunks.push(all.slice(from, from + most))
-  return chunks
-}
-
-const newestFirst = (ids: string[]): string[] => ids.sort((one, other) => (one < other ? 1 : -1))
+/** As many runs as are counted. */
+const ENOUGH = MOST_COUNTED + 1
+/** A look at so many groups takes about five milliseconds. */
+const MANY_GROUPS = 1_000
 
 /** What is left to check of a row that an index found by state, team, or being a top run. */
 export function restOf({ begins, since, trees }: Partial<RunFilter>): Statement[] {

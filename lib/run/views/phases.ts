@@ -20,7 +20,8 @@ interface RunsListed {
 
 /** Newest first: as many as fit into a reply. Long reads are made by the thread of `reads`. */
 export async function listRuns(store: Store, filter: SearchFilter, reads: Reads): Promise<RunsListed> {
-  return listed(isLongRead(filter) ? await reads.list(filter) : store.runLists.list(filter))
+  const isLong = isLongRead(filter) || store.runLists.isOfMany(filter)
+  return listed(isLong ? await reads.list(filter) : store.runLists.list(filter))
 }
 
 /** The same in a process of its own, which nobody waits for. */
