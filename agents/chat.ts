@@ -85,8 +85,21 @@ export default agent({
     const names = Object.keys(settings.channels).join(', ')
     return { who: null, missing: [], text: `channels ${names}; a webhook cannot be checked without posting to it` }
   },
-  phase: { description: 'Posts a message to channels.', effect: 'once', entry: Message, data: Sent, run: send },
-  notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
+  phase: {
+    description: 'Posts a message to channels.',
+    effect: 'once',
+    example: { message: 'The report is ready.' },
+    entry: Message,
+    data: Sent,
+    run: send,
+  },
+  notify: {
+    description: 'Tells channels about an event of a run.',
+    effect: 'once',
+    example: { subject: 'The nightly report failed' },
+    entry: Message,
+    run: send,
+  },
 })
 
 async function send(message: Message, context: Context): Promise<AgentResult> {

@@ -160,13 +160,14 @@ export default agent({
     return { who: `portal ${hubId}`, missing, text: baseOf(context) }
   },
   actions: {
-    get_contact: reader('contacts', 'Reads a contact.', 'The id or the e-mail address of the contact.'),
-    get_deal: reader('deals', 'Reads a deal.', 'The id of the deal.'),
-    get_company: reader('companies', 'Reads a company.', 'The id or the domain of the company.'),
+    get_contact: reader('contacts', 'Reads a contact.', 'The id or the e-mail address of the contact.', 'ada@acme.com'),
+    get_deal: reader('deals', 'Reads a deal.', 'The id of the deal.', '4242'),
+    get_company: reader('companies', 'Reads a company.', 'The id or the domain of the company.', 'acme.com'),
     search: {
       description: 'Searches contacts, companies, deals or tickets by text, by filters, or by both.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'customers.json', ref: 'acme' },
       entry: entryOf(
         {
           ref: Type.Optional(textOf('The text to search for in the default properties.')),
@@ -204,6 +205,7 @@ export default agent({
       description: 'Adds a note to a contact, company, deal or ticket.',
       direction: 'target',
       effect: 'once',
+      example: { name: 'note', ref: 'contacts/42', file: 'files/write/note.md' },
       entry: entryOf({
         ref: Type.String({
           pattern: '^(contacts|companies|deals|tickets)/[^/]+$',
@@ -284,10 +286,11 @@ interface Get {
   associations?: string[]
 }
 
-function reader(object: ObjectName, description: string, ref: string) {
+function reader(object: ObjectName, description: string, ref: string, sample: string) {
   const entry = entryOf({ ref: textOf(ref), properties: Properties, associations: Associations })
   const run = (entry: Get, context: Context) => get(object, entry, context)
-  return { description, direction: 'source' as const, effect: 'read' as const, entry, data: RecordData, run }
+  const example = { name: `${object}.json`, ref: sample }
+  return { description, direction: 'source' as const, effect: 'read' as const, example, entry, data: RecordData, run }
 }
 
 async function get(object: ObjectName, entry: Get, context: Context): Promise<AgentResult> {

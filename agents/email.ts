@@ -148,8 +148,21 @@ export default agent({
     const text = `${host}:${port} ${said}; channels ${Object.keys(channels).join(', ')}`
     return { who: username ?? from_address ?? null, missing: [], text }
   },
-  phase: { description: 'Sends one message to channels.', effect: 'once', entry: Message, data: Sent, run: send },
-  notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
+  phase: {
+    description: 'Sends one message to channels.',
+    effect: 'once',
+    example: { subject: 'The report is ready', files: ['files/report/report.pdf'] },
+    entry: Message,
+    data: Sent,
+    run: send,
+  },
+  notify: {
+    description: 'Tells channels about an event of a run.',
+    effect: 'once',
+    example: { subject: 'The nightly report failed' },
+    entry: Message,
+    run: send,
+  },
 })
 
 /** Addresses that refused a message, with the words of the server. */

@@ -103,6 +103,7 @@ export default agent({
   phase: {
     description: 'Runs the commands in order. The first that fails ends the phase.',
     effect: ({ commands }) => (commands.some(({ effect }) => effect === 'once') ? 'once' : 'idempotent'),
+    example: { commands: [{ name: 'count', run: 'echo "lines=$(wc -l < README.md)" >> "$CADRE_OUTPUT"' }] },
     entry: Type.Object(
       {
         commands: Type.Array(Command, { minItems: 1, description: 'The commands, in order.' }),

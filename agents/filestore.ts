@@ -148,6 +148,7 @@ export default agent({
   source: {
     description: 'Downloads a file, or lists a folder.',
     effect: 'read',
+    example: { name: 'plan.pdf', ref: '1mGVIVqCnHZ8YXrKQ9lJt0aTn3fXUoD2b' },
     entry: entryOf({ ref: Source, export: Type.Optional(Export), limit: Limit }),
     data: Read,
     async run({ name, ref, export: as, limit }, context) {
@@ -163,6 +164,7 @@ export default agent({
   target: {
     description: 'Uploads a file into a folder.',
     effect: ({ mode }) => (mode === 'replace' ? 'idempotent' : 'once'),
+    example: { name: 'report', ref: '1pYtT0uXw7ZbN5cR2sVkQ8dJm4hLgE6aF', file: 'files/report/report.pdf' },
     entry: entryOf({
       ref: Type.String({
         minLength: 1,

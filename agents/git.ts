@@ -170,6 +170,7 @@ export default agent({
       direction: 'phase',
       effect: 'once',
       description: 'Commits and pushes what changed, and opens a pull request or updates the one that is open.',
+      example: { title: 'Update the report', branch: 'update-report' },
       entry: Entry,
       data: Opened,
       run: createPullRequest,
@@ -179,6 +180,7 @@ export default agent({
   notify: {
     description: 'Commits, pushes and opens a pull request when an event of a run happens.',
     effect: 'once',
+    example: { action: 'create_pr', title: 'What the failed run changed' },
     entry: Type.Object(
       {
         action: Type.Optional(Type.Literal('create_pr', { description: 'The only action that an event can have.' })),

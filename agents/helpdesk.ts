@@ -182,6 +182,7 @@ export default agent({
       description: 'Reads a ticket.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'ticket.json', ref: '1234' },
       entry: entryOf({ ref: ticketId }),
       data: TicketData,
       async run({ name, ref }, context) {
@@ -197,6 +198,7 @@ export default agent({
       description: 'Reads the comments of a ticket, the oldest first.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'comments.json', ref: '1234' },
       entry: entryOf({ ref: ticketId, limit: Limit }),
       data: CommentsData,
       async run({ name, ref, limit }, context) {
@@ -215,6 +217,7 @@ export default agent({
       description: 'Searches tickets, users and organizations with the search syntax of Zendesk.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'open.json', ref: 'type:ticket status:open', limit: 50 },
       entry: entryOf({
         ref: Type.String({ minLength: 1, description: 'The search, such as `type:ticket status:open`.' }),
         limit: Limit,
@@ -234,6 +237,7 @@ export default agent({
       description: 'Adds a comment to a ticket: an internal note, unless it is public.',
       direction: 'target',
       effect: 'once',
+      example: { name: 'answer', ref: '1234', file: 'files/write/answer.md', public: true },
       entry: entryOf({
         ref: ticketId,
         file: Type.String({
@@ -260,6 +264,7 @@ export default agent({
       description: 'Sets the status of a ticket.',
       direction: 'target',
       effect: 'idempotent',
+      example: { name: 'solved', ref: '1234', status: 'solved' },
       entry: entryOf(
         {
           ref: ticketId,

@@ -94,6 +94,7 @@ export default agent({
   source: {
     description: 'Fetches a URL into a file.',
     effect: entry => effectOf(entry, 'GET'),
+    example: { name: 'items.json', url: 'https://api.example.com/items' },
     entry: Source,
     data: Reply,
     run: (entry, context) => request(entry, 'GET', encode(entry.body), context),
@@ -101,6 +102,7 @@ export default agent({
   target: {
     description: 'Sends a file or a body to a URL.',
     effect: entry => effectOf(entry, 'POST'),
+    example: { name: 'item', url: 'https://api.example.com/items', body: { title: 'New' } },
     entry: Target,
     data: Reply,
     async run(entry, context) {

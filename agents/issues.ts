@@ -104,6 +104,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Reads an issue. The file contains all of its fields, and `data` its description as Markdown.',
+      example: { name: 'issue.json', ref: 'WEB-12' },
       entry: entryOf({ ref: Key }),
       data: jira.IssueData,
       async run({ name, ref }, context) {
@@ -119,6 +120,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Reads an issue with its children, their children, and the issues that each of them links to.',
+      example: { name: 'tree.json', ref: 'WEB-12', depth: 2 },
       entry: entryOf({
         ref: Key,
         depth: Type.Optional(
@@ -146,6 +148,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Reads the comments of an issue as Markdown, the oldest first.',
+      example: { name: 'comments.json', ref: 'WEB-12' },
       entry: entryOf({ ref: Key, limit: Limit }),
       data: jira.CommentsData,
       async run({ name, ref, limit }, context) {
@@ -168,6 +171,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Finds issues by a query in JQL.',
+      example: { name: 'open.json', ref: 'project = WEB and status = Open', limit: 50 },
       entry: entryOf({
         ref: text('A query in JQL that is bounded by a condition, such as `project = WEB and status = Open`.'),
         limit: Limit,
@@ -189,6 +193,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Downloads the attachments of an issue into a folder that has the name of the entry.',
+      example: { name: 'attachments', ref: 'WEB-12' },
       entry: entryOf({
         ref: Key,
         filename: Type.Optional(text(`${Filename} that is downloaded; without it all are downloaded.`)),
@@ -207,6 +212,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       description: 'Adds a comment to an issue.',
+      example: { name: 'comment', ref: 'WEB-12', file: 'files/write/comment.md' },
       entry: entryOf({
         ref: Key,
         file: text('The path of the text of the comment, in Markdown.'),
@@ -234,6 +240,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       description: 'Attaches a file to an issue, unless the issue already has it with the same name and content.',
+      example: { name: 'report', ref: 'WEB-12', file: 'files/report/report.pdf' },
       entry: entryOf({
         ref: Key,
         file: text('The path of the file.'),
@@ -259,6 +266,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       description: 'Moves an issue to another status, and comments on it if wanted.',
+      example: { name: 'done', ref: 'WEB-12', to: 'Done' },
       entry: entryOf(
         {
           ref: Key,
@@ -282,6 +290,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       description: 'Creates the issues of a file. Those that name their key exist already and are left alone.',
+      example: { name: 'issues', file: 'files/write/issues.json' },
       entry: entryOf({ file: Dispatch }),
       data: jira.WrittenData,
       async run({ file }, context) {
@@ -317,6 +326,7 @@ export default agent({
       direction: 'target',
       effect: 'idempotent',
       description: 'Changes the summary, description, labels and parent of the issues of a file.',
+      example: { name: 'issue', ref: 'WEB-12', file: 'files/write/issue.json' },
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
       data: jira.WrittenData,
       run: (entry, context) => update(entry, jira.mainFields, context),
@@ -325,6 +335,7 @@ export default agent({
       direction: 'target',
       effect: 'idempotent',
       description: 'Changes other fields of the issues of a file, which are named by their id or name.',
+      example: { name: 'fields', ref: 'WEB-12', file: 'files/write/fields.json' },
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
       data: jira.WrittenData,
       run: (entry, context) => update(entry, jira.ownFields, context),
@@ -333,6 +344,7 @@ export default agent({
   notify: {
     description: 'Adds a comment to an issue or moves it, when an event of a run happens.',
     effect: 'once',
+    example: { action: 'add_comment', ref: 'WEB-12' },
     entry: Type.Object(
       {
         action: Type.Enum(['add_comment', 'transition'], { description: 'What is done with the issue.' }),

@@ -134,6 +134,7 @@ export default agent({
       direction: 'source',
       description: 'Asks the model once, and writes its reply to a file.',
       effect: 'read',
+      example: { name: 'summary.md', prompt: 'Summarize this report.', file: 'files/report/report.md' },
       entry: Entry,
       data: Replied,
       run: complete,

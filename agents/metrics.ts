@@ -184,6 +184,7 @@ export default agent({
       description: 'Runs a metrics query over the last hour, or over another window that ends now.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'cpu.json', ref: 'avg:system.cpu.user{env:prod} by {host}' },
       entry: entryOf({
         ref: textOf('The query, such as `avg:system.cpu.user{env:prod} by {host}`.'),
         window: windowOf('How far back the query looks; default 1h.'),
@@ -211,6 +212,7 @@ export default agent({
       description: 'Lists monitors with their states, by name and tags.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'monitors.json', monitor_tags: 'team:core' },
       entry: entryOf({
         query: Type.Optional(textOf('A part of the names of the monitors.')),
         tags: tagsOf('Tags of the scope: of what the monitors watch, such as `host:web-1`. All must hold.'),
@@ -240,6 +242,7 @@ export default agent({
       description: 'Lists events of the last day, or of another window, the newest first.',
       direction: 'source',
       effect: 'read',
+      example: { name: 'events.json' },
       entry: entryOf({
         query: Type.Optional(
           textOf('A search for events, such as `source:deploy service:web`; all if it is left out.'),
@@ -264,6 +267,7 @@ export default agent({
       description: 'Posts an event to the event stream.',
       direction: 'target',
       effect: 'once',
+      example: { name: 'event', file: 'files/write/event.json' },
       entry: entryOf({
         file: textOf(
           'A JSON file with the event: `title` and `text`, and whatever else Datadog takes, such as `tags`.',

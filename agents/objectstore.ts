@@ -133,6 +133,7 @@ export default agent({
   source: {
     description: 'Downloads an object, or every object below a prefix.',
     effect: 'read',
+    example: { name: 'backup.gz', ref: 's3://backups/nightly/db.gz' },
     entry: Source,
     data: Read,
     async run(entry, context) {
@@ -143,6 +144,7 @@ export default agent({
   target: {
     description: 'Uploads a file as an object.',
     effect: 'idempotent',
+    example: { name: 'backup', ref: 's3://backups/nightly/', file: 'files/dump/db.gz' },
     entry: Target,
     data: Type.Object(stored),
     async run({ ref, file: path }, context) {

@@ -106,6 +106,7 @@ export default agent({
       direction: 'phase',
       description: 'Runs commands on the host, one after the other.',
       effect: ({ commands }) => (commands.some(({ effect }) => effect === 'once') ? 'once' : 'idempotent'),
+      example: { commands: [{ name: 'restart', run: 'systemctl --user restart web' }] },
       entry: Type.Object(
         {
           commands: Type.Array(Command, { minItems: 1, description: 'The commands, in order.' }),
@@ -120,6 +121,7 @@ export default agent({
       direction: 'source',
       description: 'Runs a command that only reads, and writes its stdout to a file.',
       effect: 'read',
+      example: { name: 'disk.txt', run: 'df -h' },
       entry: entryOf({ run: Run, env: Type.Optional(Env) }),
       data: Type.Object({ bytes }),
       async run({ name, run, env = {} }, context) {
@@ -131,6 +133,7 @@ export default agent({
       direction: 'source',
       description: 'Copies a file of the host to a file of the run.',
       effect: 'read',
+      example: { name: 'web.log', ref: '/var/log/web.log' },
       entry: entryOf({ ref: Path }),
       data: Copied,
       async run({ name, ref }, context) {
@@ -144,6 +147,7 @@ export default agent({
       direction: 'target',
       description: 'Copies a file of the run or the workspace to the host.',
       effect: 'idempotent',
+      example: { name: 'page', ref: '/srv/web/index.html', file: 'files/build/index.html' },
       entry: entryOf({
         ref: Path,
         file: Type.String({ minLength: 1, description: 'The path of the file that is copied.' }),

@@ -89,6 +89,7 @@ export default agent({
       effect: 'read',
       description:
         'Reads a page as Markdown; as storage format if the name ends in .html or .xml; or its record as .json.',
+      example: { name: 'page.md', ref: '123456' },
       entry: entryOf({ ref: PageId }),
       data: PageData,
       async run({ name, ref }, context) {
@@ -102,6 +103,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Finds pages and other content by a query in CQL.',
+      example: { name: 'pages.json', ref: 'type = page and space = DOCS and text ~ "release"' },
       entry: entryOf({
         ref: text('A query in CQL, such as `type = page and space = DOCS and text ~ "release"`.'),
         limit: Limit,
@@ -126,6 +128,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       description: 'Downloads the attachments of a page into a folder that has the name of the entry.',
+      example: { name: 'attachments', ref: '123456' },
       entry: entryOf({
         ref: PageId,
         filename: Type.Optional(text('The name of the attachment that is downloaded; without it all are downloaded.')),
@@ -142,6 +145,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       description: 'Creates a page in a space.',
+      example: { name: 'page', ref: 'DOCS', title: 'Release 1.4', file: 'files/write/page.md' },
       entry: entryOf({
         ref: SpaceKey,
         title: Title,
@@ -169,6 +173,7 @@ export default agent({
       direction: 'target',
       effect: 'idempotent',
       description: 'Replaces the title and the whole content of a page with a new version.',
+      example: { name: 'page', ref: '123456', title: 'Release 1.4', file: 'files/write/page.md' },
       entry: entryOf({ ref: PageId, title: Title, file: File }),
       data: PageData,
       async run({ ref, title, file }, context) {
@@ -181,6 +186,7 @@ export default agent({
       direction: 'target',
       effect: 'idempotent',
       description: 'Attaches a file to a page. A file whose name the page already has becomes a new version.',
+      example: { name: 'report', ref: '123456', file: 'files/report/report.pdf' },
       entry: entryOf({
         ref: PageId,
         file: text('The path of the file.'),

@@ -49,6 +49,8 @@ export interface Handler {
   description?: string
   /** A function where the effect depends on the entry, as it does on the method of the http agent. */
   effect: Effect | ((entry: unknown) => Effect)
+  /** An entry to begin with, for the phase that the manual shows. */
+  example?: Readonly<Record<string, unknown>>
   entry: TObject
   data?: TSchema
   run(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult>
@@ -113,6 +115,11 @@ interface HandlerOf<Settings, E extends TObject> {
   /** What it does, in a sentence that `agents NAME` prints. */
   description?: string
   effect: Effect | ((entry: Static<E>) => Effect)
+  /**
+   * An entry to begin with: `agents NAME` prints a phase with it. Without one it has what the schema requires.
+   * @example example: { name: 'item.json', ref: '42' }
+   */
+  example?: NoInfer<Static<E>>
   entry: E
   /**
    * What the results have as `data`: `agents NAME` prints it for authors of teams. `cadre/testing` fails a call whose

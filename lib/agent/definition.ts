@@ -23,7 +23,7 @@ const FIELDS = [
   'notify',
   ...ENTRY_HANDLERS,
 ]
-const HANDLER_FIELDS = ['description', 'effect', 'entry', 'data', 'run', 'find', 'sees', 'settles']
+const HANDLER_FIELDS = ['description', 'effect', 'example', 'entry', 'data', 'run', 'find', 'sees', 'settles']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction']
 
 /** All problems of the definition that a file exports; empty when it is a valid agent. */
@@ -87,6 +87,9 @@ function handlerProblems(handler: unknown, path: string, fields: string[]): stri
   }
   if (handler.description !== undefined && typeof handler.description !== 'string') {
     problems.push(`${path}.description must be a string`)
+  }
+  if (handler.example !== undefined && !isObject(handler.example)) {
+    problems.push(`${path}.example must be an entry, such as { name: 'item', ref: '1' }`)
   }
   if (!isObjectSchema(handler.entry)) problems.push(`${path}.entry must be a Type.Object({ … })`)
   if (handler.data !== undefined && !isObject(handler.data)) {

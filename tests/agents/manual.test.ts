@@ -5,10 +5,12 @@ import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { discover } from '../../lib/agent/catalogue.ts'
 import type { Agent, Handler } from '../../lib/agent/define.ts'
+import { callsOf, examplePhase } from '../../lib/daemon/cli/teams/example-phase.ts'
 import { manualOf } from '../../lib/daemon/cli/teams/manual.ts'
 import { DURATION_PATTERN } from '../../lib/duration.ts'
 import { fieldsOf } from '../../lib/settings/settings.ts'
-import { command, sourceCommand } from '../support/daemon.ts'
+import { loadBundle } from '../../lib/team/compile/bundle.ts'
+import { command, files, sourceCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
 const catalogue = await discover({ home: folder() })
@@ -68,6 +70,41 @@ describe.each(catalogue.names())('%s', name => {
     }
     expect(text).not.toMatch(/undefined|\[object/)
   })
+})
+
+describe.each(catalogue.names())('a phase of %s', name => {
+  const definition = catalogue.get(name)!
+  const calls = callsOf(definition).map(call => ({ ...call, words: call.action || call.direction }))
+
+  test.each(calls)('$words is one that validate takes, and nobody has to fill in', async call => {
+    const phase = examplePhase(name, call)
+    const shown = manualOf(name, definition, 'agents/x.ts').join('\n')
+    expect(shown).toContain(['  example:', ...phase.map(line => `    ${line}`)].join('\n'))
+    expect(shown).not.toContain('"…"')
+    const team = ['name: "@local/a"', 'version: 1.0.0', 'phases:', ...phase.map(line => `  ${line}`), '']
+    await loadBundle(new Map([['team.yml', team.join('\n')]]), { agents: catalogue })
+  })
+})
+
+test('agents NAME --action X prints a phase to paste, and names the nearest of an action that is none', async () => {
+  const home = folder()
+  const { stdout } = await command(['agents', 'issues@eu', '--action', 'transition'], { home })
+  expect(stdout).toBe(
+    `  - name: transition
+    agent: issues@eu
+    action: transition
+    target_entries:
+      - name: done
+        ref: WEB-12
+        to: Done
+`,
+  )
+  const team = `name: "@local/a"\nversion: 1.0.0\nphases:\n${stdout}`
+  expect((await command(['validate', files({ 'team.yml': team })], { home })).code).toBe(0)
+  expect((await command(['agents', 'http', '--action', 'source'], { home })).stdout).toContain('    sources:\n')
+  const none = await command(['agents', 'issues', '--action', 'serch'], { home })
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('(did you mean `search`?)')])
+  expect((await command(['agents', '--action', 'search'], { home })).code).toBe(2)
 })
 
 test('agents NAME prints it, as an account too, and names the nearest of a name that is none', async () => {

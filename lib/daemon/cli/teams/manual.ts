@@ -1,29 +1,27 @@
-// The manual of an agent, from its definition: settings, actions with their fields, and an example of each. It fits into
-// 80 columns.
+// The manual of an agent, from its definition: settings, actions with their fields, and a phase with each. It fits into 80
+// columns.
 
 import type { TSchema } from 'typebox'
-import { type AgentDefinition, type Handler, isSecret } from '../../../agent/define.ts'
+import { type AgentDefinition, isSecret } from '../../../agent/define.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { fieldsOf, type JsonSchema } from '../../../settings/settings.ts'
+import { type Call, callsOf, examplePhase } from './example-phase.ts'
 
 const WIDTH = 80
 /** Names longer than this have their text on the next line. */
 const NAME = 22
 
 export function manualOf(reference: string, definition: AgentDefinition, file: string): string[] {
-  const { type, version, description, settings, actions = {}, source, target, phase, notify } = definition
-  const handlers = { source, target, phase, notify }
+  const { type, version, description, settings } = definition
+  const calls = callsOf(definition)
   return [
     `${reference}  ${version}  ${type}`,
     ...wrapped(description, 0),
     file,
     '',
     ...settingsOf(reference, settings),
-    ...Object.entries(actions).flatMap(([name, action]) => ['', ...call(reference, name, action.direction, action)]),
-    ...Object.entries(handlers).flatMap(([name, handler]) =>
-      handler ? ['', ...call(reference, '', name, handler)] : [],
-    ),
-    ...(Object.values({ ...actions, ...handlers }).some(handler => handler?.data) ? ['', ...HOW_TO_READ] : []),
+    ...calls.flatMap(each => ['', ...manualOfCall(reference, each)]),
+    ...(calls.some(({ handler }) => handler.data) ? ['', ...HOW_TO_READ] : []),
   ]
 }
 
@@ -45,9 +43,9 @@ function settingsOf(reference: string, settings: TSchema): string[] {
   ]
 }
 
-function call(reference: string, action: string, direction: string, handler: Handler): string[] {
-  const { effect, entry, data, description, find } = handler
-  const title = action ? `${action}  ${direction}` : direction.toUpperCase()
+function manualOfCall(reference: string, call: Call): string[] {
+  const { effect, entry, data, description, find } = call.handler
+  const title = call.action ? `${call.action}  ${call.direction}` : call.direction.toUpperCase()
   const asks = find ? ', asks the vendor after a lost reply' : ''
   return [
     `${title}  (${typeof effect === 'function' ? 'effect by entry' : effect}${asks})`,
@@ -55,7 +53,7 @@ function call(reference: string, action: string, direction: string, handler: Han
     ...fieldsOf(entry).flatMap(field => line(field, entryNotes(field))),
     ...(data ? dataOf(data) : []),
     '  example:',
-    ...example(reference, action, direction, entry).map(text => `    ${text}`),
+    ...examplePhase(reference, call).map(text => `    ${text}`),
   ]
 }
 
@@ -106,35 +104,6 @@ function choices(schema: TSchema): string {
   const literals = anyOf.map(branch => (branch as { const?: unknown }).const)
   const all = values ?? (literals.every(value => value !== undefined) ? literals : [])
   return all.length > 0 ? `one of ${all.join(', ')}` : ''
-}
-
-/** A phase of team.yml that calls it, with the fields that it must have. */
-function example(reference: string, action: string, direction: string, entry: TSchema): string[] {
-  const needed = fieldsOf(entry).filter(({ name, required }) => required && !/[.[<]/.test(name))
-  const fields = needed.map(({ name, schema }) => `${name}: ${sample(schema)}`)
-  const head = ['- name: step', `  agent: ${reference}`, ...(action ? [`  action: ${action}`] : [])]
-  if (direction === 'source') return [...head, '  sources:', `    - { ${fields.join(', ')} }`]
-  if (direction === 'target') return [...head, '  target_entries:', `    - { ${fields.join(', ')} }`]
-  if (direction === 'notify') return [...head, `  notify: { on_fail: { ${fields.join(', ')} } }`.replace('{  }', '{}')]
-  return [...head, ...fields.map(text => `  ${text}`)]
-}
-
-function sample(schema: TSchema): string {
-  const { type, anyOf, items, properties, ...rest } = schema as JsonSchema & {
-    enum?: unknown[]
-    const?: unknown
-    examples?: unknown[]
-  }
-  const value = rest.examples?.[0] ?? rest.default ?? rest.const ?? rest.enum?.[0]
-  if (value !== undefined) return JSON.stringify(value)
-  if (anyOf) return sample(anyOf[0]!)
-  if (type === 'array') return items ? `[${sample(items)}]` : '[]'
-  if (type === 'integer' || type === 'number') return '1'
-  if (type === 'boolean') return 'true'
-  if (type !== 'object') return '"…"'
-  const required = (schema as { required?: string[] }).required ?? []
-  const inside = Object.entries(properties ?? {}).filter(([name]) => required.includes(name))
-  return `{ ${inside.map(([name, each]) => `${name}: ${sample(each)}`).join(', ')} }`
 }
 
 /** The text in lines of at most 80 columns, each indented. A word that is longer stays whole. */

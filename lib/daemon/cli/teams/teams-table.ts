@@ -65,8 +65,8 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'agents [agent]',
     does: 'list the agents, or print the manual of one',
-    examples: [[''], ['issues', 'its manual']],
-    options: [json],
+    examples: [[''], ['issues', 'its manual'], ['issues --action search', 'a phase to paste']],
+    options: [option('--action <name>', 'print a phase with this action, to paste into a team.yml'), json],
     run: async (options, agent?: string) => (await teams()).agents(agent, options),
   },
   {

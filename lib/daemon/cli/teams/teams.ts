@@ -1,12 +1,13 @@
 // Commands about what can be run: validate, schema, agents.
 
 import { type Catalogue, discover } from '../../../agent/catalogue.ts'
+import type { AgentDefinition } from '../../../agent/define.ts'
 import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
 import { noAgent } from '../../../settings/settings.ts'
 import { teamJsonSchema } from '../../../team/team.ts'
 import { createPaint, line } from '../../../text/printable.ts'
-import { listed } from '../../../text/spelling.ts'
+import { didYouMean, listed } from '../../../text/spelling.ts'
 import { print, printJson, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { ValidateTeam } from '../../../wire/calls/teams.ts'
 import { homeFolder } from '../../home/home.ts'
@@ -14,6 +15,7 @@ import { askAboutTeams } from '../backend/team-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { whichTeam } from '../runs/run.ts'
 import { table } from '../terminal/table.ts'
+import { callsOf, examplePhase } from './example-phase.ts'
 import { manualOf } from './manual.ts'
 import { notesOfFolder } from './package.ts'
 
@@ -55,9 +57,16 @@ export async function schema({ home }: Options): Promise<void> {
   printJson(teamJsonSchema(await catalogueOf(home)))
 }
 
-/** Lists the agents, or prints the manual of one. Throws `invalid_request` for an agent that does not exist. */
-export async function agents(agent: string | undefined, { home, json }: Options): Promise<void> {
+/**
+ * Lists the agents, or prints the manual of one, or a phase with one of its actions. Throws `invalid_request` for an agent
+ * or an action that does not exist.
+ */
+export async function agents(
+  agent: string | undefined,
+  { home, json, action }: Options & { action?: string },
+): Promise<void> {
   const catalogue = await catalogueOf(home)
+  if (action !== undefined) return phaseWith(action, agent, catalogue)
   if (agent !== undefined) return manual(agent, catalogue, json)
   if (json) return void printJson(catalogue.list())
   const paint = createPaint(process.stdout)
@@ -69,9 +78,25 @@ export async function agents(agent: string | undefined, { home, json }: Options)
   for (const { file, reason } of catalogue.skipped) printMessage(line`${paint.yellow('skipped')}  ${file}: ${reason}`)
 }
 
-function manual(reference: string, catalogue: Catalogue, json: boolean | undefined): void {
+/** Where an agent has no actions, `action` is the place of the entry, such as `source`. */
+function phaseWith(action: string, reference: string | undefined, catalogue: Catalogue): void {
+  if (reference === undefined) throw new CadreError('invalid_request', '--action needs an agent before it')
+  const calls = callsOf(definitionOf(reference, catalogue))
+  const call = calls.find(each => (each.action || each.direction) === action)
+  if (call) return print(examplePhase(reference, call).map(each => line`  ${each}`))
+  const names = calls.map(each => each.action || each.direction)
+  const near = didYouMean(action, names)
+  throw new CadreError('invalid_request', `${reference} has no action ${action}${near}; there are ${listed(names)}`)
+}
+
+function definitionOf(reference: string, catalogue: Catalogue): AgentDefinition {
   const definition = catalogue.get(reference)
   if (!definition) throw new CadreError('invalid_request', noAgent(reference, catalogue))
+  return definition
+}
+
+function manual(reference: string, catalogue: Catalogue, json: boolean | undefined): void {
+  const definition = definitionOf(reference, catalogue)
   const { agents } = catalogue.list()
   const listed = agents.find(({ name }) => name === reference.split('@', 1)[0])!
   if (json) printJson(listed)
