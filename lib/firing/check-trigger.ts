@@ -37,8 +37,8 @@ export function specOf(
     problems.push(...(error.details ?? []))
   }
   if (problems.length > 0 || checked.problems) throw refusal(problems)
-  const { team, workspace = null, run_name = null } = fields
-  return { team, inputs, when, workspace, run_name, overlap, queue_max, at_most, own: checked.own }
+  const { team, workspace = null, environment = null, run_name = null } = fields
+  return { team, inputs, when, workspace, environment, run_name, overlap, queue_max, at_most, own: checked.own }
 }
 
 /** Fields that only other kinds have. */

@@ -35,6 +35,7 @@ export interface StartRequest {
   inputs: JsonObject
   runName?: string | null
   workspace?: string | null
+  environment?: string | null
   fromPath?: boolean
   synced?: boolean
   /** The id that was assigned at dispatch. Starting the same id again has no effect. */
@@ -78,7 +79,7 @@ export class Engine {
   async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
     const { bundle, runName = null, workspace = null, fromPath = false, synced = false, ...more } = request
-    const { notStarted, startedBy } = more
+    const { notStarted, startedBy, environment = null } = more
     const id = request.runId ?? this.store.runs.newId()
     if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
     const { secrets } = this.#options
@@ -91,7 +92,7 @@ export class Engine {
     const key = held && keyOf(held, inputs)
     this.#parts.bundles.keep(bundle)
     const run: NewRun = {
-      ...{ id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced },
+      ...{ id, bundle, teamKey: bundle.root, inputs, runName, workspace, environment, fromPath, synced },
       ...(notStarted && { notStarted }),
       ...(startedBy && { startedBy }),
     }

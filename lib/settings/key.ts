@@ -5,21 +5,22 @@ import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../agent/define.ts'
 import { isAllowEntry } from '../agent/net/address.ts'
 import { A_DURATION, parseDuration } from '../duration.ts'
-import { CadreError, type Detail } from '../error.ts'
-import { isObject, type Json, type JsonObject } from '../json.ts'
+import { CadreError } from '../error.ts'
+import { isObject, type Json } from '../json.ts'
 import { type Misfit, misfits } from '../schema/schema.ts'
 import { didYouMean } from '../text/spelling.ts'
 import { environmentProblem } from './command-environment.ts'
+import { environmentFieldProblem, environmentNameProblem } from './environments.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { onFailProblem } from './on-fail.ts'
 import { isReference, misspeltReference } from './references.ts'
 import { sandboxProblem } from './sandbox.ts'
-import { GLOBAL, leavesOf, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
+import { GLOBAL, inEnvironment, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
 import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
 
-interface Agents {
+export interface Agents {
   get(name: string): AgentDefinition | undefined
   names(): string[]
   /** Files that are named like an agent but cannot be used, with the reasons. */
@@ -29,7 +30,9 @@ interface Agents {
 const REFERENCE = /^[a-z][a-z0-9_-]*(@[A-Za-z0-9_-]+)?$/
 const SEGMENT = /^[^\s.\p{C}]{1,100}$/u
 const UNSAFE = ['__proto__', 'constructor', 'prototype']
-const SECTIONS = [...new Set(['agents', 'secrets', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)])]
+export const SECTIONS = [
+  ...new Set(['agents', 'secrets', 'environments', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)]),
+]
 
 /** That an agent is not installed, with the nearest that is; or why its file cannot be used. */
 export function noAgent(reference: string, { names, skipped = [] }: Pick<Agents, 'names' | 'skipped'>): string {
@@ -63,11 +66,12 @@ export function keyProblem(path: readonly string[], agents?: Agents): string | n
   const key = path.join('.')
   const [section = '', reference = '', ...rest] = path
   if (section === 'secrets') return secretKeyProblem(path)
+  if (section === 'environments') return environmentKeyProblem(path, agents)
   if (section === 'labels' && path.length === 2) return null
   if (section !== 'agents') {
     if (Object.hasOwn(GLOBAL, key)) return null
     const known = Object.keys(GLOBAL)
-    return `there is no such setting; known are agents.<agent>.<key>, secrets.<name>, ${known.join(', ')}${didYouMean(key, [...known, ...SECTIONS])}`
+    return `there is no such setting; known are agents.<agent>.<key>, secrets.<name>, environments.<name>.agents.<agent>.<key>, ${known.join(', ')}${didYouMean(key, [...known, ...SECTIONS])}`
   }
   if (!REFERENCE.test(reference) || rest.length === 0)
     return 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>'
@@ -87,48 +91,21 @@ export function formOf({ settings }: AgentDefinition, path: readonly string[], k
   return schemasAt(settings, path).some(takesNames) ? `${key}.NAME` : key
 }
 
-function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
+function environmentKeyProblem(path: readonly string[], agents?: Agents): string | null {
+  const [, name = '', field, ...more] = path
+  const problem = environmentNameProblem(name) ?? (field === undefined ? null : environmentFieldProblem(field))
+  if (problem !== null) return problem
+  if (field === 'inherit' && more.length === 0) return null
+  if (inEnvironment(path).above.length > 0) return keyProblem(path.slice(2), agents)
+  const place = `environments.${name}`
+  return `expected ${place}.agents.<agent>.<key>, ${place}.secrets.<name> or ${place}.inherit`
+}
+
+export function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
   if (!SECRET_NAME.test(name))
     return 'the name of a secret must consist of letters, digits, _ and -, and begin with a letter or _'
   if (more.length === 0 && (field === undefined || field === 'value' || field === 'teams')) return null
   return `expected secrets.${name}, secrets.${name}.value or secrets.${name}.teams`
-}
-
-/** Every part of the file that nothing reads, each with the nearest known name. */
-export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
-  const found: Detail[] = []
-  const add = (path: readonly string[], problem: string | null) => {
-    const key = path.join('.')
-    if (problem !== null) found.push({ path: key, message: `${key} in settings.yml: ${problem}` })
-  }
-  const below = (section: string) => Object.entries((settings[section] ?? {}) as JsonObject)
-  for (const section of Object.keys(settings)) {
-    if (!SECTIONS.includes(section)) {
-      add([section], `there is no such section; known are ${SECTIONS.join(', ')}${didYouMean(section, SECTIONS)}`)
-    } else if ((section === 'agents' || section === 'secrets') && !isObject(settings[section] ?? {})) {
-      add([section], 'must be a mapping')
-    } else if (section === 'agents') {
-      for (const [reference, own] of below(section)) {
-        const path = [section, reference]
-        if (!agents.get(reference)) add(path, noAgent(reference, agents))
-        else if (!isObject(own)) add(path, own === null ? null : 'must be a mapping of settings')
-        else for (const leaf of leavesOf(own as JsonObject, path)) add(leaf.path, keyProblem(leaf.path, agents))
-      }
-    } else if (section === 'secrets') {
-      for (const [name, entry] of below(section)) {
-        add([section, name], secretKeyProblem([section, name]) ?? entryProblem(entry))
-      }
-    } else {
-      const leaves = leavesOf({ [section]: settings[section]! }).filter(
-        leaf => leaf.path.length > 1 || leaf.value !== null,
-      )
-      for (const { path, value } of leaves) {
-        add(path, keyProblem(path) ?? globalProblem(path.join('.'), value))
-      }
-      if (section === 'labels' && settings.labels !== null) add([section], labelsProblem(settings.labels!))
-    }
-  }
-  return found
 }
 
 /** Lists of texts, which may be written as words. */
@@ -138,7 +115,8 @@ const LISTS: Readonly<Record<string, (value: Json) => string | null>> = {
   'references.env': environmentProblem,
 }
 
-const globalProblem = (key: string, value: Json): string | null =>
+/** The problem with the value of a setting that belongs to no agent, as far as it is known before `settings set`. */
+export const globalProblem = (key: string, value: Json): string | null =>
   Object.hasOwn(LISTS, key) ? LISTS[key]!(value) : value === null ? null : sandboxProblem(key, value)
 
 /** The value in the form in which it is stored. Throws `invalid_request` for a value that the key does not accept. */
@@ -158,8 +136,11 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
     fail(key, 'must be a realm token (cadre_dt_…)')
   if (key === 'hub.url' && !isText(value, text => /^https?:/.test(text) && URL.canParse(text)))
     fail(key, 'must be an address such as https://hub.example.com')
-  const [section, reference = '', ...rest] = path
-  if (section === 'secrets') return checkSecret(path, value)
+  const { above, below } = inEnvironment(path)
+  const [section, reference = '', ...rest] = below
+  if (above.length === 0 && section === 'environments' && typeof value !== 'boolean')
+    fail(key, 'expected true or false')
+  if (section === 'secrets') return checkSecret(path, below, value)
   if (value === '' || (isObject(value) && Object.keys(value).length === 0))
     fail(key, 'the value is empty; null removes it')
   const definition = section === 'agents' ? agents?.get(reference) : undefined
@@ -176,8 +157,8 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
 const isText = (value: Json, fits: (text: string) => boolean): boolean =>
   typeof value === 'string' && (isReference(value) || fits(value))
 
-function checkSecret(path: readonly string[], value: Json): Json {
-  const problem = path[2] === 'teams' ? teamsProblem(value) : entryProblem(path[2] === 'value' ? { value } : value)
+function checkSecret(path: readonly string[], [, , field]: readonly string[], value: Json): Json {
+  const problem = field === 'teams' ? teamsProblem(value) : entryProblem(field === 'value' ? { value } : value)
   if (problem !== null) fail(path.join('.'), value === '' ? 'the value is empty; null removes it' : problem)
   return value
 }

@@ -3,7 +3,7 @@
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { commandLine } from '../program/called-as.ts'
-import { valueAt } from './tree.ts'
+import { inEnvironment, valueAt } from './tree.ts'
 
 /** What determines which secrets a team may read. */
 export interface SecretReader {
@@ -42,20 +42,30 @@ export function teamsProblem(teams: Json): string | null {
   return isList ? null : 'must have a list of team names as its `teams`, such as ["@acme/*"]'
 }
 
-/** Why `team` cannot read the secret, and what to do about it; null when it can. `raw` has unresolved references. */
-export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPath }: SecretReader): string | null {
+/**
+ * Why `team` cannot read the secret, and what to do about it; null when it can. `raw` has unresolved references. `key` is
+ * where the secret stands, or would stand, in settings.yml.
+ */
+export function whyNoSecret(
+  raw: JsonObject,
+  name: string,
+  { name: team, fromPath }: SecretReader,
+  key: string,
+): string | null {
   const entry = valueAt(raw, ['secrets', name])
-  const command = commandLine('settings', 'set', `secrets.${name}`)
+  const command = commandLine('settings', 'set', key)
   if (secretText(raw, name) === null) {
     const line = fromPath ? `${name}: …` : `${name}: {value: …, teams: ["${team}"]}`
-    return `the secret ${name} is not set; add \`${line}\` below \`secrets:\` in settings.yml, or set it with: ${command} -`
+    const above = key.slice(0, key.lastIndexOf('.'))
+    const where = above === 'secrets' ? '' : ` in ${above.replace(/\.secrets$/, '')}`
+    return `the secret ${name} is not set${where}; add \`${line}\` below \`${above}:\` in settings.yml, or set it with: ${command} -`
   }
   const teams = isObject(entry) ? (entry as JsonObject).teams : undefined
   const allowed = Array.isArray(teams) ? teams.map(String) : []
   if (fromPath || allowed.some(pattern => fits(pattern, team))) return null
   const line = `teams: ${JSON.stringify([...allowed, team])}`
   const set = `${command}.teams '${JSON.stringify([...allowed, team])}'`
-  return `the package ${team} may not read the secret ${name}; to allow it, give secrets.${name} in settings.yml the line \`${line}\`, or call: ${set}`
+  return `the package ${team} may not read the secret ${name}; to allow it, give ${key} in settings.yml the line \`${line}\`, or call: ${set}`
 }
 
 /** Whether a pattern matches a team. `*` matches any text without a slash; `*` alone matches every package. */
@@ -69,13 +79,15 @@ export function fits(pattern: string, team: string): boolean {
  * changes.
  */
 export function placeInEntry(raw: JsonObject, path: readonly string[], value: Json): { path: string[]; value: Json } {
-  const [section, name = '', field] = path
-  const entry = section === 'secrets' ? valueAt(raw, ['secrets', name]) : undefined
+  const { above, below } = inEnvironment(path)
+  const [section, , field] = below
+  const place = [...above, ...below.slice(0, 2)]
+  const entry = section === 'secrets' ? valueAt(raw, place) : undefined
   const isMapping = isObject(entry)
   if (value === null && field !== 'value') return { path: [...path], value }
   if (field === undefined && isMapping && !isObject(value)) return { path: [...path, 'value'], value }
-  if (field === 'value' && !isMapping) return { path: ['secrets', name], value }
-  if (field === 'teams' && isScalar(entry)) return { path: ['secrets', name], value: { value: entry, teams: value } }
+  if (field === 'value' && !isMapping) return { path: place, value }
+  if (field === 'teams' && isScalar(entry)) return { path: place, value: { value: entry, teams: value } }
   return { path: [...path], value }
 }
 

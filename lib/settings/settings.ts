@@ -9,74 +9,52 @@
 
 import { join } from 'node:path'
 import type { Catalogue } from '../agent/catalogue.ts'
-import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { writeDurable } from '../files/durable-file.ts'
 import { fromHome } from '../files/home-path.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log/log.ts'
-import { commandLine } from '../program/called-as.ts'
 import { Recent } from '../recent.ts'
 import type { KnownSecret } from '../secrets/redact.ts'
 import { credentialsIn, withoutCredentials } from '../secrets/secret-forms.ts'
-import { unlessAborted } from '../wait.ts'
 import { agentProblems } from './agent-problems.ts'
 import { outputOf } from './command.ts'
 import { environmentNames, secretVariables, variablesOf } from './command-environment.ts'
+import { environmentsIn, placeOf, placesIn, settingsOf, whyNoEnvironment } from './environments.ts'
 import { change, readDocument, toObject } from './file.ts'
-import { checkKey, checkValue, faults, formOf, keyProblem, noAgent, pathOf, unknownKeys } from './key.ts'
+import { checkKey, checkValue, faults, noAgent, pathOf } from './key.ts'
 import { labelsIn } from './labels.ts'
-import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
+import { placeInEntry } from './named.ts'
 import { type Account, accountOf, accountsIn, whyMute, whyNoChannel } from './on-fail.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
 import { type SandboxChoices, sandboxChoices } from './sandbox.ts'
-import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
-import { typed } from './typed.ts'
+import { type CheckedSettings, openScope, ownSettings, refusalOf, type Scope, type View } from './scope.ts'
+import { inEnvironment, leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
+import { unknownKeys } from './unknown-keys.ts'
 
 export { noAgent } from './key.ts'
 export { isEntryText, type SecretReader } from './named.ts'
 export { type Account, accountOf } from './on-fail.ts'
 export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'
+export type { Scope, SecretUser } from './scope.ts'
 export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'
 
 type Agents = Pick<Catalogue, 'get' | 'names'> & Partial<Pick<Catalogue, 'skipped'>>
 type Known = Pick<Catalogue, 'get'>
 
-/** A team and the names of the secrets that it uses. */
-export interface SecretUser extends SecretReader {
-  secrets: readonly string[]
-}
-
-export interface Settings {
-  /** Runs the commands at or below these keys whose output is no longer valid, all at once. Never throws. */
-  prepare(keys: readonly string[]): Promise<void>
+export interface Settings extends Scope {
   /**
-   * The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`.
-   * `signal` ends the wait with its reason, but the command continues for other callers.
+   * What runs of an environment have; null gives the plain settings. Throws `invalid_request` when the file has no such
+   * environment, or one whose form is wrong, and so do later calls once that is so.
    */
-  of(reference: string, definition: AgentDefinition, signal?: AbortSignal): Promise<JsonObject>
-  /**
-   * What is missing or wrong in these settings. Each message says how to correct it. A command that has not run yet
-   * counts as a value, so call `prepare` first.
-   */
-  problems(reference: string, definition: AgentDefinition): Detail[]
-  /**
-   * The text of a named secret. Throws `invalid_request` when it is not set, cannot be resolved, or may not be read by
-   * this team.
-   */
-  secret(name: string, team: SecretReader, signal?: AbortSignal): Promise<string>
-  /**
-   * `prepare` for the secrets that these teams use and may read. A secret that a team may not read does not run a
-   * command. Never throws.
-   */
-  prepareSecrets(teams: readonly SecretUser[]): Promise<void>
-  /** One line for each secret that a team uses but cannot read. A command that has not run yet counts as a value. */
-  missingSecrets(teams: readonly SecretUser[]): Detail[]
-  /** The named secrets whose references fail. */
-  brokenSecrets(): Detail[]
-  /** The agents that have settings in the file, with their accounts. */
-  agents(): string[]
+  in(environment: string | null): Scope
+  /** The environments that runs can have. */
+  environments(): string[]
+  /** Why runs cannot have the environment; null if they can. */
+  whyNoEnvironment(name: string): string | null
+  /** The agents that have settings in the file, with their accounts: plain ones, or those of any environment, too. */
+  agents(which?: 'everywhere'): string[]
   /** What agents may reach besides public addresses, and whether a proxy decides where other names lead. */
   network(): { allow: string[]; proxyResolves: boolean }
   /** The labels that runs may require of this daemon. */
@@ -96,10 +74,6 @@ export interface Settings {
   onFailProblems(agents: Agents, names?: 'names'): Detail[]
   /** What a value that is not stored refers to; the value itself when it is not a reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
-  /**
-   * A resolved value, unmasked. Undefined when it is not set, cannot be resolved, or is a command that has not run yet.
-   */
-  value(key: string): Json | undefined
   /** A value in masked form. Throws `not_found`. */
   get(key: string, agents: Known): { key: string; value: Json }
   /** Every value that is set, masked, in the order of the file. */
@@ -121,7 +95,7 @@ export interface Settings {
   onSecrets(listener: () => void): void
   /**
    * To be called when a vendor answered 401. The commands behind this agent's settings and behind named secrets run
-   * again at the next use.
+   * again at the next use, in whichever environment.
    */
   refused(reference: string): void
   /**
@@ -149,14 +123,6 @@ const COMMAND_MS = 10_000
 /** The maximum number of agents and accounts whose checked settings are kept. */
 const MOST_CHECKED = 200
 
-/** The checked settings of an agent, which are valid until a value changes. */
-interface CheckedSettings {
-  definition: AgentDefinition
-  details: Detail[]
-  /** The settings as JSON, because each call of an agent gets a copy of its own. */
-  text: string
-}
-
 /**
  * Opens the settings. A home without the file has no settings. Throws `invalid_request` when the file is not a YAML
  * mapping.
@@ -176,12 +142,13 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   let inFiles: KnownSecret[] = []
   let writing: Promise<void> = Promise.resolve()
   let listener = () => {}
-  /** By reference: settings that need no command, of agents without a `check` of their own. */
-  const checked = new Recent<string, CheckedSettings>(MOST_CHECKED)
+  /** What was made of the file for an environment, or of the plain settings, since a value changed. */
+  const views = new Map<string | null, View>()
+  const scopes = new Map<string | null, Scope>()
 
   const resolve = () => {
     resolved = lookups.resolve(raw, '', 'omit')
-    checked.clear()
+    views.clear()
     listener()
   }
   const readFiles = async () => {
@@ -196,75 +163,31 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   }
   await load()
 
-  const commandsBelow = (keys: readonly string[]) =>
-    keys.flatMap(key => commandsIn(valueAt(raw, key.split('.')) ?? null))
-
-  const prepare = async (keys: readonly string[]) => {
-    const commands = commandsBelow(keys)
-    if (commands.length > 0 && (await lookups.ask(commands))) await readFiles()
+  const makeView = (environment: string | null): View => {
+    const checked = new Recent<string, CheckedSettings>(MOST_CHECKED)
+    if (environment === null) return { raw, resolved, checked, placeOf: path => path.join('.') }
+    const problem = whyNoEnvironment(raw, environment)
+    if (problem !== null)
+      throw new CadreError('invalid_request', problem, { details: [{ path: '/environment', message: problem }] })
+    return viewOfEnvironment(environment, checked)
   }
-
-  const own = (settings: Json | undefined, definition: AgentDefinition) =>
-    typed(settings ?? {}, definition.settings) as JsonObject
-
-  const knownOf = (reference: string, definition: AgentDefinition): CheckedSettings | null => {
-    const known = checked.get(reference)
-    return known?.definition === definition ? known : null
+  const viewOfEnvironment = (name: string, checked: View['checked']): View => {
+    const own = settingsOf(raw, name)
+    return { raw: own, resolved: lookups.resolve(own, '', 'omit'), checked, placeOf: path => placeOf(raw, name, path) }
   }
-
-  const checkAgent = (reference: string, definition: AgentDefinition): CheckedSettings => {
-    const known = knownOf(reference, definition)
+  const viewOf = (environment: string | null): View => {
+    const known = views.get(environment)
     if (known) return known
-    const details = problems(reference, definition)
-    const text = JSON.stringify(own(valueAt(resolved.value, ['agents', reference]), definition))
-    const found = { definition, details, text }
-    // An agent's own `check` runs each time, because it may look at files, and commands give a new value each hour.
-    const mayChange = definition.check || definition.missing || commandsBelow([`agents.${reference}`]).length > 0
-    if (!mayChange) checked.set(reference, found)
-    return found
+    const view = makeView(environment)
+    views.set(environment, view)
+    return view
   }
-
-  const problems = (reference: string, definition: AgentDefinition): Detail[] => {
-    const prefix = `agents.${reference}`
-    const known = lookups.resolve(valueAt(raw, ['agents', reference]) ?? {}, prefix, 'keep')
-    const settings = own(known.value, definition)
-    const found = new Map([...known.failures].map(([key, reason]) => [key, `${key}: ${reason}`]))
-    const wrong = faults(definition.settings, settings)
-    for (const { path, kind, message } of wrong) {
-      const key = prefix + path.replaceAll('/', '.')
-      const below = path.split('/').slice(1)
-      const isUnset = kind === 'missing' || valueAt(settings, below) === null
-      const set = `set it with: ${commandLine('settings', 'set', formOf(definition, below, key), '-')}`
-      const what =
-        kind === 'unknown'
-          ? `is not known: ${keyProblem(key.split('.'), { get: () => definition, names: () => [] })}`
-          : `${isUnset ? 'is not set' : message}; ${set}`
-      if (!found.has(key)) found.set(key, `${key} ${what}`)
-    }
-    const places = wrong.map(({ path }) => path)
-    for (const { path, message } of agentProblems(definition, settings, places)) {
-      const key = `${prefix}.${path}`
-      if (!found.has(key)) found.set(key, `${key} ${message}`)
-    }
-    if (found.size === 0) {
-      for (const name of definition.missing?.(settings) ?? []) {
-        const key = `${prefix}.${name}`
-        found.set(key, `${key} is not set; set it with: ${commandLine('settings', 'set', key, '-')}`)
-      }
-    }
-    return [...found].map(([path, message]) => ({ path, message }))
+  const scopeOf = (environment: string | null): Scope => {
+    const scope = scopes.get(environment) ?? openScope(() => viewOf(environment), lookups, readFiles)
+    scopes.set(environment, scope)
+    return scope
   }
-
-  /** Why the team cannot read the secret, as far as that is known. */
-  const secretProblem = (name: string, team: SecretReader): Detail | null => {
-    const refusal = whyNoSecret(raw, name, team)
-    return refusal === null ? failureBelow(`secrets.${name}`) : { path: `secrets.${name}`, message: refusal }
-  }
-
-  const failureBelow = (key: string): Detail | null => {
-    const found = [...resolved.failures].find(([path]) => path === key || path.startsWith(`${key}.`))
-    return found ? { path: key, message: `${key}: ${found[1]}` } : null
-  }
+  const plain = scopeOf(null)
 
   const masked = (value: Json, path: string[], agents: Known): Json => {
     if (typeof value === 'string' && isReference(value)) return value
@@ -280,8 +203,8 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     const { agent } = account
     const definition = agents.get(agent)
     if (!definition) return noAgent(agent, agents)
-    const [problem] = names ? [] : problems(agent, definition)
-    const settings = own(valueAt(names ? raw : resolved.value, ['agents', agent]), definition)
+    const [problem] = names ? [] : plain.problems(agent, definition)
+    const settings = ownSettings(valueAt(names ? raw : resolved.value, ['agents', agent]), definition)
     return whyMute(agent, definition) ?? problem?.message ?? whyNoChannel(account, settings)
   }
 
@@ -298,58 +221,36 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       const details = accountProblems(accountsIn(value), agents)
       if (details.length > 0) throw refusalOf(details)
     }
-    const [section, reference = '', ...rest] = path
+    const { above, below } = inEnvironment(path)
+    const [section, reference = '', ...rest] = below
     const definition = section === 'agents' ? agents?.get(reference) : undefined
     if (!definition || value === null) return
-    const settings = own(withValue(valueAt(resolved.value, ['agents', reference]), rest, value), definition)
+    const environment = above[1] ?? null
+    const { value: known } = environment === null ? resolved : lookups.resolve(settingsOf(raw, environment), '', 'omit')
+    const settings = ownSettings(withValue(valueAt(known, ['agents', reference]), rest, value), definition)
     const wrong = faults(definition.settings, settings).map(({ path }) => path)
     const key = rest.join('.')
     const concerns = (place: string) => place === key || place.startsWith(`${key}.`) || key.startsWith(`${place}.`)
     const details = agentProblems(definition, settings, wrong)
       .filter(({ path }) => concerns(path))
-      .map(({ path, message }) => ({ path: `agents.${reference}.${path}`, message }))
+      .map(({ path, message }) => ({ path: [...above, 'agents', reference, path].join('.'), message }))
     if (details.length === 0) return
     const message = details.map(({ path, message }) => `setting ${path} ${message}`).join('; ')
     throw new CadreError('invalid_request', message, { details })
   }
 
   return {
-    prepare,
-    async of(reference, definition, signal) {
-      signal?.throwIfAborted()
-      const known = knownOf(reference, definition)
-      if (!known) await unlessAborted(prepare([`agents.${reference}`]), signal)
-      const { details, text } = known ?? checkAgent(reference, definition)
-      if (details.length === 0) return JSON.parse(text) as JsonObject
-      throw refusalOf(details)
+    ...plain,
+    in(environment) {
+      viewOf(environment)
+      return scopeOf(environment)
     },
-    problems: (reference, definition) => checkAgent(reference, definition).details,
-    async secret(name, team, signal) {
-      const refusal = whyNoSecret(raw, name, team)
-      if (refusal === null) await unlessAborted(prepare([`secrets.${name}`]), signal)
-      const problem = secretProblem(name, team)
-      if (problem) throw refusalOf([problem])
-      return secretText(resolved.value, name)!
+    environments: () => environmentsIn(raw).filter(name => whyNoEnvironment(raw, name) === null),
+    whyNoEnvironment: name => whyNoEnvironment(raw, name),
+    agents(which) {
+      const places = which ? placesIn(raw) : [[]]
+      return [...new Set(places.flatMap(place => Object.keys(valueAt(raw, [...place, 'agents']) ?? {})))]
     },
-    prepareSecrets: teams =>
-      prepare(
-        teams.flatMap(team =>
-          team.secrets.filter(name => whyNoSecret(raw, name, team) === null).map(name => `secrets.${name}`),
-        ),
-      ),
-    missingSecrets(teams) {
-      const found = new Map<string, Detail>()
-      for (const team of teams) {
-        for (const name of team.secrets) {
-          const problem = secretProblem(name, team)
-          if (problem) found.set(problem.message, problem)
-        }
-      }
-      return [...found.values()]
-    },
-    brokenSecrets: () =>
-      Object.keys(valueAt(raw, ['secrets']) ?? {}).flatMap(name => failureBelow(`secrets.${name}`) ?? []),
-    agents: () => Object.keys(valueAt(raw, ['agents']) ?? {}),
     network() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
       const proxyResolves = valueAt(resolved.value, ['network', 'proxy_resolves']) === true
@@ -367,8 +268,8 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     accounts: agents =>
       Object.keys(valueAt(raw, ['agents']) ?? {}).flatMap(agent => {
         const definition = agents.get(agent)
-        if (!definition || whyMute(agent, definition) || problems(agent, definition).length > 0) return []
-        const channels = valueAt(own(valueAt(resolved.value, ['agents', agent]), definition), ['channels'])
+        if (!definition || whyMute(agent, definition) || plain.problems(agent, definition).length > 0) return []
+        const channels = valueAt(ownSettings(valueAt(resolved.value, ['agents', agent]), definition), ['channels'])
         const names = isObject(channels) ? Object.keys(channels) : []
         return names.map(name => `${agent}:${name}`).filter(name => accountOf(name) !== null)
       }),
@@ -384,11 +285,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       if (failure !== undefined) throw new CadreError('invalid_request', failure)
       return found.value.value!
     },
-    value: key => valueAt(resolved.value, key.split('.')),
     get(key, agents) {
       const path = key.split('.')
       // A secret without `teams` is stored as a plain value.
-      const plain = path[0] === 'secrets' && path[2] === 'value' ? valueAt(raw, path.slice(0, 2)) : undefined
+      const { above, below } = inEnvironment(path)
+      const isValue = below[0] === 'secrets' && below[2] === 'value'
+      const plain = isValue ? valueAt(raw, [...above, ...below.slice(0, 2)]) : undefined
       const value = plain === undefined || isObject(plain) ? valueAt(raw, path) : plain
       if (value === undefined) throw new CadreError('not_found', `the setting ${key} is not set`)
       return { key, value: masked(value, path, agents) }
@@ -426,17 +328,19 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     onSecrets(notify) {
       listener = notify
     },
-    refused: reference => lookups.expire(commandsBelow([`agents.${reference}`, 'secrets'])),
+    refused(reference) {
+      const parts = placesIn(raw).flatMap(place => [
+        valueAt(raw, [...place, 'agents', reference]),
+        valueAt(raw, [...place, 'secrets']),
+      ])
+      lookups.expire(parts.flatMap(part => commandsIn(part ?? null)))
+    },
     async reload() {
       await load()
       lookups.expire(commandsIn(raw))
     },
     close: () => closing.abort(),
   }
-}
-
-function refusalOf(details: Detail[]): CadreError {
-  return new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
 }
 
 /** The secrets in credentials files that settings name: values of the JSON document whose names suggest a secret. */

@@ -34,6 +34,12 @@ export function withValue(settings: Json | undefined, [key, ...rest]: readonly s
   return { ...own, [key]: withValue(valueAt(own, [key]), rest, value) }
 }
 
+/** A path of settings.yml as the one above an environment's settings, which is empty for plain ones, and the one below. */
+export function inEnvironment(path: readonly string[]): { above: readonly string[]; below: readonly string[] } {
+  const length = path[0] === 'environments' && (path[2] === 'agents' || path[2] === 'secrets') ? 2 : 0
+  return { above: path.slice(0, length), below: path.slice(length) }
+}
+
 const CREDENTIAL = /(token|password|passwd|passphrase|secret|credential|(^|_)key)s?$/i
 const CREDENTIAL_FILE = /(credentials?|key|secret|token)_file$/i
 
@@ -77,10 +83,12 @@ export function secretKind(
   path: readonly string[],
   agents: { get(name: string): AgentDefinition | undefined },
 ): 'value' | 'unknown' | 'file' | 'open' {
-  const [section, reference = '', ...rest] = path
-  if (section === 'secrets') return path.length === 3 && path[2] === 'teams' ? 'open' : 'value'
+  const { below } = inEnvironment(path)
+  const [section, reference = '', ...rest] = below
+  if (section === 'secrets') return rest.length === 1 && rest[0] === 'teams' ? 'open' : 'value'
+  if (section === 'environments') return rest[0] === 'inherit' ? 'open' : 'unknown'
   if (section === 'labels') return 'open'
-  if (section !== 'agents') return GLOBAL[path.join('.')] ?? 'unknown'
+  if (section !== 'agents') return GLOBAL[below.join('.')] ?? 'unknown'
   if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'
   if (rest.some(soundsSecret)) return 'value'
   const definition = agents.get(reference)

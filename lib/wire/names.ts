@@ -53,6 +53,12 @@ export const AccountName = Type.String({
   'x-expected': 'an account "agent:channel", such as "chat:ops"',
 })
 
+/** An environment of settings.yml, such as `staging`. */
+export const EnvironmentName = Type.String({
+  pattern: '^[a-z][a-z0-9_-]{0,62}$',
+  'x-expected': 'the name of an environment: small letters, digits, - and _, and first a letter',
+})
+
 /** A text of one line in which everything is seen. */
 export const Title = (maxLength: number) =>
   Type.String({

@@ -6,14 +6,14 @@ import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { namesOf, notesOf, planRun } from '../runs/plan.ts'
-import { loadTeam, missingSettings, secretUsers } from '../runs/start-run.ts'
+import { environmentOf, loadTeam, missingSecrets, missingSettings, secretUsers } from '../runs/start-run.ts'
 
 export const teams = (daemon: Daemon, kit: DaemonKit) =>
   resource('teams', kit, [
     answer(ValidateTeam, async ({ body }) => {
       const bundle = await loadTeam(daemon, body)
       const { name, version, inputs, phases } = bundle.team(bundle.root)
-      const users = secretUsers(bundle)
+      const chosen = environmentOf(daemon, bundle)
       return {
         valid: true,
         name,
@@ -21,9 +21,9 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
         inputs: [...inputs],
         phases: phases.map(phase => phase.name),
         teams: Object.keys(bundle.json().teams).map(key => bundle.team(key).name),
-        missing_settings: missingSettings(daemon, bundle),
-        secrets: namesOf(users),
-        missing_secrets: daemon.settings.missingSecrets(users),
+        missing_settings: missingSettings(daemon, bundle, chosen),
+        secrets: namesOf(secretUsers(bundle)),
+        missing_secrets: missingSecrets(bundle, chosen),
         notes: notesOf(daemon, bundle),
       }
     }),

@@ -72,6 +72,8 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
   const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
   const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
   if (inputs) checkSecrets(engine.bundle(row.bundle_id).team(row.team_key), inputs)
+  // It is what makes each phase fail, if the environment is gone.
+  daemon.settings.in(row.environment)
   await daemon.packages.judge(engine.bundle(row.bundle_id))
   if (openRuns.isInterrupted(row.root_id)) {
     checkInterrupted(row, request)

@@ -104,7 +104,7 @@ export class Daemon {
         makeUnreadable(options.log),
       ])
       // The schemas of these agents say which settings are secrets. Other agents are loaded when something names them.
-      const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
+      const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents('everywhere'))
       const slots = slotsOf(env)
       const logLimit = logLimitOf(env)
       settleOf(env, settings)

@@ -34,14 +34,14 @@ interface Parts {
 export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts }: Parts): EngineHost {
   const { findOwnSecrets, catalogueOf, tracing, pageOf } = parts
   return {
-    agent: async (reference, signal, rootId) => {
+    agent: async (reference, signal, { rootId, environment }) => {
       findOwnSecrets()
       const catalogue = catalogueOf(rootId)
       const definition = (await catalogue.load([reference])).get(reference)
       if (!definition) {
         throw new CadreError('invalid_request', noAgent(reference, catalogue))
       }
-      return { definition, settings: await settings.of(reference, definition, signal) }
+      return { definition, settings: await settings.in(environment).of(reference, definition, signal) }
     },
     context: (run, binding, hooks) =>
       createContext({
@@ -86,7 +86,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         ...hooks,
       }),
     mask: (value, values) => mask.redactor(values).json(value),
-    secret: (name, team, signal) => settings.secret(name, team, signal),
+    secret: async (name, team, environment, signal) => settings.in(environment).secret(name, team, signal),
     restoreBundle: (_, json) => bundleFromJson(json),
   }
 }

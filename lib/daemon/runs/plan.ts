@@ -9,7 +9,7 @@ import type { Json, JsonObject } from '../../json.ts'
 import { maskInputs } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor } from '../../secrets/redact.ts'
-import type { SecretUser } from '../../settings/settings.ts'
+import type { Scope, SecretUser } from '../../settings/settings.ts'
 import {
   agentRefs,
   type Bundle,
@@ -28,7 +28,15 @@ import {
 } from '../../team/team.ts'
 import { unseenNotes } from '../../text/unseen.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../../wire/records/plans.ts'
-import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
+import {
+  environmentOf,
+  loadTeam,
+  missingSecrets,
+  missingSettings,
+  type RunRequest,
+  type Stock,
+  secretUsers,
+} from './start-run.ts'
 
 /** Throws `invalid_request` with every problem of the team. */
 export async function planRun(stock: Stock, request: RunRequest): Promise<Masked<Plan>> {
@@ -38,25 +46,25 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
   const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
   const writes: PlannedWrite[] = []
   const found = await sandboxesOf(stock, bundle)
-  const team = planTeam(
-    { catalogue: stock.catalogue, settings: stock.settings, found },
-    bundle,
-    bundle.root,
-    [],
-    [],
-    writes,
-  )
-  const users = secretUsers(bundle)
+  const chosen = environmentOf(stock, bundle, request.environment)
+  const team = planTeam({ catalogue: stock.catalogue, scope: chosen.scope, found }, bundle, bundle.root, [], [], writes)
   const { labels, agents } = needsOfBundle(bundle)
   // A secret that somebody wrote into the file itself is not shown either.
   return createRedactor(stock.settings.secrets(stock.catalogue)).json<Plan>({
     inputs: maskInputs(fields, values),
-    secrets: namesOf(users),
+    environment: chosen.environment,
+    secrets: namesOf(secretUsers(bundle)),
     concurrency,
     requires: { labels, agents },
     ...declaredIn(bundle),
     warnings: found.warnings,
-    missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
+    missing: [
+      ...problems,
+      ...chosen.problems,
+      ...problem,
+      ...missingSettings(stock, bundle, chosen),
+      ...missingSecrets(bundle, chosen),
+    ],
     team,
     writes,
   })
@@ -69,7 +77,7 @@ function declaredIn(bundle: Bundle): Pick<Plan, 'triggers'> {
 }
 
 /** What a plan describes teams by. */
-type Described = Pick<Stock, 'catalogue' | 'settings'>
+type Described = Pick<Stock, 'catalogue'> & { scope: Scope | null }
 
 /** Where the commands of each team run, and what to know about it. */
 interface FoundSandboxes {
@@ -237,7 +245,10 @@ function plannedCall(phase: StandardPhase): Pick<PlannedPhase, 'agent' | 'action
 }
 
 /** The requests of entries that say their address and method themselves, as those of http do. */
-function requestsOf({ catalogue }: Described, { agent, sources, targets }: StandardPhase): Request[] {
+function requestsOf(
+  { catalogue }: Pick<Described, 'catalogue'>,
+  { agent, sources, targets }: StandardPhase,
+): Request[] {
   const definition = catalogue.get(agent)
   const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
     entries.flatMap(({ name, entry }) => {
@@ -255,13 +266,17 @@ function methodIn(handler: Handler | undefined): Json | undefined {
 
 const plannedWrite =
   (stock: Described) =>
-  ({ entry, ...write }: Write): PlannedWrite => ({ ...write, to: target(stock, write.agent, entry) })
+  ({ entry, credentials, ...write }: Write): PlannedWrite => ({
+    ...write,
+    credentials: credentials.map(key => stock.scope?.placeOf(key) ?? key),
+    to: target(stock, write.agent, entry),
+  })
 
 function target(stock: Described, agent: string, entry: Json | undefined): string {
   const url = (entry as JsonObject | undefined)?.url
   if (typeof url === 'string') return url
   for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
-    const value = stock.settings.value(`agents.${agent}.${name}`)
+    const value = stock.scope?.value(`agents.${agent}.${name}`)
     if (typeof value === 'string') return value
   }
   return agent

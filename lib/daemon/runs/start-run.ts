@@ -6,7 +6,7 @@ import { CadreError, type Detail, isLasting } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
-import type { SecretUser } from '../../settings/settings.ts'
+import type { Scope, SecretUser } from '../../settings/settings.ts'
 import {
   agentRefs,
   type Bundle,
@@ -18,6 +18,7 @@ import {
 } from '../../team/team.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
 import type { Daemon } from './daemon.ts'
+import { type Chosen, environmentFor } from './environment.ts'
 import type { Namer } from './workspaces.ts'
 
 export interface RunRequest {
@@ -29,6 +30,8 @@ export interface RunRequest {
   run_name?: string | null
   /** The id, name or absolute path of a workspace. The default is the team's folder. */
   workspace?: string | null
+  /** An environment of settings.yml. The default is that of the team. */
+  environment?: string | null
 }
 
 /** What is needed to read a team and to say what it lacks. */
@@ -76,6 +79,7 @@ export async function startBundle(
   }
   const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
   const { name, version } = bundle.team(bundle.root)
+  const chosen = environmentOf(daemon, bundle, request.environment)
   const runId = origin.runId ?? daemon.engine.store.runs.newId()
   const target = `${name}@${version} as ${runId}${namesIn(values)}`
   const start = {
@@ -83,6 +87,7 @@ export async function startBundle(
     inputs: values,
     runName: request.run_name ?? null,
     workspace: null,
+    environment: chosen.environment,
     fromPath: origin.local && request.path !== undefined,
     synced: origin.synced ?? daemon.lists(name),
     runId,
@@ -96,7 +101,7 @@ export async function startBundle(
     if (!origin.unattended || !isLasting(error)) throw error
     return error
   }
-  const lacks = await mustHaveAll(daemon, bundle, problems).then(() => null, fails)
+  const lacks = await mustHaveAll(daemon, bundle, chosen, problems).then(() => null, fails)
   const begin = async () =>
     daemon.engine.start(
       { ...start, workspace: await workspaceOf(daemon, bundle, request.workspace ?? null, origin) },
@@ -112,12 +117,13 @@ export async function startBundle(
 }
 
 /** Throws `invalid_request` with everything that the run lacks. */
-async function mustHaveAll(daemon: Daemon, bundle: Bundle, problems: readonly Detail[]): Promise<void> {
-  await askCommands(daemon, bundle)
+async function mustHaveAll(daemon: Daemon, bundle: Bundle, chosen: Chosen, problems: readonly Detail[]): Promise<void> {
+  if (chosen.scope) await askCommands(chosen.scope, bundle)
   const missing = [
     ...problems,
-    ...missingSettings(daemon, bundle),
-    ...daemon.settings.missingSecrets(secretUsers(bundle)),
+    ...chosen.problems,
+    ...missingSettings(daemon, bundle, chosen),
+    ...missingSecrets(bundle, chosen),
   ]
   if (missing.length === 0) return
   const list = missing.map(({ message }) => message).join('; ')
@@ -158,13 +164,29 @@ export async function loadTeam(
 /**
  * What a run needs besides its team: inputs of the root, which is the first of `teams`, and settings of every agent.
  */
-function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
-  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, agentsOf(teams))]
+function lacking(stock: Stock, { inputs = {}, environment }: RunRequest, teams: readonly Team[]): Detail[] {
+  const { scope, problems } = environmentFor(stock.settings, teams, environment)
+  return [
+    ...inputsFor(teams[0]?.inputs ?? [], inputs).problems,
+    ...problems,
+    ...missingOf(stock, scope, agentsOf(teams)),
+  ]
 }
 
-/** One line for each setting that an agent of the bundle lacks. */
-export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
-  return missingOf(stock, usesOf(bundle).agents)
+/** In which environment a run of a bundle works. */
+export function environmentOf(stock: Stock, bundle: Bundle, asked?: string | null): Chosen {
+  const teams = teamsOf(bundle).map(([, team]) => team)
+  return environmentFor(stock.settings, [bundle.team(bundle.root), ...teams], asked)
+}
+
+/** One line for each setting that an agent of the bundle lacks; none where the environment is not known. */
+export function missingSettings(stock: Stock, bundle: Bundle, { scope }: Pick<Chosen, 'scope'>): Detail[] {
+  return missingOf(stock, scope, usesOf(bundle).agents)
+}
+
+/** One line for each secret that a team of the bundle cannot read; none where the environment is not known. */
+export function missingSecrets(bundle: Bundle, { scope }: Pick<Chosen, 'scope'>): Detail[] {
+  return scope?.missingSecrets(secretUsers(bundle)) ?? []
 }
 
 /** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
@@ -202,18 +224,15 @@ function secretsOf(team: Team): readonly string[] {
  * Runs the commands that read secrets, so that a failing one is reported before the run starts, with everything else
  * that is missing.
  */
-async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
+async function askCommands(scope: Scope, bundle: Bundle): Promise<void> {
   const { agents, secrets } = usesOf(bundle)
-  await Promise.all([
-    stock.settings.prepare(agents.map(reference => `agents.${reference}`)),
-    stock.settings.prepareSecrets(secrets),
-  ])
+  await Promise.all([scope.prepare(agents.map(reference => `agents.${reference}`)), scope.prepareSecrets(secrets)])
 }
 
-function missingOf(stock: Stock, agents: readonly string[]): Detail[] {
+function missingOf(stock: Stock, scope: Scope | null, agents: readonly string[]): Detail[] {
   return agents.flatMap(reference => {
     const definition = stock.catalogue.get(reference)
-    return definition ? stock.settings.problems(reference, definition) : []
+    return definition && scope ? scope.problems(reference, definition) : []
   })
 }
 

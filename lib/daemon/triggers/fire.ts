@@ -115,8 +115,8 @@ export async function fire(
     const { more: _, ...again } = occasion
     return fire(daemon, tables, trigger, { ...again, variables: begin.variables }, { known: waiting })
   }
-  const { workspace, run_name, team } = trigger.spec
-  const request = { inputs, workspace, run_name, ...whichTeam(team) }
+  const { workspace, environment = null, run_name, team } = trigger.spec
+  const request = { inputs, workspace, environment, run_name, ...whichTeam(team) }
   const runId = ready?.runId ?? daemon.engine.store.runs.newId()
   let started: Firing = {
     ...firing,

@@ -7,7 +7,7 @@ import { sameSource } from '../../firing/changes.ts'
 import { bareTeam, type Trigger } from '../../firing/trigger.ts'
 import { didYouMean } from '../../text/spelling.ts'
 import type { Daemon } from '../runs/daemon.ts'
-import { loadTeam, missingSettings, secretUsers } from '../runs/start-run.ts'
+import { environmentOf, loadTeam, missingSecrets, missingSettings } from '../runs/start-run.ts'
 import { type Home, whichTeam } from './at-home.ts'
 
 /** More triggers of one kind than people have. */
@@ -22,16 +22,17 @@ export async function warningsOf({ daemon, tables }: Home, trigger: Trigger): Pr
   const others = tables.triggers.list({ kind, team: bareTeam(spec.team), ...found }).triggers
   return [
     ...sameSource(trigger, others),
-    ...(await notSet(daemon, spec.team)),
+    ...(await notSet(daemon, spec)),
     ...(kind === 'chain' ? await unknownTeam(daemon, spec.own as ChainSpec, tables.triggers.list(found).triggers) : []),
   ]
 }
 
 /** The settings and secrets that its runs need. */
-async function notSet(daemon: Daemon, team: string): Promise<string[]> {
+async function notSet(daemon: Daemon, { team, environment }: Trigger['spec']): Promise<string[]> {
   try {
     const bundle = await loadTeam(daemon, whichTeam(team))
-    const missing = [...missingSettings(daemon, bundle), ...daemon.settings.missingSecrets(secretUsers(bundle))]
+    const chosen = environmentOf(daemon, bundle, environment)
+    const missing = [...chosen.problems, ...missingSettings(daemon, bundle, chosen), ...missingSecrets(bundle, chosen)]
     return missing.map(({ message }) => `no run can start yet: ${message}`)
   } catch (error) {
     return [messageOf(error)]

@@ -183,6 +183,7 @@ export class Attempts {
       {
         runId: live.id,
         rootId: live.row.root_id,
+        environment: live.row.environment,
         position,
         attempt,
         phase,

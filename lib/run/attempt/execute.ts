@@ -53,6 +53,8 @@ export interface AttemptServices {
 export interface Attempt {
   runId: string
   rootId: string
+  /** The environment whose settings and secrets it has; null for the plain ones. */
+  environment: string | null
   position: number
   attempt: number
   phase: StandardPhase | GatePhase
@@ -75,7 +77,7 @@ export async function execute(attempt: Attempt, services: AttemptServices): Prom
     const { phase } = attempt
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
     const { agent, action } = agentCall
-    const { definition, settings } = await services.host.agent(agent, attempt.signal, attempt.rootId)
+    const { definition, settings } = await services.host.agent(agent, attempt.signal, attempt)
     const { team } = attempt
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, services) : NO_SECRETS
     const calls = await callsOf(agentCall, definition, team, fullScope(attempt, services, agentCall, secrets))
@@ -125,9 +127,12 @@ function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
 const NO_SECRETS: ReadonlyMap<string, string> = new Map()
 
 /** The values of the named secrets that a team uses. */
-async function secretsOf({ team, reader, signal }: Attempt, { host }: AttemptServices): Promise<Map<string, string>> {
+async function secretsOf(
+  { team, reader, environment, signal }: Attempt,
+  { host }: AttemptServices,
+): Promise<Map<string, string>> {
   const secrets = new Map<string, string>()
-  for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, signal))
+  for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, environment, signal))
   return secrets
 }
 

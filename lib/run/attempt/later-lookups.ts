@@ -232,12 +232,12 @@ export class LaterLookups {
     const { agent, action, kind, entry } = JSON.parse(text) as KeptCall & { entry: JsonObject }
     using over = limitSignal(FIND_MS)
     const signal = AbortSignal.any([stopping, over.signal])
-    const { definition, settings } = await host.agent(agent, signal, run.root_id)
+    const environment = { ...this.#parts.environment(run, row.position), log() {} }
+    const { definition, settings } = await host.agent(agent, signal, environment)
     const handler = handlerOf(definition, action, kind)
     if (!handler?.find) throw new AgentError(`${agent} has no look-up any more`)
     const effect = 'once'
     const key = idempotencyKey(row.run_id, row.position, row.entry)
-    const environment = { ...this.#parts.environment(run, row.position), log() {} }
     const files = keepFilesOpen()
     const identity = this.#parts.identity(run.id, row.position, row.entry)
     const binding = { agent, action, definition, settings, effect, key, signal } as const

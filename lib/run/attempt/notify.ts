@@ -184,7 +184,7 @@ export class DeliverySender {
         key: idempotencyKey(row.run_id, -1 - row.number, row.listener),
         timeout,
         stop: this.#stop.signal,
-        find: () => host.agent(payload.agent, this.#stop.signal, place.rootId),
+        find: () => host.agent(payload.agent, this.#stop.signal, place),
         context: (binding, hooks) => context(place, binding, hooks),
         mask: value => mask(row.run_id, value),
         set: (state, error) => this.#set(row, state, error),

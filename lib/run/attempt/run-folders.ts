@@ -47,6 +47,7 @@ export class RunFolders {
     return {
       run: { id: row.id, name: row.run_name, team: row.team, created_at: row.created_at },
       rootId: row.root_id,
+      environment: row.environment,
       phase: { name: phase },
       attempt,
       team,

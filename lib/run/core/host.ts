@@ -26,6 +26,8 @@ export interface Account {
 export interface RunEnvironment {
   run: Omit<RunIdentity, 'url' | 'id'> & { id: RunId }
   rootId: RunId
+  /** The environment whose settings and secrets it has; null for the plain ones. */
+  environment: string | null
   phase: { name: string }
   attempt: number
   /** The package that the team came with, or the team of a folder, as `secretReader` gives it. */
@@ -89,19 +91,24 @@ export interface ContextHooks {
 
 export interface EngineHost {
   /**
-   * Definition and resolved settings of `issues` or `issues@eu`, as they were when the top run `rootId` started.
-   * Throws `invalid_request` when either is missing.
+   * Definition of `issues` or `issues@eu`, as it was when the top run started, and its resolved settings in the run's
+   * environment. Throws `invalid_request` when either is missing.
    */
   agent(
     reference: string,
     signal: AbortSignal,
-    rootId: string,
+    run: { rootId: string; environment: string | null },
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
   /** The context of one agent call within a run. */
   context(run: RunEnvironment, binding: Binding, more: ContextHooks): AgentContext
   /** Masks the secrets of the settings and the given ones. */
   mask<T>(value: T, secrets: readonly KnownSecret[]): Masked<T>
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */
-  secret(name: string, team: { name: string; fromPath: boolean }, signal: AbortSignal): Promise<string>
+  secret(
+    name: string,
+    team: { name: string; fromPath: boolean },
+    environment: string | null,
+    signal: AbortSignal,
+  ): Promise<string>
   restoreBundle(id: string, json: BundleJson): Bundle
 }

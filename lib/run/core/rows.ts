@@ -51,6 +51,8 @@ export interface RunRow {
   settled: number
   /** Who or what started a top run, as JSON; null also for one from before this was recorded. */
   started_by: string | null
+  /** Whose settings and secrets it has; null for the plain ones. That of a sub-run is that of its top run. */
+  environment: string | null
 }
 
 export interface PhaseRow {

@@ -44,7 +44,7 @@ export const QUEUED_BELOW =
 const INSERTED = [
   ...['id', 'root_id', 'tree_key', 'parent_id', 'parent_position', 'parent_phase', 'item', 'run_name', 'call_path'],
   ...['call_depth', 'bundle_id', 'team_key', 'team', 'version', 'state', 'inputs', 'workspace', 'from_path', 'synced'],
-  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'group_id'],
+  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'environment', 'group_id'],
 ]
 /** Maximum number of runs that one statement inserts: as many as one step of a map starts. */
 const CHUNK = 16
@@ -133,6 +133,7 @@ export class Runs {
           run.deadline,
           run.settled,
           run.started_by,
+          run.environment,
           this.#groups.of(run),
         )
       }

@@ -38,6 +38,7 @@ export function runRecord(row: RunRow): RunRecord {
     inputs: JSON.parse(row.inputs),
     outputs: parse(row.outputs),
     workspace: row.workspace,
+    environment: row.environment,
     started_by: startedBy(row),
     attempt: row.attempt,
     started_at: row.started_at,

@@ -3,7 +3,7 @@
 
 import { matches } from '../../schema/schema.ts'
 import { Work } from '../../schema/work-budget.ts'
-import { nameMeant } from '../../text/spelling.ts'
+import { didYouMean, nameMeant } from '../../text/spelling.ts'
 import { Requires } from '../../wire/needs.ts'
 import { compileTemplate } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
@@ -85,6 +85,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       outputs,
       ...compileConcurrency(compilation, field(root, 'concurrency')),
       requires: requiresOf(field(root, 'requires')),
+      environments: environmentsOf(source, field(root, 'environments')),
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       triggers: compileTriggers(compilation, field(root, 'triggers'), inputs),
       phases,
@@ -125,6 +126,18 @@ function compilePhases(compilation: Compilation, nodes: readonly Node[], names: 
 function requiresOf(node: Node | undefined): Requires {
   const written = node && toJson(node)
   return written !== undefined && matches(Requires, written) ? written : {}
+}
+
+function environmentsOf(source: Source, node: Node | undefined): Team['environments'] {
+  if (!node) return null
+  const allow = itemsOf(field(node, 'allow')).flatMap(name => textOf(name) ?? [])
+  const usual = field(node, 'default')
+  const name = textOf(usual)
+  if (usual && name !== undefined && allow.length > 0 && !allow.includes(name)) {
+    source.report(usual, `${name} is not one of \`allow\`: ${allow.join(', ')}${didYouMean(name, allow)}`)
+    return null
+  }
+  return { allow, default: name ?? null }
 }
 
 function compileOutput(compilation: Compilation, node: Node): Output[] {

@@ -6,6 +6,7 @@ import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../schema/type.ts'
 import { HookFields } from '../../triggers/hook/fields.ts'
 import { WHEN_FULL } from '../../wire/concurrency.ts'
+import { EnvironmentName } from '../../wire/names.ts'
 import { Requires } from '../../wire/needs.ts'
 import { Slug } from '../../wire/parts.ts'
 import { FIELD_TYPES } from '../../wire/records/forms.ts'
@@ -189,6 +190,19 @@ export const TriggerSchema = Type.Object(
   { ...closed, ...plain },
 )
 
+/** The environments of settings.yml that runs of a team may have. */
+export const EnvironmentsSchema = Type.Object(
+  {
+    allow: Type.Array(EnvironmentName, {
+      minItems: 1,
+      maxItems: 100,
+      description: 'The environments of settings.yml in which it may run.',
+    }),
+    default: Type.Optional({ ...EnvironmentName, description: 'The one in which it runs if nobody says.' }),
+  },
+  { ...closed, description: 'In which environments of settings.yml it may run, such as staging and production.' },
+)
+
 export const TeamSchema = Type.Object(
   {
     name: Type.String({
@@ -208,6 +222,7 @@ export const TeamSchema = Type.Object(
     outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200, description: 'What a caller gets.' })),
     concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
+    environments: Type.Optional(EnvironmentsSchema),
     timeout: durationOf('How long a whole run may take.', '2h'),
     triggers: Type.Optional(
       Type.Array(TriggerSchema, {

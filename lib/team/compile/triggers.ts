@@ -84,7 +84,7 @@ function ownProblems(kind: TriggerKind, fields: JsonObject): readonly Detail[] {
     const { checkSchedule } = require('../../triggers/schedule/spec.ts') as typeof Schedules
     return checkSchedule(fields, { tz: 'UTC', now: Date.now(), overlap: String(fields.overlap) }).problems ?? []
   }
-  const { when: _, inputs: __, overlap: ___, queue_max, at_most, workspace, run_name, ...own } = fields
+  const { when: _, inputs: __, overlap: ___, queue_max, at_most, workspace, environment, run_name, ...own } = fields
   if (kind === 'hook') {
     const { checkHook } = require('../../triggers/hook/spec.ts') as typeof Hooks
     return checkHook(own, occasionRule).problems

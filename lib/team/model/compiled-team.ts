@@ -213,6 +213,8 @@ export interface Team {
   key: HeldKey | null
   /** What it asks of the daemon that runs it, as written. */
   requires: Requires
+  /** The environments that its runs may have, and which one they have if nobody says; null where any will do, or none. */
+  environments: { allow: readonly string[]; default: string | null } | null
   /** Milliseconds for the whole run. */
   timeout?: number
   triggers: readonly DeclaredTrigger[]

@@ -14,7 +14,7 @@ import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
 
 /** Settings of agents that are neither text nor secret are written as JSON, as on the command line. */
 function jsonOf(key: string, text: string): Json {
-  if (key.startsWith('secrets.') || !/^(true|false)$|^[[{]/.test(text)) return text
+  if (/^(environments\.[^.]+\.)?secrets\./.test(key) || !/^(true|false)$|^[[{]/.test(text)) return text
   try {
     return JSON.parse(text)
   } catch {

@@ -162,6 +162,7 @@ export function RunHeader({
             {starter !== null && (
               <span class="wrap">by {trigger ? <a href={to('triggers', trigger)}>{starter}</a> : starter}</span>
             )}
+            {run.environment && <span>in {run.environment}</span>}
             {run.attempt > 1 && <span>attempt {run.attempt}</span>}
             <span>
               started <When at={run.started_at} />

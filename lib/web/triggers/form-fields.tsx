@@ -143,6 +143,7 @@ export function Options({ texts, kind, isDispatched }: { texts: Texts; kind: Sho
         <Field label="At most so many starts" placeholder="3" {...boundTo(texts, 'count')} />
         <Field label="within" placeholder="1h" {...boundTo(texts, 'per')} />
         <Field label="Workspace" {...boundTo(texts, 'workspace')} />
+        <Field label="Environment" placeholder="staging" {...boundTo(texts, 'environment')} />
         <Field label="Name of its runs" maxLength={200} {...boundTo(texts, 'run_name')} />
         {isDispatched && (
           <>

@@ -17,7 +17,7 @@ const HOLDS = ['overlap', 'queue_max'] as const
 const LATE = ['catch_up', 'window', 'max', 'late_after', 'jitter'] as const
 const OPTIONS = [...HOLDS, ...LATE] as const
 /** What a trigger may be without. An empty text removes it. */
-const NULLABLE = ['when', 'workspace', 'run_name'] as const
+const NULLABLE = ['when', 'workspace', 'environment', 'run_name'] as const
 const NUMBERS: readonly string[] = ['queue_max', 'max']
 
 type Changes = Omit<Static<(typeof UpdateTrigger)['body']>, 'trigger_id' | 'revision'>

@@ -152,8 +152,21 @@ function agentsText({ requires }: Shown): string {
 
 /** What a trigger says of its runs, without what is as usual. */
 function Spec({ of: trigger }: { of: Shown }) {
-  const { overlap, queue_max, at_most, when, workspace, run_name, inputs, catch_up, late_after, window, max, jitter } =
-    trigger
+  const {
+    overlap,
+    queue_max,
+    at_most,
+    when,
+    workspace,
+    environment,
+    run_name,
+    inputs,
+    catch_up,
+    late_after,
+    window,
+    max,
+    jitter,
+  } = trigger
   const { priority = 0, queue_timeout } = trigger
   const late =
     catch_up === undefined
@@ -171,6 +184,7 @@ function Spec({ of: trigger }: { of: Shown }) {
     ['Starts are spread over', jitter ?? ''],
     ['Only when', when ?? ''],
     ['Workspace', workspace ?? ''],
+    ['Environment', environment ?? ''],
     ['Name of its runs', run_name ?? ''],
     ...hookFacts(trigger),
     ...watchFacts(trigger),

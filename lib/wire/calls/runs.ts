@@ -5,6 +5,7 @@ import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
+import { EnvironmentName } from '../names.ts'
 import { listBody, longListOf, rowsOf } from '../page.ts'
 import { AnyObject, AnyText, Name, NullableText, Path, Text, WrittenId } from '../parts.ts'
 import { AnyTeam } from '../records/plans.ts'
@@ -36,6 +37,7 @@ export const StartRun = call('/v1/runs/start', {
     inputs: Type.Optional(AnyObject),
     run_name: Type.Optional(nullable(Name)),
     workspace: Type.Optional(nullable(Path)),
+    environment: Type.Optional(nullable(EnvironmentName)),
     // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
     run_id: Type.Optional(Type.Unsafe<RunId>(Type.String({ pattern: UUID, 'x-expected': 'a UUID' }))),
     unattended: Type.Optional(

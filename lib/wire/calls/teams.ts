@@ -1,10 +1,11 @@
 // Teams on the machine of a daemon: they are read with everything that they use, and nothing is started.
 
 import type { Static } from 'typebox'
-import { closed } from '../../schema/schema.ts'
+import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { HERE } from '../access.ts'
 import { call } from '../call.ts'
+import { EnvironmentName } from '../names.ts'
 import { AnyObject, AnyText, Name, Path } from '../parts.ts'
 import { Field } from '../records/forms.ts'
 import { Plan, Problem } from '../records/plans.ts'
@@ -31,7 +32,7 @@ export const ValidateTeam = call('/v1/teams/validate', {
 export const PlanTeam = call('/v1/teams/plan', {
   summary: 'What a run would do',
   daemon: HERE,
-  body: closed({ ...WHICH, inputs: Type.Optional(AnyObject) }),
+  body: closed({ ...WHICH, inputs: Type.Optional(AnyObject), environment: Type.Optional(nullable(EnvironmentName)) }),
   data: Plan,
 })
 /** For editors, which cannot send a token. */

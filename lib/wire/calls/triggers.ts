@@ -197,7 +197,8 @@ const ofRealm = <P extends TProperties>(more: P) => closed({ ...OF_REALM, ...mor
 const started = { hub: STARTS, data: RealmTriggerRecord }
 const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
-const { kind: __, ...ADDED } = AddTrigger.body.properties
+const { kind: __, environment: ___, ...ADDED } = AddTrigger.body.properties
+const { environment: ____, ...UPDATED } = UpdateTrigger.body.properties
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
@@ -213,7 +214,7 @@ export const AddRealmTrigger = atHub(AddTrigger, {
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,
   body: closed({
-    ...UpdateTrigger.body.properties,
+    ...UPDATED,
     realm_id: Type.Optional(Uuid),
     team: Type.Optional(TeamRef),
     ...DISPATCH,

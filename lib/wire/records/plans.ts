@@ -81,6 +81,11 @@ export const AnyTeam = Type.Unsafe<PlannedTeam>(Type.Object({ ...TEAM, phases: T
 
 export const Plan = Type.Object({
   inputs: AnyObject,
+  environment: Type.Optional(
+    nullable(AnyText, {
+      description: 'The environment of settings.yml that it would have; null for the plain settings.',
+    }),
+  ),
   /** Named secrets that its teams use. */
   secrets: Type.Array(AnyText),
   /** The key that the run would hold; null when its team has none. */

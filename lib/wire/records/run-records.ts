@@ -75,10 +75,17 @@ const AT_HUB = {
   created_at: Type.Optional(Time),
 }
 const recorded = <P extends TProperties>(more: P) =>
-  Type.Object({ ...RUN, state: RunState, started_by: nullable(StartedBy), ...more })
+  Type.Object({ ...RUN, environment: NullableText, state: RunState, started_by: nullable(StartedBy), ...more })
 /** A run as people are shown it, by a daemon or by a hub. */
 const viewOf = <P extends TProperties>(more: P) =>
-  Type.Object({ ...RUN, ...AT_HUB, state: ViewedState, started_by: StartedByView, ...more })
+  Type.Object({
+    ...RUN,
+    ...AT_HUB,
+    environment: Type.Optional(NullableText),
+    state: ViewedState,
+    started_by: StartedByView,
+    ...more,
+  })
 
 /** In lists and events `inputs` and `outputs` are null if they are large; `runs/get` has them. */
 const HEAD = { inputs: nullable(AnyObject) }

@@ -3,6 +3,7 @@
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { WATCH_IDENTITIES, WATCHED } from '../../triggers/watch/words.ts'
+import { EnvironmentName } from '../names.ts'
 import { AnyObject, Name, Path, Text } from '../parts.ts'
 import { CHAIN_ENDS, OVERLAPS } from './trigger-words.ts'
 
@@ -110,6 +111,9 @@ export const COMMON = {
   ),
   workspace: Type.Optional(
     nullable(Path, { description: 'Where its runs work: a folder, or the name of a workspace.' }),
+  ),
+  environment: Type.Optional(
+    nullable(EnvironmentName, { description: 'The environment of settings.yml in which its runs work.' }),
   ),
   run_name: Type.Optional(nullable(Name, { description: 'The name of its runs, which lists show.' })),
   overlap: Type.Optional(

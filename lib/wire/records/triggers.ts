@@ -116,6 +116,8 @@ export interface TriggerSpec<Own = unknown> {
   inputs: JsonObject
   when: string | null
   workspace: string | null
+  /** Absent in triggers of before there were environments. */
+  environment?: string | null
   run_name: string | null
   overlap: Overlap
   queue_max: number
@@ -145,6 +147,7 @@ export const TriggerRecord = Type.Object({
   ),
   when: nullable(AnyText, { description: 'The CEL expression that an occasion has to satisfy; null: all do.' }),
   workspace: NullableText,
+  environment: Type.Optional(NullableText),
   run_name: NullableText,
   overlap: Type.Enum([...OVERLAPS]),
   queue_max: Type.Integer(),

@@ -9,7 +9,7 @@ import { Bundles } from '../../packages/bundle-cache.ts'
 import { Packages } from '../../packages/packages.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
 import { namesOf, notesOf, planRun } from '../../runs/plan.ts'
-import { loadTeam, type Stock, secretUsers } from '../../runs/start-run.ts'
+import { environmentOf, loadTeam, missingSecrets, type Stock, secretUsers } from '../../runs/start-run.ts'
 import { type Callee, withHome } from './home-client.ts'
 import { answer, answering } from './local-answers.ts'
 
@@ -36,19 +36,18 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
   return answering(
     answer(ValidateTeam, async which => {
       const bundle = await loadTeam(stock, which)
-      const users = secretUsers(bundle)
       const { name, inputs } = bundle.team(bundle.root)
       return {
         name,
         inputs: [...inputs],
-        secrets: namesOf(users),
-        missing_secrets: stock.settings.missingSecrets(users),
+        secrets: namesOf(secretUsers(bundle)),
+        missing_secrets: missingSecrets(bundle, environmentOf(stock, bundle)),
         notes: notesOf(stock, bundle),
       }
     }),
     answer(PlanTeam, async request => {
       // A plan hides the secrets of all settings, and which values are secrets is said by the agents.
-      await stock.catalogue.load(settings.agents())
+      await stock.catalogue.load(settings.agents('everywhere'))
       return planRun(stock, request)
     }),
   )

@@ -47,6 +47,7 @@ export function option<T>(flags: string, does: string, parse?: (text: string, be
   return parse ? made.argParser(parse) : made
 }
 export const json = option('--json', 'print JSON')
+export const inEnvironment = option('--env <name>', 'an environment of settings.yml, such as staging')
 export const ofHub = (does: string): Option => option('--hub [url]', does, hubAddressIn)
 
 export function addCommands(parent: Command, entries: readonly Entry[], act: Act): void {

@@ -73,7 +73,7 @@ export async function storeSetting(home: string | undefined, key: string, value:
  * "teams": […]}`.
  */
 function fromText(key: string, text: string): Json {
-  if (/^secrets\.[^.]+(\.value)?$/.test(key)) return isEntryText(text) ? JSON.parse(text) : text
+  if (/^(environments\.[^.]+\.)?secrets\.[^.]+(\.value)?$/.test(key)) return isEntryText(text) ? JSON.parse(text) : text
   if (!/^(true|false)$|^[[{]/.test(text)) return text
   try {
     return JSON.parse(text)

@@ -95,13 +95,15 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
   })
   if (json) return void printJson({ ...record, files, written })
   const paint = createPaint(process.stdout)
-  const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, inputs } = record
+  const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, environment, inputs } =
+    record
   const time = took(started_at, completed_at)
   const starter = viewedStarter(record.started_by)
   const facts = [
     ['run', run_id],
     ['started', `${clock(started_at)}${attempt > 1 ? `, attempt ${attempt}` : ''}`],
     ...(starter === null ? [] : [['started by', starter]]),
+    ...(environment ? [['environment', environment]] : []),
     ...(workspace === null ? [] : [['works in', workspace]]),
     ...(error === null ? [] : [['error', error.message]]),
   ]

@@ -25,6 +25,7 @@ export interface RunOptions extends InputOptions {
   home?: string
   name?: string
   workspace?: string
+  env?: string
   /** Do not follow the run. */
   detach?: boolean
   json?: boolean
@@ -68,6 +69,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
       inputs: filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
+      ...(options.env !== undefined && { environment: options.env }),
       ...(options.detach && { unattended: true }),
     })
   }

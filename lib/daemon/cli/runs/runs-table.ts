@@ -1,7 +1,7 @@
 // The commands about runs.
 
 import { SHOWN_RUN_STATES } from '../../../wire/states.ts'
-import { type Entry, json, ofHub, option } from '../kit/command-table.ts'
+import { type Entry, inEnvironment, json, ofHub, option } from '../kit/command-table.ts'
 import { collect, count, offset, runName } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
 
@@ -18,6 +18,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
       ['examples/repo-report -i folder=~/src/app'],
       ['./team -i names=\'["Ada","Grace"]\' -i password=@-', 'a list, and a secret from stdin'],
       ['@acme/report@^1.2 --inputs inputs.json --workspace ~/src/app', 'a published team'],
+      ['./team --env staging', 'with the settings of an environment'],
       ['./team --detach', 'in the daemon, without following it'],
     ],
     options: [
@@ -25,6 +26,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
       option('--inputs <file>', 'a file with the inputs as a JSON object'),
       option('--name <name>', 'a name for the run, which lists show', runName),
       option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)'),
+      inEnvironment,
       option('-d, --detach', 'start it in the daemon and do not follow it'),
       record,
     ],

@@ -20,12 +20,13 @@ import { triggerWord } from '../terminal/trigger-lines.ts'
 /** Exit code 2 when something is missing. */
 export async function plan(
   reference: string,
-  options: InputOptions & { home?: string; json?: boolean },
+  options: InputOptions & { home?: string; env?: string; json?: boolean },
 ): Promise<number> {
   const which = whichTeam(reference)
   const found = await askAboutTeams(homeFolder(options.home), createLog({ level: 'warn' }), async teams => {
     const { inputs } = await teams.call(ValidateTeam, which)
-    return teams.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
+    const environment = options.env === undefined ? {} : { environment: options.env }
+    return teams.call(PlanTeam, { ...which, ...environment, inputs: await readInputs(inputs, options) })
   })
   if (options.json) printJson(found)
   else {
@@ -41,7 +42,18 @@ export async function plan(
 const SHOWN_TRIGGERS = 20
 
 function drawPlan(
-  { inputs, secrets, concurrency, requires, triggers: declared = [], warnings, missing, team, writes }: Plan,
+  {
+    inputs,
+    environment,
+    secrets,
+    concurrency,
+    requires,
+    triggers: declared = [],
+    warnings,
+    missing,
+    team,
+    writes,
+  }: Plan,
   { triggers, total }: Static<(typeof ListTriggers)['data']>,
   paint: Paint,
 ): Printable[] {
@@ -62,6 +74,7 @@ function drawPlan(
       ),
     ),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
+    ...section('environment', environment ? [line`  ${environment}`] : []),
     ...section('secrets', secrets.length > 0 ? [line`  ${secrets.join(', ')}`] : []),
     ...section('concurrency', concurrency === null ? [] : [line`  ${keyText(concurrency)}`]),
     ...section(

@@ -1,6 +1,6 @@
 // The commands about teams and agents.
 
-import { type Entry, json, option } from '../kit/command-table.ts'
+import { type Entry, inEnvironment, json, option } from '../kit/command-table.ts'
 import { collect } from '../kit/options.ts'
 
 const teams = () => import('./teams.ts')
@@ -41,10 +41,11 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     usage: 'plan <team>',
     does: 'print what a run would do, and do nothing',
     more: 'The plan says what each phase would write, where, and with whose credential.',
-    examples: [['./team'], ['./team -i env=live']],
+    examples: [['./team'], ['./team -i days=7'], ['./team --env staging', 'with the settings of an environment']],
     options: [
       option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
       option('--inputs <file>', 'a file with the inputs as a JSON object'),
+      inEnvironment,
       json,
     ],
     run: async (options, team: string) => (await import('./plan.ts')).plan(team, options),

@@ -93,6 +93,7 @@ export const COMMON = [
   option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
   option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
   option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
+  option('--env <name>', 'the environment of settings.yml in which its runs work, such as staging'),
   option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
 ]
 

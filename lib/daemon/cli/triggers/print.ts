@@ -158,7 +158,20 @@ function realmOptionsOf(trigger: TriggerRecord | RealmTriggerRecord): Record<str
 
 /** What people chose, by the names of the options. */
 function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
-  const { when, overlap, queue_max, at_most, catch_up, window, max, late_after, jitter, workspace, run_name } = trigger
+  const {
+    when,
+    overlap,
+    queue_max,
+    at_most,
+    catch_up,
+    window,
+    max,
+    late_after,
+    jitter,
+    workspace,
+    environment,
+    run_name,
+  } = trigger
   const waits = overlap === 'queue' ? `, ${queue_max} may wait` : ''
   const caught = { none: `late_after ${late_after}`, last: `window ${window}`, all: `window ${window}, max ${max}` }
   const late = catch_up === undefined ? null : caught[catch_up as keyof typeof caught]
@@ -169,6 +182,7 @@ function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
     ...(jitter !== undefined && { jitter }),
     ...(at_most && { 'at most': `${at_most.count} within ${at_most.per}` }),
     ...(workspace !== null && { workspace }),
+    ...(environment && { environment }),
     ...(run_name !== null && { 'run name': run_name }),
   }
 }

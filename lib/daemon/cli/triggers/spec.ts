@@ -33,6 +33,7 @@ export interface SpecOptions {
   queueMax?: number
   atMost?: AtMost | ''
   workspace?: string
+  env?: string
   runName?: string
   scheme?: NewTrigger['scheme']
   header?: string
@@ -71,13 +72,14 @@ export function specOf(
   { hub }: Pick<TriggerPlace, 'hub'>,
 ): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
   const { cron, every, at, from, tz, overlap, catchUp, window, max, lateAfter, jitter, queueMax } = options
-  const { when, atMost, workspace, runName, after, on, again } = options
+  const { when, atMost, workspace, env, runName, after, on, again } = options
   const given = {
     ...hookOf(options),
     ...watchOf(options),
     ...{ after, on, again },
     ...{ cron, every, at, from, tz, overlap, catch_up: catchUp, window, max, late_after: lateAfter, jitter },
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
+    environment: orNull(env),
     // In a realm it is a name.
     workspace: !hub && workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),
   }

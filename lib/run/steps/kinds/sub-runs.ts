@@ -38,6 +38,7 @@ export function newSubRun(
     inputs: subRunInputs(engine, live, phase, item),
     runName: null,
     workspace: row.workspace,
+    environment: row.environment,
     fromPath: row.from_path === 1,
     synced: row.synced === 1,
   }

@@ -17,6 +17,7 @@ export interface NewRun {
   inputs: JsonObject
   runName: string | null
   workspace: string | null
+  environment: string | null
   fromPath: boolean
   synced: boolean
   /** Why it cannot begin. It is recorded as failed, because nobody would hear the answer to its start. */
@@ -127,5 +128,6 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     handed: null,
     settled: parent || endsAlone(team) ? 1 : 0,
     started_by: parent ? null : JSON.stringify(run.startedBy ?? UNKNOWN_STARTER),
+    environment: run.environment,
   }
 }

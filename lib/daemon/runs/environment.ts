@@ -1,0 +1,33 @@
+// In which environment of settings.yml a run works: the one that its request names, or the default of its team. Each team
+// of the run that lists environments must allow it, because one that is for staging must not touch production from below.
+
+import type { Detail } from '../../error.ts'
+import type { Scope, Settings } from '../../settings/settings.ts'
+import type { Team } from '../../team/team.ts'
+import { didYouMean, listed } from '../../text/spelling.ts'
+
+export interface Chosen {
+  environment: string | null
+  /** What runs have there; null when there is a problem. */
+  scope: Scope | null
+  problems: Detail[]
+}
+
+/** The first of `teams` is the root. */
+export function environmentFor(settings: Settings, teams: readonly Team[], asked: string | null = null): Chosen {
+  const environment = asked ?? teams[0]?.environments?.default ?? null
+  const refusals = teams.map(team => whyNotIn(team, environment))
+  const unknown = environment === null ? null : settings.whyNoEnvironment(environment)
+  const messages = [...new Set([...refusals, unknown])].filter(message => message !== null)
+  const problems = messages.map(message => ({ path: '/environment', message }))
+  return { environment, scope: problems.length === 0 ? settings.in(environment) : null, problems }
+}
+
+function whyNotIn({ name, environments }: Team, environment: string | null): string | null {
+  if (!environments) return null
+  const { allow } = environments
+  if (environment === null)
+    return `${name} runs only in an environment, ${listed([...allow])}: say which, as with --env ${allow[0]}`
+  if (allow.includes(environment)) return null
+  return `${name} does not run in the environment ${environment}: it allows ${listed([...allow])}${didYouMean(environment, allow)}`
+}

@@ -1,0 +1,185 @@
+// Environments of settings.yml from the file to a run: which settings and secrets a run has, which environment a team
+// allows, and what people see of it.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+/** Says with which settings it was called, and waits until a file is there, if it is given one. */
+const PLACE = `
+import { existsSync } from 'node:fs'
+import { agent, secret, Type } from 'cadre'
+export default agent({
+  type: 'connector', version: '1.0.0', description: 'Says where it is.',
+  settings: Type.Object({ host: Type.String(), user: Type.Optional(Type.String()), token: secret() }),
+  actions: {
+    say: {
+      direction: 'source', effect: 'read',
+      entry: Type.Object({ name: Type.String(), wait: Type.Optional(Type.String()) }),
+      async run({ wait }, { settings: { host, user = '', token } }) {
+        if (wait && !existsSync(wait)) throw new Error('nothing is there yet')
+        return { text: [host, user, Bun.hash(token)].join(' ') }
+      },
+    },
+  },
+})
+`
+const tokens = { plain: 'canary-of-plain', staging: 'canary-of-staging', production: 'canary-of-production' }
+const SETTINGS = {
+  agents: { place: { host: 'plain.test', user: 'me', token: tokens.plain } },
+  secrets: { db: 'canary-db-of-plain', shared: 'canary-shared' },
+  environments: {
+    staging: {
+      agents: { place: { host: 'staging.test', token: '${env:STAGING_TOKEN}' } },
+      secrets: { db: 'canary-db-of-staging' },
+      inherit: true,
+    },
+    production: {
+      agents: { place: { host: 'production.test', token: tokens.production } },
+      secrets: { db: { value: 'canary-db-of-production', teams: ['@acme/*'] } },
+    },
+    broken: { agents: { place: { host: 'broken.test', token: '${env:NOBODY_SETS_THIS}' } }, inherit: true },
+    misspelt: { inherti: true },
+    asking: { review: ['any'] },
+  },
+}
+const phase = (wait = '') =>
+  `{ name: say, agent: place, action: say, sources: [{ name: a${wait && `, wait: ${wait}`}` + '}] }'
+const SHOW =
+  '{ name: show, agent: exec, env: { DB: "{{ secrets.db }}" }, commands: [{ name: c, run: \'printf "%s" "$DB" | wc -c > "$CADRE_RESULT"\' }] }'
+const team = (more: string, ...phases: string[]) =>
+  `name: "@local/deploy"\nversion: 1.0.0\n${more}\nphases:\n${phases.map(each => `  - ${each}\n`).join('')}`
+const CHOOSES = 'environments: { allow: [staging, production] }'
+
+let daemon: RunningDaemon
+let path: string
+beforeAll(async () => {
+  const home = folder()
+  mkdirSync(join(home, 'agents'), { recursive: true })
+  writeFileSync(join(home, 'agents/place.ts'), PLACE)
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify(SETTINGS), { mode: 0o600 })
+  path = files({ 'team.yml': team('', phase(), SHOW) })
+  daemon = await spawnDaemon({ home, env: { STAGING_TOKEN: tokens.staging } })
+}, 30_000)
+afterAll(() => daemon.stop())
+
+const start = async (body: object) => (await daemon.call('/v1/runs/start', { path, ...body })).run_id as string
+const refused = async (body: object) => {
+  const { status, body: reply } = await daemon.post('/v1/runs/start', { path, ...body })
+  expect(status).toBe(400)
+  return [reply.error.message, ...(reply.error.details ?? []).map((each: { message: string }) => each.message)].join(
+    '\n',
+  )
+}
+const result = async (runId: string) => {
+  const { state, error, environment } = await daemon.ended(runId)
+  const { phases } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: runId })
+  const [said, shown] = phases.map((each: { text: string; data: unknown }) => [each.text, each.data])
+  return { state, error, environment, said: said?.[0], db: shown?.[1] }
+}
+const saying = (host: string, user: string, token: string) => [host, user, Bun.hash(token)].join(' ')
+
+test('a run has the settings and secrets of its environment, and its record says which', async () => {
+  const [plain, staging] = [await result(await start({})), await result(await start({ environment: 'staging' }))]
+  expect(plain).toMatchObject({ state: 'completed', environment: null, db: 'canary-db-of-plain'.length })
+  expect(plain.said).toBe(saying('plain.test', 'me', tokens.plain))
+  expect(staging).toMatchObject({ state: 'completed', environment: 'staging', db: 'canary-db-of-staging'.length })
+  expect(staging.said).toBe(saying('staging.test', 'me', tokens.staging))
+  const production = await result(await start({ environment: 'production' }))
+  expect(production.said).toBe(saying('production.test', '', tokens.production))
+  expect(production.db).toBe('canary-db-of-production'.length)
+  const { runs } = await daemon.call('/v1/runs/list', {})
+  expect(runs.map((run: { environment: string }) => run.environment)).toEqual(['production', 'staging', null])
+})
+
+test('what an environment lacks is missing, and is never taken from elsewhere by accident', async () => {
+  expect(await refused({ environment: 'stagin' })).toContain(
+    'there is no environment stagin in settings.yml of this machine: it has staging, production, broken, misspelt and asking (did you mean `staging`?)',
+  )
+  expect(await refused({ environment: 'broken' })).toContain(
+    'environments.broken.agents.place.token: the environment variable NOBODY_SETS_THIS is not set',
+  )
+  expect(await refused({ environment: 'misspelt' })).toContain('environments.misspelt.inherti in settings.yml')
+  expect(await refused({ environment: 'asking' })).toContain('begin the team with a phase of type gate')
+  const shared = files({ 'team.yml': team('', SHOW.replace('secrets.db', 'secrets.shared')) })
+  expect(await refused({ path: shared, environment: 'production' })).toContain(
+    'the secret shared is not set in environments.production; add `shared: …` below `environments.production.secrets:`',
+  )
+  expect((await result(await start({ path: shared, environment: 'staging' }))).state).toBe('completed')
+})
+
+test('a team says in which environments it runs, and so do the teams below it', async () => {
+  const [open, usual] = ['', ', default: staging'].map(more =>
+    files({ 'team.yml': team(`environments: { allow: [staging, production]${more} }`, phase()) }),
+  )
+  expect(await refused({ path: open! })).toContain(
+    '@local/deploy runs only in an environment, staging and production: say which, as with --env staging',
+  )
+  expect(await refused({ path: open!, environment: 'broken' })).toContain(
+    '@local/deploy does not run in the environment broken: it allows staging and production',
+  )
+  expect((await result(await start({ path: usual! }))).environment).toBe('staging')
+  const above = files({
+    'team.yml': `name: "@local/above"\nversion: 1.0.0\nphases:\n  - { name: below, type: team, team: ./below }\n`,
+    'below/team.yml': team(CHOOSES, phase()),
+  })
+  expect(await refused({ path: above })).toContain('@local/deploy runs only in an environment')
+  const { run_id } = await daemon.call('/v1/runs/start', { path: above, environment: 'production' })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const { runs } = await daemon.call('/v1/runs/list', { team: '@local/deploy' })
+  expect(runs[0]).toMatchObject({ parent_run_id: run_id, environment: 'production' })
+  const wrong = files({ 'team.yml': team('environments: { allow: [staging], default: stagin }', phase()) })
+  expect(await refused({ path: wrong })).toContain('stagin is not one of `allow`: staging (did you mean `staging`?)')
+})
+
+test('a resume keeps the environment', async () => {
+  const flag = join(folder(), 'there')
+  const waits = files({ 'team.yml': team(CHOOSES, phase(flag)) })
+  const run_id = await start({ path: waits, environment: 'production' })
+  expect((await result(run_id)).state).toBe('failed')
+  writeFileSync(flag, '')
+  await daemon.call('/v1/runs/resume', { run_id })
+  expect(await result(run_id)).toMatchObject({
+    ...{ state: 'completed', environment: 'production' },
+    said: saying('production.test', '', tokens.production),
+  })
+})
+
+test('commands: run, show, plan, and what settings accept, mask and refuse', async () => {
+  const { home } = daemon
+  const ran = await command(['run', path, '--env', 'staging', '--detach', '--json'], { home })
+  const { run_id } = JSON.parse(ran.stdout)
+  await daemon.ended(run_id)
+  expect((await command(['show', run_id], { home })).stdout).toMatch(/environment +staging/)
+  const unknown = await command(['run', path, '--env', 'nowhere'], { home })
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no environment nowhere')])
+  expect((await command(['plan', path, '--env', 'production'], { home })).stdout).toContain('production')
+
+  const set = (key: string, value: string) => command(['settings', 'set', key, value], { home })
+  expect((await set('environments.qa.agents.place.host', 'qa.test')).code).toBe(0)
+  expect((await set('environments.qa.secrets.db', '{"value":"canary-db-of-qa","teams":["@acme/*"]}')).code).toBe(0)
+  expect((await set('environments.qa.secrets.db', 'canary-other')).code).toBe(0)
+  expect((await set('environments.qa.inherit', 'true')).code).toBe(0)
+  const listed = (await command(['settings', 'list'], { home })).stdout
+  expect(listed).toMatch(/environments\.qa\.agents\.place\.host +qa\.test/)
+  expect(listed).toMatch(/environments\.qa\.secrets\.db\.value +\*\*\*/)
+  expect(listed).toMatch(/environments\.qa\.secrets\.db\.teams +\["@acme\/\*"\]/)
+  expect(listed).toMatch(/environments\.production\.agents\.place\.token +\*\*\*/)
+  expect(listed).not.toContain('canary')
+  for (const [key, value, text] of [
+    ['environments.qa.inherit', 'maybe', 'expected true or false'],
+    ['environments.qa.agents.plce.host', 'x', 'there is no agent plce (did you mean `place`?)'],
+    ['environments.qa.agents.place.hots', 'x', 'did you mean `host`?'],
+    ['environments.qa.review', '["any"]', 'begin the team with a phase of type gate'],
+    ['environments.qa.network.allow', '10.0.0.0/8', 'an environment has agents, secrets and inherit'],
+    ['environments.QA.inherit', 'true', 'the name of an environment must consist of small letters'],
+  ] as const) {
+    const { code, stderr } = await set(key, value)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(text)])
+  }
+  const said = (await command(['doctor'], { home })).stdout
+  expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets and inherit/)
+  expect(said).toMatch(/environments\.asking\.review +nobody is asked before a run begins/)
+}, 120_000)
