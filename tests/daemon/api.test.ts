@@ -158,6 +158,7 @@ describe('a run', () => {
       inputs: { who: 'ada', times: 1 },
       outputs: { greeting: 'files/greet/hello.txt', times: 1 },
       workspace: path,
+      environment: null,
       attempt: 1,
       started_at: expect.any(Number),
       started_by: { kind: 'person', name: expect.any(String), via: 'api' },

@@ -147,6 +147,33 @@ test('a resume keeps the environment', async () => {
   })
 })
 
+const triggers = (call: string, body: object) =>
+  daemon.call(`/v1/triggers/${call}`, body, { authorization: `Bearer ${daemon.token}` })
+
+test('a trigger has an environment at each firing, from a call or from its team', async () => {
+  const runNow = async (trigger_id: string) => {
+    const { run_id } = await triggers('run_now', { trigger_id })
+    return (await daemon.ended(run_id)).environment
+  }
+  const schedule = { kind: 'schedule', name: 'nightly', team: path, every: '90m', environment: 'staging' }
+  const added = await triggers('add', schedule)
+  expect([added.environment, await runNow(added.id)]).toEqual(['staging', 'staging'])
+  await triggers('update', { trigger_id: added.id, environment: 'production' })
+  expect(await runNow(added.id)).toBe('production')
+  await triggers('update', { trigger_id: added.id, environment: null })
+  expect(await runNow(added.id)).toBeNull()
+  const declaring = files({
+    'team.yml': team(
+      'triggers:\n  - { name: hourly, schedule: { every: 60m }, environment: production }\n' + CHOOSES,
+      phase(),
+    ),
+  })
+  const enabled = await triggers('enable', { team: declaring, name: 'hourly' })
+  expect([enabled.environment, await runNow(enabled.id)]).toEqual(['production', 'production'])
+  const lacking = await triggers('add', { ...schedule, name: 'lacking', environment: 'nowhere' })
+  expect(lacking.warnings).toEqual([expect.stringContaining('no run can start yet: there is no environment nowhere')])
+})
+
 test('commands: run, show, plan, and what settings accept, mask and refuse', async () => {
   const { home } = daemon
   const ran = await command(['run', path, '--env', 'staging', '--detach', '--json'], { home })
@@ -179,6 +206,9 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
     const { code, stderr } = await set(key, value)
     expect([code, stderr]).toEqual([2, expect.stringContaining(text)])
   }
+  const schedule = ['schedules', 'add', path, '--every', '90m', '--name', 'by-command', '--env', 'staging']
+  expect((await command(schedule, { home })).code).toBe(0)
+  expect((await command(['triggers', 'show', 'by-command'], { home })).stdout).toMatch(/environment +staging/)
   const said = (await command(['doctor'], { home })).stdout
   expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets and inherit/)
   expect(said).toMatch(/environments\.asking\.review +nobody is asked before a run begins/)
