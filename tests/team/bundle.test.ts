@@ -251,8 +251,8 @@ outputs: [{ name: o, value: "{{ bytes('a').hex() }}" }]
 test('problems of all files are reported together', async () => {
   const found = await problems(`${caller('./c')}x: 1\n`, { 'c/team.yml': `${leaf()}y: 1\n` })
   expect(found).toEqual([
-    'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, requires, timeout, triggers and phases',
-    '5:1 unknown field `x`: there are name, version, description, inputs, outputs, concurrency, requires, timeout, triggers and phases',
+    'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, requires, environments, timeout, triggers and phases',
+    '5:1 unknown field `x`: there are name, version, description, inputs, outputs, concurrency, requires, environments, timeout, triggers and phases',
   ])
 })
 

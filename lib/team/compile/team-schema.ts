@@ -196,9 +196,14 @@ export const EnvironmentsSchema = Type.Object(
     allow: Type.Array(EnvironmentName, {
       minItems: 1,
       maxItems: 100,
+      examples: [['staging', 'production']],
       description: 'The environments of settings.yml in which it may run.',
     }),
-    default: Type.Optional({ ...EnvironmentName, description: 'The one in which it runs if nobody says.' }),
+    default: Type.Optional({
+      ...EnvironmentName,
+      examples: ['staging'],
+      description: 'The one in which it runs if nobody says.',
+    }),
   },
   { ...closed, description: 'In which environments of settings.yml it may run, such as staging and production.' },
 )
