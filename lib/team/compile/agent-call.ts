@@ -180,15 +180,24 @@ function schemaFor(compilation: Compilation, node: Mapping, handlers: Handlers):
   }
   if (handlers.phase && given.length === 0) {
     refuseTaken(compilation, node, handlers.phase.entry)
-    return closedObject({ ...fields, ...ownFields(handlers.phase.entry) }, handlers.phase.entry)
+    const own = ownFields(handlers.phase.entry)
+    const isSure = isKnown(compilation, node)
+    // Nobody knows what is missing of an agent that is only the one that was probably meant.
+    return closedObject(
+      { ...fields, ...(isSure ? own : Type.Partial(Type.Object(own)).properties) },
+      handlers.phase.entry,
+    )
   }
-  if (!handlers.phase && given.length === 0) {
+  if (!handlers.phase && given.length === 0 && isKnown(compilation, node)) {
     const missing = LISTS.filter(([, direction]) => handlers[direction]).map(([key]) => key)
     const what = missing.map(key => `\`${key}\``).join(' or ')
     compilation.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)
   }
   return closedObject(fields)
 }
+
+const isKnown = ({ agents }: Compilation, node: Mapping): boolean =>
+  agents?.get(agentName(textOf(field(node, 'agent')) ?? '')) !== undefined
 
 /** An own field of an agent that has the name of a field of every phase would never reach the agent. */
 function refuseTaken(compilation: Compilation, node: Mapping, entry: TObject): void {
