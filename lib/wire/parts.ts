@@ -92,3 +92,6 @@ export const BYTES_OF_REVIEW = {
   reviewers_bytes: left('reviewers', '`reviews/list` with `review_id`'),
   comment_bytes: left('comment', '`reviews/list` with `review_id`'),
 }
+
+/** Of a resume. */
+export const OutputsAgain = Type.Boolean({ description: 'Only make outputs again that could not be made.' })

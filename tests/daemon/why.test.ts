@@ -173,9 +173,9 @@ test('a resume is not recommended for outputs that do not fit: the team has to b
   const text = `${team('{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }')}outputs: [{ name: n, type: number, value: "{{ phases.a.text }}" }]
 `
   const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': text }) })
-  await daemon.ended(run_id)
+  expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed', reason: 'outputs' })
   const { lines, next } = await daemon.call('/v1/runs/why', { run_id })
-  expect(lines[0]).toContain('output n is declared number')
+  expect(lines[0]).toContain(', but output n could not be made: ')
   expect(lines[1]).toBe(
     'A resume would end the same way, because a run keeps the team.yml of its start: correct team.yml, and start a new run.',
   )
@@ -276,4 +276,24 @@ test('a sub-run that failed and was passed over leads to its top run, which cann
     ['show', run_id],
     ['resume', run_id, '--from', 't'],
   ])
+})
+
+test('a file that an output lacks is made again by the command that `why` prints', async () => {
+  const path = files({
+    'team.yml': `${team('{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }')}outputs: [{ name: page, type: file, value: page.txt }]\n`,
+  })
+  const { run_id } = await daemon.call('/v1/runs/start', { path, workspace: path })
+  expect(await daemon.ended(run_id)).toMatchObject({ state: 'failed', reason: 'outputs' })
+  const { lines, next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines[1]).toBe('Put the file there, and make the outputs again.')
+  expect(next[1]).toEqual(['resume', run_id, '--outputs'])
+  writeFileSync(join(path, 'page.txt'), 'page')
+  const planned = await command([...next[1]!, '--plan'], { home: daemon.home })
+  expect(planned.stdout).toContain('a')
+  const { code } = await command(next[1]!, { home: daemon.home })
+  expect(code).toBe(0)
+  expect(await daemon.call('/v1/runs/get', { run_id })).toMatchObject({
+    state: 'completed',
+    outputs: { page: 'page.txt' },
+  })
 })

@@ -151,8 +151,8 @@ function jobHost(daemon: Daemon): JobHost {
       const entry = { actor: hubActor(by), action: 'runs/cancel', target: runId }
       await engine.cancel(runId, reason, () => daemon.audit.write(entry))
     },
-    async resume(runId, { from_phase: from = null, failed = false, by }) {
-      await resumeRun(daemon, reportedRun(runId).id, { actor: hubActor(by), from, failed })
+    async resume(runId, { from_phase: from = null, failed = false, outputs = false, by }) {
+      await resumeRun(daemon, reportedRun(runId).id, { actor: hubActor(by), from, failed, outputs })
     },
     async decide(reviewId, { decision, by, comment, values }) {
       const review = reviews.get(reviewId)

@@ -62,11 +62,11 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     }),
     answer(CancelRun, ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id), caller.actor)),
     answer(ResumeRun, ({ body, caller }) => {
-      const { run_id, from_phase: from = null, failed = false, plan = false, inputs } = body
+      const { run_id, from_phase: from = null, failed = false, outputs = false, plan = false, inputs } = body
       if (inputs && !caller.local) {
         throw new CadreError('forbidden', 'secret inputs are only accepted on the daemon’s own machine')
       }
-      const request = { from, failed, ...(inputs && { inputs }) }
+      const request = { from, failed, outputs, ...(inputs && { inputs }) }
       const runId = target(daemon, caller, run_id)
       if (plan) {
         const recorded = { store, bundle: (id: string) => engine.bundle(id) }

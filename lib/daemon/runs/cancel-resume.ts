@@ -54,6 +54,7 @@ interface Request {
   actor: string
   from: string | null
   failed: boolean
+  outputs?: boolean
   /** Secret inputs, given again because they are deleted when a run ends. */
   inputs?: JsonObject
 }
@@ -68,8 +69,9 @@ type Resumed = RunRecord & { repeats: string[]; written: Written[]; continued: b
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
   const { engine, openRuns } = daemon
   const row = engine.store.runs.get(runId)!
-  const { actor, from, failed, inputs } = request
-  const target = `${runId}${from === null ? '' : ` from ${from}`}${failed ? ', failed items' : ''}`
+  const { actor, from, failed, outputs = false, inputs } = request
+  const what = `${failed ? ', failed items' : ''}${outputs ? ', outputs' : ''}`
+  const target = `${runId}${from === null ? '' : ` from ${from}`}${what}`
   const also = () => daemon.audit.write({ actor, action: 'runs/resume', target })
   if (inputs) checkSecrets(engine.bundle(row.bundle_id).team(row.team_key), inputs)
   // It is what makes each phase fail, if the environment is gone.
@@ -81,7 +83,7 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
     await engine.commit(also)
     return { ...engine.record(runId), repeats: [], written: [], continued: true }
   }
-  const { repeated, writes } = engine.planResume(runId, { from, failed })
+  const { repeated, writes } = engine.planResume(runId, { from, failed, outputs })
   const repeats = repeated.map(({ phase }) => phase)
   const written = writes.filter(({ state, fate }) => fate !== 'kept' && (state === 'done' || state === 'partial'))
   return {
@@ -100,20 +102,23 @@ export function planOfResume(
   isInterrupted: (rootId: string) => boolean,
 ): ResumePlan {
   const row = store.runs.get(runId)
-  const { from, failed, inputs } = request
+  const { from, failed, outputs = false, inputs } = request
   if (row && inputs) checkSecrets(bundle(row.bundle_id).team(row.team_key), inputs)
   const interrupted = row !== null && isInterrupted(row.root_id)
   if (interrupted) checkInterrupted(row, request)
-  return planResume({ store, world: { bundle } }, runId, { from, failed }, interrupted)
+  return planResume({ store, world: { bundle } }, runId, { from, failed, outputs }, interrupted)
 }
 
 /** An interrupted run only continues where it was. */
-function checkInterrupted({ id, root_id, parent_id }: RunRow, { from, failed, inputs }: Omit<Request, 'actor'>): void {
+function checkInterrupted(
+  { id, root_id, parent_id }: RunRow,
+  { from, failed, outputs, inputs }: Omit<Request, 'actor'>,
+): void {
   const reason =
     parent_id !== null
       ? `run ${id} is a sub-run: resume its top run ${root_id}`
       : `run ${id} was interrupted: resume it without options, then again with them once it has ended`
-  if (parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
+  if (parent_id !== null || from !== null || failed || outputs || inputs) throw new CadreError('invalid_state', reason)
 }
 
 function checkSecrets({ inputs: fields }: Team, given: JsonObject): void {

@@ -30,7 +30,8 @@ export async function orderRun(
   const done = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
     const over = ENDED_RUN_STATES.includes(row.state)
-    const again = row.state !== 'completed' || payload.from_phase !== undefined || payload.failed === true
+    const isNamed = payload.from_phase !== undefined || payload.failed === true || payload.outputs === true
+    const again = row.state !== 'completed' || isNamed
     if (kind === 'resume' ? !over || !again : over) {
       throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
     }

@@ -85,6 +85,7 @@ function isForHubs(args: readonly string[]): boolean {
   if (id === undefined) return false
   if (['show', 'tree', 'logs', 'why', 'watch', 'cancel', 'resume', 'decide'].includes(word) && args.length === 2)
     return true
+  if (word === 'resume' && args.length === 3 && flag === '--outputs') return true
   const named = { logs: '--phase', resume: '--from' }[word]
   return args.length === 4 && named !== undefined && flag === named && PHASE.test(name!)
 }

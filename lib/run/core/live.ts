@@ -117,6 +117,8 @@ export class LiveRun {
   keepsMapSlot = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
+  /** Those that could not be made, and are null. */
+  readonly unmade: { name: string; error: RunError }[] = []
   /** The task is done that writes the files of the tree which were to be written later. */
   filesWritten = false
   /** The result of the task that checks its file outputs; null before that. */

@@ -269,6 +269,14 @@ export class Runs {
       .get(runId, position)
   }
 
+  /** Whether a run of a tree failed because an output could not be made. */
+  lacksOutputs(rootId: string): boolean {
+    return (
+      this.#db.query("SELECT 1 FROM runs WHERE root_id = ? AND state = 'failed' AND reason = 'outputs'").get(rootId) !==
+      null
+    )
+  }
+
   /** Gives a sub-run another item, and so other tree keys to it and to all runs below it. */
   move(rootId: string, id: string, item: number, from: string, to: string): ChangedRun[] {
     this.#db.query('UPDATE runs SET item = ? WHERE id = ?').run(item, id)

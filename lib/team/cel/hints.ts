@@ -4,6 +4,8 @@ export interface Mistake {
   /** Index into the expression. */
   offset: number
   message: string
+  /** The message says what was probably meant. */
+  isCorrected?: true
 }
 
 /** Maximum length of a message, which may repeat data. */

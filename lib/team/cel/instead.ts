@@ -1,7 +1,7 @@
 // What an error about a null or a value that is not there adds: the call of `or` that gives another value instead.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
-import type { Mistake } from './hints.ts'
+import { type Mistake, mistakeOf } from './hints.ts'
 import { isAccess, nodesIn } from './path.ts'
 
 /** An error of cel-js. */
@@ -28,9 +28,8 @@ const ARGUMENTS: Record<string, string> = { double: 'double', int: 'int', join: 
  */
 export function withInstead(mistake: Mistake, error: unknown, nodes: readonly ASTNode[]): Mistake {
   const { code, node } = error as Fault
-  const isSpelling = mistake.message.includes('(did you mean')
-  const form =
-    node && !isSpelling && formOf(ABSENCE.includes(code!) ? wholeOf(node, nodes) : node, code, mistake.message)
+  if (!node || mistake.isCorrected) return mistake
+  const form = formOf(ABSENCE.includes(code!) ? wholeOf(node, nodes) : node, code, mistakeOf(error).message)
   return form ? { ...mistake, message: `${mistake.message}: ${form}` } : mistake
 }
 
@@ -52,9 +51,8 @@ function formOf(node: ASTNode, code: string | undefined, message: string): strin
   const gives = (value: ASTNode, type: string) => ofNode(value, NONE[type] ?? "'-'")
   switch (code) {
     case 'no_such_key':
-      return message.startsWith('No such key: length') ? null : gives(node, '')
     case 'index_out_of_bounds':
-      return / has (?:no files|only \d+)$/.test(message) ? null : gives(node, '')
+      return gives(node, '')
     case 'no_such_overload': {
       const [, left = '', right = ''] = /: (?:dyn<)?(\w+).*? (?:[-+*/%]|[<>]=?|in) (?:dyn<)?(\w+)/.exec(message) ?? []
       const [first, second] = nodesIn(node.args)
@@ -64,10 +62,9 @@ function formOf(node: ASTNode, code: string | undefined, message: string): strin
     case 'no_matching_overload':
       return nullOfCall(node, message, gives)
     case 'invalid_comprehension_range':
-      return message.includes("'null'") ? gives(node, 'list') : null
     case 'invalid_logical_operand':
     case 'invalid_condition_type':
-      return message.includes("'null'") ? gives(node, 'bool') : null
+      return message.includes("'null'") ? gives(node, code === 'invalid_comprehension_range' ? 'list' : 'bool') : null
     default:
       return null
   }

@@ -26,10 +26,10 @@ export function withWhatIsThere(mistake: Mistake, error: unknown, accesses: read
         : field === 'files' && index !== undefined
           ? filesThere(scope, name, Number(index))
           : null
-    if (there !== null) return { ...mistake, message: `${mistake.message}${there}` }
+    if (there !== null) return { ...mistake, ...there, message: `${mistake.message}${there.message}` }
   }
   if (key === undefined) return mistake
-  if (key === 'length') return { ...mistake, message: `${mistake.message}${lengthHint(key)}` }
+  if (key === 'length') return { ...mistake, message: `${mistake.message}${lengthHint(key)}`, isCorrected: true }
   // Probably in an item of a list of one of the phases.
   const named = new Set(accesses.flatMap(({ root, keys }) => (root === 'phases' ? keys.slice(0, 1) : [])))
   const said = [...named].map(name => [name, quoted(scope.phase(name).text)]).filter(([, text]) => text !== '')
@@ -46,7 +46,9 @@ function quoted(text: string): string {
   return said && `(${said.length > SAID ? `${said.slice(0, SAID)}…` : said})`
 }
 
-function dataThere(scope: Scope, phase: string, path: readonly string[]): string | null {
+type There = Pick<Mistake, 'message' | 'isCorrected'>
+
+function dataThere(scope: Scope, phase: string, path: readonly string[]): There | null {
   const { state, data, text } = scope.phase(phase)
   const key = path.at(-1)!
   const owner = path.slice(0, -1).reduce<Json>((value, each) => (isObject(value) ? (value[each] ?? null) : null), data)
@@ -56,11 +58,16 @@ function dataThere(scope: Scope, phase: string, path: readonly string[]): string
   const more = names.length > NAMES ? ` and ${names.length - NAMES} more` : ''
   const nothing = owner === null ? 'is null' : 'has no fields'
   const has = names.length > 0 ? `has ${names.slice(0, NAMES).join(', ')}${more}` : nothing
-  return `${lengthHint(key) || didYouMean(key, names)}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
+  const near = lengthHint(key) || didYouMean(key, names)
+  const message = `${near}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
+  return { message, ...(near !== '' && { isCorrected: true }) }
 }
 
-function filesThere(scope: Scope, phase: string, index: number): string | null {
+function filesThere(scope: Scope, phase: string, index: number): There | null {
   const { state, files } = scope.phase(phase)
   if (state !== 'completed' || index < files.length) return null
-  return `: phase ${phase} has ${files.length === 0 ? 'no files' : `only ${files.length}`}`
+  return {
+    message: `: phase ${phase} has ${files.length === 0 ? 'no files' : `only ${files.length}`}`,
+    isCorrected: true,
+  }
 }

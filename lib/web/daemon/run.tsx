@@ -52,6 +52,11 @@ function Header({ live, run }: RunProps) {
         {top && (state === 'interrupted' || state === 'failed' || state === 'cancelled') && (
           <Resume live={live}>Continue</Resume>
         )}
+        {top && run.reason === 'outputs' && (
+          <Resume live={live} what={{ outputs: true }} plain>
+            Make the outputs again
+          </Resume>
+        )}
         {top && state === 'completed' && (
           <Resume live={live} what={{ failed: true }} plain>
             Repeat what failed

@@ -65,6 +65,11 @@ function Header({ live, run }: RunProps) {
             </ConfirmButton>
           )}
           {(state === 'failed' || state === 'cancelled') && <Resume live={live}>Continue</Resume>}
+          {run.reason === 'outputs' && (
+            <Resume live={live} what={{ outputs: true }} plain>
+              Make the outputs again
+            </Resume>
+          )}
           <a class="button plain" href={withQuery(to('dispatch'), { like: run_id })}>
             Dispatch again
           </a>

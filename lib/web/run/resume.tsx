@@ -13,7 +13,7 @@ import type { Live } from './live.ts'
 interface Props {
   live: Live
   /** The part to repeat. The default is all that did not complete. */
-  what?: { from_phase?: string; failed?: boolean }
+  what?: { from_phase?: string; failed?: boolean; outputs?: boolean }
   plain?: boolean
   children: ComponentChildren
 }

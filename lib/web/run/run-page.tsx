@@ -91,7 +91,7 @@ export function RunTabs({
         </div>
       )}
       {run.error && (
-        <div class="notice failed">
+        <div class={`notice ${run.state === 'completed' ? 'awaiting_input' : 'failed'}`}>
           <p class="wrap">{run.error.message}</p>
           {run.error.hint && <p class="quiet wrap">{run.error.hint}</p>}
         </div>

@@ -6,7 +6,7 @@ import { WRITE } from '../access.ts'
 import { call } from '../call.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf } from '../page.ts'
-import { OrgId, TeamRef, Text, Time, Title, Uuid } from '../parts.ts'
+import { OrgId, OutputsAgain, TeamRef, Text, Time, Title, Uuid } from '../parts.ts'
 import { Dispatched, Keys, Ordered, QueuedJob, withMore } from '../records/hub-records.ts'
 
 export const DispatchRun = call('/v1/dispatch/run', {
@@ -40,6 +40,7 @@ export const ResumeDispatched = call('/v1/dispatch/resume', {
     run_id: Uuid,
     from_phase: Type.Optional(Type.String({ maxLength: 300 })),
     failed: Type.Optional(Type.Boolean()),
+    outputs: Type.Optional(OutputsAgain),
   }),
   data: Ordered,
 })

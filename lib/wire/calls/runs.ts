@@ -7,7 +7,7 @@ import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
 import { listBody, longListOf, rowsOf } from '../page.ts'
-import { AnyObject, AnyText, Name, NullableText, Path, Text, WrittenId } from '../parts.ts'
+import { AnyObject, AnyText, Name, NullableText, OutputsAgain, Path, Text, WrittenId } from '../parts.ts'
 import { AnyTeam } from '../records/plans.ts'
 import { ResumePlan } from '../records/resume-plan.ts'
 import {
@@ -100,6 +100,7 @@ export const ResumeRun = call('/v1/runs/resume', {
     run_id: WrittenId,
     from_phase: Type.Optional(Name),
     failed: Type.Optional(Type.Boolean()),
+    outputs: Type.Optional(OutputsAgain),
     inputs: Type.Optional(AnyObject),
     plan: Type.Optional(Type.Boolean()),
   }),

@@ -80,6 +80,7 @@ export interface WhyFacts {
 export function explain(facts: WhyFacts): Explanation {
   const { chain, written } = facts
   const [run] = chain
+  const leaf = chain.at(-1)!
   const tolerated = chain.flatMap(toleratedIn)
   const undelivered = chain.flatMap(({ deliveries }) =>
     deliveries
@@ -93,7 +94,13 @@ export function explain(facts: WhyFacts): Explanation {
   )
   const parts = [
     ...leafFirst(chain),
-    facts.unfilled !== null ? byHand(facts.unfilled) : endsTheSame(chain.at(-1)!) ? INCURABLE : '',
+    facts.unfilled !== null
+      ? byHand(facts.unfilled)
+      : lacksFile(leaf)
+        ? MADE_AGAIN
+        : lacksOutputs(leaf)
+          ? INCURABLE
+          : '',
     listText(chain.some(({ state }) => state === 'failed') ? 'Failed, too:' : 'Failed:', chain.flatMap(othersIn)),
     listText('Failed and passed over:', tolerated),
     listText('Events that listeners did not deliver, or may not have delivered:', undelivered),
@@ -113,10 +120,13 @@ export function explain(facts: WhyFacts): Explanation {
   }
 }
 
-/** Outputs are evaluated from what the phases recorded, and a resume does not repeat phases that completed. */
-const endsTheSame = ({ state, reason }: RunFacts): boolean => state === 'failed' && reason === 'outputs'
+/** An output could not be made: the run failed, or as a top run completed without it. */
+const lacksOutputs = ({ reason }: RunFacts): boolean => reason === 'outputs'
+/** A file may be there the next time. A value is made from results and a team.yml that stay. */
+const lacksFile = (run: RunFacts): boolean => lacksOutputs(run) && run.error?.code === 'not_found'
 const INCURABLE =
   'A resume would end the same way, because a run keeps the team.yml of its start: correct team.yml, and start a new run.'
+const MADE_AGAIN = 'Put the file there, and make the outputs again.'
 
 const byHand = (phase: string): string =>
   `A person completed phase ${phase} by hand, and its result is read there: repeat the phase, and give its data with --values.`
@@ -163,7 +173,9 @@ function nextCommands(facts: WhyFacts): string[][] {
       return [['show', run.run_id], ...repeats(facts)]
     case 'failed':
       if (facts.unfilled !== null) return [['show', leaf.run_id], repeatOf(facts, facts.unfilled)]
-      return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume, ...repeatsOfItems(facts)]
+      return lacksOutputs(leaf)
+        ? [['show', leaf.run_id], ...outputsAgain(facts)]
+        : [logs, resume, ...repeatsOfItems(facts)]
     case 'cancelled':
       return [resume, ...repeatsOfItems(facts)]
     case 'awaiting_input':
@@ -174,6 +186,12 @@ function nextCommands(facts: WhyFacts): string[][] {
     default:
       return [['watch', root_run_id], logs]
   }
+}
+
+/** What makes missing outputs again. Only a top run is resumed, and a sub-run names it. */
+function outputsAgain({ root_run_id, chain }: WhyFacts): string[][] {
+  if (!lacksFile(chain.at(-1)!)) return []
+  return [chain[0].run_id === root_run_id ? ['resume', root_run_id, '--outputs'] : ['why', root_run_id]]
 }
 
 /** What repeats a phase of the last run of the chain. A resume names a phase of the top run. */
@@ -280,7 +298,7 @@ function sentence(run: RunFacts): string {
   const { run_id, run_name, team, call_depth, state, reason, error, started_at, completed_at, cause, turn } = run
   const name = `${call_depth === 0 ? 'Run' : 'Sub-run'} ${run_name ? `${oneLine(run_name)} (${run_id})` : run_id} of ${team}`
   const took = completed_at && started_at ? ` after ${formatDuration(completed_at - started_at)}` : ''
-  if (state === 'completed') return `${name} completed${took}.`
+  if (state === 'completed') return `${name} completed${took}${error ? `, but ${closed(error.message)}` : '.'}`
   if (state === 'cancelled') {
     const why = reason && reason !== 'cancelled' ? ` (${reason})` : ''
     return `${name} was cancelled${took}${why}${error === null ? '' : `: ${error.message}`}.`

@@ -38,6 +38,7 @@ export type CancelOrder = Static<typeof CancelOrder>
 export const ResumeOrder = Type.Object({
   from_phase: Type.Optional(AnyText),
   failed: Type.Optional(Type.Boolean()),
+  outputs: Type.Optional(Type.Boolean()),
   ...BY,
 })
 export type ResumeOrder = Static<typeof ResumeOrder>

@@ -22,8 +22,12 @@ export function hubRunner(client: HubClient): Runner {
       const { already_waits = false } = await client.call(CancelDispatched, { run_id })
       return { cleanup: [], already_waits }
     },
-    async resume(run_id, { from_phase, failed }) {
-      const what = { ...(from_phase !== undefined && { from_phase }), ...(failed && { failed }) }
+    async resume(run_id, { from_phase, failed, outputs }) {
+      const what = {
+        ...(from_phase !== undefined && { from_phase }),
+        ...(failed && { failed }),
+        ...(outputs && { outputs }),
+      }
       await client.call(ResumeDispatched, { run_id, ...what })
       return null
     },

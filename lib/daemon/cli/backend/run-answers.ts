@@ -124,9 +124,9 @@ function fromDatabase(home: string, store: Store): Callee {
       )
       return shownWhy(withStarter(found, startedBy(store.runs.get(run_id)!)), root, store.copies.held().includes(root))
     }),
-    answer(ResumeRun, async ({ run_id, from_phase: from = null, failed = false, plan, inputs }) => {
+    answer(ResumeRun, async ({ run_id, from_phase: from = null, failed = false, outputs = false, plan, inputs }) => {
       if (!plan) throw new CadreError('internal', 'no process holds the home that could resume a run')
-      const request = { from, failed, ...(inputs && { inputs }) }
+      const request = { from, failed, outputs, ...(inputs && { inputs }) }
       return planOfResume({ store, bundle }, run_id, request, id => store.runs.openRootIds().includes(id))
     }),
     answer(ListReviews, async ({ state, run_id: runId, begins, review_id: reviewId, ...body }) =>

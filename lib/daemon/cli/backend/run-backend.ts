@@ -39,6 +39,8 @@ export interface ResumeRequest {
   from_phase?: string
   /** Repeat what failed and was passed over. */
   failed?: boolean
+  /** Make outputs again that could not be made. */
+  outputs?: boolean
   /** Secret inputs. */
   inputs?: JsonObject
 }

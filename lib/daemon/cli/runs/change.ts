@@ -56,6 +56,7 @@ export async function cancel(typed: string, options: BackendOptions): Promise<vo
 export interface ResumeOptions extends BackendOptions {
   from?: string
   failed?: boolean
+  outputs?: boolean
   plan?: boolean
   input?: string[]
   json?: boolean
@@ -68,7 +69,7 @@ export interface ResumeOptions extends BackendOptions {
 export async function resume(typed: string, options: ResumeOptions): Promise<number> {
   const backend = await backendOf(options)
   const runId = await backend.runId(typed)
-  const { input, from, failed } = options
+  const { input, from, failed, outputs } = options
   if (backend.hub && (input || options.plan)) {
     throw new CadreError('invalid_request', '--plan and -i work only on the machine of the run, without --hub')
   }
@@ -81,6 +82,7 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
   const request = {
     ...(from !== undefined && { from_phase: from }),
     ...(failed && { failed }),
+    ...(outputs && { outputs }),
     ...(inputs && { inputs }),
   }
   if (options.plan) {

@@ -143,6 +143,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
     options: [
       option('--from <phase>', 'repeat this phase and what depends on it'),
       option('--failed', 'also repeat what failed and was passed over, and what depends on it'),
+      option('--outputs', 'make outputs again that could not be made, and repeat nothing else'),
       option('--plan', 'only say what stays and what would run again'),
       option('-i, --input <name=value>', 'give a secret input again; name=@- reads stdin, name=@file a file', collect),
       ofHub('a run of the hub'),

@@ -165,7 +165,7 @@ function printEnd(record: RunView, backend: RunBackend): void {
   if (backend.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
   switch (state) {
     case 'completed':
-      return next('show', run_id)
+      return next(error ? 'why' : 'show', run_id)
     case 'failed':
       next('why', run_id)
       // The outputs do not fit, which neither a log nor a resume changes; `why` says what does.

@@ -10,14 +10,17 @@ import { countedChildren, PassedOver, repetitionsOf, teamOf } from './repeated.t
 
 type Run = Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>
 
-/** Starts the new attempt of a `queued` run. If nothing of it has been opened, what did not complete is opened. */
+/**
+ * Starts the new attempt of a `queued` run. If nothing of a sub-run has been opened, what did not complete is opened. Of a
+ * top run the resume has opened what it repeats, which may be nothing: then its outputs are made again.
+ */
 export function reopenRun(engine: EngineState, row: RunRow): void {
   const { agenda, notes, store, world } = engine
   const { timeout } = teamOf(engine, row)
   const { deadline } = startClock(timeout, world.lived())
   store.runs.startQueued(row.id, world.now(), deadline)
   const isOpened = store.phases.states(row.id).some(({ state }) => state === 'pending')
-  if (!isOpened) openPhases(engine, row, repetitionsOf(engine, row))
+  if (!isOpened && row.parent_id !== null) openPhases(engine, row, repetitionsOf(engine, row))
   const live = readRun(engine, store.runs.get(row.id)!)
   if (deadline !== null) world.wakeAt(deadline)
   notes.changed(live)

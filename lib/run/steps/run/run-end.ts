@@ -3,7 +3,7 @@
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
 import type { Json, JsonObject } from '../../../json.ts'
-import { conversionOf, isOfType, type Output } from '../../../team/team.ts'
+import { conversionOf, isOfType, type Output, type Scope } from '../../../team/team.ts'
 import { type LiveRun, type PhaseRow, parse, type RunError } from '../../core/core.ts'
 import { failureOf } from '../state/fault.ts'
 import { scopeOf } from '../state/scope.ts'
@@ -34,7 +34,7 @@ export function endOf(engine: EngineState, live: LiveRun): RunEnd | null {
     return { ...nothing, state: 'cancelled', reason: 'sub_run' }
   try {
     if (!evaluateOutputs(engine, live)) return null
-    return { ...nothing, state: 'completed', outputs: Object.fromEntries(live.evaluated) }
+    return { ...nothing, ...warningOf(live), state: 'completed', outputs: Object.fromEntries(live.evaluated) }
   } catch (thrown) {
     return failedOutputs(live, failureOf(thrown))
   }
@@ -55,9 +55,34 @@ function evaluateOutputs(engine: EngineState, live: LiveRun): boolean {
   const scope = scopeOf(engine, live)
   for (const output of live.team.outputs.slice(live.evaluated.length)) {
     if (!engine.agenda.hasTime()) return false
-    live.evaluated.push([output.name, checked(output, output.value.evaluate(scope))])
+    live.evaluated.push([output.name, madeOf(live, output, scope)])
   }
   return true
+}
+
+/**
+ * Nobody reads the outputs of a top run but people, so that one which cannot be made is null, and the run completes with
+ * a warning. A file that was promised must be there.
+ */
+function madeOf(live: LiveRun, output: Output, scope: Scope): Json {
+  try {
+    return checked(output, output.value.evaluate(scope))
+  } catch (thrown) {
+    if (live.parent || output.type === 'file') throw thrown
+    live.unmade.push({ name: output.name, error: failureOf(thrown) })
+    return null
+  }
+}
+
+/** Maximum number of outputs whose errors a warning has. */
+const WARNED = 3
+
+function warningOf({ id, unmade }: LiveRun): Pick<RunEnd, 'reason' | 'error'> | null {
+  const [first] = unmade
+  if (!first) return null
+  const shown = unmade.slice(0, WARNED).map(({ name, error }) => `output ${name} could not be made: ${error.message}`)
+  const more = unmade.length > WARNED ? [`${unmade.length - WARNED} more could not be made`] : []
+  return { reason: 'outputs', error: { code: first.error.code, message: [...shown, ...more].join('; '), run_id: id } }
 }
 
 export const failedOutputs = (live: LiveRun, error: RunError): RunEnd => ({

@@ -5,7 +5,7 @@ import { hasSubRuns, type Phase, runsCommands } from '../../../team/team.ts'
 import type { Fate, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
 import { parse, phaseEnded, type ReceiptRow, type Repetition, type RunRow } from '../../core/core.ts'
 import { countedChildren, PassedOver, type Rows, repetitionsBelow, repetitionsOf, teamOf } from '../run/repeated.ts'
-import { fromPhase, type ResumeOptions, resumable } from './resume.ts'
+import { fromPhase, makesOnlyOutputs, type ResumeOptions, resumable } from './resume.ts'
 import { written } from './written.ts'
 
 /** How many keys of items a plan names for each map. */
@@ -24,7 +24,9 @@ export function planResume(rows: Rows, runId: string, options: ResumeOptions, in
   const passedOver = options.failed ? new PassedOver(rows) : null
   const made = interrupted
     ? states.map(({ state }): Repetition => (phaseEnded(state) ? 'keep' : 'rest'))
-    : repetitionsOf(rows, row, passedOver, fromPhase(team, options))
+    : makesOnlyOutputs(row, options)
+      ? states.map((): Repetition => 'keep')
+      : repetitionsOf(rows, row, passedOver, fromPhase(team, options))
   const ended = team.phases.map(({ index, name }) => ({
     phase: name,
     state: states[index]!.state,

@@ -15,6 +15,8 @@ export interface ResumeOptions {
   from?: string | null
   /** Also repeat what failed and was passed over, at any depth. */
   failed?: boolean
+  /** Only make the outputs again that could not be made, and repeat what failed because of it. */
+  outputs?: boolean
   /** The values of `secret` inputs, which were removed when the run ended. */
   inputs?: JsonObject
 }
@@ -26,7 +28,8 @@ export function resume(engine: EngineState, runId: string, options: ResumeOption
   const row = resumable(engine, runId, options)
   const team = teamOf(engine, row)
   const passedOver = options.failed ? new PassedOver(engine) : null
-  openPhases(engine, row, repetitionsOf(engine, row, passedOver, fromPhase(team, options)), passedOver)
+  const repeated = repetitionsOf(engine, row, passedOver, fromPhase(team, options))
+  if (!makesOnlyOutputs(row, options)) openPhases(engine, row, repeated, passedOver)
   engine.store.runs.requeue(runId)
   if (team.key) {
     engine.notes.changedRows([row], [])
@@ -65,9 +68,16 @@ export function secretsAgain(team: Team, row: Pick<RunRow, 'inputs'>, given: Jso
   return given
 }
 
+/** Whether a resume repeats no phase: the outputs of the top run itself are missing. */
+export const makesOnlyOutputs = ({ reason }: RunRow, { outputs = false }: ResumeOptions): boolean =>
+  outputs && reason === 'outputs'
+
 /** The row of a run that can be resumed like this. */
 export function resumable(rows: Rows, runId: string, options: ResumeOptions): RunRow {
-  const { from = null, failed = false } = options
+  const { from = null, failed = false, outputs = false } = options
+  if (outputs && (failed || from !== null)) {
+    throw new CadreError('invalid_request', '`--outputs` repeats no phase that completed: give it alone')
+  }
   const row = rows.store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
   if (row.parent_id !== null) {
@@ -80,6 +90,10 @@ export function resumable(rows: Rows, runId: string, options: ResumeOptions): Ru
     throw new CadreError('invalid_state', `run ${runId} is being deleted, and only a part of it may be left`)
   }
   fromPhase(teamOf(rows, row), options)
+  if (outputs) {
+    if (row.reason === 'outputs' || rows.store.runs.lacksOutputs(row.root_id)) return row
+    throw new CadreError('invalid_state', `run ${runId} lacks no output that it declares`)
+  }
   const isDone = row.state === 'completed' && from === null
   if (isDone && !failed) {
     throw new CadreError(
