@@ -98,6 +98,16 @@ test('`enrol` stores what the hub accepts, with a daemon running and without', a
   expect(stored(home)!.text).toContain(second)
 }, 60_000)
 
+test('`status` after `enrol` says that the daemon has yet to connect', async () => {
+  const home = folder()
+  const realm = async () => /^realm +(.*)$/m.exec((await command(['status'], { home })).stdout)?.[1]
+  const { id, token } = await hub.realmToken(hub.admin, hub.realm)
+  expect((await command(['enrol', '--hub', hub.url], { home, stdin: `${token}\n` })).code).toBe(0)
+  expect(await realm()).toBe('enrolled, not connected yet')
+  await hub.ok(hub.admin, 'auth/revoke_token', { id })
+  expect(await realm()).toBe('not connected yet')
+}, 30_000)
+
 test('`status` of somebody who is signed in, and whose daemon is not enrolled, says so and how to enrol', async () => {
   const home = folder()
   await command(['login', 'admin', '--hub', hub.url], { home, stdin: `${ADMIN_PASSWORD}\n` })

@@ -87,7 +87,8 @@ function hubRows({ hub, daemon, signed_in }: HomeStatus, paint: Paint): Shown[][
   if (!hub) return [['hub', paint.dim('none')], ...session]
   const { url, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub
   const link = linkText(hub, daemon)
-  const as = daemon_id === null ? 'never enrolled' : `as daemon ${daemon_id}`
+  const as =
+    daemon_id !== null ? `as daemon ${daemon_id}` : enrolled ? 'enrolled, not connected yet' : 'not connected yet'
   return [
     ['hub', line`${url}, ${link === LINKED ? paint.green(link) : link}`],
     ...session,
