@@ -189,6 +189,11 @@ describe('files that cannot be agents are named and skipped', () => {
       stock().replace(/entry: .*/, 'entry: Type.String(),'),
       /get_level\.entry must be a Type\.Object/,
     ],
+    [
+      'an example that is no entry',
+      stock().replace(/entry: /, "example: 'x', entry: "),
+      /get_level\.example must be an entry/,
+    ],
     ['nothing to do', stock().replace(/actions: \{[\s\S]*/, '})'), /the agent does nothing/],
   ]
   test.each(cases)('%s', async (_, text, reason) => {
