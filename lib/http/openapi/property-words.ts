@@ -39,6 +39,7 @@ const WORDS: Readonly<Record<string, string>> = {
   data: 'What was asked for.',
   description: 'What it is, in words for people.',
   display_name: 'Its name for people.',
+  environment: 'The environment whose settings and secrets it has; null for those of no environment.',
   error: 'What went wrong; null where nothing did.',
   event: 'What happened.',
   events: 'The events to report.',
