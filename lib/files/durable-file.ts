@@ -5,13 +5,14 @@ import { linkSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Replaces `file`, which is readable by its owner only. Makes its folder if it does not exist. */
-export async function writeDurable(file: string, content: string | Uint8Array): Promise<void> {
+/** Replaces `file`, which is readable by its owner only unless `mode` says otherwise. Makes its folder if it does not exist. */
+export async function writeDurable(file: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    const handle = await open(temporary, 'w', 0o600)
+    const handle = await open(temporary, 'w', mode)
     try {
+      await handle.chmod(mode)
       await handle.writeFile(content)
       await handle.sync()
     } finally {

@@ -45,5 +45,6 @@ export const keyFrom: typeof Compile.keyFrom = (...given) => compiler().keyFrom(
 export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().bundleFromJson(json)
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)
 export const explainField: typeof Compile.explainField = (...given) => compiler().explainField(...given)
+export const formatTeam: typeof Compile.formatTeam = (...given) => compiler().formatTeam(...given)
 export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)
 export const inputProblems: typeof Compile.inputProblems = (...given) => compiler().inputProblems(...given)

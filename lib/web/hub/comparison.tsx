@@ -2,11 +2,11 @@
 // credentials that it newly uses; then its files.
 
 import type { ComponentChildren } from 'preact'
+import { diffLines, excerpt } from '../../text/diff.ts'
 import { DownloadTeam, GetReach } from '../../wire/calls/packages.ts'
 import type { Reach } from '../../wire/records/packages.ts'
 import { Table } from '../kit/lists.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
-import { diffLines, excerpt } from './diff.ts'
 import { hub } from './kit/api.ts'
 
 /** Larger texts are not compared line by line. */

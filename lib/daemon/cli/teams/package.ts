@@ -82,7 +82,8 @@ function rootOf(files: readonly PackageFile[]): Team {
   return bundleFromJson({ root: '.', teams }).team('.')
 }
 
-function* filesBelow(base: string, folder: string): Generator<string> {
+/** The files below a folder, except dot files, links and node_modules. */
+export function* filesBelow(base: string, folder: string): Generator<string> {
   for (const name of readdirSync(join(base, folder)).sort()) {
     if (name.startsWith('.') || name === 'node_modules') continue
     const path = folder ? `${folder}/${name}` : name

@@ -38,6 +38,14 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     run: async (options, team: string) => (await teams()).validate(team, options),
   },
   {
+    usage: 'fmt [file...]',
+    does: 'put team.yml into the one layout, in place',
+    more: 'It keeps comments and what you chose: quotes, braces, and how long texts are broken. A folder stands for every team in it.',
+    examples: [[''], ['team.yml ticket/team.yml'], ['--check .', 'print what would change; exit 1 if anything would']],
+    options: [option('--check', 'change nothing; print the difference, and exit 1 if there is one')],
+    run: async (options, ...files) => (await import('./fmt.ts')).fmt(files.flat(), options),
+  },
+  {
     usage: 'plan <team>',
     does: 'print what a run would do, and do nothing',
     more: 'The plan says what each phase would write, where, and with whose credential.',

@@ -1,0 +1,68 @@
+// `fmt [FILE…]`: writes team.yml in the one layout, in place; `--check` prints the difference instead.
+
+import { existsSync, statSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CadreError } from '../../../error.ts'
+import { writeDurable } from '../../../files/durable-file.ts'
+import { formatTeam } from '../../../team/team.ts'
+import { diffLines, excerpt } from '../../../text/diff.ts'
+import { createPaint, line, type Paint, type Printable } from '../../../text/printable.ts'
+import { print, printMessage } from '../../../text/terminal.ts'
+import { TEAM_FILE } from '../../../wire/records/package-files.ts'
+import { EXIT } from '../kit/exit.ts'
+import { filesBelow } from './package.ts'
+
+/**
+ * Formats these files, and every team of these folders. Returns the exit code: with `check`, 1 where something differs. Throws
+ * `invalid_request` with every place that cannot be read; such a file stays as it is, and the others are formatted.
+ */
+export async function fmt(paths: readonly string[], { check = false }: { check?: boolean }): Promise<number> {
+  const paint = createPaint(process.stdout)
+  const refused: CadreError[] = []
+  let different = 0
+  for (const file of (paths.length > 0 ? paths : ['.']).flatMap(teamFiles)) {
+    try {
+      const { before, after } = formatTeam(file, await Bun.file(file).bytes())
+      if (before === after) continue
+      different++
+      if (check) print(differenceOf(file, before, after, paint))
+      else {
+        const real = await realpath(file)
+        await writeDurable(real, after, statSync(real).mode & 0o777)
+        printMessage(line`formatted ${file}`)
+      }
+    } catch (error) {
+      if (!(error instanceof CadreError) || error.code !== 'invalid_request') throw error
+      refused.push(error)
+    }
+  }
+  if (refused.length === 1) throw refused[0]!
+  if (refused.length > 1) {
+    const details = refused.flatMap(error => error.details ?? [])
+    throw new CadreError('invalid_request', `${refused.length} files cannot be read, and stay as they are`, { details })
+  }
+  return check && different > 0 ? EXIT.failed : EXIT.done
+}
+
+/** The file, or the files of all teams in a folder and below it. */
+function teamFiles(path: string): string[] {
+  if (!existsSync(path)) throw new CadreError('invalid_request', `there is no ${path}`)
+  if (!statSync(path).isDirectory()) return [path]
+  const files = [...filesBelow(path, '')].filter(name => TEAM_FILE.test(name)).map(name => join(path, name))
+  if (files.length === 0) throw new CadreError('invalid_request', `${path}: there is no team.yml in it or below it`)
+  return files
+}
+
+function differenceOf(file: string, before: string, after: string, paint: Paint): Printable[] {
+  const rows = excerpt(diffLines(before, after)).map(change => {
+    if (change === null) return paint.dim('…')
+    const { kind, text } = change
+    return kind === 'same'
+      ? line`  ${text}`
+      : kind === 'old'
+        ? paint.red(line`- ${text}`)
+        : paint.green(line`+ ${text}`)
+  })
+  return [paint.bold(file), ...rows]
+}

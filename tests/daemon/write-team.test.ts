@@ -1,0 +1,46 @@
+// The commands for whoever writes a team.
+
+import { expect, test } from 'bun:test'
+import { chmodSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { command, files } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+const home = folder()
+
+test('fmt --check shows what fmt then writes, and leaves alone what cannot be read', async () => {
+  const path = files({
+    'team.yml': 'name:   "@local/a" # mine\nversion: 1.0.0\n',
+    'below/team.yml': 'a: [1\nb: 2\n',
+    'real.yml': 'b:   1\n',
+  })
+  const read = (name: string) => readFileSync(join(path, name), 'utf8')
+  const checked = await command(['fmt', '--check', 'team.yml'], { home, cwd: path })
+  expect(checked).toMatchObject({ code: 1, stderr: '' })
+  expect(checked.stdout).toBe('team.yml\n- name:   "@local/a" # mine\n+ name: "@local/a" # mine\n  version: 1.0.0\n')
+  expect(read('team.yml')).toStartWith('name:   ')
+
+  const formatted = await command(['fmt'], { home, cwd: path })
+  expect([formatted.code, read('team.yml')]).toEqual([2, 'name: "@local/a" # mine\nversion: 1.0.0\n'])
+  expect(formatted.stderr).toMatch(/^formatted team\.yml$/m)
+  expect(formatted.stderr).toMatch(/^below\/team\.yml:2:1: /m)
+  expect(read('below/team.yml')).toBe('a: [1\nb: 2\n')
+  expect(await command(['fmt', 'team.yml', '--check'], { home, cwd: path })).toMatchObject({ code: 0, stdout: '' })
+
+  // A link stays one, and the file behind it keeps its mode.
+  symlinkSync('real.yml', join(path, 'linked.yml'))
+  chmodSync(join(path, 'real.yml'), 0o664)
+  expect(await command(['fmt', 'linked.yml'], { home, cwd: path })).toMatchObject({ code: 0 })
+  expect([read('real.yml'), statSync(join(path, 'real.yml')).mode & 0o777]).toEqual(['b: 1\n', 0o664])
+  expect(await command(['fmt', 'none.yml'], { home, cwd: path })).toMatchObject({ code: 2 })
+}, 30_000)
+
+test('explain prints a field for people and for programs', async () => {
+  const { stdout } = await command(['explain', 'phases.on_failure'], { home })
+  expect(stdout).toMatch(/^phases\.on_failure\n\n {2}What a failure does/)
+  expect(stdout).toContain('  default  fail\n')
+  const { stdout: data } = await command(['explain', 'phases.retry', '--json'], { home })
+  expect(JSON.parse(data)).toMatchObject({ field: 'phases.retry', forms: [{ value: 'a mapping' }] })
+  const unknown = await command(['explain', 'phases.retyr'], { home })
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('(did you mean `retry`?)') })
+}, 30_000)
