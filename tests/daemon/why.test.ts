@@ -188,7 +188,7 @@ const MAYBE = '{ name: maybe, agent: exec, on_failure: continue, commands: [{ na
 
 const FROM = ['resume', 'RUN', '--from', 'maybe']
 const FAILED = [
-  ['tree', 'RUN'],
+  ['tree', 'RUN', '--failed'],
   ['resume', 'RUN', '--failed'],
 ]
 
@@ -234,7 +234,7 @@ test('items that failed before the run failed are repeated by an option, which i
   const { next } = await daemon.call('/v1/runs/why', { run_id })
   expect(next).toEqual([
     ['resume', run_id],
-    ['tree', run_id],
+    ['tree', run_id, '--failed'],
     ['resume', run_id, '--failed'],
   ])
 })
@@ -296,4 +296,39 @@ test('a file that an output lacks is made again by the command that `why` prints
     state: 'completed',
     outputs: { page: 'page.txt' },
   })
+})
+
+test('which items of a map failed, and why, is told by their errors and keys', async () => {
+  const each =
+    '{ name: each, type: map, items: [4, 5, 6, 7], key: "k{{ item }}", team: ./below, inputs: { n: "{{ item }}" }, on_item_failure: continue }'
+  const quiet = '{ name: quiet, agent: exec, commands: [{ name: c, run: "true" }] }'
+  const run = 'exit $N'
+  const below = `${team(`{ name: a, agent: exec, when: inputs.n != 4, env: { N: "{{ inputs.n == 7 ? 3 : 2 }}" }, commands: [{ name: c, run: "${run}" }] }`)}inputs: [{ name: n, type: number }]\n`
+  const path = files({ 'team.yml': team(`${each}, ${quiet}`), 'below/team.yml': below })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const { lines, items } = await daemon.call('/v1/runs/why', { run_id })
+  const codes = ['command c exited with code 2', 'command c exited with code 3']
+  expect(items).toEqual([
+    {
+      ...{ run_id, phase: 'each', total: 4, failed: 3 },
+      causes: [
+        { message: codes[0], count: 2, keys: ['k5', 'k6'] },
+        { message: codes[1], count: 1, keys: ['k7'] },
+      ],
+    },
+  ])
+  expect(lines[1]).toBe(`3 of 4 items of each failed: 2 × ${codes[0]} (k5, k6); 1 × ${codes[1]} (k7).`)
+
+  const shown = await command(['tree', run_id, '--failed'], { home: daemon.home })
+  expect(shown.stdout).toContain('each')
+  expect(shown.stdout).toContain('k7')
+  expect(shown.stdout).not.toMatch(/k4|quiet/)
+  const json = await command(['tree', run_id, '--failed', '--json'], { home: daemon.home })
+  expect(JSON.parse(json.stdout).runs.map((each: { run_name: string }) => each.run_name)).toEqual([
+    ...[null, 'k5', 'k6', 'k7'],
+  ])
+  const phases = await command(['phases', run_id, '--failed'], { home: daemon.home })
+  expect(phases.stdout).toContain('each')
+  expect(phases.stdout).not.toContain('quiet')
 })

@@ -85,7 +85,7 @@ function isForHubs(args: readonly string[]): boolean {
   if (id === undefined) return false
   if (['show', 'tree', 'logs', 'why', 'watch', 'cancel', 'resume', 'decide'].includes(word) && args.length === 2)
     return true
-  if (word === 'resume' && args.length === 3 && flag === '--outputs') return true
+  if (args.length === 3 && flag === { resume: '--outputs', tree: '--failed' }[word]) return true
   const named = { logs: '--phase', resume: '--from' }[word]
   return args.length === 4 && named !== undefined && flag === named && PHASE.test(name!)
 }
@@ -126,7 +126,7 @@ async function factsOf(hub: Hub, found: Found, leaf: Found | null): Promise<RunF
     const { total, failed } = isObject(data) ? data : {}
     const isCounted =
       phase.type === 'map' && phase.state === 'completed' && typeof total === 'number' && typeof failed === 'number'
-    const items = isCounted ? { total, failed } : null
+    const items = isCounted ? { total, failed, causes: [] } : null
     return { ...phase, error: errorOf(error), tolerated: state === 'completed', cleanup: false, waiting: null, items }
   })
   const error = errorOf(row.error)

@@ -257,6 +257,16 @@ export class Runs {
       .get(runId, position)
   }
 
+  /** The failed sub-runs of a map, in the order of their items. */
+  failedChildren(runId: string, position: number, limit: number): Pick<RunRow, 'run_name' | 'error'>[] {
+    return this.#db
+      .query<RunRow, [string, number, number]>(
+        `SELECT run_name, error FROM runs
+         WHERE parent_id = ? AND parent_position = ? AND state = 'failed' ORDER BY item LIMIT ?`,
+      )
+      .all(runId, position, limit)
+  }
+
   /** The sub-run that is the reason why a phase failed or waits. */
   decidingChild(runId: string, position: number): RunRow | null {
     return this.#db

@@ -17,6 +17,7 @@ import {
 } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { EntryId, Store, Unasked } from '../store/store.ts'
+import { causesOf } from './failed-items.ts'
 import { turnOfRun } from './waits.ts'
 
 /** What each phase of a run waits for. */
@@ -106,7 +107,7 @@ function stepOf(
   const phases = phasesOf(row)
   const rows = store.phases.of(row.id)
   const waits = row.state === 'running' ? waitsOf(row.id) : []
-  const facts = rows.map(each => factsOf(each, phases[each.position]!, waits[each.position] ?? null))
+  const facts = rows.map(each => factsOf(store, each, phases[each.position]!, waits[each.position] ?? null))
   const cause = causeOf(row, rows, phases, waits)
   const phase = cause && phases[cause.position]!
   const below = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
@@ -162,7 +163,8 @@ function runFacts(
   return { ...place, error: parse(error), phases, cause, turn, deliveries }
 }
 
-function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase, waiting: Waiting | null): PhaseFacts {
+function factsOf(store: Store, row: PhaseRow, phase: Phase, waiting: Waiting | null): PhaseFacts {
+  const { state, reason, attempt, error } = row
   const { name, type } = phase
   const isLeaf = phase.type === 'standard'
   return {
@@ -173,8 +175,14 @@ function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase
     tolerated: phase.onFailure === 'continue',
     cleanup: phase.always,
     waiting: waiting && waitText(waiting),
-    items: state === 'completed' && type === 'map' ? parse(data) : null,
+    items: type === 'map' ? failedItemsOf(store, row) : null,
   }
+}
+
+function failedItemsOf(store: Store, { run_id, position, data }: PhaseRow): PhaseFacts['items'] {
+  const counts = parse<{ total: number; failed: number }>(data)
+  if (!counts || counts.failed === 0) return null
+  return { total: counts.total, failed: counts.failed, causes: causesOf(store, run_id, position) }
 }
 
 function reviewOf(store: Store, run: RunRow): string | null {
@@ -208,7 +216,7 @@ function unaskedOf(
 
 /** A phase that a person completed, and whose result is read where the run failed: by a phase, or by an output. */
 function unfilledIn(store: Store, run: RunRow, team: Team): string | null {
-  if (run.state !== 'failed') return null
+  if (run.state !== 'failed' && run.reason !== 'outputs') return null
   const rows = store.phases.of(run.id)
   const cause = causeOf(run, rows, team.phases)
   if (cause ? parse<RunError>(cause.error)?.code !== 'invalid_request' : run.reason !== 'outputs') return null

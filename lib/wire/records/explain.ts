@@ -6,7 +6,7 @@
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { cut, jsonBytes, within } from '../budget.ts'
-import type { Explanation, RunError, Written } from './run-records.ts'
+import type { Explanation, FailedItems, RunError, Written } from './run-records.ts'
 import type { StartedBy } from './started-by.ts'
 import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText } from './words.ts'
 
@@ -32,8 +32,8 @@ export interface PhaseFacts {
   cleanup: boolean
   /** What it waits for. A hub does not know. */
   waiting: string | null
-  /** Of a map that completed: how many of its items failed. */
-  items: { total: number; failed: number } | null
+  /** Of a map that has a result: how many of its items failed, and why. A hub does not know why. */
+  items: Pick<FailedItems, 'total' | 'failed' | 'causes'> | null
 }
 
 /** A run of the chain with the phase that decided its end, or for which it waits. */
@@ -92,8 +92,10 @@ export function explain(facts: WhyFacts): Explanation {
       .filter(({ state, reason }) => state === 'cancelled' || (state === 'skipped' && reason === 'upstream'))
       .map(({ name, state }) => ({ run_id, phase: name, state })),
   )
+  const items = chain.flatMap(failedItemsOf)
   const parts = [
     ...leafFirst(chain),
+    ...items.map(itemsText),
     facts.unfilled !== null
       ? byHand(facts.unfilled)
       : lacksFile(leaf)
@@ -117,7 +119,26 @@ export function explain(facts: WhyFacts): Explanation {
     }),
     written: [...(written ?? [])],
     cancelled,
+    ...(items.length > 0 && { items }),
   }
+}
+
+/** Of a map that failed with its only failed item, the sentence about that item is enough. */
+function failedItemsOf({ run_id, phases }: RunFacts): FailedItems[] {
+  return phases.flatMap(({ name, state, items }) =>
+    items && items.failed > (state === 'completed' ? 0 : 1) ? [{ run_id, phase: name, ...items }] : [],
+  )
+}
+
+/** `3 of 500 items of each failed: 2 × HTTP 400 (137, 311); 1 × timed out (9).` */
+function itemsText({ phase, total, failed, causes }: FailedItems): string {
+  const told = causes.reduce((sum, { count }) => sum + count, 0)
+  const texts = causes.map(({ message, count, keys }) => {
+    const more = count > keys.length ? ', …' : ''
+    return `${count} × ${mentioned(message)} (${keys.map(oneLine).join(', ')}${more})`
+  })
+  if (told > 0 && told < failed) texts.push(`${failed - told} × other errors`)
+  return `${failed} of ${total} items of ${phase} failed${texts.length > 0 ? `: ${texts.join('; ')}` : ''}.`
 }
 
 /** An output could not be made: the run failed, or as a top run completed without it. */
@@ -139,17 +160,19 @@ function othersIn({ phases, cause }: RunFacts): string[] {
   return phases
     .filter(phase => phase.state === 'failed' && !phase.tolerated && phase !== cause)
     .map(({ name, reason, error, cleanup }) => {
-      const message = oneLine(error?.message ?? `${reason}`)
-      const short = message.length > MENTIONED ? `${message.slice(0, MENTIONED)}…` : message
-      return `${cleanup ? 'cleanup ' : ''}phase ${name} (${short})`
+      return `${cleanup ? 'cleanup ' : ''}phase ${name} (${mentioned(error?.message ?? `${reason}`)})`
     })
 }
 
+function mentioned(text: string): string {
+  const message = oneLine(text)
+  return message.length > MENTIONED ? `${message.slice(0, MENTIONED)}…` : message
+}
+
 function toleratedIn({ phases }: RunFacts): string[] {
-  return phases.flatMap(({ name, state, reason, error, tolerated, items }) => [
-    ...(state === 'failed' && tolerated ? [`phase ${name} (${oneLine(error?.message ?? `${reason}`)})`] : []),
-    ...(items && items.failed > 0 ? [`phase ${name} (${items.failed} of ${items.total} items)`] : []),
-  ])
+  return phases.flatMap(({ name, state, reason, error, tolerated }) =>
+    state === 'failed' && tolerated ? [`phase ${name} (${oneLine(error?.message ?? `${reason}`)})`] : [],
+  )
 }
 
 /** The commands to go on with, as their arguments. */
@@ -170,7 +193,11 @@ function nextCommands(facts: WhyFacts): string[][] {
     ]
   switch (run.state) {
     case 'completed':
-      return [['show', run.run_id], ...repeats(facts)]
+      return [
+        ['show', run.run_id],
+        ...(facts.unfilled === null ? [] : [repeatOf(facts, facts.unfilled)]),
+        ...repeats(facts),
+      ]
     case 'failed':
       if (facts.unfilled !== null) return [['show', leaf.run_id], repeatOf(facts, facts.unfilled)]
       return lacksOutputs(leaf)
@@ -223,7 +250,7 @@ function repeats(facts: WhyFacts): string[][] {
 function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): string[][] {
   if (!failedItems || run.run_id !== root_run_id) return []
   return [
-    ['tree', root_run_id],
+    ['tree', root_run_id, '--failed'],
     ['resume', root_run_id, '--failed'],
   ]
 }
@@ -264,8 +291,8 @@ export function withStarter<E extends Explanation>(
 export function bounded(found: Explanation, room: number): Explanation {
   const most = Math.min(room, MOST_BYTES)
   if (jsonBytes(found) <= most) return found
-  const part = Math.floor(most / 5)
-  const { lines, next, chain, written, cancelled } = found
+  const part = Math.floor(most / 6)
+  const { lines, next, chain, written, cancelled, items } = found
   const shorter = chain.map(({ error, ...cause }) => ({
     ...cause,
     error: error && { ...error, message: cut(error.message, 1_000) },
@@ -283,6 +310,7 @@ export function bounded(found: Explanation, room: number): Explanation {
     chain: within(ends, jsonBytes, part),
     written: within(doubtfulFirst(written), jsonBytes, part),
     cancelled: within(cancelled, jsonBytes, part),
+    ...(items && { items: within(items, jsonBytes, part) }),
   }
 }
 

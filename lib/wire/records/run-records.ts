@@ -279,6 +279,16 @@ const Cause = Type.Object({
 })
 export type Cause = Static<typeof Cause>
 
+/** The failed items of a map, by their errors, of which each has at most ten keys. */
+const FailedItems = Type.Object({
+  run_id: AnyText,
+  phase: AnyText,
+  total: Type.Integer(),
+  failed: Type.Integer(),
+  causes: Type.Array(Type.Object({ message: AnyText, count: Type.Integer(), keys: Type.Array(AnyText) })),
+})
+export type FailedItems = Static<typeof FailedItems>
+
 const EXPLANATION = {
   run_id: AnyText,
   /** The explanation, one fact a line: the leaf that failed first. */
@@ -289,6 +299,8 @@ const EXPLANATION = {
   written: Type.Array(Written),
   /** Phases that were skipped or cancelled because of it. */
   cancelled: Type.Array(Type.Object({ run_id: AnyText, phase: AnyText, state: AnyText })),
+  /** Older daemons leave it out. */
+  items: Type.Optional(Type.Array(FailedItems)),
 }
 /** Why a run ended as it did, or what it waits for, as a daemon reports it to its hub. */
 export const Explanation = Type.Object(EXPLANATION)

@@ -15,6 +15,7 @@ import type { BackendOptions } from '../backend/run-backend.ts'
 import { show, took } from '../kit/print.ts'
 import { stateWord, symbol } from '../terminal/state-symbols.ts'
 import { clock, table } from '../terminal/table.ts'
+import { hasFailed } from './tree.ts'
 import { outputLines } from './watch.ts'
 
 interface Options extends BackendOptions {
@@ -60,10 +61,11 @@ async function askOthers(home: string | undefined, run_id: string): Promise<Why>
   return result
 }
 
-export async function phases(typed: string, { json, ...where }: Options): Promise<void> {
+export async function phases(typed: string, { json, failed, ...where }: Options & { failed?: boolean }): Promise<void> {
   const backend = await backendOf(where)
   const run_id = await backend.runId(typed)
-  const found = await backend.ask(runs => runs.call(GetPhases, { run_id }))
+  const all = await backend.ask(runs => runs.call(GetPhases, { run_id }))
+  const found = failed ? { ...all, phases: all.phases.filter(hasFailed) } : all
   show(json, found, paint =>
     found.phases.map(
       ({ name, type, agent, action, state, reason, started_at, completed_at, error, waiting, ...phase }) => [

@@ -83,15 +83,23 @@ export const RUN_COMMANDS: readonly Entry[] = [
   {
     usage: 'tree <run>',
     does: 'show a run with all runs and phases below it',
-    examples: [['last'], ['last --hub', 'a run of the hub']],
-    options: [ofHub('show what the hub knows of it'), json],
+    examples: [['last'], ['last --failed'], ['last --hub', 'a run of the hub']],
+    options: [
+      option('--failed', 'only what failed, and what is above it'),
+      ofHub('show what the hub knows of it'),
+      json,
+    ],
     run: async (options, run: string) => (await import('./tree.ts')).tree(run, options),
   },
   {
     usage: 'phases <run>',
     does: 'show the phases of a run',
-    examples: [['last'], ['last --json']],
-    options: [ofHub('show what the hub knows of them'), json],
+    examples: [['last'], ['last --failed']],
+    options: [
+      option('--failed', 'only those that failed, or of which items failed'),
+      ofHub('show what the hub knows of them'),
+      json,
+    ],
     run: async (options, run: string) => (await explain()).phases(run, options),
   },
   {

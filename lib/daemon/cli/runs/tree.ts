@@ -30,15 +30,37 @@ interface Node {
 const DETAILED = 300
 const AT_ONCE = 16
 
-export async function tree(typed: string, { json, ...where }: BackendOptions & { json?: boolean }): Promise<void> {
+export interface TreeOptions extends BackendOptions {
+  json?: boolean
+  /** Only what failed, and what is above it. */
+  failed?: boolean
+}
+
+export async function tree(typed: string, { json, failed, ...where }: TreeOptions): Promise<void> {
   const backend = await backendOf(where)
   const run_id = await backend.runId(typed)
   const { found, root } = await backend.ask(async runs => {
     const found = await runs.call(GetTree, { run_id })
-    return { found, root: json ? null : await detailed(runs, nodesOf(found.runs)) }
+    const nodes = json && !failed ? null : await detailed(runs, nodesOf(found.runs))
+    return { found, root: nodes && failed ? { ...nodes, ...onlyFailed(nodes) } : nodes }
   })
-  show(json, found, paint => (root ? rowsOf(root, paint) : []))
+  const shown = failed ? { ...found, runs: root ? flat(root).map(({ entry }) => entry) : [] } : found
+  show(json, shown, paint => (root ? rowsOf(root, paint) : []))
 }
+
+/** The phases of a run that failed or have something below them that did, and the runs below it for which that holds. */
+function onlyFailed(node: Node): Pick<Node, 'phases' | 'below'> {
+  const below = node.below.flatMap(each => {
+    const kept = { ...each, ...onlyFailed(each) }
+    return each.entry.state === 'failed' || kept.below.length > 0 || kept.phases.length > 0 ? [kept] : []
+  })
+  const above = new Set(below.map(({ entry }) => entry.parent_phase))
+  return { below, phases: node.phases.filter(phase => hasFailed(phase) || above.has(phase.name)) }
+}
+
+/** Whether a phase failed, or items of it did. */
+export const hasFailed = ({ state, type, data }: Phase): boolean =>
+  state === 'failed' || (type === 'map' && isObject(data) && Number(data.failed) > 0)
 
 /** The entries come depth first, so the parent of each is the last one that is a level higher. */
 function nodesOf(entries: readonly Entry[]): Node | null {
