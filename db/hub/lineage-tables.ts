@@ -9,6 +9,8 @@ export interface OfferAtCopy {
   labels: Record<string, string> | null
   agents: { name: string; version: string }[]
   workspaces: string[]
+  /** Copies of before there were any leave them out. */
+  environments?: string[] | null
 }
 
 export function lineageTables({ table, index, primaryKey, text, int, bool, json }: Columns) {

@@ -47,6 +47,8 @@ export function runTables(
       kinds: json<string[]>(),
       /** Where it can tell people something, as `agent:channel`; null: it does not say. */
       accounts: json<string[]>(),
+      /** The environments of its settings, which runs can have there; null: it does not say. */
+      environments: json<string[]>(),
       registered_at: int().notNull(),
       /** When it last called, in lived time, which decides how long it is silent. */
       last_seen_at: int().notNull(),
@@ -142,6 +144,8 @@ export function runTables(
       /** The key of a run that was dispatched; who holds it is in `key_places`. */
       concurrency_key: text(),
       workspace: text(),
+      /** The environment whose settings it has on its daemon; null: the plain ones, or nobody says. */
+      environment: text(),
       /** Who or what started a top run, and its kind and name for lists. Null: nobody says, or it is a sub-run. */
       started_by: json<StartedBy>(),
       starter_kind: text(),

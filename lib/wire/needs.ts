@@ -6,7 +6,7 @@ import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
 import { matches } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
-import { AccountName, AgentName, Title, Version, Word } from './names.ts'
+import { AccountName, AgentName, EnvironmentName, Title, Version, Word } from './names.ts'
 
 const LABEL = '[A-Za-z0-9][A-Za-z0-9_/-]{0,62}'
 const VALUE =
@@ -142,10 +142,11 @@ export interface Offered {
   sandbox?: string
   kinds?: readonly unknown[]
   accounts?: readonly unknown[]
+  environments?: readonly unknown[]
 }
 
 /** What is said of it in the form of names. One that has another form is left out, and the others stay. */
-export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts }: Offered) {
+export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts, environments }: Offered) {
   return {
     ...(agents && { agents: agents.filter(each => matches(OfferedAgent, each)).map(known) }),
     ...(labels && { labels: Object.fromEntries(Object.entries(labels).filter(isLabel)) }),
@@ -153,6 +154,7 @@ export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts }
     ...(sandbox && { sandbox }),
     ...(kinds && { kinds: kinds.filter(each => matches(Word, each)) }),
     ...(accounts && { accounts: accounts.filter(each => matches(AccountName, each)) }),
+    ...(environments && { environments: environments.filter(each => matches(EnvironmentName, each)) }),
   }
 }
 

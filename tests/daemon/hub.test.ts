@@ -55,6 +55,26 @@ test('a team is published, dispatched, run here and reported to the hub', async 
   expect((await command(['publish', path, '--hub', hub.url], { home: person })).code).toBe(2)
 })
 
+test('a dispatch waits for a daemon that has its environment, and the run has its secrets there', async () => {
+  const text =
+    'name: "@admin/placed"\nversion: 1.0.0\nenvironments: { allow: [staging] }\nphases:\n' +
+    '  - { name: show, agent: exec, env: { DB: "{{ secrets.db }}" }, commands: [{ name: c, run: \'printf %s "$DB" | wc -c > "$CADRE_RESULT"\' }] }\n'
+  await hub.addTeam(text)
+  const order = { realm_id: hub.realm, team: '@admin/placed', environment: 'staging' }
+  const { run_id, waiting_for } = await hub.ok(hub.admin, 'dispatch/run', order)
+  expect(waiting_for).toContain('environment staging')
+  const value = JSON.stringify({ value: 'canary-of-staging', teams: ['@admin/*'] })
+  const set = ['settings', 'set', 'environments.staging.secrets.db', value]
+  expect((await command(set, { home: daemon.home })).code).toBe(0)
+  const { data } = await until(
+    () => hub.call(hub.admin, 'runs/get', { run_id }),
+    ({ data }) => data?.completed_at !== null,
+  )
+  expect(data).toMatchObject({ state: 'completed', environment: 'staging' })
+  const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id })
+  expect(phases[0].data).toBe('canary-of-staging'.length)
+}, 60_000)
+
 test('without a daemon, an enrolled home gets packages from its hub, as a daemon does', async () => {
   const home = folder()
   const { token, id } = await hub.realmToken(hub.admin, hub.realm)

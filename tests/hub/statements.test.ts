@@ -49,7 +49,17 @@ const runRow = (run_id: string, more: object = {}) => ({
 
 const putRuns = batchWriter(({ runs }) => runs, {
   left: [
-    ...(['daemon_id', 'job_id', 'run_name', 'parent_run_id', 'parent_phase', 'version', 'reason', 'error'] as const),
+    ...([
+      'daemon_id',
+      'job_id',
+      'run_name',
+      'environment',
+      'parent_run_id',
+      'parent_phase',
+      'version',
+      'reason',
+      'error',
+    ] as const),
     ...([
       'deliveries',
       'concurrency_key',

@@ -94,7 +94,15 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
     },
     offers: {
       stop: async () => {},
-      current: async () => ({ labels: {}, agents: [], workspaces: [], sandbox: 'none', kinds: [], accounts: [] }),
+      current: async () => ({
+        labels: {},
+        agents: [],
+        workspaces: [],
+        sandbox: 'none',
+        kinds: [],
+        accounts: [],
+        environments: [],
+      }),
     },
     enrolled: async () => {},
     heartbeat,

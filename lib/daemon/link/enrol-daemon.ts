@@ -134,10 +134,10 @@ function jobHost(daemon: Daemon): JobHost {
         throw new CadreError('conflict', `the id of run ${runId} is taken here`)
       await daemon.packages.require(team, sha256)
     },
-    async start(runId, { team, inputs, run_name, workspace, started_by, by }) {
+    async start(runId, { team, inputs, run_name, workspace, environment = null, started_by, by }) {
       const startedBy = readStarter(started_by)
       const origin = { local: false, dispatched: true, actor: hubActor(by), startedBy, runId, synced: true }
-      const request = { team, inputs, run_name, workspace }
+      const request = { team, inputs, run_name, workspace, environment }
       const { reason, error } = await startRun(daemon, request, { ...origin, unattended: true })
       if (reason === 'not_started') {
         daemon.log.warn('a dispatched run could not begin', { run: runId, error: error?.message ?? null })

@@ -21,6 +21,8 @@ export interface Offer {
   kinds: string[]
   /** Where it can tell people something, as `agent:channel`. */
   accounts: string[]
+  /** The environments of its settings, which runs can have. */
+  environments: string[]
 }
 
 export interface Offers {

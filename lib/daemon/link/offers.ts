@@ -50,6 +50,7 @@ export class Offers {
       sandbox: (await sandboxes.choose(true)).kind,
       kinds: [...TAKEN_KINDS],
       accounts: settings.accounts(catalogue),
+      environments: settings.environments(),
     }
   }
 

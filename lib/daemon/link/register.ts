@@ -10,7 +10,16 @@ import type { HubClient } from './hub-client.ts'
 /** What a daemon says of itself. */
 export type Introduction = Pick<
   Static<typeof Register.body>,
-  'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces' | 'sandbox' | 'kinds' | 'accounts'
+  | 'name'
+  | 'version'
+  | 'capacity'
+  | 'agents'
+  | 'labels'
+  | 'workspaces'
+  | 'sandbox'
+  | 'kinds'
+  | 'accounts'
+  | 'environments'
 >
 
 /** Which start of the home this is, as the daemon reports it to the hub. */

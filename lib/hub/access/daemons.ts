@@ -56,6 +56,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     ...row,
     labels: row.labels ?? {},
     accounts: row.accounts ?? [],
+    environments: row.environments ?? [],
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
     clock_offset: hub.clocks.get(id) ?? null,

@@ -65,10 +65,12 @@ export async function holdJobsOfCopy(
   const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written - LIVE_HUB_MS))
   const hubs = found.kind === 'failover' ? await tx.select().from(hubProcesses).where(live) : []
   const rows: (typeof confirmations.$inferInsert)[] = [
-    ...calledRecently.map(({ id, name, realm_id, last_seen_at, called_at, labels, agents, workspaces }) => ({
-      ...{ copy_id: copy.id, id, kind: 'daemon' as const, name, realm_id, last_seen_at: called_at ?? last_seen_at },
-      offer: { labels, agents, workspaces } satisfies OfferAtCopy,
-    })),
+    ...calledRecently.map(
+      ({ id, name, realm_id, last_seen_at, called_at, labels, agents, workspaces, environments }) => ({
+        ...{ copy_id: copy.id, id, kind: 'daemon' as const, name, realm_id, last_seen_at: called_at ?? last_seen_at },
+        offer: { labels, agents, workspaces, environments } satisfies OfferAtCopy,
+      }),
+    ),
     ...hubs.map(({ id, beat_at, beat_time }) => ({
       ...{ copy_id: copy.id, id, kind: 'hub' as const, name: id, last_seen_at: beat_time ?? beat_at },
       ...(id === process && { compared_at: null }),

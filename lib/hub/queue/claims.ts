@@ -15,11 +15,11 @@ import {
   waitingGroupsFor,
   waitingRunsForAny,
 } from './claimable-jobs.ts'
-import { missingNeeds, unreadyAgents } from './job-needs.ts'
+import { missingNeeds, type Offer, unreadyAgents } from './job-needs.ts'
 import { LEASE_MS } from './jobs.ts'
 
 /** The daemon that asks for jobs. */
-export type ClaimingDaemon = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
+export type ClaimingDaemon = Pick<DaemonRow, 'id' | 'realm_id' | 'paused'> & Offer
 
 /** Jobs about existing runs take no slot. At most this many are delivered at once. */
 const MOST_ORDERS = 50

@@ -25,6 +25,8 @@ export interface RunRequest {
   inputs?: Record<string, unknown>
   run_name?: string | null
   workspace?: string | null
+  /** Of the settings of the daemon. */
+  environment?: string | null
   queue_timeout?: string | null
   priority?: number
   requires?: Requires | null
@@ -83,10 +85,10 @@ export async function planRun(
   const found = await listedPackage(hub, db, realm, request.team, caller)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
-  const { workspace = null, run_name = null, queue_timeout: wait = null } = request
+  const { workspace = null, environment = null, run_name = null, queue_timeout: wait = null } = request
   return {
-    ...{ realm, found, inputs, key: concurrencyKeyOf(found, inputs), runName: run_name, workspace },
-    needs: jobNeeds(needs, workspace),
+    ...{ realm, found, inputs, key: concurrencyKeyOf(found, inputs), runName: run_name, workspace, environment },
+    needs: jobNeeds(needs, workspace, environment),
     priority: request.priority ?? 0,
     expiresAt: wait === null ? null : hub.lived() + durationOf(wait),
   }

@@ -5,18 +5,24 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import { listed } from '../../text/spelling.ts'
 import type { Needs } from '../../wire/needs.ts'
 
-/** What a waiting job needs: its run's needs, and a workspace. */
+/** What a waiting job needs: its run's needs, a workspace and an environment. */
 export interface JobNeeds extends Needs {
   workspace: string | null
+  /** Absent where the run has none. */
+  environment?: string
 }
 
-export type Offer = Pick<Tables['daemons']['$inferSelect'], 'labels' | 'agents' | 'workspaces'>
+export type Offer = Pick<Tables['daemons']['$inferSelect'], 'labels' | 'agents' | 'workspaces'> & {
+  environments?: string[] | null
+}
 
 /** Null when any daemon will do. */
-export function jobNeeds(needs: Needs, workspace: string | null): JobNeeds | null {
+export function jobNeeds(needs: Needs, workspace: string | null, environment: string | null): JobNeeds | null {
   const { labels, agents, named } = needs
-  const any = workspace === null && named.length + Object.keys(labels).length + Object.keys(agents).length === 0
-  return any ? null : { labels: sortedByName(labels), agents: sortedByName(agents), named, workspace }
+  const isOpen = named.length + Object.keys(labels).length + Object.keys(agents).length === 0
+  if (isOpen && workspace === null && environment === null) return null
+  const place = { workspace, ...(environment !== null && { environment }) }
+  return { labels: sortedByName(labels), agents: sortedByName(agents), named, ...place }
 }
 
 /** The same for jobs that need the same. Empty for a job that any daemon may take. */
@@ -30,13 +36,14 @@ const sortedByName = (record: Record<string, string>): Record<string, string> =>
 /** What the daemon lacks, in words that follow "a daemon with"; empty when it may take the job. */
 export function missingNeeds(needs: JobNeeds | null, offer: Offer): string[] {
   if (needs === null) return []
-  const { labels, agents, named, workspace } = needs
+  const { labels, agents, named, workspace, environment } = needs
   const own = offer.labels ?? {}
   return [
     ...Object.entries(labels).flatMap(([name, value]) => (own[name] === value ? [] : `label ${name}=${value}`)),
     ...Object.entries(agents).flatMap(([agent, range]) => whyUnfit(offer, agent, range) ?? []),
     ...named.flatMap(agent => (agent in agents || findAgent(offer, agent) ? [] : `agent ${agent}`)),
     ...(workspace === null || offer.workspaces.includes(workspace) ? [] : [`workspace ${workspace}`]),
+    ...(environment === undefined || offer.environments?.includes(environment) ? [] : [`environment ${environment}`]),
   ]
 }
 

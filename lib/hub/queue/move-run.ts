@@ -71,6 +71,7 @@ export async function moveRun(
       key: key && { ...key, whenFull: 'queue' },
       runName: row.run_name,
       workspace: row.workspace,
+      environment: row.environment,
       needs: first?.needs ?? null,
       daemonId: daemon.id,
       priority: first?.priority ?? 0,

@@ -31,6 +31,7 @@ export interface NewRun<Caller extends UserCaller | ActsForOwner = UserCaller | 
   key: RequestedKey | null
   runName: string | null
   workspace: string | null
+  environment: string | null
   needs: JobNeeds | null
   daemonId: string | null
   priority: number
@@ -83,7 +84,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
   // delivered in the order of their ids, which are made in the order in which the runs were asked for.
   const all = runs.map(run => ({ ...run, runId: hub.runIds.next(), jobId: hub.runIds.next() }))
-  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace, startedBy }) => {
+  const rows = all.map(({ runId, jobId, realm, found, inputs, key, runName, workspace, environment, startedBy }) => {
     const row = {
       run_id: runId,
       realm_id: realm.id,
@@ -99,6 +100,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
       inputs,
       concurrency_key: key?.text ?? null,
       workspace,
+      environment,
       ...starterColumns(startedBy),
       attempt: 0,
       created_at: now,
@@ -114,29 +116,32 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
   const jobs = await enqueueJobs(
     store,
     tx,
-    all.map(({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, startedBy, ...run }) => ({
-      id: jobId,
-      realm_id: realm.id,
-      run_id: runId,
-      kind: 'run',
-      payload: {
-        team: versionOf(found),
-        sha256: found.sha256,
-        inputs,
-        run_name: runName,
+    all.map(
+      ({ caller, runId, jobId, realm, found, inputs, key, runName, workspace, environment, startedBy, ...run }) => ({
+        id: jobId,
+        realm_id: realm.id,
+        run_id: runId,
+        kind: 'run',
+        payload: {
+          team: versionOf(found),
+          sha256: found.sha256,
+          inputs,
+          run_name: runName,
+          workspace,
+          ...(environment !== null && { environment }),
+          started_by: startedBy,
+        } satisfies RunOrder,
+        created_by: caller.token.user.id,
+        daemon_id: run.daemonId,
         workspace,
-        started_by: startedBy,
-      } satisfies RunOrder,
-      created_by: caller.token.user.id,
-      daemon_id: run.daemonId,
-      workspace,
-      needs: run.needs,
-      priority: run.priority,
-      expires_at: run.expiresAt,
-      idempotency_key: run.idempotencyKey,
-      blocked: key !== null,
-      asked_at: now,
-    })),
+        needs: run.needs,
+        priority: run.priority,
+        expires_at: run.expiresAt,
+        idempotency_key: run.idempotencyKey,
+        blocked: key !== null,
+        asked_at: now,
+      }),
+    ),
     hub.lived(),
   )
   await recordAll(

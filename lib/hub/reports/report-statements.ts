@@ -81,7 +81,7 @@ export const putRuns = batchWriter(({ runs }) => runs, {
     ...(['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const),
     ...(['tree_key', 'created_at', 'started_by', 'starter_kind', 'starter_name'] as const),
   ],
-  keepsForNull: ['deliveries'],
+  keepsForNull: ['deliveries', 'environment'],
 })
 
 export const putExplanations = batchWriter(({ explanations }) => explanations, { key: ['run_id'] })

@@ -196,6 +196,7 @@ async function applyRun(
     realm_id: daemon.realm_id,
     daemon_id: daemon.id,
     deliveries: run.deliveries ?? null,
+    environment: run.environment ?? null,
     ...starterColumns(parent_run_id === null ? reportedStarter(run.started_by) : null),
     attempt,
     created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),

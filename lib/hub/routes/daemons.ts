@@ -62,6 +62,7 @@ export function daemonProtocol(hub: Hub) {
         sandbox: null,
         kinds: null,
         accounts: null,
+        environments: null,
         ...offerOf(body),
         last_seen_at: hub.lived(),
         called_at: hub.now(),

@@ -41,6 +41,14 @@ const OFFER = {
       }),
     ),
   ),
+  environments: Type.Optional(
+    Type.Unsafe<string[]>(
+      Type.Array(Type.Unknown(), {
+        maxItems: 1_000,
+        description: 'The environments of its settings, which runs can have there.',
+      }),
+    ),
+  ),
 }
 
 /**

@@ -4,6 +4,7 @@ import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { WRITE } from '../access.ts'
 import { call } from '../call.ts'
+import { EnvironmentName } from '../names.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf } from '../page.ts'
 import { OrgId, OutputsAgain, TeamRef, Text, Time, Title, Uuid } from '../parts.ts'
@@ -19,6 +20,7 @@ export const DispatchRun = call('/v1/dispatch/run', {
     inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
     run_name: Type.Optional(Title),
     workspace: Type.Optional(Text(200, 1)),
+    environment: Type.Optional(EnvironmentName),
     queue_timeout: Type.Optional(Type.String({ maxLength: 100 })),
     priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
     idempotency_key: Type.Optional(Text(200, 1)),

@@ -197,8 +197,7 @@ const ofRealm = <P extends TProperties>(more: P) => closed({ ...OF_REALM, ...mor
 const started = { hub: STARTS, data: RealmTriggerRecord }
 const stopped = { hub: STOPS, data: RealmTriggerRecord }
 
-const { kind: __, environment: ___, ...ADDED } = AddTrigger.body.properties
-const { environment: ____, ...UPDATED } = UpdateTrigger.body.properties
+const { kind: __, ...ADDED } = AddTrigger.body.properties
 
 export const AddRealmTrigger = atHub(AddTrigger, {
   ...started,
@@ -214,7 +213,7 @@ export const AddRealmTrigger = atHub(AddTrigger, {
 export const UpdateRealmTrigger = atHub(UpdateTrigger, {
   ...started,
   body: closed({
-    ...UPDATED,
+    ...UpdateTrigger.body.properties,
     realm_id: Type.Optional(Uuid),
     team: Type.Optional(TeamRef),
     ...DISPATCH,

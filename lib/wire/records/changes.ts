@@ -67,6 +67,8 @@ const Run = Type.Object({
   inputs: Values,
   outputs: nullable(Values),
   workspace: NullableText(4_000),
+  /** Older daemons leave it out. */
+  environment: Type.Optional(NullableText(100)),
   /** Who or what started a top run. Older daemons leave it out, and a hub passes over what it does not know. */
   started_by: Type.Optional(AnyJson),
   created_at: Type.Optional(Time),

@@ -150,6 +150,9 @@ export const Daemon = named('daemon', {
   accounts: Type.Optional(
     Type.Array(Text, { description: 'Where it can tell people something, as `agent:channel`. Older hubs do not say.' }),
   ),
+  environments: Type.Optional(
+    Type.Array(Text, { description: 'The environments of its settings that runs can have. Older hubs do not say.' }),
+  ),
   status: Text,
   stuck: Type.Boolean(),
   starts: Type.Optional(nullable(Type.Integer())),

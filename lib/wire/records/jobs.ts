@@ -25,6 +25,8 @@ export const RunOrder = Type.Object({
   inputs: AnyObject,
   run_name: NullableText,
   workspace: NullableText,
+  /** An environment of the daemon's settings; absent without one. */
+  environment: Type.Optional(NullableText),
   /** What the run says of who started it. Older hubs leave it out, and newer ones may have kinds that are not known here. */
   started_by: Type.Optional(AnyJson),
   ...BY,

@@ -1,7 +1,7 @@
 // The commands about a hub, as tables: each with its words and an example.
 
 import type { Command } from 'commander'
-import { type Act, addCommands, type Entry, HEADINGS, option, under } from '../kit/command-table.ts'
+import { type Act, addCommands, type Entry, HEADINGS, inEnvironment, option, under } from '../kit/command-table.ts'
 import { collect, runName } from '../kit/options.ts'
 import { AUDIT } from './audit-table.ts'
 import { doing, inRealm } from './entry.ts'
@@ -44,6 +44,7 @@ const SINGLE: readonly Entry[] = [
         ...inputs,
         option('--name <name>', 'a name for the run, which lists show', runName),
         option('--workspace <name>', 'a workspace that the daemon must have'),
+        inEnvironment,
         option('--wait', 'follow the run to its end, and exit as `run` does; Ctrl-C twice cancels it'),
       ],
       run: async (hub, options, team: string) => (await packages()).dispatch(hub, team, options),

@@ -58,6 +58,7 @@ export interface DispatchOptions extends Options, InputOptions {
   realm?: string
   name?: string
   workspace?: string
+  env?: string
   /** Follow the run to its end. */
   wait?: boolean
 }
@@ -65,13 +66,14 @@ export interface DispatchOptions extends Options, InputOptions {
 /** With `wait`, returns the exit code of the run. */
 export async function dispatch(hub: HubClient, team: string, options: DispatchOptions): Promise<number> {
   const realm_id = await realmIdOf(hub, options.realm)
-  const { name, workspace, json = false } = options
+  const { name, workspace, env, json = false } = options
   const order = {
     realm_id,
     team,
     inputs: await givenInputs(hub, team, options),
     ...(name !== undefined && { run_name: name }),
     ...(workspace !== undefined && { workspace }),
+    ...(env !== undefined && { environment: env }),
   }
   const job = await hub.call(DispatchRun, order).catch(error => {
     throw withCommand(error, options.realm ?? realm_id, team)
