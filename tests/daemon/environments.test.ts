@@ -110,6 +110,22 @@ test('what an environment lacks is missing, and is never taken from elsewhere by
   expect((await result(await start({ path: shared, environment: 'staging' }))).state).toBe('completed')
 })
 
+test('secrets of an environment are masked wherever they could be seen', async () => {
+  const prints = SHOW.replace('| wc -c > "$CADRE_RESULT"', '')
+  const run_id = await start({
+    path: files({ 'team.yml': team('', prints.replace('printf', 'echo "$DB"; printf'), phase()) }),
+    environment: 'staging',
+  })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const shown = JSON.stringify([
+    await daemon.call('/v1/runs/logs', { run_id }),
+    await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id }),
+    daemon.output,
+  ])
+  expect(shown).toContain('***')
+  expect(shown).not.toContain('canary-db')
+})
+
 test('a team says in which environments it runs, and so do the teams below it', async () => {
   const [open, usual] = ['', ', default: staging'].map(more =>
     files({ 'team.yml': team(`environments: { allow: [staging, production]${more} }`, phase()) }),
@@ -212,6 +228,7 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
   expect((await command(schedule, { home })).code).toBe(0)
   expect((await command(['triggers', 'show', 'by-command'], { home })).stdout).toMatch(/environment +staging/)
   const said = (await command(['doctor'], { home })).stdout
+  expect(said).toMatch(/environments\.broken\.agents\.place\.token +.*NOBODY_SETS_THIS is not set/)
   expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets and inherit/)
   expect(said).toMatch(/environments\.asking\.review +nobody is asked before a run begins/)
 }, 120_000)

@@ -6,7 +6,7 @@ import type { Catalogue } from '../../agent/catalogue.ts'
 import { createContext } from '../../agent/context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
-import { CadreError, messageOf } from '../../error.ts'
+import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { isObject, type JsonObject } from '../../json.ts'
 import { limitSignal } from '../../lived-time.ts'
 import type { Log } from '../../log/log.ts'
@@ -80,9 +80,12 @@ async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Pr
 async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
   await settings.prepare(settings.onFail().map(({ agent }) => `agents.${agent}`))
+  const unknown = settings.unknown(catalogue)
+  const inOthers = only === undefined ? await inEnvironments(settings, catalogue) : []
   const problems = [
-    ...settings.unknown(catalogue),
+    ...unknown,
     ...settings.brokenSecrets(),
+    ...inOthers.filter(({ path }) => !unknown.some(each => each.path === path)),
     ...(only === undefined ? settings.onFailProblems(catalogue) : []),
   ]
   // A key that an agent's schema refuses is a problem of that agent, and reported there.
@@ -95,6 +98,23 @@ async function ofFile({ settings, catalogue }: Patient, only: string | undefined
     ({ path }) => !reported.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
   )
   return concerning.map(({ path, message }) => ({ agent: path, state: 'wrong', who: null, missing: [], text: message }))
+}
+
+/** What is wrong with the accounts and secrets that environments have of their own. No system is asked. */
+async function inEnvironments(settings: Settings, catalogue: Catalogue): Promise<Detail[]> {
+  const names = settings.environments()
+  const found = names.map(async name => {
+    const scope = settings.in(name)
+    await scope.prepare(['agents', 'secrets'])
+    const own = settings.value(`environments.${name}.agents`)
+    const agents = isObject(own) ? Object.keys(own) : []
+    const problems = agents.flatMap(agent => {
+      const definition = catalogue.get(agent)
+      return definition ? scope.problems(agent, definition) : []
+    })
+    return [...problems, ...scope.brokenSecrets()].filter(({ path }) => path.startsWith(`environments.${name}.`))
+  })
+  return (await Promise.all(found)).flat()
 }
 
 /** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */
