@@ -7,6 +7,7 @@ export type {
   AgentLookup,
   Explained,
   FileMap,
+  LintFinding,
   LoadOptions,
   OccasionRule,
   ResolvePackage,
@@ -46,5 +47,6 @@ export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)
 export const explainField: typeof Compile.explainField = (...given) => compiler().explainField(...given)
 export const formatTeam: typeof Compile.formatTeam = (...given) => compiler().formatTeam(...given)
+export const lintBundle: typeof Compile.lintBundle = (...given) => compiler().lintBundle(...given)
 export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)
 export const inputProblems: typeof Compile.inputProblems = (...given) => compiler().inputProblems(...given)

@@ -44,3 +44,31 @@ test('explain prints a field for people and for programs', async () => {
   const unknown = await command(['explain', 'phases.retyr'], { home })
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('(did you mean `retry`?)') })
 }, 30_000)
+
+test('lint names each rule, and exits 1 only when it is strict', async () => {
+  const path = files({
+    'team.yml': `name: "@local/a"
+version: 1.0.0
+inputs: [{ name: who, type: string }]
+phases: [{ name: x, agent: exec, commands: [{ name: c, run: "true" }] }]
+`,
+    'old/team.yml': 'name: "@local/old"\n',
+  })
+  const { code, stdout } = await command(['lint', path], { home })
+  expect(code).toBe(0)
+  expect(stdout).toContain('team.yml:3:10: nothing uses the input `who` [unused-input]\n')
+  expect(stdout).toContain('old/team.yml:1:1: nothing in this folder uses this team [unused-team]\n')
+  const strict = await command(['lint', path, '--strict', '--json'], { home })
+  expect(strict.code).toBe(1)
+  expect(JSON.parse(strict.stdout).findings).toMatchObject([{ rule: 'unused-input', line: 3 }, { rule: 'unused-team' }])
+}, 30_000)
+
+test('schema --write writes the schema, and prints the line for the top of team.yml', async () => {
+  const path = folder()
+  const { code, stdout } = await command(['schema', '--write'], { home, cwd: path })
+  expect([code, stdout]).toEqual([0, '# yaml-language-server: $schema=./team.schema.json\n'])
+  expect(JSON.parse(readFileSync(join(path, 'team.schema.json'), 'utf8'))).toMatchObject({ title: 'team.yml' })
+  const elsewhere = join(path, 'below/x.json')
+  const { stdout: absolute } = await command(['schema', '--write', elsewhere], { home })
+  expect(absolute).toBe(`# yaml-language-server: $schema=${elsewhere}\n`)
+}, 30_000)

@@ -21,18 +21,23 @@ export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) 
   return withHome(home, work, async () => work(await fromThisProcess(home, log)))
 }
 
-async function fromThisProcess(home: string, log: Log): Promise<Callee> {
+/** What this process knows of a home, without the process that may hold it. */
+export async function stockOfHome(home: string, log: Log): Promise<Stock> {
   const settings = await openSettings(home, { log })
   const { env } = process
   const packages = new Packages(home, { trust: () => settings.packageTrust(), log })
   packages.findSource = async () => (await import('../../link/package-source.ts')).packagesOfEnrolment(settings, env)
-  const stock: Stock = {
+  return {
     catalogue: findAgents({ home, extra: env.CADRE_AGENTS }),
     settings,
     packages,
     bundles: new Bundles(),
     sandboxes: sandboxesOf(home, settings),
   }
+}
+
+async function fromThisProcess(home: string, log: Log): Promise<Callee> {
+  const stock = await stockOfHome(home, log)
   return answering(
     answer(ValidateTeam, async which => {
       const bundle = await loadTeam(stock, which)
@@ -47,7 +52,7 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
     }),
     answer(PlanTeam, async request => {
       // A plan hides the secrets of all settings, and which values are secrets is said by the agents.
-      await stock.catalogue.load(settings.agents('everywhere'))
+      await stock.catalogue.load(stock.settings.agents('everywhere'))
       return planRun(stock, request)
     }),
   )

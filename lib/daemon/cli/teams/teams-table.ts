@@ -46,6 +46,15 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     run: async (options, ...files) => (await import('./fmt.ts')).fmt(files.flat(), options),
   },
   {
+    usage: 'lint <team>',
+    does: 'name what is probably not meant in a valid team',
+    more: `The rules are unused-input, unused-phase, unused-team, unseen-failure, secret-in-file and write-without-gate. A comment
+\`# lint: allow RULE\` in a line, or in the line above, allows it there.`,
+    examples: [['./team'], ['./team --strict', 'exit 1 if anything is found'], ['./team --json', 'for programs']],
+    options: [option('--strict', 'exit 1 if anything is found'), json],
+    run: async (options, team: string) => (await import('./lint.ts')).lint(team, options),
+  },
+  {
     usage: 'plan <team>',
     does: 'print what a run would do, and do nothing',
     more: 'The plan says what each phase would write, where, and with whose credential.',
@@ -68,7 +77,9 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'schema',
     does: 'print the JSON Schema of team.yml, for editors',
-    examples: [['> team.schema.json']],
+    more: 'With --write it is written to a file, and what is printed is the line for the top of team.yml.',
+    examples: [['> team.schema.json'], ['--write', 'to team.schema.json'], ['--write ~/.cadre/team.schema.json']],
+    options: [option('--write [file]', 'write it to this file (default: team.schema.json)')],
     run: async options => (await teams()).schema(options),
   },
   {

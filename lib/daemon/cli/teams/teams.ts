@@ -1,5 +1,6 @@
 // Commands about what can be run: validate, schema, agents.
 
+import { isAbsolute, normalize } from 'node:path'
 import { type Catalogue, discover } from '../../../agent/catalogue.ts'
 import type { AgentDefinition } from '../../../agent/define.ts'
 import { CadreError } from '../../../error.ts'
@@ -53,8 +54,14 @@ export async function validate(reference: string, { home, json }: Options): Prom
   return EXIT.done
 }
 
-export async function schema({ home }: Options): Promise<void> {
-  printJson(teamJsonSchema(await catalogueOf(home)))
+/** With `write`, writes it to a file and prints the line that makes editors read it. */
+export async function schema({ home, write }: Options & { write?: string | true }): Promise<void> {
+  const found = teamJsonSchema(await catalogueOf(home))
+  if (write === undefined) return printJson(found)
+  const file = write === true ? 'team.schema.json' : write
+  await Bun.write(file, `${JSON.stringify(found, null, 2)}\n`)
+  if (!isAbsolute(file)) printMessage(line`For the top of a team.yml in this folder:`)
+  print(line`# yaml-language-server: $schema=${isAbsolute(file) ? file : `./${normalize(file)}`}`)
 }
 
 /**

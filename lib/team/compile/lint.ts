@@ -1,0 +1,216 @@
+// What is probably not meant in a team that is valid. Each rule has a name, and a comment `# lint: allow NAME` in the line of
+// a finding, or in the line above, allows it there.
+
+import {
+  type Agents,
+  type Bundle,
+  hasSubRuns,
+  type Phase,
+  type Problem,
+  phaseWrites,
+  readersOf,
+  reviewOf,
+  type Team,
+  teamsOf,
+} from '../model/model.ts'
+import { field, itemsOf, type Mapping, type Node, readYaml, type Scalar, Source } from '../yaml/yaml.ts'
+import { credentialIn } from './credentials.ts'
+
+type LintRule =
+  /** An input that no expression names. */
+  | 'unused-input'
+  /** A phase that only reads, and whose result nothing uses. */
+  | 'unused-phase'
+  /** A team in a folder below that nothing uses. */
+  | 'unused-team'
+  /** A failure that is passed over, and that nothing looks at. */
+  | 'unseen-failure'
+  /** A password or a token that is written out. */
+  | 'secret-in-file'
+  /** What a model made is written to another system, and no person is asked before. */
+  | 'write-without-gate'
+export type LintFinding = Problem & { rule: LintRule }
+
+/** The findings in the teams of the bundle, except in those of other packages. */
+export function lintBundle(bundle: Bundle, agents: Agents): LintFinding[] {
+  const calls = callsIn(bundle)
+  return teamsOf(bundle)
+    .filter(([key]) => bundle.folder(key) !== null)
+    .flatMap(([key, team]) => {
+      const { file, text } = bundle.json().teams[key]!
+      const source = new Source(file, text)
+      const root = readYaml(source)
+      if (!root) return []
+      const linter = new Linter({ bundle, agents, calls, key, team, source, root })
+      return linter.all()
+    })
+}
+
+interface Call {
+  /** The team that calls, and its phase. */
+  key: string
+  phase: Phase
+}
+
+/** By the key of a team: what calls it. */
+function callsIn(bundle: Bundle): Map<string, Call[]> {
+  const all = teamsOf(bundle).flatMap(([key, { phases }]) => phases.filter(hasSubRuns).map(phase => ({ key, phase })))
+  return Map.groupBy(all, ({ phase }) => phase.team)
+}
+
+interface Given {
+  bundle: Bundle
+  agents: Agents
+  calls: ReadonlyMap<string, readonly Call[]>
+  key: string
+  team: Team
+  source: Source
+  root: Node
+}
+
+class Linter {
+  readonly #given: Given
+  readonly #nodes: ReadonlyMap<string, Mapping>
+  readonly #found: LintFinding[] = []
+
+  constructor(given: Given) {
+    this.#given = given
+    const phases = itemsOf(field(given.root, 'phases')).filter(node => node.kind === 'map')
+    this.#nodes = new Map(phases.map(node => [String((field(node, 'name') as Scalar | undefined)?.value), node]))
+  }
+
+  all(): LintFinding[] {
+    this.#inputs()
+    for (const phase of this.#given.team.phases) {
+      this.#unused(phase)
+      this.#unseen(phase)
+      this.#writes(phase)
+    }
+    this.#secrets()
+    return this.#found.sort((a, b) => a.line - b.line || a.column - b.column)
+  }
+
+  #report(rule: LintRule, node: Node, message: string): void {
+    const { source } = this.#given
+    const { line } = source.position(node.offset)
+    const near = source.text.split('\n').slice(Math.max(0, line - 2), line)
+    if (near.some(text => new RegExp(`# lint: allow .*\\b${rule}\\b`).test(text))) return
+    const before = source.problems.length
+    source.report(node, message)
+    const problem = source.problems[before]
+    if (problem) this.#found.push({ ...problem, rule })
+  }
+
+  #inputs(): void {
+    const { root, team } = this.#given
+    const texts = ['phases', 'outputs', 'concurrency'].flatMap(key => [...scalarsIn(field(root, key))])
+    const all = texts.map(({ value }) => value).join('\n')
+    // All of them may be meant, as in `toJson(inputs)`.
+    if (/\binputs\b(?!\s*(?:\.\??\s*[A-Za-z]|\[\s*['"]))(?=[^\n]*\}\})/.test(all)) return
+    for (const [at, { name }] of team.inputs.entries()) {
+      const named = new RegExp(`\\binputs\\s*(?:\\.\\??\\s*${name}(?![\\w-])|\\[\\??\\s*['"]${name}['"])`)
+      if (named.test(all)) continue
+      this.#report('unused-input', itemsOf(field(root, 'inputs'))[at]!, `nothing uses the input \`${name}\``)
+    }
+  }
+
+  /** Where a team has no outputs, people look at its phases. */
+  #unused(phase: Phase): void {
+    const { team, root } = this.#given
+    if (team.outputs.length === 0 || phase.type !== 'standard' || phase.dependants.length > 0) return
+    const readsOnly = phaseEffects(phase, this.#given.agents).every(effect => effect === 'read')
+    if (!readsOnly || isNamed(team, phase.name)) return
+    const isFile = [...scalarsIn(root)].some(({ value }) => String(value).includes(`files/${phase.name}/`))
+    if (isFile) return
+    const message = `nothing uses what \`${phase.name}\` reads: no phase depends on it, and no output names it`
+    this.#report('unused-phase', this.#nodes.get(phase.name)!, message)
+  }
+
+  #unseen(phase: Phase): void {
+    const { team } = this.#given
+    const key =
+      phase.onFailure === 'continue'
+        ? 'on_failure'
+        : phase.type === 'map' && phase.onItemFailure === 'continue'
+          ? 'on_item_failure'
+          : null
+    if (key === null || isNamed(team, phase.name)) return
+    if (key === 'on_failure' && team.listeners.some(({ on }) => on.on_phase_fail)) return
+    const look = key === 'on_failure' ? `phases.${phase.name}.state` : `phases.${phase.name}.data.failed`
+    const node = field(this.#nodes.get(phase.name), key)!
+    this.#report(
+      'unseen-failure',
+      node,
+      `nothing looks at what fails here: name \`${look}\` in an output or a \`when\``,
+    )
+  }
+
+  #writes(phase: Phase): void {
+    const { agents, key } = this.#given
+    if (phase.type !== 'standard' || phaseWrites(agents, phase, []).length === 0) return
+    if (!this.#isAfter(key, phase, each => this.#asksModel(each)) || this.#isAfter(key, phase, each => reviewOf(each)))
+      return
+    const message = `\`${phase.name}\` writes what may come from a model, and nobody is asked before: put a gate with a \`review\` before it`
+    this.#report('write-without-gate', this.#nodes.get(phase.name)!, message)
+  }
+
+  /** Whether such a phase comes before `phase`: in its team, or in every team that calls it. */
+  #isAfter(key: string, phase: Phase, is: (phase: Phase) => unknown, seen: ReadonlySet<string> = new Set()): boolean {
+    const { bundle, calls } = this.#given
+    if (ancestorsOf(bundle.team(key), phase).some(is)) return true
+    const above = seen.has(key) ? [] : (calls.get(key) ?? [])
+    const more = new Set([...seen, key])
+    return above.length > 0 && above.every(call => this.#isAfter(call.key, call.phase, is, more))
+  }
+
+  #asksModel(phase: Phase, seen: ReadonlySet<string> = new Set()): boolean {
+    if (phase.type === 'standard') return phase.agent.split('@', 1)[0] === 'llm'
+    if (!hasSubRuns(phase) || seen.has(phase.team)) return false
+    const more = new Set([...seen, phase.team])
+    return this.#given.bundle.team(phase.team).phases.some(each => this.#asksModel(each, more))
+  }
+
+  #secrets(): void {
+    for (const scalar of scalarsIn(field(this.#given.root, 'phases'))) {
+      const what = credentialIn(scalar)
+      if (what === null) continue
+      const how = 'store it with `settings set secrets.NAME -`, and write `{{ secrets.NAME }}` in `env`'
+      this.#report('secret-in-file', scalar, `${what} is written out here: ${how}`)
+    }
+  }
+}
+
+/** Whether an expression of the team names the phase. */
+function isNamed(team: Team, phase: string): boolean {
+  const { outputs, phases } = readersOf(team, phase)
+  const told = team.listeners.some(({ fields, on }) =>
+    [fields, ...Object.values(on).flatMap(({ when, options }) => [...(when ? [when] : []), options])].some(each =>
+      each.phases.has(phase),
+    ),
+  )
+  return outputs.length + phases.length > 0 || told
+}
+
+/** Of commands it is not known what they do. */
+function phaseEffects(phase: Extract<Phase, { type: 'standard' }>, agents: Agents): string[] {
+  const name = phase.agent.split('@', 1)[0]!
+  if (phase.sources.length === 0 || phase.targets.length > 0 || name === 'exec') return ['unknown']
+  return phaseWrites(agents, phase, []).length > 0 ? ['unknown'] : ['read']
+}
+
+function ancestorsOf(team: Team, phase: Phase): Phase[] {
+  const found = new Set<number>()
+  const open = [...phase.dependsOn]
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    if (found.has(at)) continue
+    found.add(at)
+    open.push(...team.phases[at]!.dependsOn)
+  }
+  return [...found].map(at => team.phases[at]!)
+}
+
+function* scalarsIn(node: Node | undefined): Generator<Scalar> {
+  if (node?.kind === 'scalar') yield node
+  else if (node?.kind === 'list') for (const item of node.items) yield* scalarsIn(item)
+  else if (node?.kind === 'map') for (const { node: value } of node.entries.values()) yield* scalarsIn(value)
+}
