@@ -332,3 +332,27 @@ test('which items of a map failed, and why, is told by their errors and keys', a
   expect(phases.stdout).toContain('each')
   expect(phases.stdout).not.toContain('quiet')
 })
+
+test('the error of a failed phase is a line of its log, also where no command ran', async () => {
+  const phases = [
+    '{ name: asks, agent: exec, env: { N: "{{ phases.first.data.gone }}" }, depends_on: [first], commands: [{ name: c, run: "true" }], on_failure: continue }',
+    '{ name: first, agent: exec, commands: [{ name: c, run: "echo hello" }] }',
+    '{ name: ends, agent: exec, depends_on: [asks], commands: [{ name: c, run: "exit 7" }] }',
+  ]
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': team(phases.join(', ')) }) })
+  expect((await daemon.ended(run_id)).state).toBe('failed')
+  const { lines } = await daemon.call('/v1/runs/logs', { run_id })
+  const told = lines.map(({ phase, text }: { phase: string; text: string }) => `${phase}: ${text}`)
+  expect(told).toEqual([
+    'first: hello',
+    expect.stringMatching(/^asks: failed: .*No such key: gone/),
+    'ends: failed: command c exited with code 7',
+  ])
+  const { stdout } = await command(['logs', run_id, '--failed'], { home: daemon.home })
+  expect(stdout).toMatch(/asks +\| failed: .*No such key: gone/)
+  expect(stdout).toContain('| failed: command c exited with code 7')
+  expect(stdout).not.toContain('hello')
+  // The error alone is no reason to read the log.
+  const { next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(next[0]).toEqual(['resume', run_id])
+})

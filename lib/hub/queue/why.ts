@@ -7,7 +7,15 @@ import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
+import {
+  explain,
+  type PhaseFacts,
+  type RunFacts,
+  SAID,
+  sayMore,
+  withCommandsOfNow,
+  withStarter,
+} from '../../wire/records/explain.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
 import type { Hub } from '../core/hub.ts'
@@ -34,7 +42,7 @@ export async function whyOf(hub: Hub, found: Found): Promise<Why> {
     ? { ...reported, next: await commandsOf(hub, row, reported.next) }
     : await explainedHere(hub, found)
   const root = row.run_id === row.root_run_id ? found : await runOf(hub, row.root_run_id)
-  const hasLines = async (runId: string, phase: string) => (await readLinesAfter(store, runId, 0, 1, phase)).length > 0
+  const hasLines = async (runId: string, phase: string) => sayMore(await readLinesAfter(store, runId, 0, SAID, phase))
   const explained = await withCommandsOfNow({ ...explanation, run_id: row.run_id }, root?.state ?? row.state, hasLines)
   const now = withStarter(explained, starterOfRow(row))
   return { ...now, text: now.lines.join('\n') }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import { chunksIn } from '../../stream.ts'
 import { endTurn } from '../../turns.ts'
+import { SAID, sayMore } from '../../wire/records/explain.ts'
 import type { LogLine } from '../core/core.ts'
 
 /** The bytes that the lines of one page may have in the file. One line always fits. */
@@ -81,7 +82,7 @@ function seqOf(line: Uint8Array): number {
   return seq
 }
 
-/** Whether a phase has written to the log of its run. */
+/** Whether a phase has written to the log of its run, which its error alone is not. */
 export async function hasLines(stateDir: string, phase: string): Promise<boolean> {
-  return (await readLines(stateDir, { phase, limit: 1 })).lines.length > 0
+  return sayMore((await readLines(stateDir, { phase, limit: SAID })).lines)
 }

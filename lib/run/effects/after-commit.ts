@@ -1,7 +1,9 @@
 // Carries out what the units of a group noted, after the group is durable: their effects, in the order in which they
 // were noted, and the notices for followers. An effect that throws is logged and does not prevent the others.
 
+import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
+import type { MaskedText } from '../../secrets/masked.ts'
 import type { Attempts, DeliverySender } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers } from '../views/views.ts'
@@ -19,6 +21,8 @@ interface Parts {
   messenger: DeliverySender
   afterRun: AfterRun
   keyTurns: KeyTurns
+  /** Writes the error of a phase into its log. */
+  say: (runId: RunId, phase: string, error: MaskedText) => void
   followers: Followers
   outbox: Outbox | undefined
   log: Log
@@ -50,7 +54,7 @@ export class AfterCommit {
   }
 
   #do(effect: Effect): void {
-    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns } = this.#parts
+    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns, say } = this.#parts
     switch (effect.kind) {
       case 'launch':
         return launcher.launch(effect)
@@ -64,6 +68,8 @@ export class AfterCommit {
         return folders.clearFolder(effect)
       case 'key':
         return keyTurns.startNext(effect.key)
+      case 'say':
+        return say(effect.runId, effect.phase, effect.text)
       case 'deliver':
         return messenger.send(effect.runId)
       case 'ended':

@@ -153,7 +153,11 @@ export function recordPhaseEnd(
   raiseStateToParent(engine, live)
   engine.notes.changed(live, position)
   if (state === 'completed') engine.notes.event(live, 'on_phase_complete', position)
-  if (state === 'failed') engine.notes.event(live, 'on_phase_fail', position)
+  if (state === 'failed') {
+    engine.notes.event(live, 'on_phase_fail', position)
+    const { name } = live.phase(position)
+    if (change.error) engine.notes.after({ kind: 'say', runId: live.id, phase: name, text: change.error.message })
+  }
   engine.agenda.add(live)
 }
 

@@ -3,6 +3,7 @@
 
 import type { SmallFile } from '../../../agent/files.ts'
 import type { RunId } from '../../../files/run-id.ts'
+import type { MaskedText } from '../../../secrets/masked.ts'
 import type { RunError } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
 
@@ -50,6 +51,8 @@ export type Effect =
   | { kind: 'clear'; runId: RunId; position: number }
   /** Starts the next run of a concurrency key, and cancels runs that a later run replaces. */
   | { kind: 'key'; key: string }
+  /** Writes the error of a failed phase into its log. A kill may lose the line; the error is in the row of the phase. */
+  | { kind: 'say'; runId: RunId; phase: string; text: MaskedText }
   | { kind: 'deliver'; runId: RunId }
   /** `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. */
   | { kind: 'ended'; runId: RunId; root: string; settled: boolean }
