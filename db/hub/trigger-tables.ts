@@ -110,11 +110,9 @@ export function triggerTables(
       realm_id: text()
         .notNull()
         .references(() => realms.id, { onDelete: 'cascade' }),
-      run_id: text().notNull(),
-      attempt: int().notNull(),
       run: json<JsonObject>().notNull(),
     },
-    row => [uniqueIndex('run_ends_attempt').on(row.realm_id, row.run_id, row.attempt)],
+    row => [index('run_ends_realm').on(row.realm_id)],
   )
 
   return { triggers, firings, runEnds }

@@ -221,6 +221,26 @@ test('of the ends that come while a run of it goes on, the newest wait, and what
   await t.end(last.run_id)
 })
 
+test('where the realm has room for some of those that wait, these start', async () => {
+  const { org_id } = await hub.ok(hub.admin, 'realms/get', { realm_id: hub.realm })
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id, name: 'Small', slug: 'small' })
+  for (const team of ['@admin/build', '@admin/next']) await hub.ok(hub.admin, 'realms/add_team', { realm_id, team })
+  await hub.ok(hub.admin, 'realms/update', { realm_id, quotas: { waiting: 3 } })
+  const small = await reporter(hub, 'small', realm_id)
+  const added = await chain({ realm_id })
+  const ids: string[] = []
+  for (let n = 0; n < 5; n++) ids.push(await small.begun(build))
+  const over = { ...build, state: 'completed', started_at: Date.now(), completed_at: Date.now() }
+  await small.send(ids.map(id => runChange(id, over)))
+  const rows = () => t.rows(added)
+  const full = ['started', 'started', 'started', 'waiting limit', 'waiting limit']
+  await until(async () => Bun.deepEquals(await rows(), full), 'three have started, and two wait')
+  const [first] = (await t.firings(added)).filter(({ state }) => state === 'started')
+  await t.end(first!.run_id)
+  await until(async () => Bun.deepEquals(await rows(), full.with(3, 'started')), 'the next one has started')
+  await t.remove(added)
+})
+
 test('what waits when it is disabled starts nothing when it is enabled again', async () => {
   const added = await chain({ overlap: 'queue' })
   const first = await ended()
@@ -252,6 +272,10 @@ test('an end is kept once, however many chains follow it', async () => {
   for (const each of all) await t.firing(each, { occasion: run_id, state: 'skipped', reason: 'when' })
   const after = await size()
   expect(after.ends).toBe(before.ends + 1)
+  // Nothing follows the end of another attempt.
+  await r.end(run_id, { ...build, state: 'failed', error: { code: 'agent', message: 'no' } }, 2)
+  await r.end(run_id, { ...build, outputs: { text: 'y' } }, 3)
+  expect((await size()).ends).toBe(after.ends)
   expect(after.variables - before.variables).toBeLessThan(1_000)
   for (const each of all) await t.remove(each)
 })

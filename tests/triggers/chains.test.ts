@@ -101,12 +101,27 @@ test('a resumed run counts once, or once an attempt where that is asked for', as
   await t.ended(run)
   await t.look()
   expect(t.firings('once').map(({ occasion }) => occasion)).toEqual([run])
+  expect(t.daemon.db.query("SELECT run ->> 'state' AS state FROM run_ends").all()).toEqual([
+    ...[{ state: 'failed' }, { state: 'completed' }],
+  ])
   expect(t.firings('again').map(({ occasion }) => occasion)).toEqual([`${run}/1`, `${run}/2`])
   const starters = t.firings('again').map(({ run_id }) => starterOf(t, run_id!))
   expect(starters).toMatchObject([
     { run_id: run, attempt: 1 },
     { run_id: run, attempt: 2 },
   ] as never)
+})
+
+test('no end is kept of an attempt that nothing follows', async () => {
+  await using t = await triggerHome()
+  const mark = join(folder(), 'mark')
+  const command = `[{ name: go, type: gate, commands: [{ name: look, run: "test -e ${mark}" }] }]`
+  await chainTo(t, teamFolder(NEXT), { on: ['completed', 'failed'] })
+  const run = await runOf(t, teamFolder(teamText('build', '', command)))
+  writeFileSync(mark, '')
+  await t.daemon.engine.resume(run as never, { by: 'local:ada' } as never)
+  await t.ended(run)
+  expect(t.daemon.db.query("SELECT run ->> 'state' AS state FROM run_ends").all()).toEqual([{ state: 'failed' }])
 })
 
 test('ends are recorded while it is paused, and not while it is disabled', async () => {

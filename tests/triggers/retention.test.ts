@@ -54,7 +54,7 @@ test('how a run ended is kept for as long as a firing of it is', async () => {
   const first = await triggerHome()
   const chain = { kind: 'chain', team: first.team, after: 'build', name: 'follows' } as const
   const { id } = await first.triggers.add(chain, 'local:ada')
-  first.daemon.db.run("INSERT INTO run_ends (id, run_id, attempt, run) VALUES (1, 'a', 1, '{}'), (2, 'b', 1, '{}')")
+  first.daemon.db.run("INSERT INTO run_ends (id, run) VALUES (1, '{}'), (2, '{}')")
   fill(first, id, 150, 40)
   first.daemon.db.run('UPDATE firings SET end_id = iif(seq <= 10, 1, 2)')
   await first.close()

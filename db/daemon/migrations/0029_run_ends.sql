@@ -2,11 +2,8 @@
 -- run among their variables.
 
 CREATE TABLE run_ends (
-  id INTEGER PRIMARY KEY,
-  run_id TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  run TEXT NOT NULL,               -- JSON: what expressions see
-  UNIQUE (run_id, attempt)
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run TEXT NOT NULL                -- JSON: what expressions see
 );
 
 ALTER TABLE firings ADD COLUMN end_id INTEGER;
@@ -25,23 +22,24 @@ WHEN new.completed_at IS NOT NULL AND old.completed_at IS NULL AND new.parent_id
   AND EXISTS (SELECT 1 FROM triggers WHERE kind = 'chain' AND enabled = 1 AND removed_at IS NULL)
 BEGIN
   -- The run as it is now: it may be resumed, or deleted, before its firings are looked at.
-  INSERT INTO run_ends (run_id, attempt, run)
-  SELECT new.id, new.attempt, json_object('run_id', new.id, 'team', new.team, 'version', new.version, 'state', new.state,
+  INSERT INTO run_ends (run)
+  SELECT json_object('run_id', new.id, 'team', new.team, 'version', new.version, 'state', new.state,
     'outputs', json(new.outputs), 'error', json(new.error),
     'started_by', json(coalesce(new.started_by, '{"kind":"unknown"}')))
   WHERE EXISTS (SELECT 1 FROM followed
-    WHERE state = new.state AND after IN (new.team, substr(new.team, instr(new.team, '/') + 1)))
-  ON CONFLICT (run_id, attempt) DO NOTHING;
+    WHERE state = new.state AND after IN (new.team, substr(new.team, instr(new.team, '/') + 1))
+      AND NOT EXISTS (SELECT 1 FROM firings
+        WHERE trigger_id = followed.id AND occasion = iif(again, new.id || '/' || new.attempt, new.id)));
 
   INSERT INTO firings (id, trigger_id, revision, occasion, at, seen_at, state, reason, detail, count, variables, end_id)
   SELECT
     -- A UUID of version 7, as every other id.
     lower(format('%08x-%04x-7%s-%s%s-%s', new.completed_at >> 16, new.completed_at & 65535, substr(hex(randomblob(2)), 2),
       substr('89ab', 1 + (random() & 3), 1), substr(hex(randomblob(2)), 2), hex(randomblob(6)))),
-    id, revision, CASE WHEN again THEN new.id || '/' || new.attempt ELSE new.id END, new.completed_at, new.completed_at,
+    id, revision, iif(again, new.id || '/' || new.attempt, new.id), new.completed_at, new.completed_at,
     iif(paused IS NULL, 'waiting', 'skipped'), iif(paused IS NULL, NULL, 'paused'),
     'paused by ' || (paused ->> 'by') || coalesce(': ' || (paused ->> 'reason'), ''), 1, '{}',
-    (SELECT run_ends.id FROM run_ends WHERE run_id = new.id AND attempt = new.attempt)
+    (SELECT max(run_ends.id) FROM run_ends)
   FROM followed WHERE state = new.state AND after IN (new.team, substr(new.team, instr(new.team, '/') + 1))
   ON CONFLICT (trigger_id, occasion) DO NOTHING;
 END;

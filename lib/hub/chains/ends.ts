@@ -44,22 +44,24 @@ export async function recordEnds(hub: Hub, tx: Db, realmId: string, runs: readon
   const ended = runs.filter(({ completed_at }) => completed_at !== null)
   if (ended.length === 0) return
   const chains = await enabledChains(hub, tx, realmId)
-  const found = chains.flatMap(chain =>
+  const followed = chains.flatMap(chain =>
     ended
       .filter(run => follows(chain.spec.own, run.team) && chain.spec.own.on.some(end => end === run.state))
-      .map(run => ({ chain, run })),
+      .map(run => ({ chain, run, occasion: occasionOf(chain.spec.own, run.run_id, run.attempt) })),
   )
-  if (found.length === 0) return
+  if (followed.length === 0) return
   const { store } = hub
+  const known = await knownOccasions(store, tx, followed)
+  const found = followed.filter(({ chain, occasion }) => !known.has(`${chain.id} ${occasion}`))
   const starters = await startersOf(hub, tx, new Set(found.map(({ run }) => run.run_id)))
   const copiedAt = (await lastFoundAt(store, tx, realmId)) ?? Number.NEGATIVE_INFINITY
   const now = hub.now()
   const ends = new Map<RunNow, number>()
-  for (const { run } of found) {
-    if (!ends.has(run)) ends.set(run, await keepEnd(store, tx, realmId, run, starters.get(run.run_id)))
+  for (const run of new Set(found.map(each => each.run))) {
+    ends.set(run, await keepEnd(store, tx, realmId, endedRun(run, starters.get(run.run_id) ?? null)))
   }
-  const firings = found.map(({ chain, run }) =>
-    firingOf(chain, run, { end_id: ends.get(run)!, isOld: run.completed_at! <= copiedAt, now }),
+  const firings = found.map(({ chain, run, occasion }) =>
+    firingOf(chain, run, { occasion, end_id: ends.get(run)!, isOld: run.completed_at! <= copiedAt, now }),
   )
   for (let at = 0; at < firings.length; at += MOST_ROWS) {
     await tx
@@ -69,21 +71,28 @@ export async function recordEnds(hub: Hub, tx: Db, realmId: string, runs: readon
   }
 }
 
-/** Writes how a run has ended, unless that is known. It may be resumed, or deleted, before its firings are looked at. */
-async function keepEnd(
-  { runEnds }: Store,
+/** Those of these occasions that have a firing, as the id of the chain and the occasion. */
+async function knownOccasions(
+  store: Store,
   tx: Db,
-  realm_id: string,
-  run: RunNow,
-  starter: StartedBy | null = null,
-): Promise<number> {
-  const { run_id, attempt } = run
-  const end = { realm_id, run_id, attempt, run: endedRun(run, starter) }
-  const [added] = await tx.insert(runEnds).values(end).onConflictDoNothing().returning({ id: runEnds.id })
-  if (added) return added.id
-  const known = and(eq(runEnds.realm_id, realm_id), eq(runEnds.run_id, run_id), eq(runEnds.attempt, attempt))
-  const [row] = await tx.select({ id: runEnds.id }).from(runEnds).where(known)
-  return row!.id
+  all: readonly { chain: Chain; occasion: string }[],
+): Promise<Set<string>> {
+  const { trigger_id, occasion } = store.firings
+  const known = new Set<string>()
+  const chains = JSON.stringify([...new Set(all.map(each => each.chain.id))])
+  for (const part of inParts([...new Set(all.map(each => each.occasion))])) {
+    const those = and(isAmong(store, trigger_id, chains), isAmong(store, occasion, part))
+    for (const row of await tx.select({ trigger_id, occasion }).from(store.firings).where(those)) {
+      known.add(`${row.trigger_id} ${row.occasion}`)
+    }
+  }
+  return known
+}
+
+/** Writes how a run has ended. It may be resumed, or deleted, before its firings are looked at. */
+async function keepEnd({ runEnds }: Store, tx: Db, realm_id: string, run: EndedRun): Promise<number> {
+  const [added] = await tx.insert(runEnds).values({ realm_id, run }).returning({ id: runEnds.id })
+  return added!.id
 }
 
 /** A run as it ended. */
@@ -99,14 +108,14 @@ export async function deleteEnds({ runEnds, firings }: Store, tx: Db, ids: reado
 }
 
 function firingOf(
-  { id, revision, spec, paused }: Chain,
-  { run_id, attempt, completed_at }: RunNow,
-  { end_id, isOld, now }: { end_id: number; isOld: boolean; now: number },
+  { id, revision, paused }: Chain,
+  { completed_at }: RunNow,
+  { occasion, end_id, isOld, now }: { occasion: string; end_id: number; isOld: boolean; now: number },
 ): Firing {
   const copy = isOld && { state: 'skipped' as const, reason: 'copy' as const, detail: MAY_HAVE_STARTED }
   const pause = paused && { state: 'skipped' as const, reason: 'paused' as const, detail: pausedText({ paused }) }
   return {
-    ...{ id: Bun.randomUUIDv7(), trigger_id: id, revision, occasion: occasionOf(spec.own, run_id, attempt) },
+    ...{ id: Bun.randomUUIDv7(), trigger_id: id, revision, occasion },
     ...{ at: Math.min(completed_at ?? now, now), until: null, seen_at: now, started_at: null, run_id: null, count: 1 },
     ...{ late_ms: null, manual: null, variables: {}, end_id },
     ...(copy || pause || { state: 'waiting', reason: null, detail: null }),

@@ -52,11 +52,19 @@ export type Occasion = Pick<Firing, 'occasion' | 'at' | 'late_ms' | 'manual' | '
   force?: boolean
 }
 
+/** How many runs one transaction may queue for a trigger, which counts them: the quota of the realm has room for no more. */
+export interface Allowance {
+  queued: number
+  most: number
+  /** What is said of those that wait for the quota. */
+  why: string
+}
+
 interface More {
   /** The firing that waited, or was refused and is judged once more. */
   known?: Firing
-  /** Why the realm may have no more runs now: the firing waits for that. */
-  quota?: string | null
+  /** Without one a run that is one too many is an error. */
+  allowance?: Allowance
   /** Called after the firing is written. */
   recorded?(settled: Firing): Promise<void>
   /** Why the occasion starts nothing, whatever the trigger says of it. `variables`: all that expressions see. */
@@ -84,7 +92,7 @@ export async function fire(look: Look, occasion: Occasion, more: More = {}): Pro
     ...{ deliveries: occasion.deliveries ?? null, end_id: occasion.end_id ?? null },
   }
   // What nobody has judged may start nothing at all, and then holds no place of those that wait.
-  const held = waits && !isUnjudged(waits) && (await haltNow(look, waits, more.quota))
+  const held = waits && !isUnjudged(waits) && (await haltNow(look, waits, more.allowance))
   if (held && !isWorthAWord(held, waits)) return waits
   const decided = held || (await decide(look, firing, occasion, { ...more, known: waits }))
   const detail = decided.detail && masked ? await masked(decided.detail) : decided.detail
@@ -108,7 +116,7 @@ async function decide(
   const { hub, tx, trigger, owner, now } = look
   const prepared = await prepare(look, occasion, more)
   if ('state' in prepared) return prepared
-  const halt = occasion.force ? null : await haltNow(look, more.known, more.quota)
+  const halt = occasion.force ? null : await haltNow(look, more.known, more.allowance)
   if (halt) return halt
   const { late_ms } = occasion
   const run = {
@@ -121,6 +129,7 @@ async function decide(
     ),
   }
   const { job } = await queueRun(hub, tx, run)
+  if (more.allowance) more.allowance.queued++
   return { state: 'started', reason: null, detail: null, run_id: job.run_id, started_at: now, late_ms }
 }
 
@@ -173,12 +182,13 @@ function refusedFor(error: unknown): Halt {
 }
 
 /** What keeps a firing from starting now. `known` waits already. */
-async function haltNow(look: Look, known: Firing | undefined, quota: string | null = null): Promise<Halt | null> {
+async function haltNow(look: Look, known: Firing | undefined, allowance?: Allowance): Promise<Halt | null> {
   const { at_most } = look.trigger.spec
   const overlap = isFilled(known) ? 'queue' : look.trigger.spec.overlap
   const rule = { overlap, at_most }
   const halt = mayWait(rule) ? haltOf(rule, await factsFor(look, rule), known) : null
-  return halt ?? (quota === null ? null : { state: 'waiting', reason: 'limit', detail: quota })
+  if (halt || !allowance || allowance.queued < allowance.most) return halt
+  return { state: 'waiting', reason: 'limit', detail: allowance.why }
 }
 
 async function factsFor(

@@ -153,6 +153,7 @@ async function judge(look: Look<Hook>, arrived: Arrived, { quota, isUnclear }: A
   }
   const { variables } = firing
   const fired = { occasion, at: now, late_ms: 0, manual: null, variables, deliveries: 1, more: async () => values }
-  const more = { ...asItsKind(look), recorded, quota, ...(known && { known: firing }) }
+  const full = quota !== null && { allowance: { queued: 0, most: 0, why: quota } }
+  const more = { ...asItsKind(look), recorded, ...full, ...(known && { known: firing }) }
   return { firing: await fire(look, fired, more), isKnown: false }
 }

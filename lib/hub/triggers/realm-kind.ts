@@ -10,6 +10,7 @@ import type { CatchUp } from '../../triggers/schedule/spec.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
 import type { TriggerRecord } from '../../wire/records/triggers.ts'
 import type { Hub } from '../core/hub.ts'
+import type { Allowance } from './fire.ts'
 import type { Look, RealmTrigger } from './trigger-table.ts'
 
 /** Those with a look are called in its transaction. */
@@ -30,8 +31,8 @@ export interface RealmKind<Own = unknown> {
   mask?(hub: Hub, db: Db, trigger: Pick<RealmTrigger<Own>, 'id'>): Promise<Redactor['json']>
   /** What its record has beside the spec. */
   shown?(hub: Hub, db: Db, trigger: RealmTrigger<Own>): Promise<Partial<TriggerRecord>>
-  /** A look found it due. `quota`: why the realm may have no more runs now. */
-  judge?(look: Look<Own>, quota: string | null): Promise<void>
+  /** A look found it due. */
+  judge?(look: Look<Own>, allowance: Allowance): Promise<void>
   /** The cursor is about to become now. */
   beforeNow?(look: Look<Own>): Promise<void>
   /** A person ended its pause, and the cursor is what it was before. */

@@ -16,7 +16,7 @@ import { type Look, setCursor, setProblem } from './trigger-table.ts'
 type Schedule = Look<ScheduleSpec>
 
 export const schedules: RealmKind<ScheduleSpec> = {
-  async judge(look, quota) {
+  async judge(look, allowance) {
     const { hub, tx, trigger, now } = look
     const { store } = hub
     const { id, spec } = trigger
@@ -41,7 +41,7 @@ export const schedules: RealmKind<ScheduleSpec> = {
       const occasion = occasionOf(at)
       // A slot that started before the clock was put back starts nothing, and has its row.
       if (await firingOf(store, tx, id, occasion)) continue
-      await fire(look, { occasion, at, late_ms, manual: null, variables: variablesOf(at, now), isLater }, { quota })
+      await fire(look, { occasion, at, late_ms, manual: null, variables: variablesOf(at, now), isLater }, { allowance })
     }
     await setCursor(store, tx, id, cursor, next)
   },

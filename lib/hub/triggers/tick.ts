@@ -6,7 +6,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import type { Firing } from '../../firing/trigger.ts'
 import type { Hub } from '../core/hub.ts'
 import { maySoonBeACopy, passOverCopies, wasJustFound } from './copied.ts'
-import { fire, type Occasion } from './fire.ts'
+import { type Allowance, fire, type Occasion } from './fire.ts'
 import { unjudgedOf, waitingOf } from './firing-table.ts'
 import { asItsKind, inRealm } from './in-realm.ts'
 import { type Look, takeTrigger, toLookAt } from './trigger-table.ts'
@@ -23,8 +23,8 @@ export async function tick(hub: Hub): Promise<void> {
   await hub.runIds.look()
   // What waits comes before what is due, so that it is not overtaken.
   const unfinished = new Set<string>()
-  const startWaiting: Work = async (look, quota) => {
-    if (!(await startSome(look, quota))) unfinished.add(look.trigger.id)
+  const startWaiting: Work = async (look, allowance) => {
+    if (!(await startSome(look, allowance))) unfinished.add(look.trigger.id)
   }
   await eachOf(
     hub,
@@ -38,7 +38,7 @@ export async function tick(hub: Hub): Promise<void> {
   )
 }
 
-type Work = (look: Look, quota: string | null) => Promise<void>
+type Work = (look: Look, allowance: Allowance) => Promise<void>
 
 async function eachOf(hub: Hub, all: readonly { id: string }[], work: Work): Promise<void> {
   const left = all.map(({ id }) => id)
@@ -50,10 +50,11 @@ async function eachOf(hub: Hub, all: readonly { id: string }[], work: Work): Pro
 
 async function alone(hub: Hub, id: string, work: Work): Promise<void> {
   try {
-    await inTransaction(hub, id, work, null).catch(async error => {
-      // The transaction that counted one run too many is undone. The firing waits until there is room.
+    const allowance = { queued: 0, most: Number.POSITIVE_INFINITY, why: '' }
+    await inTransaction(hub, id, work, allowance).catch(async error => {
+      // The transaction that counted one run too many is undone. The same again, where the others wait until there is room.
       if (!(error instanceof CadreError) || error.code !== 'rate_limited') throw error
-      await inTransaction(hub, id, work, error.message)
+      await inTransaction(hub, id, work, { queued: 0, most: allowance.queued, why: error.message })
     })
   } catch (error) {
     // The next look tries again.
@@ -61,29 +62,31 @@ async function alone(hub: Hub, id: string, work: Work): Promise<void> {
   }
 }
 
-async function inTransaction(hub: Hub, id: string, work: Work, quota: string | null): Promise<void> {
+async function inTransaction(hub: Hub, id: string, work: Work, allowance: Allowance): Promise<void> {
   const realm = await hub.store.write(async tx => {
+    // It may be tried more than once.
+    allowance.queued = 0
     const taken = await takeTrigger(hub, tx, id, { claimed: true })
     if (!taken?.trigger.enabled || taken.trigger.paused) return null
     // This transaction may be the one that has found a copy.
     const look: Look = { ...taken, hub, tx }
     if (await wasJustFound(look)) return null
-    await work(await passOverCopies(look), quota)
+    await work(await passOverCopies(look), allowance)
     return taken.realm.id
   })
   if (realm !== null) hub.notifier.notify(`realm ${realm}`)
 }
 
-const judge: Work = async (look, quota) => inRealm(look.trigger).judge?.(look, quota)
+const judge: Work = async (look, allowance) => inRealm(look.trigger).judge?.(look, allowance)
 
 /**
  * Starts what waits, the oldest first, until one has to go on waiting; what nobody has judged before is judged all the same,
  * because it may have to give way. Returns false when the next look has to go on, because that many were judged.
  */
-async function startSome(look: Look, quota: string | null): Promise<boolean> {
+async function startSome(look: Look, allowance: Allowance): Promise<boolean> {
   const { hub, tx, trigger } = look
   const isHeld = async (known: Firing): Promise<boolean> => {
-    const { state } = await fire(look, occasionAgain(look, known), { ...asItsKind(look), known, quota })
+    const { state } = await fire(look, occasionAgain(look, known), { ...asItsKind(look), known, allowance })
     return state === 'waiting'
   }
   for (let left = MOST_JUDGED; left > 0; left--) {
