@@ -46,7 +46,7 @@ const SETTINGS = {
   },
 }
 const phase = (wait = '') =>
-  `{ name: say, agent: place, action: say, sources: [{ name: a${wait && `, wait: ${wait}`}` + '}] }'
+  `{ name: say, agent: place, action: say, sources: [{ name: a${wait && `, wait: ${wait}`}}] }`
 const SHOW =
   '{ name: show, agent: exec, env: { DB: "{{ secrets.db }}" }, commands: [{ name: c, run: \'printf "%s" "$DB" | wc -c > "$CADRE_RESULT"\' }] }'
 const team = (more: string, ...phases: string[]) =>
@@ -180,7 +180,7 @@ test('a trigger has an environment at each firing, from a call or from its team'
   expect(await runNow(added.id)).toBeNull()
   const declaring = files({
     'team.yml': team(
-      'triggers:\n  - { name: hourly, schedule: { every: 60m }, environment: production }\n' + CHOOSES,
+      `triggers:\n  - { name: hourly, schedule: { every: 60m }, environment: production }\n${CHOOSES}`,
       phase(),
     ),
   })
