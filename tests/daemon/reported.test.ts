@@ -32,9 +32,11 @@ test('an attempt that is followed by another one is told with its error; a log w
   expect(stderr.split('\n').map(line => line.slice(10))).toContainEqual(
     expect.stringMatching(/^tries again +work {2}attempt 1 of 2: command c exited with code 3$/),
   )
-  const empty = { code: 0, stdout: '', stderr: 'no lines\n' }
-  expect(await say('logs', 'last', '--phase', 'work')).toEqual(empty)
-  expect(await say('logs', 'last', '--failed')).toEqual(empty)
+  const { stdout } = await say('logs', 'last', '--failed')
+  expect(stdout.slice(10)).toBe('work | failed: command c exited with code 3\n')
+  expect(await say('logs', 'last', '--phase', 'work')).toEqual({ code: 0, stdout, stderr: '' })
+  const since = await say('logs', 'last', '--since', '2999-01-01')
+  expect(since).toEqual({ code: 0, stdout: '', stderr: 'no lines\n' })
   const misspelt = await say('logs', 'last', '--phase', 'wrok')
   expect([misspelt.code, misspelt.stderr]).toEqual([
     2,

@@ -145,7 +145,14 @@ describe.skipIf(!hasBrowser)('what the dashboard shows of a run', () => {
     const line = page.locator('.line')
     await line.filter({ hasText: 'hello from eu' }).waitFor()
     expect((await page.locator('.line .text').allInnerTexts()).toSorted()).toEqual(
-      ['try 1', 'try 2', 'hello from eu', 'hello from us', 'checked'].toSorted(),
+      [
+        'try 1',
+        'try 2',
+        'hello from eu',
+        'hello from us',
+        'checked',
+        'failed: command c exited with code 3',
+      ].toSorted(),
     )
     expect(await line.filter({ hasText: 'hello from us' }).locator('.phase-name').textContent()).toBe('regions/us/say')
     await page.getByLabel('Search').fill('HELLO')
@@ -162,9 +169,9 @@ describe.skipIf(!hasBrowser)('what the dashboard shows of a run', () => {
     ).toEqual(['regions/eu/say hello from eu', 'regions/us/say hello from us'])
     await page.getByLabel('Search').fill('')
     await page.getByLabel('Runs').selectOption('only this')
-    await until(async () => (await line.count()) === 3, 'its own lines', PATIENCE_MS)
+    await until(async () => (await line.count()) === 4, 'its own lines', PATIENCE_MS)
     await page.getByLabel('Phase').selectOption('check')
-    await until(async () => (await line.count()) === 1, 'one phase', PATIENCE_MS)
+    await until(async () => (await line.count()) === 2, 'one phase', PATIENCE_MS)
     expect(page.url()).toContain('phase=check&below=no')
   })
 

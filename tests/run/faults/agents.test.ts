@@ -317,7 +317,10 @@ describe('an agent that never returns and ignores its signal', () => {
     late.resolve()
     await spoken.promise
     t.engine.logs.flush()
-    expect(existsSync(join(t.engine.stateDir(run_id), 'log.jsonl'))).toBe(false)
+    const log = readFileSync(join(t.engine.stateDir(run_id), 'log.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+    expect(log.map(line => JSON.parse(line).text)).toEqual([expect.stringMatching(/^failed: .*100ms/)])
   }, 40_000)
 
   test('changes nothing when it returns after all', async () => {

@@ -2,7 +2,7 @@
 // it, also after a kill at any moment.
 
 import { afterAll, expect, test } from 'bun:test'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { agent, Type } from '../../../lib/agent/cadre.ts'
 import { bundled } from '../../support/chaos-bundle.ts'
@@ -142,5 +142,6 @@ test('an attempt that fails leaves no file behind', async () => {
   const { run_id, state } = await t.run(teamOf('nothing'))
   expect(state).toBe('failed')
   const [below] = t.engine.phases(run_id).phases
-  expect(existsSync(join(t.home, 'runs', below!.sub_runs[0]!.run_id))).toBe(false)
+  // Its log says why it failed.
+  expect(readdirSync(join(t.home, 'runs', below!.sub_runs[0]!.run_id))).toEqual(['log.jsonl'])
 })
