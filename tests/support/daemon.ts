@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
-import { folder } from './folder.ts'
+import { folder, removeFolders } from './folder.ts'
 import { watchHome } from './left.ts'
 import { environmentAt } from './program.ts'
 
@@ -51,6 +51,18 @@ export interface SpawnOptions {
 }
 
 const running = new Set<Bun.Subprocess>()
+
+// A storm that somebody stops would otherwise leave its daemons behind, and what they work in.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.once(signal, async () => {
+    await killProcesses()
+    removeFolders()
+    process.exit(code)
+  })
+}
 
 /**
  * Called when all tests of a process have ended (preload.ts). An `afterAll` here would belong to the file that imports
