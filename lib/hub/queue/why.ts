@@ -7,15 +7,8 @@ import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import {
-  explain,
-  type PhaseFacts,
-  type RunFacts,
-  SAID,
-  sayMore,
-  withCommandsOfNow,
-  withStarter,
-} from '../../wire/records/explain.ts'
+import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
+import { SAID, sayMore } from '../../wire/records/failed-line.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
 import type { Hub } from '../core/hub.ts'

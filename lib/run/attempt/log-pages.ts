@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import { chunksIn } from '../../stream.ts'
 import { endTurn } from '../../turns.ts'
-import { SAID, sayMore } from '../../wire/records/explain.ts'
+import { SAID, sayMore } from '../../wire/records/failed-line.ts'
 import type { LogLine } from '../core/core.ts'
 
 /** The bytes that the lines of one page may have in the file. One line always fits. */

@@ -7,9 +7,10 @@ import type { RunIds } from '../../files/run-ids.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
-import { BatchInsert, type Value } from './batch-insert.ts'
+import type { Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
 import type { RunGroups } from './run-groups.ts'
+import { RunInsert } from './run-insert.ts'
 
 /** The part of a run that is needed to report a change of it. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
@@ -40,19 +41,9 @@ export const OPEN_TOPS = "FROM runs INDEXED BY runs_open WHERE completed_at IS N
 export const QUEUED_BELOW =
   "root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'queued' AND completed_at IS NULL"
 
-/** The columns of a run that begins, in the order of `insert`. */
-const INSERTED = [
-  ...['id', 'root_id', 'tree_key', 'parent_id', 'parent_position', 'parent_phase', 'item', 'run_name', 'call_path'],
-  ...['call_depth', 'bundle_id', 'team_key', 'team', 'version', 'state', 'inputs', 'workspace', 'from_path', 'synced'],
-  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'environment', 'group_id'],
-]
-/** Maximum number of runs that one statement inserts: as many as one step of a map starts. */
-const CHUNK = 16
-
 export class Runs {
   readonly #db: Database
-  readonly #insert: BatchInsert
-  readonly #groups: RunGroups
+  readonly #insert: RunInsert
   /** Made with the first id that is asked for: most processes only read. */
   #ids: RunIds | undefined
   readonly #get
@@ -67,8 +58,7 @@ export class Runs {
 
   constructor(db: Database, groups: RunGroups) {
     this.#db = db
-    this.#groups = groups
-    this.#insert = new BatchInsert(db, `runs (${INSERTED.join(', ')})`, `(${INSERTED.map(() => '?').join(', ')})`)
+    this.#insert = new RunInsert(db, groups)
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
     this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
@@ -101,44 +91,8 @@ export class Runs {
 
   /** Inserts runs, many by one statement. */
   insert(runs: readonly RunRow[]): void {
-    for (let from = 0; from < runs.length; from += CHUNK) {
-      const some = runs.slice(from, from + CHUNK)
-      const values: Value[] = []
-      // The values are written out, because picking them in a loop costs twice as much as the statement.
-      for (const run of some) {
-        this.#ids?.note(run.id)
-        values.push(
-          run.id,
-          run.root_id,
-          run.tree_key,
-          run.parent_id,
-          run.parent_position,
-          run.parent_phase,
-          run.item,
-          run.run_name,
-          run.call_path,
-          run.call_depth,
-          run.bundle_id,
-          run.team_key,
-          run.team,
-          run.version,
-          run.state,
-          run.inputs,
-          run.workspace,
-          run.from_path,
-          run.synced,
-          run.attempt,
-          run.created_at,
-          run.started_at,
-          run.deadline,
-          run.settled,
-          run.started_by,
-          run.environment,
-          this.#groups.of(run),
-        )
-      }
-      this.#insert.run(some.length, values)
-    }
+    for (const { id } of runs) this.#ids?.note(id)
+    this.#insert.run(runs)
   }
 
   /** Whether a run exists and has not ended. */

@@ -397,11 +397,3 @@ function cancelledText(cancelled: Explanation['cancelled']): string {
   const names = [...new Set(cancelled.map(({ phase }) => phase))]
   return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not complete.`
 }
-
-/** How the line of a log begins that has the error of its phase. */
-const FAILED_LINE = 'failed: '
-/** How many lines are enough to know whether a phase said more than its errors. */
-export const SAID = 10
-
-export const sayMore = (lines: readonly { stream: string; text: string }[]): boolean =>
-  lines.some(({ stream, text }) => stream !== 'log' || !text.startsWith(FAILED_LINE))

@@ -1,0 +1,10 @@
+// The line of a log that has the error of its phase. What a phase said besides is more than the explanation of a run has.
+
+/** How it begins, as lib/run/parts.ts writes it. */
+const FAILED = 'failed: '
+
+/** How many lines are enough to know whether a phase said more than its errors. */
+export const SAID = 10
+
+export const sayMore = (lines: readonly { stream: string; text: string }[]): boolean =>
+  lines.some(({ stream, text }) => stream !== 'log' || !text.startsWith(FAILED))
