@@ -126,6 +126,13 @@ describe.each(SENDERS.map(sender => [sender.name, sender] as const))('%s', (_, s
     expect(judge(sender, { headers: new Headers(), body: new Uint8Array() }).ok).toBe(false)
   })
 
+  test('an empty secret fits nothing, even what was signed with it', () => {
+    for (const name of signed) expect(judge(sender, withHeader(sentBy(sender), name, ''), ['']).ok).toBe(false)
+    // Nothing is signed with an empty private key.
+    if (sender.name.includes('Ed25519')) return
+    expect(judge(sender, sentBy(sender, { secret: '' }), ['']).ok).toBe(false)
+  })
+
   test('any of two secrets may fit, and no other', () => {
     const { secret, other } = sender
     const sent = sentBy(sender)
