@@ -3,11 +3,12 @@
 // (```sh skip REASON), and one that serves (```sh terminal) runs beside what follows.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { discover } from '../lib/agent/catalogue.ts'
 import { STATUS } from '../lib/error.ts'
+import { type Fence, fencesOf, INSTALLS, readDocument as read } from './support/fences.ts'
 import { folder } from './support/folder.ts'
 import { freePort } from './support/free-port.ts'
 import { endLeftIn, watchHome } from './support/left.ts'
@@ -17,9 +18,8 @@ const ROOT = join(import.meta.dir, '..')
 
 /** Why commands of a fence are not run here. */
 const REASONS: Readonly<Record<string, string>> = {
-  registry: 'fetches packages from the internet; tests/deploy installs them from a registry of its own',
+  install: 'tests/deploy/install.test.ts installs and removes cadre with them, on a machine that has nothing of it',
   journey: 'tests/deploy/journey.ts does the same with an installed cadre: a hub, a daemon, a dispatch',
-  program: 'tests/deploy/program.test.ts compiles the program',
   docker: 'needs Docker',
   release: 'tests/attacks/21-release.test.ts makes releases, and verifies one with these commands',
   service: 'tests/deploy/service.test.ts installs services where systemd runs',
@@ -30,20 +30,10 @@ const REASONS: Readonly<Record<string, string>> = {
   copy: 'tests/doubt has hubs on older copies of their databases',
 }
 
-/** A fence that begins so carries no word, because it is the first thing that a reader copies. */
-const INSTALLS = 'npm install --global bun && '
-
 /** Documents whose commands another test runs. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/hub.md': 'tests/hub/walk.test.ts',
   'docs/write-an-agent.md': 'tests/daemon/newcomer.test.ts',
-}
-
-interface Fence {
-  language: string
-  /** The words after the language. */
-  words: string[]
-  text: string
 }
 
 const documents = [
@@ -51,13 +41,6 @@ const documents = [
   'CONTRIBUTING.md',
   ...readdirSync(join(ROOT, 'docs')).map(name => `docs/${name}`),
 ].filter(name => name.endsWith('.md'))
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
-const fencesOf = (document: string): Fence[] =>
-  Array.from(read(document).matchAll(/^```(\S*) ?(.*)\n([\s\S]*?)^```$/gm), ([, language, words, text]) => ({
-    language: language!,
-    words: words!.split(' ').filter(Boolean),
-    text: text!,
-  }))
 
 /** A folder that looks like a clone, with a home, a `bun` and a `cadre` of its own. */
 function clone() {

@@ -42,7 +42,7 @@ journey(on, { cadre: 'cadre', called: 'cadre', examples: join(global, 'examples'
 
 test('upgrade says what to type', async () => {
   expect(await must(['cadre', 'upgrade'])).toContain(
-    `by npm in ${global}. To upgrade:\n  npm install --global cadre@latest\n`,
+    `by npm in ${global}. To upgrade:\n  npm pack     # in a clone of the version that you want\n  npm install --global ./cadre-*.tgz\n`,
   )
 })
 
@@ -96,7 +96,7 @@ test(
     await run(['bun', 'add', '--global', archive])
     fillIn(join(ofBun, 'install/global/node_modules'))
     const upgrade = await run([join(ofBun, 'bin/cadre'), 'upgrade'])
-    expect(upgrade).toMatchObject({ code: 0, stdout: expect.stringContaining('\n  bun add --global cadre@latest\n') })
+    expect(upgrade).toMatchObject({ code: 0, stdout: expect.stringContaining('\n  bun add --global ./cadre-*.tgz\n') })
   },
   LONG_MS,
 )

@@ -60,7 +60,7 @@ function lastingCommand(): string {
     throw new CadreError('invalid_request', 'this is a container: what runs the container also keeps it running')
   }
   if (way === 'npx' || way === 'bunx') {
-    const install = 'install cadre first: npm install --global cadre'
+    const install = 'install cadre first, as docs/install.md says'
     throw new CadreError('invalid_request', `${way} keeps packages only for a while: ${install}`)
   }
   return carried ? process.execPath : join(ROOT, 'deploy/cadre')

@@ -19,6 +19,9 @@ interface Steps {
   ofFile?: (file: string) => string
 }
 
+/** No registry has cadre, and whoever publishes its name there is somebody else. */
+const PACKED = 'npm pack     # in a clone of the version that you want'
+
 const WAYS: Readonly<Record<Way, Steps>> = {
   container: {
     from: () => 'in a container',
@@ -34,19 +37,19 @@ const WAYS: Readonly<Record<Way, Steps>> = {
   },
   npm: {
     from: () => `by npm in ${ROOT}`,
-    steps: () => ['npm install --global cadre@latest'],
+    steps: () => [PACKED, 'npm install --global ./cadre-*.tgz'],
     ofFile: file => `npm install --global ${file}`,
   },
   bun: {
     from: () => `by bun in ${ROOT}`,
-    steps: () => ['bun add --global cadre@latest'],
+    steps: () => [PACKED, 'bun add --global ./cadre-*.tgz'],
     ofFile: file => `bun add --global ${file}`,
   },
-  npx: { from: () => `by npx in ${ROOT}`, steps: () => ['npx cadre@latest --version'] },
-  bunx: { from: () => `by bunx in ${ROOT}`, steps: () => ['bunx cadre@latest --version'] },
+  npx: { from: () => `by npx in ${ROOT}`, steps: () => [PACKED, 'npm install --global ./cadre-*.tgz'] },
+  bunx: { from: () => `by bunx in ${ROOT}`, steps: () => [PACKED, 'bun add --global ./cadre-*.tgz'] },
   project: {
     from: () => `in the project of ${ROOT}`,
-    steps: () => ['npm install cadre@latest'],
+    steps: () => [PACKED, 'npm install ./cadre-*.tgz'],
     ofFile: file => `npm install ${file}`,
   },
 }
