@@ -252,7 +252,13 @@ test('answers about many jobs take as many statements as about a few', async () 
     const given = await store.write(async tx => {
       const some = ids(count)
       await tx.insert(store.runs).values(some.map(id => runRow(id, { state: 'queued' })))
-      const lease = { state: 'leased' as const, leased_to: daemon_id, lease_id: 'l', lease_until: 1, deliveries: 1 }
+      const lease = {
+        state: 'leased' as const,
+        leased_to: daemon_id,
+        lease_id: 'l',
+        lease_until: Date.now() + 60_000,
+        deliveries: 1,
+      }
       const job = { realm_id: realm, kind: 'run' as const, payload: {}, priority: 0, created_at: 1, created_by: 1 }
       await tx.insert(store.jobs).values(some.map(id => ({ id, run_id: id, ...job, ...lease })))
       return some.map((jobId): JobAnswer => ({ jobId, leaseId: 'l', status: 'accepted' }))
