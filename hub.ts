@@ -50,7 +50,7 @@ export const hubApp = (hub: Hub) =>
       health(
         () => ({ version }),
         hub.store.problem,
-        () => hub.lineage.notice(),
+        () => ({ ...hub.lineage.notice(), ...(hub.keys.lacking.length > 0 && { lack_key: [...hub.keys.lacking] }) }),
       ),
     )
     .use(metrics(hub, version))

@@ -62,6 +62,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/hub/chores': null,
   'lib/hub/cli': null,
   'lib/hub/core': null,
+  'lib/hub/keys': null,
   'lib/hub/lineage': null,
   'lib/hub/packages': 'packages.ts',
   'lib/hub/queue': null,

@@ -24,6 +24,10 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core'
 
+declare const sealedText: unique symbol
+/** Text that only a hub with the right key can read (lib/hub/core/sealer.ts). */
+export type Sealed = string & { readonly [sealedText]: true }
+
 const jsonCodec = {
   dataType: () => 'text',
   toDriver: (value: unknown): string => JSON.stringify(value),
@@ -39,6 +43,8 @@ export const sqlite = {
   id: () => integer().primaryKey({ autoIncrement: true }),
   /** `name` is given where the column has another name in the database. */
   text: (name = '') => text(name),
+  /** What a sealer made, and no other text. */
+  sealed: () => text().$type<Sealed>(),
   /** Text that sorts by its bytes. */
   key: () => text(),
   /** What an index takes of a key: the whole, here. */
@@ -66,6 +72,7 @@ const pgBuilders: object = {
   primaryKey: pgPrimaryKey,
   id: () => pgInteger().primaryKey().generatedAlwaysAsIdentity(),
   text: (name = '') => pgText(name),
+  sealed: () => pgText(),
   // The database's own collation may pass over signs, or sort by language.
   key: () => pgCustom<{ data: string }>({ dataType: () => 'text COLLATE "C"' })(),
   startOf: (column: { name: string }) => sql.raw(`left("${column.name}", ${KEY_START})`),

@@ -60,6 +60,7 @@ export const {
   livedTime,
   commitCounts,
   hubProcesses,
+  sealingKeys,
   copies,
   confirmations,
 } = tables(isPostgres ? postgres : sqlite)

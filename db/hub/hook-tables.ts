@@ -5,7 +5,7 @@ import type { Columns } from './columns.ts'
 import type { triggerTables } from './trigger-tables.ts'
 
 export function hookTables(
-  { table, index, uniqueIndex, text, int }: Columns,
+  { table, index, uniqueIndex, text, sealed, int }: Columns,
   { triggers, firings }: ReturnType<typeof triggerTables>,
 ) {
   const triggerId = () =>
@@ -22,7 +22,7 @@ export function hookTables(
     {
       id: text().primaryKey(),
       trigger_id: triggerId(),
-      sealed: text().notNull(),
+      sealed: sealed().notNull(),
       created_at: int().notNull(),
       /** Since when it fits no more; null while it does. */
       expires_at: int(),
@@ -36,7 +36,7 @@ export function hookTables(
       firing_id: text()
         .primaryKey()
         .references(() => firings.id, { onDelete: 'cascade' }),
-      sealed: text().notNull(),
+      sealed: sealed().notNull(),
       /** By the believed time; null: it is kept only while the firing waits. */
       delete_at: int(),
     },

@@ -55,6 +55,15 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     beat_time: int(),
     /** When it stopped by itself: everything that it wrote is older. */
     left_at: int(),
+    /** The ids of the keys of its `CADRE_HUB_KEY`, with spaces between them, the one that it seals with first; null: not said. */
+    keys: text(),
+  })
+
+  /** Keys that sealed values of the database may need. A hub without one of them does not start. */
+  const sealingKeys = table('sealing_keys', {
+    /** Made from the key, which it does not tell. */
+    id: text().primaryKey(),
+    created_at: int().notNull(),
   })
 
   const copies = table('copies', {
@@ -103,5 +112,5 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     row => [primaryKey({ columns: [row.copy_id, row.id] }), index('witnesses_daemon').on(row.id)],
   )
 
-  return { lineage, livedTime, commitCounts, hubProcesses, copies, confirmations }
+  return { lineage, livedTime, commitCounts, hubProcesses, sealingKeys, copies, confirmations }
 }

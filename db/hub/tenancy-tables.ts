@@ -4,7 +4,7 @@ import type { Grant } from '../../lib/wire/grants.ts'
 import type { Quotas } from '../../lib/wire/records/quotas.ts'
 import type { Columns } from './columns.ts'
 
-export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns) {
+export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text, sealed, int, bool, json }: Columns) {
   const users = table('users', {
     id: id(),
     username: text().notNull().unique(),
@@ -206,8 +206,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       kid: text().primaryKey(),
       org_id: ofOrg(),
       public_pem: text().notNull(),
-      /** PKCS #8 in PEM, or encrypted with the hub's key. */
-      private_key: text().notNull(),
+      /** PKCS #8 in PEM. */
+      private_key: sealed().notNull(),
       created_at: int().notNull(),
       /** Set by a rotation: the time until which the key is still accepted. */
       not_after: int(),

@@ -5,7 +5,7 @@ import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
 export function webhookTables(
-  { table, index, text, int, json }: Columns,
+  { table, index, text, sealed, int, json }: Columns,
   { realms }: ReturnType<typeof tenancyTables>,
 ) {
   const webhooks = table(
@@ -17,8 +17,8 @@ export function webhookTables(
         .references(() => realms.id, { onDelete: 'cascade' }),
       url: text().notNull(),
       events: json<HookEvent[]>().notNull(),
-      /** Signs the messages; sealed. */
-      secret: text().notNull(),
+      /** Signs the messages. */
+      secret: sealed().notNull(),
       created_at: int().notNull(),
       created_by: int().notNull(),
     },

@@ -12,6 +12,11 @@ const Ready = Type.Object({
   older_copy: Type.Optional(
     Type.String({ description: 'That the hub is on an older copy of its database, and what it waits for.' }),
   ),
+  lack_key: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'The ids of hubs on the same database that lack the first key of this hub’s CADRE_HUB_KEY.',
+    }),
+  ),
 })
 
 /** A load balancer asks every few seconds and does not wait long. */
@@ -21,7 +26,7 @@ const PATIENCE_MS = 2_000
 export const health = (
   report: () => Record<string, unknown>,
   trouble: () => string | null | Promise<string | null>,
-  besides: () => { older_copy?: string } = () => ({}),
+  besides: () => { older_copy?: string; lack_key?: string[] } = () => ({}),
 ) =>
   new Elysia({ name: 'health' })
     .use(httpKit())

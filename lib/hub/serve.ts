@@ -22,6 +22,7 @@ import { createNotifier } from './core/notifier.ts'
 import { HubRunIds } from './core/run-ids.ts'
 import { createSealer } from './core/sealer.ts'
 import { Sealing } from './core/sealing.ts'
+import { HubKeys } from './keys/hub-keys.ts'
 import { createLineage } from './lineage/lineage.ts'
 import { PackageChecker } from './packages/packages.ts'
 
@@ -64,7 +65,9 @@ export function createHub(options: HubOptions): Hub {
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, { now, lived })
   const notifier = createNotifier(store.channel)
-  const lineage = createLineage({ store, log, now, lived, notifier })
+  const id = crypto.randomUUID()
+  const lineage = createLineage({ store, log, now, lived, notifier, process: id })
+  const sealer = createSealer(key)
   return {
     store,
     log,
@@ -80,7 +83,8 @@ export function createHub(options: HubOptions): Hub {
     notifier,
     runIds: new HubRunIds(store, now),
     signInLimit: createSignInLimit(store, lived),
-    sealer: createSealer(key),
+    sealer,
+    keys: new HubKeys({ store, log, sealer, now, process: id }),
     sealing: new Sealing(log),
     passwordCost,
     beatMs,
@@ -128,7 +132,9 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   }
   await clock.open()
   const hub = createHub({ store, clock, ...options })
+  await hub.keys.check()
   await hub.lineage.open()
+  await hub.keys.refresh()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
     printMessage(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)

@@ -1,7 +1,9 @@
 // Hooks of a realm over HTTP: what becomes of deliveries, what is kept of them, and who may change what.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { eq } from 'drizzle-orm'
+import { eq, getTableColumns, getTableName, is, sql, Table } from 'drizzle-orm'
+import type { Sealed } from '../../db/hub/columns.ts'
+import { sealedTables } from '../../lib/hub/keys/sealed-columns.ts'
 import { deleteOldBodies } from '../../lib/hub/triggers/hook-table.ts'
 import { post, SECRET, signed } from '../support/hooks.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -279,7 +281,13 @@ test('without the key of its secret a hook is broken, and takes deliveries when 
   const { hookSecrets, write } = hub.store
   const its = eq(hookSecrets.trigger_id, added.id)
   const [row] = await hub.store.db.select().from(hookSecrets).where(its)
-  const seal = (sealed: string) => write(tx => tx.update(hookSecrets).set({ sealed }).where(its))
+  const seal = (sealed: string) =>
+    write(tx =>
+      tx
+        .update(hookSecrets)
+        .set({ sealed: sealed as Sealed })
+        .where(its),
+    )
   // As a restart with another key sees it.
   await seal(`sealed:v1:${Buffer.alloc(64).toString('base64')}`)
   const away = await send(added, OPENED, 'g-1')
@@ -289,6 +297,23 @@ test('without the key of its secret a hook is broken, and takes deliveries when 
   await seal(row!.sealed)
   expect((await send(added, OPENED, 'g-1')).body.data.state).toBe('started')
   expect((await get()).state).toBe('active')
+})
+
+test('sealed text stands in the columns that a rotation of the key seals again, and in no other', async () => {
+  const { store } = hub
+  await send(await addHook(), OPENED, 'g-1')
+  const url = 'https://example.com/'
+  await hub.ok(hub.admin, 'realms/add_webhook', { realm_id: hub.realm, url, events: ['run.failed'] })
+  const found: string[] = []
+  for (const table of Object.values(store).filter(each => is(each, Table))) {
+    for (const column of Object.values(getTableColumns(table))) {
+      const sealed = sql`CAST(${column} AS text) LIKE '%sealed:v1:%'`
+      const rows = await store.db.select({ one: sql`1` }).from(table).where(sealed).limit(1)
+      if (rows.length > 0) found.push(`${getTableName(table)}.${column.name}`)
+    }
+  }
+  const known = sealedTables(store).map(({ table, sealed }) => `${getTableName(table)}.${sealed.name}`)
+  expect(found.sort()).toEqual(known.sort())
 })
 
 test('behind a proxy that is trusted, bad signatures are counted by the address that it reports', async () => {

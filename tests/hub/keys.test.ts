@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import type { Sealed } from '../../db/hub/columns.ts'
 import { openStore } from '../../db/hub/store.ts'
 import { firstStart } from '../../lib/hub/access/accounts.ts'
 import { currentKey, rotateKeys } from '../../lib/hub/access/dispatch-keys.ts'
@@ -20,7 +21,7 @@ test('sealed keys open under their own key only, and never twice alike', () => {
   expect(sealer.open(first)).toBe(PEM)
   expect(() => createSealer('two').open(first)).toThrow(/not the key/)
   expect(() => createSealer(undefined).open(first)).toThrow(/CADRE_HUB_KEY/)
-  expect(() => sealer.open(`${first.slice(0, -6)}AAAA==`)).toThrow(/not the key/)
+  expect(() => sealer.open(`${first.slice(0, -6)}AAAA==` as Sealed)).toThrow(/not the key/)
 })
 
 test('keys that were stored before there was a key still open', () => {

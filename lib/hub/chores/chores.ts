@@ -49,6 +49,12 @@ const CHORES: readonly Chore[] = [
     run: hub => hub.lineage.check(),
   },
   {
+    name: 'choose_sealing_key',
+    everyMs: 5 * SECOND_MS,
+    failure: 'the keys of the other hubs could not be read',
+    run: hub => hub.keys.refresh(),
+  },
+  {
     name: 'end_undeliverable_runs',
     everyMs: TICK_MS,
     failure: 'runs that cannot be delivered could not be ended',

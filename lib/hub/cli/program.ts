@@ -1,14 +1,15 @@
 // The command line of the hub: `bun hub.ts` serves, `user …` manages accounts, `backup` and `restore` copy the
-// database.
+// database, `key rotate` changes the key of what is sealed.
 
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
 import { CadreError } from '../../error.ts'
 import { hubCalledAs } from '../../program/called-as.ts'
 import { addHelp, examplesText, refuseWords } from '../../text/command-words.ts'
-import { line } from '../../text/printable.ts'
+import { line, lines } from '../../text/printable.ts'
 import { commanderOutput, print, printMessage } from '../../text/terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
+import { rotateHubKey } from '../keys/rotate-keys.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
 import { type ReconcileFlags, reconcile } from './reconcile.ts'
 
@@ -134,6 +135,21 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option(...database)
     .addHelpText('after', examples('reconcile', 'reconcile --realm prod --without build-1'))
     .action((flags: HubFlags & ReconcileFlags) => onHub(hubConfig(flags), hub => reconcile(hub, flags)))
+
+  const key = program
+    .command('key')
+    .description('change the key that the hub seals secrets with (CADRE_HUB_KEY)')
+    .addHelpText('after', examples('key rotate'))
+
+  key
+    .command('rotate')
+    .description('seal everything again with the first key of CADRE_HUB_KEY=new,old; hubs may serve meanwhile')
+    .option('--give-up-lost', 'go on although values need a key that is lost; make those anew afterwards')
+    .option(...database)
+    .addHelpText('after', examples('key rotate'))
+    .action((flags: HubFlags & { giveUpLost?: boolean }) =>
+      onHub(hubConfig(flags), async hub => lines((await rotateHubKey(hub, flags)).join('\n'))),
+    )
 
   addHelp(program)
   return program

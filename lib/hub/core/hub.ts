@@ -47,6 +47,8 @@ export interface Hub {
   readonly runIds: HubRunIds
   readonly signInLimit: SignInLimit
   readonly sealer: Sealer
+  /** Which of its keys the hub seals with. lib/hub/keys has the rules. */
+  readonly keys: Keys
   /** Of the audit log. */
   readonly sealing: Sealing
   readonly passwordCost: PasswordCost
@@ -71,6 +73,15 @@ export interface Hub {
   readonly counts: Counts
   readonly checker: PackageChecker
   close(): Promise<void>
+}
+
+export interface Keys {
+  /** Throws `invalid_request` when the database needs a key that this hub lacks. Nothing may be sealed before. */
+  check(): Promise<void>
+  /** Chooses the key that seals, by what the other living hubs hold. */
+  refresh(): Promise<void>
+  /** The ids of living hubs that lack the first key of this one. */
+  readonly lacking: readonly string[]
 }
 
 type DaemonRow = Tables['daemons']['$inferSelect']

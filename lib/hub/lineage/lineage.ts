@@ -9,9 +9,8 @@ import { type LineageParts, OlderCopies } from './older-copies.ts'
 /** How often a hub notes that it runs, and how much it has committed. */
 const HEARTBEAT_MS = 10_000
 
-export function createLineage(given: Omit<LineageParts, 'process'>): Lineage {
-  const { store, lived } = given
-  const parts: LineageParts = { ...given, process: crypto.randomUUID() }
+export function createLineage(parts: LineageParts): Lineage {
+  const { store, lived } = parts
   const copies = new OlderCopies(parts)
   const identity = new DatabaseIdentity(parts, copies)
   const counts = new CommitCounts(parts, identity, copies)

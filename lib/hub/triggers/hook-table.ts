@@ -2,6 +2,7 @@
 // sent, sealed. Every statement about them is here.
 
 import { and, asc, eq, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm'
+import type { Sealed } from '../../../db/hub/columns.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { newToken } from '../../firing/hook-door.ts'
@@ -129,7 +130,7 @@ function read(written: string): Sent {
   return { query, body: text === undefined ? Buffer.from(base64, 'base64') : Buffer.from(text) }
 }
 
-function opened(sealer: Sealer, sealed: string): string | null {
+function opened(sealer: Sealer, sealed: Sealed): string | null {
   try {
     return sealer.open(sealed)
   } catch {

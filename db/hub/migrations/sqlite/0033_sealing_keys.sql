@@ -1,0 +1,6 @@
+CREATE TABLE `sealing_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+ALTER TABLE `hub_processes` ADD `keys` text;
