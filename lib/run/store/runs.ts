@@ -375,7 +375,8 @@ export class Runs {
   withOpenLog(): { id: RunId; root_id: RunId }[] {
     return this.#db
       .query<{ id: RunId; root_id: RunId }, []>(
-        'SELECT id, root_id FROM runs WHERE synced = 1 AND log_ended = 0 AND completed_at IS NOT NULL',
+        `SELECT id, root_id FROM runs INDEXED BY runs_log_open
+         WHERE synced = 1 AND log_ended = 0 AND completed_at IS NOT NULL`,
       )
       .all()
   }
