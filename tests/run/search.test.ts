@@ -10,6 +10,7 @@ import { createLog } from '../../lib/log/log.ts'
 import { listRunsHere, Reads, Store } from '../../lib/run/engine.ts'
 import { find } from '../../lib/run/search/find.ts'
 import { forgetChanges, keptIn, notIndexed, offerRuns, SearchIndex } from '../../lib/run/search/search-index.ts'
+import { rarestTerms } from '../../lib/run/search/terms.ts'
 import { folder } from '../support/folder.ts'
 import { insertRun, runIdAt } from '../support/listed-runs.ts'
 
@@ -125,6 +126,26 @@ test('each text is found where it is, with and without the index', () => {
     }
     fillAll(it)
   }
+})
+
+test('a run that has all terms of a text is not found where it does not have the text', () => {
+  using it = world(undefined, db => {
+    run(db, 1, { run_name: 'abcd bcde' })
+    run(db, 2, { run_name: 'abcde', team: '@acme/digest-1' })
+    run(db, 3, { run_name: 'abcde', team: '@acme/digest-12' })
+  })
+  fillAll(it)
+  expect(found(it, 'abcde')).toEqual([3, 2])
+  expect(found(it, 'abcde', { team: '@acme/digest-1' })).toEqual([2])
+  expect(found(it, 'cd bcd')).toEqual([1])
+})
+
+test('the index is asked for the rarest terms of a text', () => {
+  const sample = ['ticket-0', 'ticket-1', 'ticket-2', 'ticket-25'].join('\0')
+  expect(rarestTerms('ticket-2500', sample)).toEqual(['250', '500', '-25'])
+  expect(rarestTerms('ticket', '')).toEqual(['tic', 'ick', 'cke'])
+  expect(rarestTerms('aaaaa', sample)).toEqual(['aaa'])
+  expect(rarestTerms('\u{1f600}ab', sample)).toEqual(['\u{1f600}ab'])
 })
 
 test('a run that began late is found by the time when it began', () => {
@@ -393,7 +414,7 @@ test('an index is made anew wherever its file is damaged', async () => {
   const file = join(home, 'search.db')
   {
     using it = world(home, db => {
-      for (let number = 1; number <= 200; number++) run(db, number, { run_name: `report ${number}.` })
+      for (let number = 1; number <= 300; number++) run(db, number, { run_name: `report ${number}.` })
     })
     fillAll(it)
     forgetChanges(it.db, it.index.keep())
@@ -408,9 +429,9 @@ test('an index is made anew wherever its file is damaged', async () => {
     damage(file, page)
     const reads = readsOf(home, db)
     try {
-      expect((await reads.list({ ...PAGE, since: NOW + 200 })).found).toBe(1)
+      expect((await reads.list({ ...PAGE, since: NOW + 300 })).found).toBe(1)
       expect([page, (await reads.list({ ...PAGE, search: 'report 7.' })).found]).toEqual([page, 1])
-      expect([page, (await reads.list({ ...PAGE, search: 'report' })).found]).toEqual([page, 200])
+      expect([page, (await reads.list({ ...PAGE, search: 'report' })).found]).toEqual([page, 300])
       await reads.close()
       expect([page, (await reads.list({ ...PAGE, search: 'report 9.' })).found]).toEqual([page, 1])
     } finally {

@@ -6,6 +6,7 @@ import { MOST_COUNTED } from '../../wire/budget.ts'
 import type { RunState } from '../core/core.ts'
 import { firstIdSince, LATE, type RunFilter, type RunHead, RunLists, restOf, type Statement } from '../store/store.ts'
 import type { SearchIndex } from './search-index.ts'
+import { isTerm, rarestTerms, TERM } from './terms.ts'
 import { allSearchedRuns, folded, marks, searchedRuns, textOf } from './text.ts'
 
 export type SearchFilter = RunFilter & { search?: string }
@@ -22,9 +23,9 @@ export interface Found {
 const MOST_DIRECT = 2_000
 /** A search does not mention a smaller lag. */
 const LAG_MS = 2_000
-/** The index finds texts from this length on. */
-const SHORTEST = 3
-/** Shorter texts are looked for in as many of the newest runs first: most of them are in very many. */
+/** So many texts tell which terms are rare. One that is in none of them is in about a hundredth of all, or in fewer. */
+const SAMPLE = 200
+/** Texts that are shorter than a term are looked for in as many of the newest runs first: most of them are in very many. */
 const NEWEST = 30_000
 const AT_ONCE = 2_500
 
@@ -122,57 +123,53 @@ function indexed({ runs, index, lists, filter, text, most, without, isBehind }: 
   // The text has marks of the team.
   const rest = and([...restOf(filter), ...(started_by === undefined ? [] : lists.ofGroups(filter))])
   const ids: string[] = []
-  const amongThese = 'IN (SELECT value FROM json_each(?))'
-  // An indexed text begins with the id, and is a shorter row than that of the run.
-  const indexedIds = (numbers: string): string[] =>
-    db
-      .query<{ id: string }, [string]>(`SELECT substr(c0, 1, 36) AS id FROM texts_content WHERE id ${amongThese}`)
-      .all(numbers)
-      .map(({ id }) => id)
-  const idsOfRuns = (column: 'rowid' | 'id', values: string): string[] =>
+  const idsOfRuns = (column: 'rowid' | 'id', values: readonly (number | string)[]): string[] =>
     runs
       .query<{ id: string }, Statement['values']>(
-        `SELECT id FROM runs WHERE runs.${column} ${amongThese} AND ${rest.sql}`,
+        `SELECT id FROM runs WHERE runs.${column} ${AMONG_THESE} AND ${rest.sql}`,
       )
-      .all(values, ...rest.values)
+      .all(JSON.stringify(values), ...rest.values)
       .map(({ id }) => id)
-  const idsOf = (numbers: string): string[] => {
-    if (isBehind) return idsOfRuns('id', JSON.stringify(indexedIds(numbers)))
-    return rest.values.length === 0 ? indexedIds(numbers) : idsOfRuns('rowid', numbers)
-  }
-  const take = (numbers: readonly number[]): boolean => {
-    for (const id of idsOf(JSON.stringify(numbers.filter(number => !without.has(number))))) ids.push(id)
+  const take = (some: readonly IndexedRun[]): boolean => {
+    const those = some.filter(({ number }) => !without.has(number))
+    const theirs = those.map(({ id }) => id)
+    if (isBehind) ids.push(...idsOfRuns('id', theirs))
+    else if (rest.values.length === 0) ids.push(...theirs)
+    else
+      ids.push(
+        ...idsOfRuns(
+          'rowid',
+          those.map(({ number }) => number),
+        ),
+      )
     return ids.length < most
   }
   const { db } = index
-  if (Array.from(text).length < SHORTEST) {
+  const isShort = Array.from(text).length < TERM
+  if (isShort) {
     const { from, isAll } = db
       .query<{ from: number; isAll: number }, []>(
-        // Each end of a table is a look of its own; both at once read all of it.
-        `SELECT last - ${NEWEST} AS "from", first > last - ${NEWEST} AS isAll FROM (
-           SELECT (SELECT min(id) FROM texts_content) AS first, (SELECT max(id) FROM texts_content) AS last)`,
+        `SELECT last - ${NEWEST} AS "from", first > last - ${NEWEST} AS isAll FROM (${ENDS})`,
       )
       .get()!
-    const parts = [[text], ...wanted]
-    const within = parts.map(some => `(${some.map(() => 'instr(text, ?) > 0').join(' OR ')})`).join(' AND ')
+    const within = having([[text], ...wanted])
     const newest = db
-      .query<{ number: number }, (string | number)[]>(
-        `SELECT rowid AS number FROM texts WHERE rowid > ? AND ${within} ORDER BY rowid DESC LIMIT ${most}`,
+      .query<IndexedRun, Statement['values']>(
+        `SELECT ${INDEXED} FROM texts WHERE rowid > ? AND ${within.sql} ORDER BY rowid DESC LIMIT ${most}`,
       )
-      .all(isAll ? from : Math.max(from, first - 1), ...parts.flat())
-      .map(({ number }) => number)
+      .all(isAll ? from : Math.max(from, first - 1), ...within.values)
     if ((isAll || newest.length === most) && (!take(newest) || isAll)) return ids
     ids.length = 0
   }
-  const texts = Array.from(text).length < SHORTEST ? termsWith(db, text) : [text]
+  const texts = isShort ? termsWith(db, text) : [text]
   if (texts.length === 0) return []
-  const query = [texts, ...wanted].map(some => `(${some.map(phrase).join(' OR ')})`).join(' AND ')
-  const matching = db.prepare<{ number: number }, [string, number]>(
-    'SELECT rowid AS number FROM texts WHERE texts MATCH ? AND rowid >= ? ORDER BY rowid DESC',
+  const matching = matchOf(db, [texts, ...wanted])
+  const newest = db.prepare<IndexedRun, Statement['values']>(
+    `SELECT ${INDEXED} FROM texts WHERE ${matching.sql} AND rowid >= ? ORDER BY rowid DESC`,
   )
-  let some: number[] = []
-  for (const { number } of matching.iterate(query, first)) {
-    some.push(number)
+  let some: IndexedRun[] = []
+  for (const run of newest.iterate(...matching.values, first)) {
+    some.push(run)
     if (some.length < AT_ONCE) continue
     if (!take(some)) return ids
     some = []
@@ -185,13 +182,53 @@ function indexed({ runs, index, lists, filter, text, most, without, isBehind }: 
       .all(since, first)
       .map(({ number }) => number)
     const found = db
-      .query<{ number: number }, [string, string]>(
-        'SELECT rowid AS number FROM texts WHERE texts MATCH ? AND rowid IN (SELECT value FROM json_each(?))',
+      .query<IndexedRun, Statement['values']>(
+        `SELECT ${INDEXED} FROM texts WHERE ${matching.sql} AND rowid ${AMONG_THESE}`,
       )
-      .all(query, JSON.stringify(late))
-    take(found.map(({ number }) => number))
+      .all(...matching.values, JSON.stringify(late))
+    take(found)
   }
   return ids
+}
+
+interface IndexedRun {
+  number: number
+  id: string
+}
+
+/** An indexed text begins with the id, and is a shorter row than that of the run. */
+const INDEXED = 'rowid AS number, substr(text, 1, 36) AS id'
+const AMONG_THESE = 'IN (SELECT value FROM json_each(?))'
+/** The numbers at both ends of the index. Each is a look of its own; both at once would read all of it. */
+const ENDS = `SELECT (SELECT min(id) FROM texts_content) AS first, (SELECT max(id) FROM texts_content) AS last`
+
+/** The condition that a text has one of each of these groups of texts. */
+const having = (groups: readonly (readonly string[])[]): Statement => ({
+  sql: ['true', ...groups.map(some => `(${some.map(() => 'instr(text, ?) > 0').join(' OR ')})`)].join(' AND '),
+  values: groups.flat(),
+})
+
+/** The same by the terms of the index. */
+function matchOf(db: Database, groups: readonly (readonly string[])[]): Statement {
+  const longer = groups.filter(some => !some.every(isTerm))
+  const sample = longer.length === 0 ? '' : sampleOf(db)
+  const termsOf = (text: string) => `(${rarestTerms(text, sample).map(quoted).join(' AND ')})`
+  const terms = groups.map(some => `(${some.map(termsOf).join(' OR ')})`).join(' AND ')
+  const { sql, values } = having(longer)
+  return { sql: `texts MATCH ? AND ${sql}`, values: [terms, ...values] }
+}
+
+/** Some of the indexed texts, of old and new runs alike. */
+function sampleOf(db: Database): string {
+  const { first, last } = db.query<{ first: number | null; last: number | null }, []>(ENDS).get()!
+  const distance = ((last ?? 0) - (first ?? 0) + 1) / SAMPLE
+  // Not one of each so many: a sample of trees of one size would have only one of their places.
+  const numbers = Array.from({ length: SAMPLE }, (_, n) => (first ?? 0) + Math.floor((n + Math.random()) * distance))
+  return db
+    .query<{ text: string }, [string]>(`SELECT c0 AS text FROM texts_content WHERE id ${AMONG_THESE}`)
+    .all(JSON.stringify(numbers))
+    .map(({ text }) => text)
+    .join('\0')
 }
 
 /** The least number of the runs whose ids are of that moment or later. */
@@ -204,8 +241,8 @@ function firstNumber(runs: Database, since: number): number {
   return first ?? Number.MAX_SAFE_INTEGER
 }
 
-/** A text in the language of FTS5, in which nothing has a meaning any more. */
-const phrase = (text: string): string => `"${text.replaceAll('"', '""')}"`
+/** A term in the language of FTS5, in which nothing has a meaning any more. */
+const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
 /** The terms of three characters that begin with a text. The marks at the end of each indexed text follow its last ones. */
 function termsWith(db: Database, text: string): string[] {

@@ -7,14 +7,18 @@ import { openDatabase } from '../../../db/open.ts'
 import { indexedText, searchedRuns } from './text.ts'
 
 /** Another form of the index begins it anew. */
-const VERSION = '3'
+const VERSION = '4'
 
 /** Runs that are indexed in one transaction; about 20 ms. */
 const AT_ONCE = 200
 
+/**
+ * The index knows which runs have a term, and not where in their texts: it is half as large, and filled in half of the time
+ * (measured for a million runs: 175 MB instead of 326 MB).
+ */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-  CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(text, columnsize = 0, tokenize = "trigram case_sensitive 1");
+  CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(text, detail = none, columnsize = 0, tokenize = "trigram case_sensitive 1");
   CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5vocab(texts, row);`
 
 /** What the run database keeps of the index: up to which change and run it is complete on disk, and which index that is. */
