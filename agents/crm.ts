@@ -144,6 +144,7 @@ export default agent({
   description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
   settings: Settings,
   addresses: settings => [baseOf({ settings })],
+  account: apiOf,
   check({ access_token }) {
     const outdated =
       access_token !== undefined &&
@@ -257,9 +258,11 @@ export default agent({
   },
 })
 
-function hubspot(context: Context) {
+const hubspot = (context: Context) => jsonApi(context, apiOf(context))
+
+function apiOf(context: Context) {
   const headers = { authorization: `Bearer ${tokenOf(context)}` }
-  return jsonApi(context, { setting: 'access_token', base: baseOf(context), headers })
+  return { setting: 'access_token', base: baseOf(context), headers }
 }
 
 /** The token, also where it was copied together with the word that precedes it in a header. */

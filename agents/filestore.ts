@@ -36,6 +36,7 @@ import {
   checkedJson,
   chunksIn,
   driveAddresses,
+  driveApi,
   driveJson,
   driveRequest,
   driveUpload,
@@ -138,6 +139,7 @@ export default agent({
   settings: Settings,
   check: whyNoAccount,
   addresses: driveAddresses,
+  account: driveApi,
   async doctor(context) {
     const path = `/drive/v3/about?${queryOf({ fields: 'user(displayName,emailAddress)' })}`
     const { user } = await driveJson('get the account', path, About, context)

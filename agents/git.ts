@@ -34,11 +34,13 @@
 import { type AgentContext, AgentError, type AgentResult, agent, beforehand, secret, Type } from 'cadre'
 import {
   BITBUCKET_ROOTS,
+  bitbucketApi,
   bitbucketHost,
   type CodeHost,
   commitAndPush,
   foundAmong,
   GITHUB_ROOTS,
+  githubApi,
   githubHost,
   headOf,
   nullable,
@@ -164,6 +166,10 @@ export default agent({
       'host_b.email': email(host_b),
     }
   },
+  account: ({ settings }) =>
+    isGitHub(settings)
+      ? githubApi(settings.provider, githubOf(settings))
+      : bitbucketApi(settings.provider, bitbucketOf(settings)),
   doctor: async context => (await hostOf({}, context)).examine(),
   actions: {
     create_pr: {

@@ -159,6 +159,7 @@ export default agent({
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
   addresses: settings => [siteOf({ settings })],
+  account: apiOf,
   check({ subdomain, email }) {
     const isUnknown = subdomain !== undefined && zendeskSubdomain(subdomain) === null
     return {
@@ -292,12 +293,14 @@ export default agent({
   },
 })
 
-/** Calls with the account's API token. */
-function zendesk(context: Context) {
+const zendesk = (context: Context) => jsonApi(context, apiOf(context))
+
+/** The API with the account's token. */
+function apiOf(context: Context) {
   const { email, api_token } = context.settings
   // Examples of the vendor show the user as `<email>/token`, which is accepted as a setting as well.
   const headers = { authorization: basicAuth(`${email.replace(/\/token$/, '')}/token`, api_token) }
-  return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
+  return { setting: 'api_token', base: siteOf(context), headers }
 }
 
 /** The address that precedes Zendesk's paths. */

@@ -9,7 +9,10 @@
 // `once` request has an Idempotency-Key header that is the same in all attempts. Whether the server keeps it is not known,
 // and nothing can be looked for, so after a lost reply a person decides. `timeout` (60s) limits the wait for a
 // reply and for each further part of it. While a large file is sent, it starts anew with each part that the server
-// accepts. The agent has no settings: put credentials into `headers`, from a `secret` input.
+// accepts.
+//
+// The agent has no settings. Credentials stand in `headers`, from a named secret or a `secret` input; or an entry names
+// another agent as its `account`, whose address and authorization it then has: `{ account: crm, url: /crm/v3/owners }`.
 // https://www.rfc-editor.org/rfc/rfc9110#name-methods
 
 import {
@@ -32,10 +35,19 @@ const JSON_MOST = 256 * 1024
 const common = (method: 'GET' | 'POST') => ({
   name: Type.String({ minLength: 1, description: 'The name of the entry, and of the file that gets the reply.' }),
   url: Type.String({
-    pattern: '^https?://',
-    'x-expected': 'an address that begins with https:// or http://',
-    description: 'The address. With credentials in `headers` it must be https://, except on this machine.',
+    pattern: '^(https?://|/)',
+    'x-expected': 'an address that begins with https:// or http://, or with `account` a path that begins with /',
+    description:
+      'The address: https:// with credentials, except on this machine; with `account` a path below that of the agent.',
   }),
+  account: Type.Optional(
+    Type.String({
+      pattern: '^[a-z][a-z0-9_-]*(@[A-Za-z0-9_-]+)?$',
+      'x-expected': 'an agent, such as crm, or an account of it, such as crm@eu',
+      description:
+        'The agent whose address and authorization it has, such as crm. A package needs the setting agents.crm.lend.',
+    }),
+  ),
   method: Type.Optional(
     Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], {
       default: method,
@@ -158,10 +170,13 @@ async function request(
   })
   if (!isExpected(reply, entry.expect_status)) {
     const doing = `[${context.callName}] ${entry.name}: ${method} ${hostOf(entry.url)}`
+    const { account } = entry
     throw await replyError(reply, doing, {
-      401: entry.headers
-        ? `check the credential in \`headers\` of the entry ${entry.name}`
-        : `the entry ${entry.name} has no \`headers\`: a credential stands there, such as Authorization: Bearer {{ secrets.NAME }}`,
+      401: account
+        ? `the credential of agents.${account} was refused or has expired: see what doctor says of it`
+        : entry.headers
+          ? `check the credential in \`headers\` of the entry ${entry.name}`
+          : `the entry ${entry.name} has no \`headers\`: a credential stands there, such as Authorization: Bearer {{ secrets.NAME }}`,
     })
   }
 

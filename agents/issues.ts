@@ -64,6 +64,7 @@ import {
   AtlassianSettings,
   adfToMarkdown,
   apiAddress,
+  atlassianApi,
   foundAmong,
   type IssueDraft,
   jira,
@@ -98,6 +99,7 @@ export default agent({
   settings: AtlassianSettings,
   check: settings => problemsOfSite('jira', settings),
   addresses: settings => [apiAddress(settings)],
+  account: atlassianApi,
   doctor: jira.examine,
   actions: {
     get_issue: {

@@ -118,11 +118,12 @@ export default agent({
   description: 'Asks a language model of OpenAI, of Anthropic or of a compatible server.',
   settings: Settings,
   addresses: settings => [baseOf({ settings })],
+  account: apiOf,
   missing: ({ api_key, base_url }) => (api_key || base_url ? [] : ['api_key']),
   /** Lists the models, which costs nothing. */
   async doctor(context) {
     const { provider, model } = context.settings
-    const call = apiOf(context)<Type.Static<typeof Models>>
+    const call = modelApi(context)<Type.Static<typeof Models>>
     const path = provider === 'openai' ? '/models' : '/v1/models?limit=1000'
     const { data } = await call('list the models', path, { reply: Models, hints: { 404: wrongAddress(context) } })
     const known = data.some(({ id }) => id === model)
@@ -217,14 +218,14 @@ async function ask(question: Question, context: Context): Promise<Answer> {
 }
 
 async function askOpenai(question: Question, context: Context): Promise<Answer> {
-  const call = apiOf(context)<Type.Static<typeof OpenaiReply>>
+  const call = modelApi(context)<Type.Static<typeof OpenaiReply>>
   const body = openaiBody(question, new URL(baseOf(context)).hostname)
   const options = { ...sending(question, context), body, reply: OpenaiReply }
   return openaiAnswer(await call(`ask ${question.model}`, '/chat/completions', options), question.model)
 }
 
 async function askAnthropic(question: Question, context: Context): Promise<Answer> {
-  const call = apiOf(context)<Type.Static<typeof AnthropicReply>>
+  const call = modelApi(context)<Type.Static<typeof AnthropicReply>>
   const options = { ...sending(question, context), body: anthropicBody(question), reply: AnthropicReply }
   return anthropicAnswer(await call(`ask ${question.model}`, '/v1/messages', options))
 }
@@ -238,12 +239,14 @@ function wrongAddress({ agent }: Context): string {
   return `agents.${agent}.base_url must be the address before /chat/completions or /v1/messages`
 }
 
+const modelApi = (context: Context) => jsonApi(context, apiOf(context))
+
 function apiOf(context: Context) {
   const { provider, api_key } = context.settings
   const base = baseOf(context)
   const bearer = api_key ? { authorization: `Bearer ${api_key}` } : {}
   const key = { 'anthropic-version': '2023-06-01', ...(api_key && { 'x-api-key': api_key }) }
-  return jsonApi(context, { setting: 'api_key', base, headers: provider === 'openai' ? bearer : key })
+  return { setting: 'api_key', base, headers: provider === 'openai' ? bearer : key }
 }
 
 /** The address before the vendor's paths. One that was copied together with its path is accepted. */

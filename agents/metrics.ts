@@ -156,6 +156,7 @@ export default agent({
   description: 'Queries metrics, monitors and events in Datadog, and posts events.',
   settings: Settings,
   addresses: settings => [baseOf({ settings })],
+  account: apiOf,
   check({ site, base_url }) {
     // With base_url, the site is not used.
     const isUnknown = site !== undefined && base_url === undefined && datadogSite(site) === null
@@ -305,11 +306,16 @@ export default agent({
   },
 })
 
-function datadog(context: Context) {
+function apiOf(context: Context) {
   const { api_key, app_key } = context.settings
   const headers = { 'dd-api-key': api_key, 'dd-application-key': app_key }
-  const setting = 'api_key or app_key'
-  const call = jsonApi(context, { setting, base: baseOf(context), headers })
+  return { setting: 'api_key or app_key', base: baseOf(context), headers }
+}
+
+function datadog(context: Context) {
+  const api = apiOf(context)
+  const { setting } = api
+  const call = jsonApi(context, api)
   return <T = JsonObject>(doing: string, path: string, options: Call = {}) => {
     const lacks = options.scope ? `, or lacks the permission: ${options.scope}` : ''
     return call<T>(doing, path, {

@@ -31,6 +31,7 @@ import {
   type AtlassianContext,
   AtlassianSettings,
   apiAddress,
+  atlassianApi,
   attachmentFields,
   confluence,
   markdownToStorage,
@@ -82,6 +83,7 @@ export default agent({
   settings: AtlassianSettings,
   check: settings => problemsOfSite('confluence', settings),
   addresses: settings => [apiAddress(settings)],
+  account: atlassianApi,
   doctor: confluence.examine,
   actions: {
     get_page: {

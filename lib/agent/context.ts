@@ -17,6 +17,7 @@ import type * as Fetch from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, type Unwritten, writeArtifact } from './files.ts'
 import { type Identity, identityAmong } from './identity.ts'
 import { jsonApi } from './json-api.ts'
+import type { Account } from './net/account.ts'
 import type { Lookup } from './net/guard.ts'
 
 export interface ContextOptions {
@@ -31,6 +32,8 @@ export interface ContextOptions {
   network: Fetch.NetworkPolicy
   /** The addresses that the agent makes from its settings. See `addresses` of its definition. */
   addresses?: (() => readonly string[]) | undefined
+  /** The account in whose name `fetch` sends requests, and to whose address alone. */
+  account?: Account | undefined
   redactor: Redactor
   /** Called for each value that the agent conceals, once `redactor` masks it. */
   conceal?(value: string): void
@@ -110,7 +113,7 @@ const loadFetch = (): Promise<typeof Fetch> => (fetching ??= import('./fetch.ts'
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
-  const { lookup, trace, addresses } = options
+  const { lookup, trace, addresses, account } = options
   const unwritten = options.unwritten && { ...options.unwritten, hold: options.hold }
   const scope = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
@@ -130,7 +133,7 @@ export function createContext(options: ContextOptions): AgentContext {
   const request: ReturnType<typeof Fetch.guardedFetch> = async (url, init) => {
     guarded ??= loadFetch().then(({ guardedFetch }) =>
       guardedFetch(
-        { settings, network, addresses, effect, signal, log, waiting, trace },
+        { settings, network, addresses, effect, signal, log, waiting, trace, account },
         { ...(lookup && { lookup }) },
       ),
     )

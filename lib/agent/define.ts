@@ -6,6 +6,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 import { Type } from '../schema/type.ts'
 import type { AgentContext, AgentResult } from './agent-context.ts'
 import type { Effect } from './core/effect.ts'
+import type { ApiOptions } from './net/requests.ts'
 
 /**
  * What `doctor` reports about the credential in the settings.
@@ -97,12 +98,20 @@ export interface AgentDefinition {
    * errors as an action.
    */
   doctor?(context: AgentContext<unknown>): Promise<Diagnosis>
+  /**
+   * The address and the headers of requests in this agent's name, for entries of http with `account`. Without it such
+   * entries cannot name the agent.
+   */
+  account?(context: AgentContext<unknown>): ApiOptions | Promise<ApiOptions>
   actions?: Record<string, Action>
   source?: Handler
   target?: Handler
   phase?: Handler
   notify?: Handler
 }
+
+/** The setting of an agent with an account that lists which packages may use it. Its value is none of the agent's own. */
+export const LEND = 'lend'
 
 /** Marks values made by `agent()`, so that the catalogue can distinguish an agent from any other export. */
 export const AGENT = Symbol.for('cadre.agent')
@@ -161,6 +170,12 @@ interface DefinitionOf<
    */
   addresses?(settings: Static<S>): readonly string[]
   doctor?(context: AgentContext<Static<S>>): Promise<Diagnosis>
+  /**
+   * The address and the headers of requests in this agent's name: an entry of http with `account` sends one. Without it
+   * such entries cannot name the agent.
+   * @example account: ({ settings }) => ({ base: settings.base_url, headers: { 'x-api-key': settings.api_key } })
+   */
+  account?(context: AgentContext<Static<S>>): ApiOptions | Promise<ApiOptions>
   actions?: {
     [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase' }
   }

@@ -3,6 +3,7 @@
 import { A_DURATION, parseDuration } from '../duration.ts'
 import { isObject } from '../json.ts'
 import { Type } from '../schema/type.ts'
+import { LEND } from './define.ts'
 
 const SEMVER = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 const ACTION_NAME = /^[a-z][a-z0-9_]*$/
@@ -19,6 +20,7 @@ const FIELDS = [
   'check',
   'addresses',
   'doctor',
+  'account',
   'actions',
   'notify',
   ...ENTRY_HANDLERS,
@@ -49,6 +51,17 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
   }
   if (definition.doctor !== undefined && typeof definition.doctor !== 'function') {
     problems.push('doctor must be a function that takes the context')
+  }
+  if (definition.account !== undefined && typeof definition.account !== 'function') {
+    problems.push('account must be a function that takes the context and returns {base, headers}')
+  }
+  if (
+    definition.account !== undefined &&
+    isObject(settings) &&
+    isObject(settings.properties) &&
+    LEND in settings.properties
+  ) {
+    problems.push(`settings must not have \`${LEND}\`, which every agent with an account has: give it another name`)
   }
   if (actions !== undefined) problems.push(...actionProblems(actions))
   for (const field of [...ENTRY_HANDLERS, 'notify'] as const) {

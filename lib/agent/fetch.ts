@@ -13,6 +13,7 @@ import type { CallTrace } from '../log/trace.ts'
 import { unlessAborted } from '../wait.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, isReading, mayRepeat } from './core/effect.ts'
+import { type Account, isBelow, withAccount } from './net/account.ts'
 import { isLoopback } from './net/address.ts'
 import { type Guard, isOriginIn, originsOf, systemLookup, vet } from './net/guard.ts'
 import { outgoing } from './net/outgoing.ts'
@@ -36,6 +37,8 @@ export interface FetchPolicy {
   waiting?: ((reason: string, until?: Date) => Disposable) | undefined
   /** Makes a span of each request, if requests are traced. */
   trace?: CallTrace | undefined
+  /** The account in whose name all requests of the call are sent. */
+  account?: Account | undefined
 }
 
 export interface NetworkPolicy {
@@ -117,7 +120,9 @@ export function guardedFetch(
     const url = URL.parse(String(address))
     if (!url) throw new AgentError('the URL must have a scheme and a host', { code: 'invalid_url', sent: 'no' })
     const method = (init.method ?? 'GET').toUpperCase()
-    const request = { url, method, headers: headersOf(init.headers), body: init.body ?? null }
+    const given = headersOf(init.headers)
+    const headers = policy.account ? withAccount(policy.account, url, given) : given
+    const request = { url, method, headers, body: init.body ?? null }
     const own = init.cleanup ? { ...policy, signal: limitSignal(CLEANUP_MS).signal } : policy
     const once = {
       policy: own,
@@ -216,7 +221,7 @@ async function send(request: Request, options: Try): Promise<Response> {
       const hint = 'give the final address'
       throw new AgentError(`${endpointOf(request)}: more than ${REDIRECTS} redirects`, { code: 'redirects', hint })
     }
-    current = redirected(current, reply.status, next)
+    current = redirected(current, reply.status, next, options.policy.account)
   }
 }
 
@@ -224,7 +229,7 @@ async function send(request: Request, options: Try): Promise<Response> {
  * The request that follows a redirect (RFC 9110, 15.4): 301, 302 and 303 become a GET, 307 and 308 keep the method and
  * the body.
  */
-function redirected(from: Request, status: number, location: string): Request {
+function redirected(from: Request, status: number, location: string, account: Account | undefined): Request {
   const url = URL.parse(location, from.url.href)
   if (!url) throw new AgentError(`${endpointOf(from)}: the redirect has an invalid URL`, { code: 'redirects' })
   const keeps = status === 307 || status === 308 || isReading(from.method)
@@ -237,7 +242,7 @@ function redirected(from: Request, status: number, location: string): Request {
   }
   const headers = new Headers(from.headers)
   if (!keeps) for (const name of ['content-type', 'content-language']) headers.delete(name)
-  if (url.origin !== from.url.origin) {
+  if (url.origin !== from.url.origin || (account && !isBelow(account, url))) {
     for (const name of [...headers.keys()]) if (!SAFE_HEADERS.includes(name)) headers.delete(name)
   }
   return { url, method: keeps ? from.method : 'GET', headers, body: keeps ? from.body : null }

@@ -12,6 +12,7 @@ import { didYouMean } from '../text/spelling.ts'
 import { environmentProblem } from './command-environment.ts'
 import { environmentFieldProblem, environmentNameProblem } from './environments.ts'
 import { labelsProblem } from './labels.ts'
+import { isLend, lendProblem } from './lend.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { onFailProblem } from './on-fail.ts'
 import { isReference, misspeltReference } from './references.ts'
@@ -77,7 +78,7 @@ export function keyProblem(path: readonly string[], agents?: Agents): string | n
     return 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>'
   const definition = agents?.get(reference)
   if (agents && !definition) return noAgent(reference, agents)
-  if (!definition || schemasAt(definition.settings, rest).length > 0) return null
+  if (!definition || isLend(rest, definition) || schemasAt(definition.settings, rest).length > 0) return null
   const from = rest.findIndex((_, at) => schemasAt(definition.settings, rest.slice(0, at + 1)).length === 0)
   const above = rest.slice(0, from)
   const known = namesAt(definition.settings, above)
@@ -145,6 +146,7 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
     fail(key, 'the value is empty; null removes it')
   const definition = section === 'agents' ? agents?.get(reference) : undefined
   if (!definition) return value
+  if (isLend(rest, definition)) return checkLend(key, words(value))
   // Several schemas are the branches of a union, and the value must match one of them.
   const wrong = schemasAt(definition.settings, rest).map(schema => unfit(schema, value))
   if (wrong.every(found => found !== null)) {
@@ -183,6 +185,12 @@ function unfit(schema: TSchema, value: Json): string | null {
 }
 
 const words = (value: Json): Json => (typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value)
+
+function checkLend(key: string, value: Json): Json {
+  const problem = lendProblem(value)
+  if (problem !== null) fail(key, problem)
+  return value
+}
 
 function labels(path: readonly string[], value: Json): Json {
   const [, name] = path

@@ -1,14 +1,15 @@
 // The settings of agents and the named secrets as runs have them: the plain ones, or those of an environment. A scope keeps
 // no values; it reads the view of the file that is current at each call.
 
-import type { AgentDefinition } from '../agent/define.ts'
+import { type AgentDefinition, LEND } from '../agent/define.ts'
 import { CadreError, type Detail } from '../error.ts'
-import type { Json, JsonObject } from '../json.ts'
+import { isObject, type Json, type JsonObject } from '../json.ts'
 import { commandLine } from '../program/called-as.ts'
 import type { Recent } from '../recent.ts'
 import { unlessAborted } from '../wait.ts'
 import { agentProblems } from './agent-problems.ts'
 import { faults, formOf, keyProblem } from './key.ts'
+import { type Borrower, lendProblem, lentTo, whyNotLent } from './lend.ts'
 import { type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, type Lookups, type Resolved } from './references.ts'
 import { valueAt } from './tree.ts'
@@ -44,6 +45,12 @@ export interface Scope {
   prepareSecrets(teams: readonly SecretUser[]): Promise<void>
   /** One line for each secret that a team uses but cannot read. A command that has not run yet counts as a value. */
   missingSecrets(teams: readonly SecretUser[]): Detail[]
+  /** Throws `invalid_request` when a team may send no requests in the name of `crm` or `crm@eu`. */
+  mustLend(reference: string, team: SecretReader): void
+  /** One line for each agent in whose name a team sends requests without leave. */
+  missingLends(teams: readonly Borrower[]): Detail[]
+  /** The packages that may send requests in the name of an agent. */
+  lentTo(reference: string): string[]
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
   /**
@@ -72,8 +79,13 @@ export interface View {
   placeOf(path: readonly string[]): string
 }
 
-export const ownSettings = (settings: Json | undefined, definition: AgentDefinition): JsonObject =>
-  typed(settings ?? {}, definition.settings) as JsonObject
+/** The settings that an agent gets, with the types and defaults of its schema. Whom its account is lent to is not its own. */
+export function ownSettings(settings: Json | undefined, definition: AgentDefinition): JsonObject {
+  const own = typed(settings ?? {}, definition.settings) as JsonObject
+  if (!definition.account || !isObject(own)) return own
+  const { [LEND]: _, ...rest } = own
+  return rest
+}
 
 export function refusalOf(details: Detail[]): CadreError {
   return new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
@@ -131,6 +143,9 @@ export function openScope(view: () => View, lookups: Lookups, learned: () => Pro
           : `${isUnset ? 'is not set' : message}; ${set}`
       if (!found.has(key)) found.set(key, `${key} ${what}`)
     }
+    const lend = definition.account && valueAt(raw, ['agents', reference, LEND])
+    const ofLend = lend === undefined || lend === null ? null : lendProblem(lend)
+    if (ofLend !== null) found.set(place(`.${LEND}`), `${place(`.${LEND}`)} ${ofLend}`)
     const places = wrong.map(({ path }) => path)
     for (const { path, message } of agentProblems(definition, settings, places)) {
       const key = place(`.${path}`)
@@ -157,6 +172,13 @@ export function openScope(view: () => View, lookups: Lookups, learned: () => Pro
     if (!found) return null
     const path = placeOf(['secrets', name])
     return { path, message: `${path}: ${found[1]}` }
+  }
+
+  const lendRefusal = (reference: string, team: SecretReader): Detail | null => {
+    const { raw, placeOf } = view()
+    const path = placeOf(['agents', reference, LEND])
+    const message = whyNotLent(raw, reference, team, path)
+    return message === null ? null : { path, message }
   }
 
   /** Why the team cannot read the secret, as far as that is known. */
@@ -196,6 +218,13 @@ export function openScope(view: () => View, lookups: Lookups, learned: () => Pro
       }
       return [...found.values()]
     },
+    mustLend(reference, team) {
+      const refusal = lendRefusal(reference, team)
+      if (refusal) throw refusalOf([refusal])
+    },
+    missingLends: teams =>
+      teams.flatMap(team => team.accounts.flatMap(reference => lendRefusal(reference, team) ?? [])),
+    lentTo: reference => lentTo(view().raw, reference),
     brokenSecrets: () => Object.keys(valueAt(view().raw, ['secrets']) ?? {}).flatMap(name => failureOf(name) ?? []),
     value: key => valueAt(view().resolved.value, key.split('.')),
     placeOf: key => view().placeOf(key.split('.')),

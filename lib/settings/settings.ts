@@ -33,6 +33,7 @@ import { inEnvironment, leavesOf, looksSecret, secretKind, soundsSecret, valueAt
 import { unknownKeys } from './unknown-keys.ts'
 
 export { noAgent } from './key.ts'
+export type { Borrower } from './lend.ts'
 export { isEntryText } from './named.ts'
 export { type Account, accountOf } from './on-fail.ts'
 export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'

@@ -2,7 +2,7 @@
 
 import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../agent/define.ts'
-import { isSecret } from '../agent/define.ts'
+import { isSecret, LEND } from '../agent/define.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
 export interface Leaf {
@@ -92,6 +92,7 @@ export function secretKind(
   if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'
   if (rest.some(soundsSecret)) return 'value'
   const definition = agents.get(reference)
+  if (definition?.account && rest.length === 1 && rest[0] === LEND) return 'open'
   const schemas = definition ? schemasAt(definition.settings, rest) : []
   if (schemas.length === 0) return 'unknown'
   return schemas.flatMap(alternatives).some(isSecret) ? 'value' : 'open'

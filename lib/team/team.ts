@@ -15,6 +15,8 @@ export type {
 } from './compile/compile.ts'
 export type * from './model/model.ts'
 export {
+  accountIn,
+  accountsOf,
   agentRefs,
   conversionOf,
   credentialsOf,
@@ -24,6 +26,7 @@ export {
   isOfType,
   listenerWrites,
   literalOrigins,
+  mayHaveAccount,
   needsOfBundle,
   phaseWrites,
   problemWith,

@@ -25,7 +25,7 @@ test('a version says what it writes, runs and reaches, and with which credential
     `name: "@local/wide"
 version: 1.0.0
 phases:
-  - { name: read, agent: http, sources: [{ name: s, url: "https://read.example/x" }] }
+  - { name: read, agent: http, sources: [{ name: s, url: "https://read.example/x" }, { name: o, account: crm, url: /owners }] }
   - { name: note, agent: issues, action: add_comment, target_entries: [{ name: c, ref: A-1, file: x.md }] }
   - { name: shell, agent: exec, env: { KEY: "{{ secrets.deploy }}" }, commands: [{ name: c, run: "make deploy" }] }
   - { name: below, type: team, team: ./sub }
@@ -48,7 +48,9 @@ phases:
   expect(reach.commands).toEqual(['shell: make deploy'])
   expect(reach.hosts).toEqual(['https://read.example', 'https://sub.example'])
   expect(reach.secrets).toEqual(['deploy'])
-  expect(reach.agents.map(({ name }: { name: string }) => name)).toEqual(['chat', 'exec', 'http', 'issues'])
+  expect(reach.accounts).toEqual(['crm'])
+  expect(reach.agents.map(({ name }: { name: string }) => name)).toEqual(['chat', 'crm', 'exec', 'http', 'issues'])
+  expect(reach.agents[1].credentials).toEqual(['agents.crm.access_token'])
   const missing = await hub.call(hub.admin, 'teams/reach', { team: '@admin/wide@9.0.0' })
   expect(missing.status).toBe(404)
 })

@@ -91,6 +91,9 @@ export async function testEngine(
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
         return { definition, settings: options.settings?.[reference] ?? {} }
       },
+      async account(reference) {
+        throw new CadreError('invalid_request', `no account ${reference}`)
+      },
       context: (place, binding, hooks) =>
         createContext({
           agent: binding.agent,

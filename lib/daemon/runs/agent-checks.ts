@@ -13,6 +13,7 @@ import type { Log } from '../../log/log.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor, type Redactor } from '../../secrets/redact.ts'
 import { noAgent, type Settings } from '../../settings/settings.ts'
+import { listed } from '../../text/spelling.ts'
 import type { Finding } from '../../wire/calls/agents.ts'
 import { whyNoJobs } from '../home/hub-approval.ts'
 import type { Sandboxes } from '../packages/sandboxes.ts'
@@ -38,9 +39,9 @@ export async function examine(patient: Patient, only: string | undefined): Promi
   const references = configured(settings, catalogue)
   const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
   const findings = await Promise.all(
-    wanted.map(reference => {
+    wanted.map(async reference => {
       const isUnset = only === undefined && !references.includes(reference)
-      return look(reference, catalogue.get(reference)!, isUnset, patient)
+      return withLeave(await look(reference, catalogue.get(reference)!, isUnset, patient), patient)
     }),
   )
   const others = await Promise.all([ofFile(patient, only), ofSandboxes(patient, only), ofHub(patient, only)])
@@ -115,6 +116,14 @@ async function inEnvironments(settings: Settings, catalogue: Catalogue): Promise
     return [...problems, ...scope.brokenSecrets()].filter(({ path }) => path.startsWith(`environments.${name}.`))
   })
   return (await Promise.all(found)).flat()
+}
+
+/** Says which packages may send requests in the name of an agent, in whichever environment. */
+function withLeave(finding: Finding, { settings }: Patient): Finding {
+  const scopes = [settings, ...settings.environments().map(name => settings.in(name))]
+  const packages = [...new Set(scopes.flatMap(scope => scope.lentTo(finding.agent)))]
+  if (packages.length === 0) return finding
+  return { ...finding, text: `${finding.text}; ${listed(packages)} may send any request in its name (lend)` }
 }
 
 /** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */

@@ -33,15 +33,22 @@ interface Parts {
 
 export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts }: Parts): EngineHost {
   const { findOwnSecrets, catalogueOf, tracing, pageOf } = parts
+  const agentOf: EngineHost['agent'] = async (reference, signal, { rootId, environment }) => {
+    findOwnSecrets()
+    const catalogue = catalogueOf(rootId)
+    const definition = (await catalogue.load([reference])).get(reference)
+    if (!definition) {
+      throw new CadreError('invalid_request', noAgent(reference, catalogue))
+    }
+    return { definition, settings: await settings.in(environment).of(reference, definition, signal) }
+  }
   return {
-    agent: async (reference, signal, { rootId, environment }) => {
-      findOwnSecrets()
-      const catalogue = catalogueOf(rootId)
-      const definition = (await catalogue.load([reference])).get(reference)
-      if (!definition) {
-        throw new CadreError('invalid_request', noAgent(reference, catalogue))
-      }
-      return { definition, settings: await settings.in(environment).of(reference, definition, signal) }
+    agent: agentOf,
+    account: async (reference, team, signal, run) => {
+      settings.in(run.environment).mustLend(reference, team)
+      const found = await agentOf(reference, signal, run)
+      if (found.definition.account) return found
+      throw new CadreError('invalid_request', `the agent ${reference} has no account for requests of others`)
     },
     context: (run, binding, hooks) =>
       createContext({
@@ -52,7 +59,11 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
           ...settings.network(),
           literalOrigins: run.fromPath ? originsOf(run.bundle) : [],
         },
-        addresses: () => binding.definition.addresses?.(binding.settings) ?? [],
+        account: binding.account,
+        addresses: () => [
+          ...(binding.definition.addresses?.(binding.settings) ?? []),
+          ...(binding.account ? [binding.account.base] : []),
+        ],
         redactor: mask.redactor(secrets.values(run.rootId)),
         conceal: value => mask.conceal(value),
         signal: binding.signal,
@@ -81,7 +92,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         effect: binding.effect,
         trace: tracing()?.callOf(run.run.id, run.phase.name),
         replied: status => {
-          if (status === 401) settings.refused(binding.agent)
+          if (status === 401) settings.refused(binding.account?.name ?? binding.agent)
         },
         ...hooks,
       }),

@@ -11,6 +11,7 @@ import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor } from '../../secrets/redact.ts'
 import type { Scope, SecretUser } from '../../settings/settings.ts'
 import {
+  accountIn,
   agentRefs,
   type Bundle,
   hasSubRuns,
@@ -31,6 +32,7 @@ import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../../wire/r
 import {
   environmentOf,
   loadTeam,
+  missingLends,
   missingSecrets,
   missingSettings,
   type RunRequest,
@@ -64,6 +66,7 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
       ...problem,
       ...missingSettings(stock, bundle, chosen),
       ...missingSecrets(bundle, chosen),
+      ...missingLends(bundle, chosen),
     ],
     team,
     writes,
@@ -253,7 +256,9 @@ function requestsOf(
   const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
     entries.flatMap(({ name, entry }) => {
       const { url, method = methodIn(handler) } = entry.source as JsonObject
-      return typeof url === 'string' && typeof method === 'string' ? [{ name, method, url }] : []
+      const account = accountIn(agent, entry.source)
+      const isRequest = typeof url === 'string' && typeof method === 'string'
+      return isRequest ? [{ name, method, url, ...(account !== null && { account }) }] : []
     })
   return [...of(definition?.source, sources), ...of(definition?.target, targets)]
 }
@@ -274,7 +279,8 @@ const plannedWrite =
 
 function target(stock: Described, agent: string, entry: Json | undefined): string {
   const url = (entry as JsonObject | undefined)?.url
-  if (typeof url === 'string') return url
+  const account = entry === undefined ? null : accountIn(agent, entry)
+  if (typeof url === 'string') return account !== null && url.startsWith('/') ? `${account} ${url}` : url
   for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
     const value = stock.scope?.value(`agents.${agent}.${name}`)
     if (typeof value === 'string') return value

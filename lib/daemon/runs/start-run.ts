@@ -6,8 +6,9 @@ import { CadreError, type Detail, isLasting } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
-import type { Scope, SecretUser } from '../../settings/settings.ts'
+import type { Borrower, Scope, SecretUser } from '../../settings/settings.ts'
 import {
+  accountsOf,
   agentRefs,
   type Bundle,
   inputsFor,
@@ -101,7 +102,7 @@ export async function startBundle(
     if (!origin.unattended || !isLasting(error)) throw error
     return error
   }
-  const lacks = await mustHaveAll(daemon, bundle, chosen, problems).then(() => null, fails)
+  const lacks = await mustHaveAll(daemon, bundle, chosen, problems, start.fromPath).then(() => null, fails)
   const begin = async () =>
     daemon.engine.start(
       { ...start, workspace: await workspaceOf(daemon, bundle, request.workspace ?? null, origin) },
@@ -117,13 +118,20 @@ export async function startBundle(
 }
 
 /** Throws `invalid_request` with everything that the run lacks. */
-async function mustHaveAll(daemon: Daemon, bundle: Bundle, chosen: Chosen, problems: readonly Detail[]): Promise<void> {
+async function mustHaveAll(
+  daemon: Daemon,
+  bundle: Bundle,
+  chosen: Chosen,
+  problems: readonly Detail[],
+  fromPath: boolean,
+): Promise<void> {
   if (chosen.scope) await askCommands(chosen.scope, bundle)
   const missing = [
     ...problems,
     ...chosen.problems,
     ...missingSettings(daemon, bundle, chosen),
     ...missingSecrets(bundle, chosen),
+    ...missingLends(bundle, chosen, fromPath),
   ]
   if (missing.length === 0) return
   const list = missing.map(({ message }) => message).join('; ')
@@ -189,6 +197,15 @@ export function missingSecrets(bundle: Bundle, { scope }: Pick<Chosen, 'scope'>)
   return scope?.missingSecrets(secretUsers(bundle)) ?? []
 }
 
+/**
+ * One line for each agent in whose name a team of the bundle may send no requests. `fromPath`: the run was started on this
+ * machine from a path.
+ */
+export function missingLends(bundle: Bundle, { scope }: Pick<Chosen, 'scope'>, fromPath = true): Detail[] {
+  const teams = usesOf(bundle).accounts.map(team => ({ ...team, fromPath: team.fromPath && fromPath }))
+  return scope?.missingLends(teams) ?? []
+}
+
 /** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
 export function secretUsers(bundle: Bundle): readonly SecretUser[] {
   return usesOf(bundle).secrets
@@ -197,6 +214,7 @@ export function secretUsers(bundle: Bundle): readonly SecretUser[] {
 interface Uses {
   agents: readonly string[]
   secrets: readonly SecretUser[]
+  accounts: readonly Borrower[]
 }
 
 const known = new WeakMap<Bundle, Uses>()
@@ -209,6 +227,7 @@ function usesOf(bundle: Bundle): Uses {
   const uses = {
     agents: agentsOf(teams.map(([, team]) => team)),
     secrets: teams.map(([key, team]) => ({ ...secretReader(bundle, key), secrets: secretsOf(team) })),
+    accounts: teams.map(([key, team]) => ({ ...secretReader(bundle, key), accounts: accountsOf(team) })),
   }
   known.set(bundle, uses)
   return uses

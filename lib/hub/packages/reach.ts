@@ -4,6 +4,7 @@
 import { isObject, type Json } from '../../json.ts'
 import {
   type AgentLookup,
+  accountsOf,
   agentRefs,
   type Bundle,
   credentialsOf,
@@ -25,10 +26,12 @@ export function reachOf(bundle: Bundle, agents: AgentLookup): Omit<Reach, 'unsee
   const writes: Write[] = []
   const commands: string[] = []
   walk(bundle.root, [], [])
+  const accounts = [...new Set(teams.flatMap(accountsOf))].sort()
   return {
     writes: writes.map(({ entry, ...write }) => ({ ...write, to: urlOf(entry) })),
     commands,
     hosts: [...new Set(teams.flatMap(team => [...literalOrigins(team)]))].sort(),
+    ...(accounts.length > 0 && { accounts }),
     secrets: [...new Set(teams.flatMap(({ secrets }) => secrets))].sort(),
     agents: [...new Set(teams.flatMap(agentRefs))].sort().map(name => {
       const definition = agents.get(name)

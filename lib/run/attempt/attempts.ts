@@ -190,6 +190,7 @@ export class Attempts {
         scope: () => scopeOf(machine, live),
         team: live.team,
         reader: secretReader(live.bundle, live.row.team_key),
+        borrower: { name: environment.team.name, fromPath: environment.fromPath },
         signal: controller.signal,
         stopped: stop.signal,
       },

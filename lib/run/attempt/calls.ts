@@ -5,7 +5,15 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { problems } from '../../schema/schema.ts'
-import type { AgentCall, GatePhase, Scope, Team, Template } from '../../team/team.ts'
+import {
+  type AgentCall,
+  accountIn,
+  type GatePhase,
+  mayHaveAccount,
+  type Scope,
+  type Team,
+  type Template,
+} from '../../team/team.ts'
 import { endTurn } from '../../turns.ts'
 
 /** One call of a handler. Phase-level calls have the empty name. */
@@ -15,6 +23,8 @@ export interface Call {
   entry: JsonObject
   /** The secrets that the entry contains, as `secrets.<name>` and `inputs.<name>`. */
   secrets: string[]
+  /** The agent in whose name it sends its request; null for none. */
+  account: string | null
   handler: Handler
   phaseLevel: boolean
 }
@@ -77,7 +87,10 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
       if (!handler) throw new CadreError('invalid_request', `[${called}] takes no ${kind} entries`)
       await endTurn()
       const evaluated = entry.evaluate(scope) as JsonObject
-      calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
+      const account = accountIn(call.agent, entry.source)
+      if (account === null && mayHaveAccount(call.agent) && evaluated.account !== undefined)
+        throw new CadreError('invalid_request', `[${called}] entry ${name}: \`account\` must stand in the file itself`)
+      calls.push({ name, kind, entry: evaluated, secrets: secretsIn(entry), account, handler, phaseLevel: false })
     }
   }
   const handler = handlerOf(definition, call.action, 'phase')
@@ -85,7 +98,7 @@ export async function callsOf(call: AgentCall, definition: AgentDefinition, team
     if (!handler) throw new CadreError('invalid_request', `[${called}] needs sources or target_entries`)
     const evaluated = call.fields.evaluate(scope) as JsonObject
     const secrets = secretsIn(call.fields)
-    calls.push({ name: '', kind: 'phase', entry: evaluated, secrets, handler, phaseLevel: true })
+    calls.push({ name: '', kind: 'phase', entry: evaluated, secrets, account: null, handler, phaseLevel: true })
   }
   for (const { name, entry, handler } of calls) {
     const wrong = problems(handler.entry, entry)

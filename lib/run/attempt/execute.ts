@@ -17,6 +17,7 @@ import { listed } from '../../text/spelling.ts'
 import { type Binding, bounded, type ContextHooks, type EngineHost, type JsonText } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
+import { withAccountOf } from './account.ts'
 import { endWithSignal, keepFilesOpen, noteRequests } from './agent-call.ts'
 import { type Call, callsOf, gateCall } from './calls.ts'
 import { type Copy, type Found, type Ledger, type SettlingWait, UnknownWrite } from './ledger.ts'
@@ -27,7 +28,7 @@ export const FIND_MS = 30_000
 
 /** The functions of the run and the daemon that an attempt uses. */
 export interface AttemptServices {
-  host: Pick<EngineHost, 'agent' | 'secret'>
+  host: Pick<EngineHost, 'agent' | 'account' | 'secret'>
   context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Pick<Ledger, 'once'>
   /** The id by which the vendor knows an entry. */
@@ -63,6 +64,8 @@ export interface Attempt {
   team: Team
   /** The package of the team, whose right to named secrets decides. */
   reader: { name: string; fromPath: boolean }
+  /** The same, whose right to accounts of agents decides: a team of a path only in a run that was started from it. */
+  borrower: { name: string; fromPath: boolean }
   /** Aborted by a cancel, by the stop of the daemon, or, with a `TimeoutError`, by the clock of the attempt. */
   signal: AbortSignal
   /** Aborted by a cancel or by the stop of the daemon, even when the clock of the attempt has aborted `signal`. */
@@ -153,11 +156,16 @@ function fullScope(
 async function perform(
   attempt: Attempt,
   services: AttemptServices,
-  agent: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
-  { name, kind, entry, handler }: Call,
+  bound: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
+  call: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
 ): Promise<Masked<AgentResult>> {
   const { runId, position, signal, stopped } = attempt
+  const { name, kind, handler } = call
+  const { entry, account } = await withAccountOf(call, attempt, services.host, binding =>
+    services.context({ ...binding, key: '', signal }, {}),
+  )
+  const agent = { ...bound, account }
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const hooks: ContextHooks = {
     wrote: file => void written.push(file),

@@ -7,6 +7,7 @@ import type { Effect } from '../../agent/core/effect.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
 import type { SmallFile, Unwritten } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
+import type { Account as Lender } from '../../agent/net/account.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
@@ -66,6 +67,8 @@ export interface Binding {
   /** Idempotency key of the entry. It is computed when it is read, and few agents read it. */
   readonly key: string
   signal: AbortSignal
+  /** The account in whose name its requests are sent. */
+  account?: Lender | undefined
 }
 
 /** What the engine adds to the context of one agent call. */
@@ -96,6 +99,16 @@ export interface EngineHost {
    */
   agent(
     reference: string,
+    signal: AbortSignal,
+    run: { rootId: string; environment: string | null },
+  ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
+  /**
+   * `agent`, for requests that a team sends in its name: it has an account. Throws `invalid_request` when the team may not
+   * use it.
+   */
+  account(
+    reference: string,
+    team: { name: string; fromPath: boolean },
     signal: AbortSignal,
     run: { rootId: string; environment: string | null },
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>

@@ -6,8 +6,8 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { Type } from '../../schema/type.ts'
 import { didYouMean, listed, nameMeant } from '../../text/spelling.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
-import { compileEntry } from '../cel/cel.ts'
-import { type AgentCall, COMMANDERS } from '../model/model.ts'
+import { compileEntry, hasTemplate } from '../cel/cel.ts'
+import { type AgentCall, accountIn, COMMANDERS, mayHaveAccount } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { checkForeign } from './foreign.ts'
@@ -24,7 +24,10 @@ export function agentName(ref: string): string {
  * wrong is found too. Undefined when nothing is near, or when agents are not looked up.
  */
 export function findAgent(compilation: Compilation, node: Mapping): AgentDefinition | undefined {
-  const place = field(node, 'agent')
+  return agentAt(compilation, field(node, 'agent'))
+}
+
+function agentAt(compilation: Compilation, place: Node | undefined): AgentDefinition | undefined {
   const ref = textOf(place)
   if (!compilation.agents || !place || ref === undefined) return undefined
   const name = agentName(ref)
@@ -68,9 +71,12 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
       entry: compileEntry(entry, site),
     }))
   const action = textOf(field(node, 'action'))
-  checkNames(compilation, [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))])
+  const entries = [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))]
+  checkNames(compilation, entries)
+  const agent = textOf(field(node, 'agent')) ?? ''
+  if (mayHaveAccount(agent)) checkAccounts(compilation, agent, entries)
   return {
-    agent: textOf(field(node, 'agent')) ?? '',
+    agent,
     ...(action !== undefined && { action }),
     sources: entriesOf('sources'),
     targets: entriesOf('target_entries'),
@@ -225,5 +231,26 @@ function checkNames(compilation: Compilation, entries: Node[]): void {
     if (name === undefined) continue
     if (seen.has(name)) compilation.source.report(place!, `another entry of this phase is named \`${name}\``)
     seen.add(name)
+  }
+}
+
+/** Checks that entries of http name agents that have an account, and that the address of the others is one in full. */
+function checkAccounts(compilation: Compilation, agent: string, entries: Node[]): void {
+  if (!compilation.agents) return
+  for (const entry of entries) {
+    const [place, url] = [field(entry, 'account'), field(entry, 'url')]
+    if (!place && url && textOf(url)?.startsWith('/')) {
+      const message = 'expected an address that begins with https:// or http://: only with `account` a path is enough'
+      compilation.source.report(url, message)
+    }
+    const account = textOf(place) ?? ''
+    if (place && hasTemplate(account)) {
+      const message = 'templates are not read here: whose credential is used stands in the file itself'
+      compilation.source.report(place, message)
+    } else if (place && accountIn(agent, { account }) !== null) {
+      const definition = agentAt(compilation, place)
+      if (!definition || definition.account) continue
+      compilation.source.report(place, `the agent \`${account}\` has no account for requests of others`)
+    }
   }
 }

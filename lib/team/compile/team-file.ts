@@ -48,7 +48,10 @@ export function teamRefs(root: Node): Map<string, Node> {
 
 /** The agents that phases of a team name, or that they probably mean. */
 export function agentsNamed(root: Node, known: readonly string[]): Set<string> {
-  const refs = itemsOf(field(root, 'phases')).flatMap(phase => textOf(field(phase, 'agent')) ?? [])
+  const refs = itemsOf(field(root, 'phases')).flatMap(phase => {
+    const entries = [...itemsOf(field(phase, 'sources')), ...itemsOf(field(phase, 'target_entries'))]
+    return [field(phase, 'agent'), ...entries.map(entry => field(entry, 'account'))].flatMap(node => textOf(node) ?? [])
+  })
   const names = new Set(refs.map(agentName))
   return new Set([...names].map(name => (known.includes(name) ? name : (nameMeant(name, known) ?? name))))
 }

@@ -1,5 +1,6 @@
 // The exports of lib/team/model: what a compiled team is, which inputs it takes, and how mistakes in its files are reported.
 
+export { accountIn, accountsOf, mayHaveAccount } from './accounts.ts'
 export * from './compiled-team.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
 export { type Problem, problemError, renderProblem } from './problem.ts'

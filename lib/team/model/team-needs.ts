@@ -2,12 +2,16 @@
 
 import { isObject, type Json } from '../../json.ts'
 import { allNeeds, type Needs, needsOf } from '../../wire/needs.ts'
+import { accountsOf } from './accounts.ts'
 import type { Bundle, Team, Template } from './compiled-team.ts'
 
-/** The agents that a team names itself, as written (`issues`, `issues@eu`), each once, in file order. */
+/**
+ * The agents that a team names itself, as written (`issues`, `issues@eu`), those in whose name it sends requests included;
+ * each once.
+ */
 export function agentRefs(team: Team): string[] {
   const phases = team.phases.flatMap(phase => (phase.type === 'standard' ? [phase.agent] : []))
-  return [...new Set([...phases, ...team.listeners.map(listener => listener.agent)])]
+  return [...new Set([...phases, ...accountsOf(team), ...team.listeners.map(listener => listener.agent)])]
 }
 
 /** The teams of a bundle with their keys, the root first. */

@@ -3,6 +3,7 @@
 import type { Effect } from '../../agent/core/effect.ts'
 import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
+import { accountIn } from './accounts.ts'
 import type { StandardPhase, Team } from './compiled-team.ts'
 
 /** The agents that teams name. */
@@ -76,7 +77,9 @@ function writeOf(
   if (!definition || !handler || agent === 'exec') return []
   const effect = effectOf(handler, entry)
   if (effect === 'read') return []
-  const credentials = credentialsOf(agent, definition)
+  const owner = (entry !== undefined && accountIn(agent, entry)) || agent
+  const lender = agents.get(owner)
+  const credentials = lender ? credentialsOf(owner, lender) : []
   return [{ phase, agent, action, effect, ...(entry !== undefined && { entry }), credentials }]
 }
 

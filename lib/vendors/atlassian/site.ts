@@ -3,6 +3,7 @@
 
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { basicAuth, type Call, jsonApi } from '../../agent/json-api.ts'
+import type { ApiOptions } from '../../agent/net/requests.ts'
 import type { JsonObject } from '../../json.ts'
 import { type AtlassianSettings, apiAddress, isGateway, type Product, tokenOf } from './settings.ts'
 
@@ -15,11 +16,15 @@ export function siteOf({ settings }: AtlassianContext): string {
 
 /** Calls the API of a product with the account's token. */
 export function atlassian(product: Product, context: AtlassianContext) {
-  const base = siteOf(context)
-  const call = jsonApi(context, { setting: 'api_token', base, headers: signed(context) })
+  const call = jsonApi(context, atlassianApi(context))
   const unauthorized = refusedToken(product, context)
   return <T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> =>
     call<T>(doing, path, { ...options, hints: { 401: unauthorized, ...options.hints } })
+}
+
+/** The API with the account's token. */
+export function atlassianApi(context: AtlassianContext): ApiOptions {
+  return { setting: 'api_token', base: siteOf(context), headers: signed(context) }
 }
 
 /** The header with the credential. */

@@ -37,6 +37,12 @@ export const BITBUCKET_ROOTS: Roots = {
   path: '/2.0',
 }
 
+/** The API with the token of `account`, which comes from the setting `<provider>.api_token`. */
+export function bitbucketApi(provider: string, { email = '', api_token = '', base_url = CLOUD }: BitbucketAccount) {
+  const headers = { authorization: basicAuth(email, api_token) }
+  return { setting: `${provider}.api_token`, base: apiRoot(base_url, BITBUCKET_ROOTS)!, headers }
+}
+
 /**
  * A code host for Bitbucket. The token of `account` comes from the setting `<provider>.api_token`. Throws an AgentError
  * when labels are given, because Bitbucket has none.
@@ -51,13 +57,12 @@ export function bitbucketHost(
     const options = { code: 'invalid_request', hint: 'leave out `labels`', sent: 'no' } as const
     throw new AgentError(`[${context.callName}] Bitbucket does not support labels`, options)
   }
-  const { email = '', api_token = '', base_branch } = account
+  const { api_token = '', base_branch } = account
   // The address in the browser is accepted, too.
   const workspace = (account.workspace ?? '').replace(/^https:\/\/bitbucket\.org\//, '').replace(/\/.*$/, '')
-  const base = apiRoot(account.base_url ?? CLOUD, BITBUCKET_ROOTS)!
-  const setting = `${provider}.api_token`
-  const headers = { authorization: basicAuth(email, api_token) }
-  const call = jsonApi(context, { setting, base, headers })
+  const api = bitbucketApi(provider, account)
+  const { base, setting } = api
+  const call = jsonApi(context, api)
   const scope = 'write:pullrequest:bitbucket'
   const pathOf = (repo: string) => `/repositories/${pathSegment(workspace)}/${pathSegment(repo)}/pullrequests`
   const hintsOf = (repo: string) => ({

@@ -5,6 +5,7 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { checkReply, explain, jsonOf } from '../../agent/json-api.ts'
 import { isLoopback } from '../../agent/net/address.ts'
+import type { ApiOptions } from '../../agent/net/requests.ts'
 import { Type } from '../../schema/type.ts'
 import { apiRoot, type CodeHost, type PullRequest, type Roots, repositoriesOf, type Wishes } from './code-host.ts'
 
@@ -42,6 +43,11 @@ function rootOf(given: string): string {
   const root = apiRoot(given, GITHUB_ROOTS)!
   const { hostname, pathname } = new URL(root)
   return pathname !== '/' || hostname.startsWith('api.') || isLoopback(hostname) ? root : `${root}/api/v3`
+}
+
+/** The API with the token of `account`, which comes from the setting `<provider>.token`. */
+export function githubApi(provider: string, { token = '', base_url = DOT_COM }: GitHubAccount): ApiOptions {
+  return { setting: `${provider}.token`, base: rootOf(base_url), headers: { authorization: `Bearer ${token}` } }
 }
 
 /** A code host for GitHub. The token of `account` comes from the setting `<provider>.token`. */

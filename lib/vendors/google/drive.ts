@@ -6,8 +6,8 @@ import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { checkedJson, explain } from '../../agent/json-api.ts'
-import type { FetchOptions } from '../../agent/net/requests.ts'
-import { googleSignIn } from './access-token.ts'
+import type { ApiOptions, FetchOptions } from '../../agent/net/requests.ts'
+import { googleSignIn, type SignedIn } from './access-token.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/drive'
 
@@ -37,15 +37,11 @@ export async function driveRequest(
   context: DriveContext,
   options: FetchOptions = {},
 ): Promise<Response> {
-  const { credentials_file: file, auth_mode: mode = 'service_account', subject, base_url } = context.settings
-  const base = (base_url ?? API).replace(/\/+$/, '')
-  const tokenUri = base_url ? `${base}/token` : TOKENS
   let renew = false
   for (;;) {
-    const account = { file, mode, subject, scope: SCOPE, tokenUri }
-    const { token, email } = await beforehand(() => googleSignIn(context, account, renew))
+    const { token, email } = await beforehand(() => signIn(context, renew))
     const headers = { ...(options.headers as Record<string, string>), authorization: `Bearer ${token}` }
-    const reply = await context.fetch(base + path, { ...options, headers })
+    const reply = await context.fetch(baseOf(context) + path, { ...options, headers })
     if (reply.ok || reply.status === 308) return reply
     if (reply.status === 401 && !renew) {
       renew = true
@@ -55,6 +51,20 @@ export async function driveRequest(
     throw await failure(reply, doing, email, context)
   }
 }
+
+/** The API with an access token. */
+export async function driveApi(context: DriveContext): Promise<ApiOptions> {
+  const { token } = await signIn(context, false)
+  return { setting: 'credentials_file', base: baseOf(context), headers: { authorization: `Bearer ${token}` } }
+}
+
+function signIn(context: DriveContext, renew: boolean): Promise<SignedIn> {
+  const { credentials_file: file, auth_mode: mode = 'service_account', subject, base_url } = context.settings
+  const tokenUri = base_url ? `${baseOf(context)}/token` : TOKENS
+  return googleSignIn(context, { file, mode, subject, scope: SCOPE, tokenUri }, renew)
+}
+
+const baseOf = ({ settings }: DriveContext): string => (settings.base_url ?? API).replace(/\/+$/, '')
 
 /** The JSON of a reply, which must have the form of `schema`. */
 export async function driveJson<S extends TSchema>(

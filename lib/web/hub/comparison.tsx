@@ -98,6 +98,7 @@ function reachOf(before: Reach, after: Reach) {
     compared('Commands', before.commands, after.commands),
     compared('Unseen characters', before.unseen ?? [], after.unseen ?? []),
     compared('Hosts', before.hosts, after.hosts),
+    compared('Requests in the name of', before.accounts ?? [], after.accounts ?? []),
     compared('Credentials', credentials(before), credentials(after)),
     compared(
       'Agents',

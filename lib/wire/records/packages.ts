@@ -55,6 +55,11 @@ export const Reach = named('team_reach', {
   commands: Type.Array(AnyText, { description: 'Commands of `exec`, each after the names of its phases' }),
   hosts: Type.Array(AnyText, { description: 'Origins of the URLs that are written out in its files' }),
   secrets: Type.Array(AnyText, { description: 'Named secrets that it uses' }),
+  accounts: Type.Optional(
+    Type.Array(AnyText, {
+      description: 'Agents in whose name it sends requests of http, to any path of their systems',
+    }),
+  ),
   unseen: Type.Optional(
     Type.Array(AnyText, {
       description: 'Characters in its files that are not seen as what they are, with their places',

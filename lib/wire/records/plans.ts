@@ -37,7 +37,14 @@ const PHASE = {
   network: Type.Optional(Type.Boolean()),
   requests: Type.Optional(
     Type.Array(
-      Type.Object({ name: AnyText, method: Type.String({ description: 'The method of the request.' }), url: AnyText }),
+      Type.Object({
+        name: AnyText,
+        method: Type.String({ description: 'The method of the request.' }),
+        url: AnyText,
+        account: Type.Optional(
+          Type.String({ description: 'The agent whose address and authorization it has; absent without one.' }),
+        ),
+      }),
       { description: 'What its entries ask of addresses that stand in the file, as written.' },
     ),
   ),

@@ -20,6 +20,7 @@ export function manualOf(reference: string, definition: AgentDefinition, file: s
     file,
     '',
     ...settingsOf(reference, settings),
+    ...(definition.account ? accountOf(reference) : []),
     ...calls.flatMap(each => ['', ...manualOfCall(reference, each)]),
     ...(calls.some(({ handler }) => handler.data) ? ['', ...HOW_TO_READ] : []),
   ]
@@ -41,6 +42,12 @@ function settingsOf(reference: string, settings: TSchema): string[] {
     '          - reads the value from stdin',
     ...fields.flatMap(field => line(field, entryNotes(field))),
   ]
+}
+
+function accountOf(reference: string): string[] {
+  const uses = `Entries of http with \`account: ${reference}\` send requests in the name of this agent.`
+  const leave = `Packages may if the setting agents.${reference}.lend lists them.`
+  return ['', 'ACCOUNT', ...wrapped(uses, 2), ...wrapped(leave, 2)]
 }
 
 function manualOfCall(reference: string, call: Call): string[] {

@@ -133,7 +133,9 @@ function waysOf(phase: PlannedPhase): string[] {
       : [`${max_attempts} attempts${asks_instead ? ', but cadre asks a person after a lost reply' : ''}`]),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
-    ...requests.slice(0, REQUESTS).map(({ method, url }) => `${method} ${url}`),
+    ...requests
+      .slice(0, REQUESTS)
+      .map(({ method, url, account }) => `${method} ${url}${account ? ` in the name of ${account}` : ''}`),
     ...(requests.length > REQUESTS ? [`${requests.length - REQUESTS} more requests`] : []),
   ]
 }
