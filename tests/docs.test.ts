@@ -27,6 +27,9 @@ const REASONS: Readonly<Record<string, string>> = {
   completion: 'tests/daemon/completion.test.ts asks the shells themselves',
   migrations: 'writes migrations into the repository',
   realm: 'tests/daemon/realm-triggers-commands.test.ts runs them at a hub',
+  files: 'tests/link/artifacts.test.ts has hubs that keep files in a store, and hubs that keep them in a folder',
+  audit: 'tests/attacks/19-audit-hub.test.ts exports and verifies',
+  hubs: 'tests/hub/postgres has several hubs on one database',
   copy: 'tests/doubt has hubs on older copies of their databases',
 }
 
@@ -105,15 +108,22 @@ function beside(text: string): string {
   return `( exec ${text}) > served &\nuntil grep -q listening served; do sleep 0.1; done`
 }
 
+test('each piece of code says what it is, and why if it is not run', () => {
+  const strange = documents.flatMap(document =>
+    fencesOf(document).filter(({ language, words: [how, why], text }) => {
+      if (language === '') return !text.startsWith('-----BEGIN PUBLIC KEY-----')
+      const isKnown =
+        ['sh', 'yaml', 'json', 'ts'].includes(language) || (language === 'console' && document in ELSEWHERE)
+      return !isKnown || (how === 'skip' && !(why! in REASONS))
+    }),
+  )
+  expect(strange).toEqual([])
+  const said = documents.flatMap(fencesOf).flatMap(({ words: [how, why] }) => (how === 'skip' ? [why!] : []))
+  expect(Object.keys(REASONS).filter(why => !said.includes(why))).toEqual([])
+})
+
 describe.each(documents.filter(name => !(name in ELSEWHERE)))('%s', document => {
   const fences = fencesOf(document)
-  const commands = fences.filter(({ language }) => ['sh', 'console', 'bash', 'shell'].includes(language))
-
-  test('commands are in fences that a test can read', () => {
-    expect(commands.filter(({ language }) => language !== 'sh').map(({ text }) => text)).toEqual([])
-    const unknown = commands.filter(({ words: [how, why] }) => how === 'skip' && !(why! in REASONS))
-    expect(unknown).toEqual([])
-  })
 
   const skipped = ({ language, words, text }: Fence) =>
     language === 'sh' && (words[0] === 'skip' || text.startsWith(INSTALLS))
@@ -127,6 +137,16 @@ describe.each(documents.filter(name => !(name in ELSEWHERE)))('%s', document => 
 
 test.each(Object.entries(ELSEWHERE))('the commands of %s are run by %s', (document, file) => {
   expect(read(file)).toContain(document.split('/').at(-1)!)
+})
+
+test('what people want to do is a heading, to which the README leads', () => {
+  const wanted = [
+    ...['run nightly', 'run on a webhook', 'be told when a run fails', 'staging and production'],
+    ...['share with a colleague', 'back up and move', 'upgrade', 'uninstall'],
+  ]
+  const [headings, readme] = [documents.flatMap(headingsOf), read('README.md').toLowerCase()]
+  expect(wanted.filter(words => !headings.includes(words))).toEqual([])
+  expect(wanted.filter(words => !readme.includes(words))).toEqual([])
 })
 
 test('every piece of YAML can be read', () => {
@@ -160,11 +180,14 @@ test('every link between the documents leads somewhere', () => {
       const target = path === '' ? document : join(dirname(document), path!)
       const text = target.endsWith('.md') ? read(target) : null
       if (text === null) continue
-      const headings = Array.from(text.matchAll(/^#+ (.*)$/gm), ([, title]) => `#${slug(title!)}`)
+      const headings = headingsOf(target).map(title => `#${slug(title)}`)
       if (anchor) expect([document, anchor, headings.includes(anchor)]).toEqual([document, anchor, true])
     }
   }
 })
+
+const headingsOf = (document: string): string[] =>
+  Array.from(read(document).matchAll(/^#+ (.*)$/gm), ([, title]) => title!.toLowerCase())
 
 /** The anchor that GitHub makes of a heading. */
 const slug = (title: string): string =>

@@ -1,0 +1,75 @@
+// Pieces of YAML in the documents that are not whole files: each is valid where it belongs, in settings.yml, or in a team
+// that has the phases, inputs and sub-teams which the piece mentions.
+
+import { expect, test } from 'bun:test'
+import { parse } from 'yaml'
+import { discover } from '../lib/agent/catalogue.ts'
+import type { Json, JsonObject } from '../lib/json.ts'
+import { checkValue, SECTIONS } from '../lib/settings/key.ts'
+import { leavesOf } from '../lib/settings/tree.ts'
+import { loadBundle } from '../lib/team/compile/bundle.ts'
+import { fencesOf } from './support/fences.ts'
+import { folder } from './support/folder.ts'
+
+const DOCUMENTS = ['docs/run-teams.md', 'docs/secrets.md', 'docs/triggers.md', 'docs/write-a-team.md']
+
+const catalogue = await discover({ home: folder() })
+const pieces = DOCUMENTS.flatMap(document =>
+  fencesOf(document)
+    .filter(({ language, words }) => language === 'yaml' && words.length === 0)
+    .map(({ text, heading }): [place: string, value: Json, text: string] => [
+      `${document}, ${heading}: ${text.trim().split('\n')[0]}`,
+      parse(text),
+      text,
+    ]),
+)
+const isSettings = (value: Json): value is JsonObject =>
+  value !== null && Object.keys(value).every(key => (SECTIONS as readonly string[]).includes(key))
+
+test('there are pieces of both kinds', () => {
+  const settings = pieces.filter(([, value]) => isSettings(value))
+  expect(settings.length).toBeGreaterThan(4)
+  expect(pieces.length - settings.length).toBeGreaterThan(8)
+})
+
+test.each(pieces.filter(([, value]) => isSettings(value)))('%s', (_, value) => {
+  for (const { path, value: leaf } of leavesOf(value as JsonObject)) {
+    expect([path, checkValue(path, leaf, catalogue)]).toEqual([path, leaf])
+  }
+})
+
+test.each(pieces.filter(([, value]) => !isSettings(value)))('%s', async (_, value, text) => {
+  await loadBundle(new Map(Object.entries(filesAround(value, text))), { agents: catalogue })
+})
+
+/** The files of a team with the piece in it. */
+function filesAround(piece: Json, text: string): Record<string, string> {
+  const given = Array.isArray(piece) ? { phases: piece } : ((piece ?? {}) as JsonObject)
+  const { commands, ...rest } = given
+  const { phases = [], inputs = [], triggers = [], ...more } = rest as Record<string, JsonObject[]>
+  if (commands) phases.push({ name: 'it', agent: 'exec', commands })
+  const mentioned = namesIn(text, /\bphases\.(\w+)|\bfiles\/(\w+)\//g)
+  const needed = [...phases.flatMap(({ depends_on = [] }) => depends_on as string[]), ...mentioned, 'other']
+  const lacking = new Set(needed.filter(name => phases.every(phase => phase.name !== name)))
+  const values = [...namesIn(text, /\binputs\.(\w+)/g), ...triggers.flatMap(({ inputs = {} }) => Object.keys(inputs!))]
+  const unknown = new Set(values.filter(name => inputs.every(input => input.name !== name)))
+  const team = (name: string, content: object) =>
+    JSON.stringify({ name: `@local/${name}`, version: '1.0.0', ...content })
+  const others = phases.flatMap(({ team: path, inputs = {} }) => {
+    if (typeof path !== 'string') return []
+    const content = { inputs: Object.keys(inputs!).map(declared), phases: [standIn('it')] }
+    return [[`${path.slice('./'.length)}/team.yml`, team('sub', content)]]
+  })
+  const content = {
+    ...more,
+    inputs: [...inputs, ...[...unknown].map(declared)],
+    phases: [...[...lacking].map(standIn), ...phases],
+    triggers,
+  }
+  return { 'team.yml': team('piece', content), ...Object.fromEntries(others) }
+}
+
+const namesIn = (text: string, pattern: RegExp): string[] =>
+  Array.from(text.matchAll(pattern), ([, one, other]) => (one ?? other)!)
+const standIn = (name: string) => ({ name, agent: 'exec', commands: [{ name: 'do', run: 'true' }] })
+const declared = (name: string) => ({ name, type: 'string', default: '' })
