@@ -40,7 +40,9 @@ describe('run without a daemon', () => {
     const { code, stdout, stderr } = await command(['run', files({ 'team.yml': FAILS })], { home: folder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('command c exited with code 4: no such thing')
-    expect(stderr).toMatch(/(?:bun \S*daemon\.ts|\S*cadre) logs \S+\n +(?:bun \S*daemon\.ts|\S*cadre) resume \S+\n$/)
+    expect(stderr).toMatch(
+      /(?:bun \S*daemon\.ts|\S*cadre) logs \S+\n +(?:bun \S*daemon\.ts|\S*cadre) resume \S+ +# keeps the old team\.yml.*\n$/,
+    )
   })
 
   test('paths are those of the caller, whatever the workspace', async () => {

@@ -7,7 +7,7 @@ import { until } from '../support/bounded.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
-const IDLE = 'no daemon serves this home: nothing fires'
+const IDLE = 'no daemon runs, so no trigger starts anything'
 const TEAM = `name: "@local/nightly-digest"
 version: 1.0.0
 inputs:

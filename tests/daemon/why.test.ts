@@ -50,7 +50,7 @@ test('the leaf stands first, many lines of a command in one, and the commands to
       /^Sub-run .* because its phase a \(exec\) failed: command c exited with code 3: one \/ two\.$/,
     ),
     expect.stringMatching(/^Run .* because its phase t \(team\) did\.$/),
-    'The run sent no write that must happen only once. Writes that may be repeated, such as PUT and uploads, are not listed.',
+    'Written outside: nothing that must happen only once. Writes that can be repeated, such as PUT and uploads, are not listed.',
     expect.stringMatching(/^Started by \S+ \(API\)\.$/),
     expect.stringMatching(new RegExp(`(daemon\\.ts|cadre) logs ${leaf} --phase a$`)),
     expect.stringMatching(new RegExp(`(daemon\\.ts|cadre) resume ${run_id}$`)),
@@ -134,7 +134,7 @@ test('a cancelled run tells which of its cleanup failed', async () => {
   expect(lines).toEqual([
     expect.stringMatching(/^Run .* was cancelled after /),
     'Failed: cleanup phase sweep (command c exited with code 4).',
-    expect.stringContaining('The run sent no write that must happen only once'),
+    expect.stringContaining('Written outside: nothing that must happen only once'),
     'Because of it phase work did not complete.',
     expect.stringMatching(/^Started by \S+ \(API\)\.$/),
   ])
@@ -153,7 +153,7 @@ test('while cleanup goes on, a failure is told, and it is tolerated only where t
     expect.stringMatching(/ is in phase sweep \(exec\), attempt 1\.$/),
     'Failed: phase work (command c exited with code 3).',
     'Failed and passed over: phase soft (command c exited with code 2).',
-    expect.stringContaining('The run sent no write that must happen only once'),
+    expect.stringContaining('Written outside: nothing that must happen only once'),
     'Because of it phase next did not complete.',
     expect.stringMatching(/^Started by \S+ \(API\)\.$/),
   ])

@@ -281,7 +281,7 @@ test('a run that waits for its daemon or its key, or ended in the queue, is expl
   expect(await saidByHub(second)).toMatchObject({
     lines: [
       expect.stringMatching(/ was cancelled\.$/),
-      expect.stringContaining('The run sent no write that must happen only once'),
+      expect.stringContaining('Written outside: nothing that must happen only once'),
       'Started by admin (API).',
     ],
     next: [

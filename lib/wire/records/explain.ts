@@ -379,7 +379,7 @@ function listText(lead: string, items: readonly string[]): string {
 function writtenText(written: readonly Written[] | null): string {
   if (written === null) return 'Only the daemon of the run knows what the run wrote to other systems.'
   if (written.length === 0) {
-    return 'The run sent no write that must happen only once. Writes that may be repeated, such as PUT and uploads, are not listed.'
+    return 'Written outside: nothing that must happen only once. Writes that can be repeated, such as PUT and uploads, are not listed.'
   }
   const shown = doubtfulFirst(written)
     .slice(0, 10)

@@ -80,7 +80,7 @@ export const inWords = ({ who, text }: Trouble): string => `${who}: ${text}`
 export function problemsOfTriggers({ active, wrong }: TriggersStatus, isServed: boolean): string[] {
   const idle = active > 0 && !isServed
   return [
-    ...(idle ? [`no daemon serves this home: nothing fires; to start one: ${commandLine('serve')}`] : []),
+    ...(idle ? [`no daemon runs, so no trigger starts anything; to start one: ${commandLine('serve')}`] : []),
     ...troublesWith(wrong).map(inWords),
   ]
 }

@@ -16,7 +16,7 @@ import { show, took } from '../kit/print.ts'
 import { stateWord, symbol } from '../terminal/state-symbols.ts'
 import { clock, table } from '../terminal/table.ts'
 import { hasFailed } from './tree.ts'
-import { outputLines } from './watch.ts'
+import { outputLines, resumeCommand } from './watch.ts'
 
 interface Options extends BackendOptions {
   json?: boolean
@@ -50,7 +50,13 @@ async function whyRun(typed: string, { json, ask, ...where }: Options & { ask?: 
   const paint = createPaint(process.stdout)
   print(
     found.lines.map(each => line`${each}`),
-    found.next.map(args => paint.dim(`  ${backend.command(...args)}`)),
+    found.next.map(args => {
+      const [name, id, ...more] = args
+      const resumes = name === 'resume' && more.length === 0
+      return paint.dim(
+        `  ${resumes ? resumeCommand(backend, { run_id: id!, team: found.chain[0]!.team }) : backend.command(...args)}`,
+      )
+    }),
   )
 }
 

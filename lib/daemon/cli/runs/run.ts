@@ -105,7 +105,7 @@ function printIdleTriggers({ daemon }: CommandHost): void {
   const live = new TriggerTable(daemon.db).live()
   if (live === 0) return
   const many = live === 1 ? '1 trigger is enabled' : `${live} triggers are enabled`
-  printMessage(line`no daemon serves this home: nothing fires (${many}); to start one: ${commandLine('serve')}`)
+  printMessage(line`no daemon runs, so no trigger starts anything (${many}); to start one: ${commandLine('serve')}`)
 }
 
 /** Mentions interrupted runs, which are not restarted here. */

@@ -141,7 +141,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
   {
     usage: 'resume <run>',
     does: 'continue a run, or repeat what did not complete',
-    more: 'Completed phases do not run again. A failure that was passed over, and a phase that `when` skipped, stay too if a completed phase depends on them. The run keeps the team.yml of its start: later changes do not count.',
+    more: 'The run keeps the team.yml of its start: after a correction of team.yml, start a new run. Completed phases do not run again. A failure that was passed over, and a phase that `when` skipped, stay too if a completed phase depends on them.',
     examples: [
       ['last', 'repeats what did not complete'],
       ['last --from build', 'repeats a phase, and what depends on it'],

@@ -171,7 +171,7 @@ function printEnd(record: RunView, backend: RunBackend): void {
       // The outputs do not fit, which neither a log nor a resume changes; `why` says what does.
       if (record.reason === 'outputs') return
       next('logs', error?.run_id ?? run_id)
-      return next('resume', root_run_id)
+      return printLine(paint.dim(`  ${resumeCommand(backend, { run_id: root_run_id, team: record.team })}`))
     case 'cancelled':
     case 'interrupted':
       return next('resume', root_run_id)
@@ -182,6 +182,11 @@ function printEnd(record: RunView, backend: RunBackend): void {
       return next('cancel', run_id)
   }
 }
+
+/** The command that resumes a failed run. People correct their team.yml first, which a resume does not read again. */
+export const resumeCommand = (backend: RunBackend, { run_id, team }: { run_id: string; team: string }): string =>
+  `${backend.command('resume', run_id)}${team.startsWith('@local/') ? KEEPS_TEAM : ''}`
+const KEEPS_TEAM = '     # keeps the old team.yml; if you corrected it, start a new run'
 
 /** The record of a run, from its backend. Most runs of a command need only their events. */
 async function recordOf({ ask }: RunBackend, run_id: string) {

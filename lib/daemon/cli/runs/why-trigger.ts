@@ -77,13 +77,13 @@ function explainTrigger(trigger: TriggerRecord, firings: readonly FiringRecord[]
   const paint = createPaint(process.stdout)
   const { name, kind, next, words = '' } = trigger
   const now = obstacles(trigger, place)
-  const whenNext = kind !== 'schedule' ? [] : [next[0] ? `the next is ${next[0].local}` : 'none is to come']
+  const whenNext = kind !== 'schedule' ? [] : [next[0] ? `it is due next at ${next[0].local}` : 'it is not due again']
   const rows = firings.map(firing => firingCells(paint, firing))
   print(
     now.map(({ text }) => line`${text}`),
     firings.length === 0
       ? line`${[`${name} has had no occasion yet: ${words}`, ...whenNext].join('; ')}`
-      : line`${['what became of its occasions, the newest first', ...whenNext].join('; ')}:`,
+      : line`${[`what ${name} did, the newest first`, ...whenNext].join('; ')}:`,
     table(rows).map(row => line`  ${row}`),
     (place.hub ? [] : lostTells(place.home, trigger.id)).map(text => line`${text}`),
     [
@@ -109,7 +109,7 @@ function obstacles({ name, enabled, paused, problem }: TriggerRecord, place: Tri
     const text = `${name} is broken since ${clock(problem.since)}: ${problem.text}`
     found.push({ text, command: ['triggers', 'show', name] })
   }
-  if (place.isIdle()) found.push({ text: 'no daemon serves this home: nothing fires', command: ['serve'] })
+  if (place.isIdle()) found.push({ text: 'no daemon runs, so no trigger starts anything', command: ['serve'] })
   return found
 }
 

@@ -39,62 +39,62 @@ export const HOOK = [
   option('--id-header <name>', 'hmac and bearer: the header of the id of a delivery'),
   option('--tolerance <duration>', 'how far the signed time may be from now (5m)'),
   option('--max-bytes <number>', 'the largest body (1048576)', offset),
-  option('--keep-days <number>', 'how long a delivery is recognised when it comes again (30)', offset),
-  option('--keep-body <days>', 'how long bodies are kept; 0: never (7)', offset),
-  option('--reply <form>', 'what the sender is answered (json; slack: empty)').choices(['json', 'empty']),
+  option('--keep-days <number>', 'how long cadre recognises a delivery that comes again (30)', offset),
+  option('--keep-body <days>', 'how long cadre keeps bodies; 0: never (7)', offset),
+  option('--reply <form>', 'how cadre answers the sender (json; slack: empty)').choices(['json', 'empty']),
 ]
 
 const onOption = (words: string) => option('--on <what>', words, text => text.split(','))
 
 /** Which runs a chain follows, in options of `add` and `update`. */
 export const CHAIN = [
-  option('--after <team>', 'the team whose runs it follows: @scope/name, or a name in any scope'),
-  onOption(`how those have to end, with commas: ${CHAIN_ENDS.join(', ')} (completed)`),
-  option('--again', 'follow each attempt of a run that is resumed'),
+  option('--after <team>', 'the team whose runs the chain follows: @scope/name, or a name in any scope'),
+  onOption(`how these runs must end, with commas: ${CHAIN_ENDS.join(', ')} (completed)`),
+  option('--again', 'follow each attempt of a resumed run'),
 ]
 
 /** Which files a watch looks at, in options of `add` and `update`. */
 export const WATCH = [
-  option('--folder <path>', 'the folder whose files it watches'),
+  option('--folder <path>', 'the folder to watch'),
   option('--match <pattern>', 'which files count, such as "*.pdf"; repeat it for more (*)', collect),
   option('--ignore <pattern>', 'which files and folders do not count; repeat it for more', collect),
   option('--depth <number>', 'how many levels of folders count; 1: the folder alone (1)', count),
   onOption(`what counts, with commas: ${WATCHED.join(', ')} (added,changed)`),
   option('--settle <duration>', 'for how long a file stays the same before it counts (2s)'),
   option('--batch <duration>', 'one run for all files that come within so long a time'),
-  option('--poll <duration>', 'how often it looks where the system tells of no changes (30s)'),
-  option('--initial', 'files count that are there already'),
+  option('--poll <duration>', 'how often to look where the system reports no changes (30s)'),
+  option('--initial', 'also count files that are there already'),
   option(
     '--identity <way>',
     'what tells versions of a file apart: size, time and inode, or its content (stat)',
   ).choices(WATCH_IDENTITIES),
-  option('--claim', 'move files away before their run begins, so that it alone has them'),
+  option('--claim', 'move files away before their run begins, so that no other run gets them'),
 ]
 
 /** The options of every kind, for `update`; where two kinds have the same one, in words for both. */
 export const EVERY = [
   ...[...SCHEDULE, ...HOOK, ...CHAIN, ...WATCH].filter(({ long }) => long !== '--on'),
-  onOption('chains: how runs have to end; watches: what has to happen to a file; with commas'),
+  onOption('chains: how runs must end; watches: what must happen to a file; with commas'),
 ]
 
 export const SECRETS = [
-  option('--add-secret <secret>', 'hooks: another secret that fits, too: - or @FILE'),
-  option('--expire-secret <id>', 'hooks: the id of a secret that fits no more'),
+  option('--add-secret <secret>', 'hooks: add a secret that the sender may use: - or @FILE'),
+  option('--expire-secret <id>', 'hooks: the id of a secret that the sender may no longer use'),
 ]
 
 /** What every trigger may have. */
 export const COMMON = [
   option('-i, --input <name=value>', "an input; a value with {{ }} is a template, such as '{{ slot }}'", collect),
   option('--inputs <file>', 'a file with the inputs as a JSON object'),
-  option('--when <expression>', 'start only where this CEL expression is true'),
-  option('--overlap <way>', 'what happens while a run of it has not ended (schedules: skip; others: allow)').choices(
+  option('--when <expression>', 'start only if this CEL expression is true'),
+  option('--overlap <way>', 'what happens while the run before goes on (schedules: skip; others: allow)').choices(
     OVERLAPS,
   ),
   option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
-  option('--at-most <count/duration>', 'how many start within so long a time, such as 3/1h', atMost),
-  option('--workspace <folder>', 'where its runs work: a folder, or the name of a workspace'),
-  option('--env <name>', 'the environment of settings.yml in which its runs work, such as staging'),
-  option('--run-name <name>', 'a name for its runs, which lists show', text => (text === '' ? text : runName(text))),
+  option('--at-most <count/duration>', 'how many runs may start within a time, such as 3/1h', atMost),
+  option('--workspace <folder>', 'where the runs work: a folder, or the name of a workspace'),
+  option('--env <name>', 'the environment of settings.yml for the runs, such as staging'),
+  option('--run-name <name>', 'a name for the runs, which lists show', text => (text === '' ? text : runName(text))),
 ]
 
 export const SLOTS = [
@@ -104,5 +104,5 @@ export const SLOTS = [
 ]
 export const DELIVERY = [
   option('--body <file>', 'hooks: the body of a delivery; - is stdin'),
-  option('--header <name: value>', 'hooks: a header of it', collect),
+  option('--header <name: value>', 'hooks: a header of the delivery', collect),
 ]

@@ -1,4 +1,4 @@
-// What the commands of triggers print of one trigger, and that nothing fires where no daemon serves.
+// What the commands of triggers print of one trigger, and that no trigger starts anything where no daemon runs.
 
 import { commandLine } from '../../../program/called-as.ts'
 import { sizeText } from '../../../size.ts'
@@ -13,8 +13,10 @@ import { firingCells, firingWord, slotCells, triggerWord, whyNot } from '../term
 /** Says so where no daemon looks at triggers. */
 export function printUnserved(place: TriggerPlace): void {
   if (!place.isIdle()) return
-  printMessage(line`no daemon serves this home: nothing fires`)
-  printMessage(createPaint(process.stderr).dim(`  ${commandLine('serve')}`))
+  printMessage(line`no daemon runs, so no trigger starts anything`)
+  const { dim } = createPaint(process.stderr)
+  printMessage(dim(`  ${commandLine('serve')}     # in this terminal`))
+  printMessage(dim(`  ${commandLine('service', 'install')}     # with each of your sessions`))
 }
 
 /** After a change: what it is now, and when it starts something. `isKnown`: what it says was printed before. */

@@ -19,12 +19,12 @@ const place = [
 ]
 const firing = option('--json', 'print the firing as JSON')
 const skipped = option('--offset <number>', 'how many of the first to skip (0)', offset)
-const named = option('--name <name>', 'its name (default: that of the team)')
+const named = option('--name <name>', 'the name of the trigger (default: that of the team)')
 
 const addSchedule: Entry = {
   usage: 'add <team>',
   does: 'start a team at the times of a clock',
-  more: 'The schedule has one of --cron, --every and --at. A daemon starts its runs while it serves the home.',
+  more: 'Give one of --cron, --every and --at. Only a daemon that runs (serve) starts the runs.',
   examples: [
     ['./digest --cron "0 6 * * 1-5" --tz Europe/Berlin'],
     [
@@ -41,7 +41,7 @@ const addSchedule: Entry = {
 const addHook: Entry = {
   usage: 'add <team>',
   does: 'start a team with each delivery of another program',
-  more: 'A daemon takes deliveries while it serves the home, on this machine only. The secret is read from stdin, typed, or in a file: --secret - or --secret @FILE. Inputs and --when may name body, headers, query and delivery.',
+  more: 'A daemon takes deliveries while it runs (serve), from this machine only. Give the secret on stdin or typed (--secret -), or in a file (--secret @FILE). Inputs and --when may use body, headers, query and delivery.',
   examples: [
     ["./triage --scheme github --secret - --when 'body.action == \"opened\"' -i issue='{{ body.issue.number }}'"],
     ['./deploy --scheme bearer --secret @token.txt', 'a program of yours, which sends the secret as Bearer'],
@@ -60,8 +60,8 @@ const addHook: Entry = {
 
 const addChain: Entry = {
   usage: 'add <team>',
-  does: 'start a team when a run of another one ends',
-  more: 'It follows runs that a person or a trigger started, and no sub-runs. Inputs and --when may name run, such as run.outputs.version and run.state.',
+  does: 'start a team when a run of another team ends',
+  more: 'A chain follows runs that a person or a trigger started, and not their sub-runs. Inputs and --when may use run, such as run.outputs.version and run.state.',
   examples: [
     ["./deploy --after @acme/build -i version='{{ run.outputs.version }}'"],
     ["./report --after build --on failed,cancelled -i text='{{ run.team }}: {{ run.state }}'"],
@@ -73,7 +73,7 @@ const addChain: Entry = {
 const addWatch: Entry = {
   usage: 'add <team>',
   does: 'start a team with files that come or change in a folder',
-  more: 'A daemon looks at the folder while it serves the home, and finds afterwards what came meanwhile. A file counts once it has stayed the same for --settle. Inputs and --when may name files, such as files[0].path, name, bytes and mtime.',
+  more: 'A daemon looks at the folder while it runs (serve), and at its next start finds the files that came meanwhile. A file counts when it has not changed for --settle. Inputs and --when may use files, such as files[0].path, name, bytes and mtime.',
   examples: [
     ["./invoice --folder ~/in --match '*.pdf' -i file='{{ files[0].path }}'"],
     ["./import --folder /srv/drop --match '*.csv' --batch 10s --claim", 'one run for files that come together'],
@@ -97,17 +97,17 @@ const UPDATES: Readonly<Partial<Record<TriggerKind, Entry['examples']>>> = {
 
 const backfill: Entry = {
   usage: 'backfill <trigger>',
-  does: 'start slots of the past that were missed, one after the other',
-  more: 'Slots that have a run, or were skipped for another reason, stay as they are. A serving daemon, or the hub, starts them.',
+  does: 'start the runs of times that were missed, one after the other',
+  more: 'A slot is a time at which a run was due. Slots that have a run, or were skipped for another reason, stay as they are. A daemon that runs (serve), or the hub, starts the others.',
   examples: [
-    ['nightly --from 2026-11-01 --to 2026-11-08 --dry-run', 'print them first'],
+    ['nightly --from 2026-11-01 --to 2026-11-08 --dry-run', 'print the slots first'],
     ['nightly --from 7d --most 3', 'the oldest three of the last seven days'],
   ],
   options: [
     option('--from <when>', 'slots from this time on: 3d, 2026-11-01', since),
     option('--to <when>', 'slots before this time (now)', since),
     option('--most <number>', 'how many, the oldest first (100)', offset),
-    option('--dry-run', 'print them, and start nothing'),
+    option('--dry-run', 'print the slots, and start nothing'),
     option('--yes', 'also what may have started where this home, or the hub, was copied from'),
     ...place,
     json,
@@ -116,7 +116,7 @@ const backfill: Entry = {
 }
 
 const PREVIEWS: Readonly<Partial<Record<TriggerKind, string>>> = {
-  ...{ hook: 'print what it would do with a delivery', watch: 'print which files it would report now' },
+  ...{ hook: 'print what the hook would do with a delivery', watch: 'print which files the watch would report now' },
 }
 
 /** What is done with triggers of any kind. */
@@ -137,14 +137,14 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'show <trigger>',
-    does: 'show what it starts, when, and what it did last',
+    does: 'show what a trigger starts, when, and what it did last',
     examples: [['nightly']],
     options: [...place, record],
     run: async (options, name: string) => (await list()).showTrigger(name, options),
   },
   {
     usage: 'preview <trigger>',
-    does: PREVIEWS[kind ?? 'chain'] ?? 'print when it is due, or what it would do',
+    does: PREVIEWS[kind ?? 'chain'] ?? 'print when a trigger is due, or what it would do',
     examples:
       kind === 'hook'
         ? [['opened --body delivery.json']]
@@ -161,7 +161,7 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'firings <trigger>',
-    does: 'list what became of its occasions, newest first',
+    does: 'list what a trigger started, and why it started nothing',
     examples: [['nightly'], ['nightly --state skipped --since 7d'], ['nightly --reason missed']],
     options: [
       option('--state <state>', 'only firings in this state').choices(FIRING_STATES),
@@ -180,10 +180,10 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'run <trigger>',
-    does: 'start a run of it now',
-    more: 'Without a daemon this process executes the run and follows it. When nothing starts, the exit code is 2.',
+    does: 'start a run of a trigger now',
+    more: 'Without a daemon, the command executes the run itself and follows it. If no run starts, the exit code is 2.',
     examples: [['nightly'], ['nightly --force', 'also while another run of it has not ended']],
-    options: [option('--force', 'start it whatever --overlap and --at-most say'), ...place, firing],
+    options: [option('--force', 'start the run whatever --overlap and --at-most say'), ...place, firing],
     run: async (options, name: string) => (await start()).runTrigger(name, options),
   },
   {
@@ -197,14 +197,14 @@ const below = (kind?: TriggerKind): Entry[] => [
   ...(kind === undefined || kind === 'schedule' ? [backfill] : []),
   {
     usage: 'pause <trigger>',
-    does: 'start nothing until it is resumed',
+    does: 'stop a trigger from starting runs until you resume it',
     examples: [['nightly --reason "the wiki is being moved"']],
-    options: [option('--reason <text>', 'why, for those who look at it'), ...place, record],
+    options: [option('--reason <text>', 'why, for people who look at the trigger'), ...place, record],
     run: async (options, name: string) => (await change()).pauseTrigger(name, options),
   },
   {
     usage: 'resume <trigger>',
-    does: 'go on after a pause, from now',
+    does: 'let a paused trigger start runs again, from now',
     examples: [['nightly'], ['nightly --catch-up last', 'also starts the newest slot of the pause']],
     options: [
       option('--catch-up <which>', 'which slots of the pause start (none)').choices(CATCH_UPS),
@@ -215,19 +215,19 @@ const below = (kind?: TriggerKind): Entry[] => [
   },
   {
     usage: 'enable <trigger> [name]',
-    does: 'look at its occasions again, from now; or enable what a team.yml declares',
-    more: 'With one word, a trigger by its name. With two, a team and the name of one of the triggers in its team.yml, as the file says it now.',
+    does: 'turn a trigger on again, from now; or one that a team.yml declares',
+    more: 'With one word: the name of a trigger. With two words: a team, and the name of a trigger in its team.yml, which cadre takes as the file says it now.',
     examples: [
       ['nightly'],
       ['./digest nightly', 'declared in digest/team.yml'],
       ['@acme/triage opened --realm prod --secret -', 'a hook in a realm'],
     ],
-    options: [option('--secret <secret>', 'of a hook that is new here: - or @FILE'), ...place, record],
+    options: [option('--secret <secret>', 'the secret of a hook that is new here: - or @FILE'), ...place, record],
     run: async (options, trigger: string, name?: string) => (await change()).enableTrigger(trigger, name, options),
   },
   {
     usage: 'disable <trigger>',
-    does: 'look at no occasion of it',
+    does: 'turn a trigger off',
     more: 'A paused trigger records what passes; a disabled one does not.',
     examples: [['nightly']],
     options: [...place, record],
@@ -236,12 +236,12 @@ const below = (kind?: TriggerKind): Entry[] => [
   {
     usage: 'update <trigger>',
     does: 'change a trigger',
-    more: "What is not given stays. An empty text removes, such as --when ''. A new rule counts from now on; runs that it started go on.",
+    more: "An option that you leave out stays as it was. An empty text removes it, such as --when ''. The new rule counts from now on; runs that have started go on.",
     examples: UPDATES[kind ?? 'schedule'] ?? [],
     options: [
       option('--name <name>', 'a new name'),
       option('--team <team>', 'another team: a folder, a team.yml, or @scope/name'),
-      option('--keep', 'declared in a team.yml: go on as it is when that says something else'),
+      option('--keep', 'keep the trigger as it is, although its team.yml says something else'),
       ...(kind ? (OPTIONS[kind] ?? []) : EVERY),
       ...(kind === undefined || kind === 'hook' ? SECRETS : []),
       ...COMMON,
@@ -253,7 +253,7 @@ const below = (kind?: TriggerKind): Entry[] => [
   {
     usage: 'take <trigger>',
     does: 'become the owner of a trigger of a realm',
-    more: 'Its runs start with the rights of its owner at that time.',
+    more: 'A trigger starts its runs with the rights that its owner has at that moment.',
     examples: [['nightly --realm prod']],
     options: [...place, record],
     run: async (options, name: string) => (await change()).takeTrigger(name, options),
