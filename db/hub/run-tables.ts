@@ -7,7 +7,7 @@ import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { Field } from '../../lib/wire/records/forms.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
-import type { Explanation, LineRange, RunError } from '../../lib/wire/records/run-records.ts'
+import type { Explanation, LineRange, RunError, TurnView } from '../../lib/wire/records/run-records.ts'
 import type { StartedBy } from '../../lib/wire/records/started-by.ts'
 import type { TriggerKind } from '../../lib/wire/records/trigger-words.ts'
 import type { Columns } from './columns.ts'
@@ -221,6 +221,8 @@ export function runTables(
       data: json<Json>(),
       /** Empty: the files of a phase are rows of `artifacts`. */
       files: json<Json[]>().notNull(),
+      /** Of a phase with `repeat`: the last hundred. Null without, and of older daemons. */
+      turns: json<TurnView[]>(),
       beside: json<Beside>(),
     },
     row => [primaryKey({ columns: [row.run_id, row.index] })],

@@ -5,7 +5,6 @@ import type { SmallFile } from '../agent/files.ts'
 import { type Identity, identityIn } from '../agent/identity.ts'
 import type { RunId } from '../files/run-id.ts'
 import type { Log } from '../log/log.ts'
-import { maskedText } from '../secrets/masked.ts'
 import {
   Attempts,
   CopiedWrites,
@@ -206,8 +205,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     messenger,
     afterRun,
     keyTurns: new KeyTurns(common),
-    say: (runId, phase, error) =>
-      logs.append(runId, { phase, at: now(), stream: 'log', text: maskedText`failed: ${error}` }),
+    say: (runId, phase, text) => logs.append(runId, { phase, at: now(), stream: 'log', text }),
   })
   const dueTimer: DueTimer = new DueTimer(machine, journal, lived, log)
   const smallFileSync = new SmallFileSync({

@@ -9,6 +9,7 @@ import { folder } from '../support/folder.ts'
 const PAGES = 4
 const kept = new Map<string, unknown>()
 let posts = 0
+let asked = 0
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -22,6 +23,11 @@ const server = Bun.serve({
       const task = (id: number) => ({ id, late: id % 100 === 0, text: 'x'.repeat(2_000) })
       return Response.json({ tasks: Array.from({ length: 1_000 }, (_, id) => task(id)) })
     }
+    if (pathname === '/exports/42') {
+      asked += 1
+      return Response.json({ state: asked > 0 ? 'done' : 'running', url: new URL('/exports/42.csv', request.url).href })
+    }
+    if (pathname === '/exports/42.csv') return new Response('a,b\n1,2\n')
     posts += 1
     const key = request.headers.get('idempotency-key')!
     const isFirst = !kept.has(key)
@@ -34,7 +40,7 @@ const server = Bun.serve({
 const document = readFileSync(join(import.meta.dir, '../../docs/write-a-team.md'), 'utf8')
 const fences = Array.from(document.matchAll(/^```yaml (\S+\/team\.yml)\n([\s\S]*?)^```$/gm), ([, path, text]) => [
   path!,
-  text!.replaceAll('https://api.example.com/', server.url.href),
+  text!.replaceAll('https://api.example.com/', server.url.href).replace('every: 30s', 'every: 1ms'),
 ])
 const teams = files(Object.fromEntries(fences))
 
@@ -60,6 +66,18 @@ test('all pages become one list, in order', async () => {
   const { outputs } = await run('pages')
   const ids = Array.from({ length: PAGES }, (_, at) => [`${at + 1}a`, `${at + 1}b`]).flat()
   expect(outputs).toEqual({ tasks: ids.map(id => ({ id })) })
+})
+
+test('an export is downloaded when it is ready', async () => {
+  asked = -1
+  const { run_id, state } = await run('export')
+  expect(state).toBe('completed')
+  const { phases } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })
+  expect(phases[0].turns).toMatchObject([
+    { turn: 1, state: 'completed' },
+    { turn: 2, state: 'completed' },
+  ])
+  expect(await Bun.file(join(daemon.home, 'runs', run_id, 'files/download/export.csv')).text()).toBe('a,b\n1,2\n')
 })
 
 test('a command picks from a reply that is too large for `json`', async () => {

@@ -106,6 +106,30 @@ test('phases and logs of each run arrive', async () => {
   expect(lines).toMatchObject([{ seq: 1, phase: 'say', text: 'item 1' }])
 })
 
+test('the turns of a phase arrive, and why it failed', async () => {
+  await hub.addTeam({
+    'team.yml': `
+name: "@admin/poll"
+version: 1.0.0
+phases:
+  - name: poll
+    agent: exec
+    commands: [{ name: look, run: 'true' }]
+    repeat: { until: "has(result.data.done)", every: 1ms, most: 2 }
+`,
+  })
+  const { run_id } = await dispatch('@admin/poll', {})
+  expect(await endedOnHub(run_id)).toMatchObject({ state: 'failed', reason: 'repeat', error: { code: 'repeat' } })
+  const [here] = (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })).phases
+  const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id })
+  expect(here.turns).toMatchObject([
+    { turn: 1, state: 'completed' },
+    { turn: 2, state: 'completed' },
+  ])
+  expect(phases).toMatchObject([{ name: 'poll', state: 'failed', reason: 'repeat', turns: here.turns }])
+  expect((await hub.ok(hub.admin, 'runs/why', { run_id })).text).toContain('failed in turn 2 of 2')
+})
+
 test('what cannot start is told to the hub, with what is wrong', async () => {
   await hub.addTeam({
     'team.yml': `

@@ -59,6 +59,8 @@ const RULES: Record<string, string> = {
   'a team phase is completed by its sub-run, or by a person': `
     SELECT phases.run_id FROM phases JOIN runs ON parent_id = phases.run_id AND parent_position = phases.position
     WHERE phases.state = 'completed' AND runs.run_name IS NULL AND runs.state <> 'completed'
+      AND runs.item = coalesce((SELECT max(turn) FROM turns
+        WHERE turns.run_id = phases.run_id AND turns.position = phases.position), 1) - 1
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position
         AND reviews.attempt = phases.attempt AND reviews.decision = 'complete')`,
   'what is recorded of a phase is of a phase': `

@@ -217,6 +217,48 @@ describe('one mistake, marked by »', () => {
       'a gate cannot be retried: put its commands into an `exec` phase with `retry` before it',
     ],
     [
+      [`name: a, repeat: { until: 'true', every: 1m }, ${EXEC}`.replace('repeat: {', 'repeat: »{')],
+      '`most` is missing',
+    ],
+    [
+      [`name: a, repeat: { until: 'true', every: 1m, most: »0 }, ${EXEC}`],
+      'expected a whole number from 1 to 10000, not the number 0',
+    ],
+    [
+      [`name: a, repeat: { until: '»inputs', every: 1m, most: 2 }, ${EXEC}`],
+      '`until` must give a bool, but this gives map',
+    ],
+    [
+      [`name: a, repeat: { until: 'result.»json == 1', every: 1m, most: 2 }, ${EXEC}`],
+      'a result has no `json`: it has text, data, files',
+    ],
+    [
+      [`name: a, repeat: { until: phases.»a.data.x == 1, every: 1m, most: 2 }, ${EXEC}`],
+      '`a` cannot use its own result; in `until` it is `result`',
+    ],
+    [
+      [`name: a, when: »result.data.x == 1, ${EXEC}`],
+      '`result` exists only in `until` of a `repeat`; the result of a phase is `phases.<name>.data`',
+    ],
+    [
+      [`name: a, always: true, »repeat: { until: 'true', every: 1m, most: 2 }, ${EXEC}`],
+      'a phase with `always` cannot be repeated, because no cancel would end its waits: repeat a phase before it',
+    ],
+    [
+      ["name: a, type: gate, review: { prompt: x }, »repeat: { until: 'true', every: 1m, most: 2 }"],
+      'a gate cannot be repeated: put its commands into an `exec` phase before it',
+    ],
+    [
+      ["name: a, type: map, items: [], team: ./c, »repeat: { until: 'true', every: 1m, most: 2 }"],
+      'a map cannot be repeated: repeat a `team` phase whose team has the map',
+    ],
+    [
+      [
+        "name: a, agent: issues, action: add_comment, »repeat: { until: 'true', every: 1m, most: 2 }, target_entries: [{ name: e, ref: X-1, file: f }]",
+      ],
+      '`repeat` would write what the entry `e` writes in each turn, and it is `once`: only reads and writes with the effect `idempotent` can be repeated',
+    ],
+    [
       ['name: a, type: gate, review: { prompt: x }, »timeout: 5m'],
       'a gate without `commands` runs nothing: write `timeout` inside `review`',
     ],
@@ -519,6 +561,14 @@ describe('what is accepted', () => {
     [
       'retry where every command may run again',
       ['name: a, agent: exec, retry: { attempts: 3 }, commands: [{ name: c, run: x, effect: idempotent }]'],
+    ],
+    [
+      'a repeat of what may be repeated',
+      [
+        `name: a, ${EXEC}`,
+        "name: b, agent: http, depends_on: [a], sources: [{ name: e, url: x }], repeat: { until: result.data.json.state == 'done' || phases.a.text == '', every: 30s, most: 40 }",
+        `name: c, repeat: { until: size(result.files) > 0, every: 0s, most: 1 }, ${EXEC}`,
+      ],
     ],
     [
       'a timeout on a gate with commands',

@@ -40,6 +40,9 @@ test.each([
   'name: a, agent: exec, timeout: 5',
   'name: a, type: team, team: ./c, retry: { attempts: 2 }',
   'name: a, type: gate, review: { prompt: x }, retry: { attempts: 2 }',
+  "name: a, type: gate, review: { prompt: x }, repeat: { until: 'true', every: 1m, most: 2 }",
+  "name: a, type: map, items: [], team: ./c, repeat: { until: 'true', every: 1m, most: 2 }",
+  "name: a, agent: exec, commands: [{ name: c, run: x }], repeat: { until: 'true', every: 1m }",
 ])('%s does not', phase => expect(passes(phase)).toBe(false))
 
 test('it is plain JSON, without our own words', () => {

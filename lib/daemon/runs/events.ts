@@ -150,7 +150,7 @@ function phaseEvent(engine: Engine, row: RunRow | RunHead, position: number): Ru
   const { phases } = engine.bundle(row.bundle_id).team(row.team_key)
   const phase = engine.store.phases.get(row.id, position)!
   const withoutData = { ...phase, data: null, text: phase.text && cut(phase.text, VALUE_BYTES) }
-  const { data: _, sub_runs: __, ...record } = phaseRecord(withoutData, phases[position]!, phases, [])
+  const { data: _, ...record } = { ...phaseRecord(engine.store, withoutData, phases[position]!, phases), waiting: null }
   const items = record.type === 'map' && phase.started_at !== null ? engine.store.phases.total(row.id, position) : null
   const tries = { failures: phase.failures, max_attempts: phases[position]!.retry.attempts }
   return { event: 'phase', data: { run_id: row.id, position, ...record, items, ...tries } }

@@ -171,6 +171,8 @@ const WORDS: Readonly<Record<string, string>> = {
   teams: 'The teams.',
   timeout: 'How long an attempt may take, in milliseconds.',
   trigger: 'The id of the trigger.',
+  turn: 'Which turn it is, from 1.',
+  turns: 'The turns of a phase with `repeat`, the last hundred; empty for other phases.',
   to: 'Where it is written to; where it ends.',
   unheld: 'The concurrency key of a sub-team. It has no effect here, because only top runs hold keys.',
   waiting: 'What it waits for, and until when; null when it works or has ended.',

@@ -128,7 +128,15 @@ async function factsOf(hub: Hub, found: Found, leaf: Found | null): Promise<RunF
     const isCounted =
       phase.type === 'map' && phase.state === 'completed' && typeof total === 'number' && typeof failed === 'number'
     const items = isCounted ? { total, failed, causes: [] } : null
-    return { ...phase, error: errorOf(error), tolerated: state === 'completed', cleanup: false, waiting: null, items }
+    return {
+      ...phase,
+      error: errorOf(error),
+      tolerated: state === 'completed',
+      cleanup: false,
+      waiting: null,
+      turn: null,
+      items,
+    }
   })
   const error = errorOf(row.error)
   const onTheWay = leaf && (await towards(hub, row, leaf.row))

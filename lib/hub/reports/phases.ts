@@ -30,6 +30,7 @@ export async function phaseHeads(store: Store, db: Db, runId: string, phase?: st
   const filesOf = Map.groupBy(within(files, jsonBytes, REPLY_BYTES / 4), file => file.phase)
   return rows.map(row => ({
     ...row,
+    turns: row.turns ?? [],
     files: (filesOf.get(row.name) ?? []).map(({ phase: _, ...file }) => file),
   }))
 }

@@ -288,7 +288,7 @@ const DETAILS: {
     const known = report.attemptOf(run_id, phase.index)
     if (known !== undefined && phase.attempt < known) return 'conflict'
     if (known !== undefined && phase.attempt > known) report.forgetArtifacts(run_id, phase.name)
-    report.putPhase({ ...phase, run_id, files: [] })
+    report.putPhase({ ...phase, run_id, files: [], turns: phase.turns?.length ? phase.turns : null })
     for (const file of phase.files) {
       if (!matches(RecordedFile, file) || Buffer.byteLength(file.path) > MAX_KEY) continue
       report.putArtifact({ ...file, run_id, phase: phase.name })

@@ -186,6 +186,7 @@ export class Attempts {
         environment: live.row.environment,
         position,
         attempt,
+        turn: live.phases[position]!.turn?.number ?? 1,
         phase,
         scope: () => scopeOf(machine, live),
         team: live.team,

@@ -9,6 +9,7 @@ import { diskFull, type SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import { SETTLE_MS } from '../../agent/settling.ts'
 import { parseDuration } from '../../duration.ts'
+import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
 import { limitSignal } from '../../lived-time.ts'
 import { joinMasked, type Masked, type MaskedText } from '../../secrets/masked.ts'
@@ -58,6 +59,8 @@ export interface Attempt {
   environment: string | null
   position: number
   attempt: number
+  /** Of a phase with `repeat`; otherwise 1. */
+  turn: number
   phase: StandardPhase | GatePhase
   /** What expressions can name now. */
   scope(): Scope
@@ -160,7 +163,7 @@ async function perform(
   call: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
 ): Promise<Masked<AgentResult>> {
-  const { runId, position, signal, stopped } = attempt
+  const { runId, position, turn, signal, stopped } = attempt
   const { name, kind, handler } = call
   const { entry, account } = await withAccountOf(call, attempt, services.host, binding =>
     services.context({ ...binding, key: '', signal }, {}),
@@ -179,12 +182,14 @@ async function perform(
         ...agent,
         effect,
         get key() {
-          return idempotencyKey(runId, position, name)
+          return idempotencyKey(runId, position, name, turn)
         },
         signal: until,
       },
       { ...hooks, ...more },
     )
+  // `validate` refuses what the file shows; the effect of an entry may follow from a template.
+  if (effect === 'once' && attempt.phase.repeat) throw neverRepeated(name)
   const requests = noteRequests()
   const files = keepFilesOpen()
   let before: AgentResult | null = null
@@ -233,6 +238,12 @@ async function perform(
   })
 }
 
+const neverRepeated = (entry: string): CadreError =>
+  new CadreError(
+    'invalid_request',
+    `${entry === '' ? 'the phase' : `entry ${entry}`} has the effect \`once\`, and \`repeat\` would write it in each turn: nothing was sent`,
+  )
+
 /** Reads the reply of `find`: one result, or a list of all results that carry the mark of the entry. */
 export function foundBy(found: AgentResult | readonly AgentResult[] | null | undefined, agent: string): Found | null {
   const [first, ...others] = Array.isArray(found) ? found : [found]
@@ -274,9 +285,12 @@ function checkedResult(given: unknown, agent: string): AgentResult {
   return { text, ...JSON.parse(JSON.stringify({ data, external })) }
 }
 
-/** The same key for all attempts, so that a vendor with idempotency keys sees one request. */
-export function idempotencyKey(runId: string, position: number, entry: string): string {
-  const hex = Bun.SHA256.hash(`${runId}\0${position}\0${entry}`, 'hex')
+/**
+ * The same key for all attempts, so that a vendor with idempotency keys sees one request. Each turn of a phase with
+ * `repeat` is a request of its own.
+ */
+export function idempotencyKey(runId: string, position: number, entry: string, turn = 1): string {
+  const hex = Bun.SHA256.hash(`${runId}\0${position}\0${entry}${turn > 1 ? `\0${turn}` : ''}`, 'hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 

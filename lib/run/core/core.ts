@@ -5,7 +5,15 @@ export { type BootClock, elapsedSince, machineBootClock } from './boot-clock.ts'
 export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
 export type { Account, Binding, ContextHooks, EngineHost, LogLine, RunEnvironment } from './host.ts'
-export { type Ending, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
+export {
+  type Ending,
+  type LivePhase,
+  LiveRun,
+  type MapProgress,
+  type NextItem,
+  turnOfBound,
+  untouched,
+} from './live.ts'
 export { RECEIPT_FENCE } from './receipt.ts'
 export { type EndedPhase, type Repetition, repetitions, wasPassedOver } from './repeated.ts'
 export {

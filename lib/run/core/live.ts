@@ -14,6 +14,11 @@ export interface LivePhase {
   reason: string | null
   attempt: number
   failures: number
+  /**
+   * Its last turn; null without `repeat`, and before the first one. It has `ended` if its condition did not hold, and
+   * `since` is the attempt with which it began, 0 if that was in another process.
+   */
+  turn: { number: number; ended: boolean; since: number } | null
   /** When its next attempt begins; null unless it waits for one. */
   dueAt: number | null
   /** The clock of a team or map phase with a timeout. */
@@ -33,11 +38,18 @@ export const untouched = (): LivePhase => ({
   reason: null,
   attempt: 0,
   failures: 0,
+  turn: null,
   dueAt: null,
   clock: NO_CLOCK,
   open: 0,
   blocked: false,
 })
+
+/**
+ * The place of a turn among those that the bound of its phase counts. After the last of them only a person lets the phase
+ * go on, and it then has as many turns again.
+ */
+export const turnOfBound = (turn: number, most: number): number => ((turn - 1) % most) + 1
 
 /** An item to start: it has no sub-run, or its sub-run (`sub_run`) is `queued` for a new attempt. Its value is JSON. */
 export interface NextItem {

@@ -21,8 +21,8 @@ interface Parts {
   messenger: DeliverySender
   afterRun: AfterRun
   keyTurns: KeyTurns
-  /** Writes the error of a phase into its log. */
-  say: (runId: RunId, phase: string, error: MaskedText) => void
+  /** Writes a line into the log of a phase. */
+  say: (runId: RunId, phase: string, text: MaskedText) => void
   followers: Followers
   outbox: Outbox | undefined
   log: Log

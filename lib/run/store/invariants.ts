@@ -43,6 +43,13 @@ export const INVARIANTS: Record<string, string> = {
   'an earlier attempt belongs to a phase that is not before it, and does not end before it starts': `
     SELECT attempts.run_id FROM attempts LEFT JOIN phases USING (run_id, position)
     WHERE phases.attempt IS NULL OR attempts.attempt > phases.attempt OR attempts.ended_at < attempts.started_at`,
+  'only the last turn of a phase is open, and one in which it was attempted': `
+    SELECT turns.run_id FROM turns LEFT JOIN phases USING (run_id, position)
+    WHERE phases.attempt IS NULL OR (turns.completed_at IS NULL AND (phases.attempt < 1 OR EXISTS (
+      SELECT 1 FROM turns AS later WHERE later.run_id = turns.run_id AND later.position = turns.position AND later.turn > turns.turn)))`,
+  'a phase that waits for its next turn has no open one': `
+    SELECT turns.run_id FROM turns JOIN phases USING (run_id, position)
+    WHERE phases.state = 'pending' AND phases.reason = 'repeat' AND turns.completed_at IS NULL`,
   'an item of a map has at most one sub-run': `
     SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
   'a phase that waits for a person has an open review or an open sub-run': `

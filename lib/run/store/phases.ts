@@ -169,25 +169,26 @@ export class Phases {
   }
 
   /**
-   * Sets a phase back to `pending` for another attempt: a retry at `due`, or at once because a person asked (`failures`
-   * 0).
+   * Sets a phase back to `pending` for another attempt at `due`: a retry, also because a person asked (`failures` 0), or
+   * its next turn (`repeat`).
    */
   postpone(
     runId: string,
     position: number,
     attempt: number,
     due: number,
+    reason: 'retry' | 'repeat',
     failures: number,
     error: Masked<RunError> | null,
-  ) {
+  ): boolean {
     return (
       this.#db
         .query(
-          `UPDATE phases SET state = 'pending', reason = 'retry', failures = ?5, due_at = ?4, error = ?6,
+          `UPDATE phases SET state = 'pending', reason = ?7, failures = ?5, due_at = ?4, error = ?6,
              text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL
            WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND ${PHASE_FENCE.pending}`,
         )
-        .run(runId, position, attempt, due, failures, json(error)).changes === 1
+        .run(runId, position, attempt, due, failures, json(error), reason).changes === 1
     )
   }
 

@@ -27,9 +27,12 @@ const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, 
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
   completed_at = NULL, ending = NULL, log_ended = 0`
 
-/** A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. */
+/**
+ * A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. Those of a phase with
+ * `repeat` after its first turn are left out.
+ */
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
-  SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL)`
+  SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL AND runs.item = 0)`
 
 /**
  * The top runs that have not ended. The index of open runs holds few rows, and has the key of a top run, which is empty;

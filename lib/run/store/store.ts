@@ -17,6 +17,7 @@ import { Reviews } from './reviews.ts'
 import { RunGroups } from './run-groups.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
+import { Turns } from './turns.ts'
 
 export class Store {
   readonly db: Database
@@ -25,6 +26,7 @@ export class Store {
   readonly runLists: RunLists
   readonly phases: Phases
   readonly attempts: Attempts
+  readonly turns: Turns
   readonly identities: Identities
   readonly items: Items
   readonly receipts: Receipts
@@ -44,6 +46,7 @@ export class Store {
     this.runLists = new RunLists(db, this.runGroups)
     this.phases = new Phases(db)
     this.attempts = new Attempts(db)
+    this.turns = new Turns(db)
     this.identities = new Identities(db)
     this.items = new Items(db)
     this.receipts = new Receipts(db)
@@ -90,3 +93,4 @@ export {
   type UnsyncedRow,
   unsyncedFiles,
 } from './small-files.ts'
+export type { TurnRow } from './turns.ts'

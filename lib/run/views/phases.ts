@@ -63,7 +63,7 @@ export function runPhases(
     run_id: runId,
     state: run.state,
     phases: rows.map(({ row, left }) => ({
-      ...phaseRecord(row, phases[row.position]!, phases, []),
+      ...phaseRecord(store, row, phases[row.position]!, phases),
       ...left,
       ...below.of(row.position),
       waiting: waitOf(row.position),

@@ -10,11 +10,11 @@ import type {
   PhaseRecord,
   ReviewRecord,
   RunDetail,
-  SubRun,
   RunRecord as ToldRun,
+  TurnRecord,
 } from '../../wire/records/run-records.ts'
 import { type PhaseRow, parse, type ReviewRow, type RunRow, startedBy } from '../core/core.ts'
-import type { AttemptRow, RunHead, Store } from '../store/store.ts'
+import type { AttemptRow, RunHead, Store, TurnRow } from '../store/store.ts'
 
 export type { ReviewRecord }
 
@@ -59,7 +59,13 @@ function smallOf(name: 'inputs' | 'outputs', row: RunRow | RunHead) {
   return bytes !== null && bytes > VALUE_BYTES ? { [name]: null, [`${name}_bytes`]: bytes } : { [name]: parse(text) }
 }
 
-export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], subRuns: SubRun[]): PhaseRecord {
+/** A phase without its sub-runs and what it waits for. */
+export function phaseRecord(
+  { turns }: Pick<Store, 'turns'>,
+  row: PhaseRow,
+  phase: Phase,
+  all: readonly Phase[],
+): Omit<PhaseRecord, 'sub_runs' | 'waiting'> {
   // A phase that waits for a person may have a result stored for later, which is not shown before the phase has ended.
   const hasResult = row.state === 'completed' || row.state === 'failed'
   return {
@@ -78,9 +84,15 @@ export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], 
     text: (hasResult && row.text) || '',
     data: hasResult ? parse(row.data) : null,
     files: (hasResult && parse<FileRecord[]>(row.files)) || [],
-    sub_runs: subRuns,
-    waiting: null,
+    turns: phase.repeat ? turns.of(row.run_id, row.position).map(turn => turnRecord(turn, row)) : [],
   }
+}
+
+/** The turn that goes on is as its phase, and one whose condition held ended with it. */
+function turnRecord({ turn, started_at, completed_at }: TurnRow, { state, completed_at: ended }: PhaseRow): TurnRecord {
+  return completed_at === null
+    ? { turn, state, started_at, completed_at: ended }
+    : { turn, state: 'completed', started_at, completed_at }
 }
 
 export function attemptRecord({ position: _, error, ...row }: AttemptRow, phase: string): AttemptRecord {

@@ -2,7 +2,7 @@
 
 import { turnOf } from '../../wire/concurrency.ts'
 import type { Waiting } from '../../wire/records/run-records.ts'
-import { type LiveRun, phaseEnded } from '../core/core.ts'
+import { type LiveRun, phaseEnded, turnOfBound } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 /**
@@ -20,11 +20,21 @@ export function waitOf(
   const phase = live.phases[position]!
   if (phase.state === 'running' && note) return { reason: note.reason, until: note.until?.getTime() ?? null }
   if (phase.state === 'pending' && phase.open === 0 && phase.dueAt !== null && !live.ready.includes(position)) {
-    return { reason: 'its next attempt', until: wallTime(phase.dueAt) }
+    return { reason: nextOf(live, position), until: wallTime(phase.dueAt) }
   }
   const reason = reasonOf(live, position, short)
   return reason === null ? null : { reason, until: null }
 }
+
+/** What a phase waits for that is begun again. */
+function nextOf(live: LiveRun, position: number): string {
+  const { turn, reason } = live.phases[position]!
+  const { repeat } = live.phase(position)
+  return reason === 'repeat' && turn && repeat ? turnText(turn.number + 1, repeat.most) : 'its next attempt'
+}
+
+/** `turn 3 of 40`. */
+export const turnText = (turn: number, most: number): string => `turn ${turnOfBound(turn, most)} of ${most}`
 
 function reasonOf(live: LiveRun, position: number, short: string | null): string | null {
   const phase = live.phases[position]!

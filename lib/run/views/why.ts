@@ -15,10 +15,10 @@ import {
   type RunRow,
   runEnded,
 } from '../core/core.ts'
-import { type Written, written } from '../steps/steps.ts'
+import { childOfTeam, type Written, written } from '../steps/steps.ts'
 import type { EntryId, Store, Unasked } from '../store/store.ts'
 import { causesOf } from './failed-items.ts'
-import { turnOfRun } from './waits.ts'
+import { turnOfRun, turnText } from './waits.ts'
 
 /** What each phase of a run waits for. */
 type Waits = readonly (Waiting | null)[]
@@ -141,7 +141,7 @@ function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => re
       if (state === 'failed' && type === 'map' && onFailure === 'continue') return true
       if (state !== 'completed') continue
       if (type === 'map' && (parse<{ failed?: number }>(data)?.failed ?? 0) > 0) return true
-      const below = type === 'team' ? store.runs.child(row.id, position, 0) : null
+      const below = type === 'team' ? childOfTeam(store, row.id, position) : null
       if (below?.state === 'completed') runs.push(below)
     }
   }
@@ -175,8 +175,15 @@ function factsOf(store: Store, row: PhaseRow, phase: Phase, waiting: Waiting | n
     tolerated: phase.onFailure === 'continue',
     cleanup: phase.always,
     waiting: waiting && waitText(waiting),
+    turn: turnOf(store, row, phase),
     items: type === 'map' ? failedItemsOf(store, row) : null,
   }
+}
+
+/** The turn in which a phase is, or the last that it had. */
+function turnOf({ turns }: Store, { run_id, position }: PhaseRow, { repeat }: Phase): string | null {
+  const last = repeat ? turns.last(run_id, position) : null
+  return last && turnText(last.turn, repeat!.most)
 }
 
 function failedItemsOf(store: Store, { run_id, position, data }: PhaseRow): PhaseFacts['items'] {

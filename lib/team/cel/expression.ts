@@ -52,7 +52,7 @@ export function cel(): Environment {
   if (environment) return environment
   const { Environment: Made } = require('@marcbachmann/cel-js') as typeof import('@marcbachmann/cel-js')
   const made = new Made({ homogeneousAggregateLiterals: false, enableOptionalTypes: true, limits: LIMITS })
-  for (const name of ['inputs', 'phases', 'run', 'secrets']) made.registerVariable(name, 'map')
+  for (const name of ['inputs', 'phases', 'run', 'secrets', 'result']) made.registerVariable(name, 'map')
   made.registerVariable('item', 'dyn').registerVariable('index', 'int')
   for (const name of ['slot', 'now', 'body', 'headers', 'query', 'delivery', 'files'])
     made.registerVariable(name, 'dyn')

@@ -4,7 +4,7 @@
 import { isObject, type Json } from '../../json.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { didYouMean } from '../../text/spelling.ts'
-import type { Scope } from '../model/model.ts'
+import type { PhaseValue, Scope } from '../model/model.ts'
 import type { Mistake } from './hints.ts'
 import { lengthHint } from './known.ts'
 import type { Access } from './survey.ts'
@@ -18,13 +18,15 @@ export function withWhatIsThere(mistake: Mistake, error: unknown, accesses: read
   const [, key, index] =
     /^No such key: (?:(?!index out of bounds)(.*)|index out of bounds.*?(\d+).*)$/s.exec(mistake.message) ?? []
   for (const { node, root, keys } of accesses) {
-    const [name, field, ...path] = keys
-    if (root !== 'phases' || name === undefined || (node.op !== '.' && node.op !== '[]')) continue
+    const [name, field, ...path] = root === 'result' ? ['', ...keys] : keys
+    if ((root !== 'phases' && root !== 'result') || name === undefined || (node.op !== '.' && node.op !== '[]'))
+      continue
+    const given = name === '' ? resultIn(scope) : { ...scope.phase(name), of: `phase ${name}` }
     const there =
       field === 'data' && key !== undefined && node === (error as { node?: object }).node
-        ? dataThere(scope, name, path)
+        ? dataThere(given, path)
         : field === 'files' && index !== undefined
-          ? filesThere(scope, name, Number(index))
+          ? filesThere(given, Number(index))
           : null
     if (there !== null) return { ...mistake, ...there, message: `${mistake.message}${there.message}` }
   }
@@ -47,9 +49,12 @@ function quoted(text: string): string {
 }
 
 type There = Pick<Mistake, 'message' | 'isCorrected'>
+/** A result, and whose it is. */
+type Given = Pick<PhaseValue, 'state' | 'text' | 'data' | 'files'> & { of: string }
 
-function dataThere(scope: Scope, phase: string, path: readonly string[]): There | null {
-  const { state, data, text } = scope.phase(phase)
+const resultIn = ({ result }: Scope): Given => ({ ...result!, state: 'completed', of: 'this turn' })
+
+function dataThere({ state, data, text, of }: Given, path: readonly string[]): There | null {
   const key = path.at(-1)!
   const owner = path.slice(0, -1).reduce<Json>((value, each) => (isObject(value) ? (value[each] ?? null) : null), data)
   if (state !== 'completed' || (isObject(owner) && Object.hasOwn(owner, key))) return null
@@ -59,15 +64,14 @@ function dataThere(scope: Scope, phase: string, path: readonly string[]): There 
   const nothing = owner === null ? 'is null' : 'has no fields'
   const has = names.length > 0 ? `has ${names.slice(0, NAMES).join(', ')}${more}` : nothing
   const near = lengthHint(key) || didYouMean(key, names)
-  const message = `${near}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
+  const message = `${near}: ${place} of ${of} ${has} ${quoted(text)}`.trimEnd()
   return { message, ...(near !== '' && { isCorrected: true }) }
 }
 
-function filesThere(scope: Scope, phase: string, index: number): There | null {
-  const { state, files } = scope.phase(phase)
+function filesThere({ state, files, of }: Given, index: number): There | null {
   if (state !== 'completed' || index < files.length) return null
   return {
-    message: `: phase ${phase} has ${files.length === 0 ? 'no files' : `only ${files.length}`}`,
+    message: `: ${of} has ${files.length === 0 ? 'no files' : `only ${files.length}`}`,
     isCorrected: true,
   }
 }

@@ -18,6 +18,8 @@ export interface Names {
   item: boolean
   /** Whether `secrets` may be used here. */
   secrets?: boolean
+  /** Whether there is the `result` of a turn here. */
+  result?: boolean
   /** The only names that may be used here, and why. */
   only?: { roots: readonly string[]; why: string }
   /** The variables of an occasion of a trigger, which are the only names here. What they contain is known when it comes. */
@@ -56,7 +58,8 @@ export interface Access {
 
 const PHASE_FIELDS = ['state', 'reason', 'text', 'data', 'files', 'error']
 const RUN_FIELDS = ['id', 'name', 'started_at']
-const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets']
+const RESULT_FIELDS = ['text', 'data', 'files']
+const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets', 'result']
 const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
 const LOOPS = new Set([...['all', 'exists', 'exists_one', 'map', 'filter'], ...['sortBy', 'optMap', 'optFlatMap']])
 
@@ -72,6 +75,7 @@ const OTHER_NAMES: OtherNames = {
 
 const SECRETS_PLACE =
   'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record'
+const RESULT_PLACE = '`result` exists only in `until` of a `repeat`; the result of a phase is `phases.<name>.data`'
 const FILE_PLACE = '`file()` can be called only in `env`, where a command needs the absolute path'
 
 export class Survey {
@@ -157,6 +161,11 @@ export class Survey {
         if (first && !RUN_FIELDS.includes(first.name))
           this.#mistake(first.offset, unknownField('a run', first, RUN_FIELDS))
         break
+      case 'result':
+        if (!this.#names.result) return this.#mistake(offset, RESULT_PLACE)
+        if (first && !RESULT_FIELDS.includes(first.name))
+          this.#mistake(first.offset, unknownField('a result', first, RESULT_FIELDS))
+        break
       case 'inputs':
         this.#input(path)
         break
@@ -200,7 +209,9 @@ export class Survey {
       this.#names.occasion ??
       ROOTS.filter(
         name =>
-          (this.#names.item || (name !== 'item' && name !== 'index')) && (this.#names.secrets || name !== 'secrets'),
+          (this.#names.item || (name !== 'item' && name !== 'index')) &&
+          (this.#names.secrets || name !== 'secrets') &&
+          (this.#names.result || name !== 'result'),
       )
     const near = didYouMean(root, [...known, 'null', 'true', 'false'], OTHER_NAMES)
     return `unknown name \`${root}\`${near}: there are ${known.join(', ')}`

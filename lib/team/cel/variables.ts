@@ -18,12 +18,7 @@ export function contextOf(
     else if (root === 'phases') context.phases = phasesOf(read, evaluation)
     else if (root === 'secrets') context.secrets = secretsOf(read, evaluation)
     else if (root === 'inputs') context.inputs = pick(withPaths(evaluation, files, read), read, evaluation)
-    else
-      context[root] = pick(
-        (root === 'run' ? scope.run : root === 'item' ? scope.item : scope.index) ?? null,
-        read,
-        evaluation,
-      )
+    else context[root] = pick(scope[root as 'run' | 'item' | 'index' | 'result'] ?? null, read, evaluation)
   }
   return context
 }

@@ -56,7 +56,7 @@ export interface PhaseUse {
 export function siteOf(
   compilation: Compilation,
   by: string | null,
-  options: { item?: boolean; secrets?: boolean; onInput?: (name: string, place: Place) => void } = {},
+  options: { item?: boolean; secrets?: boolean; result?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
   const { phases, inputs, types, files, patterns } = compilation
   const names: Names = {
@@ -65,6 +65,7 @@ export function siteOf(
     patterns,
     item: options.item ?? false,
     secrets: options.secrets ?? false,
+    result: options.result ?? false,
     ...(types && { types }),
   }
   const used = (use: Use, place: Place): void => {

@@ -55,7 +55,7 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
       ...Object.entries(others).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
-        then: { properties: { ...fields, retry: false }, required: requiredOf(fields) },
+        then: { properties: { ...fields, ...never(type) }, required: requiredOf(fields) },
       })),
       {
         if: { required: ['notify'] },
@@ -67,6 +67,9 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
     unevaluatedProperties: false,
   }
 }
+
+/** What no phase of this type may have, although the schema of every phase has it, so that the error says why. */
+const never = (type: string) => (type === 'team' ? { retry: false } : { retry: false, repeat: false })
 
 function requiredOf(fields: Record<string, TSchema>): string[] {
   return Object.entries(fields).flatMap(([key, schema]) => ('~optional' in schema ? [] : [key]))

@@ -118,6 +118,7 @@ class Linter {
   #unused(phase: Phase): void {
     const { team, root } = this.#given
     if (team.outputs.length === 0 || phase.type !== 'standard' || phase.dependants.length > 0) return
+    if (phase.repeat) return
     const readsOnly = phaseEffects(phase, this.#given.agents).every(effect => effect === 'read')
     if (!readsOnly || isNamed(team, phase.name)) return
     const isFile = [...scalarsIn(root)].some(({ value }) => String(value).includes(`files/${phase.name}/`))

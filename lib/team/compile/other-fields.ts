@@ -12,6 +12,8 @@ export const OTHER_FIELDS: OtherNames = {
   on_failure: ['continue-on-error', 'continue_on_error', 'allow_failure', 'ignore_errors'],
   on_item_failure: ['fail-fast', 'fail_fast'],
   retry: ['retries', 'max_attempts'],
+  repeat: ['poll', 'repeat_until', 'wait_for'],
+  until: ['while', 'unless'],
   timeout: ['timeout-minutes', 'timeout_minutes', 'timeout_seconds'],
   agent: ['image', 'plugin', 'runs-on'],
   action: ['operation', 'method'],

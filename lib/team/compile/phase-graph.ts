@@ -109,8 +109,10 @@ function checkUses(
     const position = positions.get(name)
     if (listeners.has(name)) compilation.source.report(place, `\`${name}\` is a listener: it has no result`)
     else if (by === null || position === undefined) continue
-    else if (by === name) compilation.source.report(place, `\`${name}\` cannot use its own result`)
-    else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
+    else if (by === name) {
+      const hint = phases[position]!.node.entries.has('repeat') ? '; in `until` it is `result`' : ''
+      compilation.source.report(place, `\`${name}\` cannot use its own result${hint}`)
+    } else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
       compilation.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)
     }
   }

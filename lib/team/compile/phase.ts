@@ -3,7 +3,7 @@
 import { nameMeant } from '../../text/spelling.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
-import type { Command, GatePhase, MapPhase, Phase, Review, TeamPhase } from '../model/model.ts'
+import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { compileCall } from './agent-call.ts'
 import {
@@ -17,6 +17,7 @@ import {
   siteOf,
 } from './compilation.ts'
 import { compileFields } from './fields.ts'
+import { compileRepeat, refuseOnce } from './repeat.ts'
 import { closedObject, PHASE_FIELDS } from './team-schema.ts'
 
 /** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
@@ -42,7 +43,7 @@ type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type' | 'isLeaf'>>
 type Compile<P extends Phase> = (compilation: Compilation, node: Mapping, name: string, calls: SubCall[]) => Own<P>
 
 const COMPILE: { readonly [T in Phase['type']]: Compile<Extract<Phase, { type: T }>> } = {
-  standard: (compilation, node, name) => ({ type: 'standard', isLeaf: true, ...compileCall(compilation, node, name) }),
+  standard: compileStandard,
   gate: compileGate,
   team: compileTeamPhase,
   map: compileMap,
@@ -109,12 +110,19 @@ function compileBase(
     },
     ...defined({
       timeout: duration(field(node, 'timeout')),
+      repeat: compileRepeat(compilation, node, name),
       when:
         when?.kind === 'scalar' && when.value !== null
           ? compileExpression(when, siteOf(compilation, name), ['bool'], '`when` must give a bool')
           : undefined,
     }),
   }
+}
+
+function compileStandard(compilation: Compilation, node: Mapping, name: string): Own<StandardPhase> {
+  const call = compileCall(compilation, node, name)
+  refuseOnce(compilation, node, call)
+  return { type: 'standard', isLeaf: true, ...call }
 }
 
 function compileGate(compilation: Compilation, node: Mapping, name: string): Own<GatePhase> {
@@ -130,6 +138,7 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
     'retry',
     'a gate cannot be retried: put its commands into an `exec` phase with `retry` before it',
   )
+  refuse(compilation, node, 'repeat', 'a gate cannot be repeated: put its commands into an `exec` phase before it')
   if (!node.entries.has('commands')) {
     refuse(compilation, node, 'timeout', 'a gate without `commands` runs nothing: write `timeout` inside `review`')
   }
@@ -180,6 +189,7 @@ function compileTeamPhase(compilation: Compilation, node: Mapping, name: string,
 
 function compileMap(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<MapPhase> {
   checkAgainst(compilation, node, SCHEMAS.map)
+  refuse(compilation, node, 'repeat', 'a map cannot be repeated: repeat a `team` phase whose team has the map')
   const items = field(node, 'items')
   const key = field(node, 'key')
   const site = siteOf(compilation, name)

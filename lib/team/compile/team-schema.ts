@@ -50,14 +50,13 @@ const InputName = Type.String({
   'x-expected': 'a name of letters, digits, - and _ that begins with a letter',
 })
 const EntryName = Type.String({ examples: ['count'], minLength: 1, maxLength: 200, 'x-template': false })
-const durationOf = (what: string, example = '5m') =>
-  Type.Optional(
-    Type.String({
-      pattern: DURATION_PATTERN,
-      examples: [example],
-      description: `${what} With units: 90s, 5m, 24h, 1h30m.`,
-    }),
-  )
+const durationOf = (what: string, example = '5m') => Type.Optional(someDuration(what, example))
+const someDuration = (what: string, example: string) =>
+  Type.String({
+    pattern: DURATION_PATTERN,
+    examples: [example],
+    description: `${what} With units: 90s, 5m, 24h, 1h30m.`,
+  })
 const Description = Type.String({
   maxLength: 10_000,
   ...plain,
@@ -290,6 +289,28 @@ const Review = Type.Object(
   { ...closed, description: 'The question to a person, which is asked once the commands have passed.' },
 )
 
+/** When a phase is done, how long to wait otherwise, and how often. */
+const RepeatSchema = Type.Object(
+  {
+    until: {
+      ...Condition,
+      examples: ["result.data.state == 'done'"],
+      description: 'CEL that gives a bool; the phase is done when it is true. `result` is what this turn gave.',
+    },
+    every: someDuration('How long to wait after a turn.', '30s'),
+    most: Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      examples: [40],
+      description: 'How many turns there are at most; the phase then fails.',
+    }),
+  },
+  {
+    ...closed,
+    description: 'Repeats the phase until a condition holds, such as until an export is ready. Each time is a turn.',
+  },
+)
+
 /** Fields of every phase. */
 const common = {
   name: { ...PhaseName, description: 'The name of the phase, as in `{{ phases.name.data }}` and files/<name>/.' },
@@ -342,6 +363,7 @@ const common = {
       { ...closed, description: 'Repeats the phase after a failure that may be temporary.' },
     ),
   ),
+  repeat: Type.Optional(RepeatSchema),
   timeout: durationOf('How long one attempt may take.'),
 }
 

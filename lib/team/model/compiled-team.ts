@@ -24,6 +24,8 @@ export interface Scope {
   phase(name: string): PhaseValue
   item?: Json
   index?: number
+  /** The result of the turn that has just ended, in the condition of a `repeat`. */
+  result?: TurnResult
   /** The variables of an occasion of a trigger; nothing else can be named then. */
   occasion?: JsonObject
   /** The value of a named secret. Throws when there is none. */
@@ -41,6 +43,9 @@ export type PhaseValue = {
   files: { name: string; path: string; bytes: number; sha256: string }[]
   error: { code: string; message: string } | null
 }
+
+/** What a turn of a phase with `repeat` gave. */
+export type TurnResult = Pick<PhaseValue, 'text' | 'data' | 'files'>
 
 /** A bare CEL expression. Its value has the type that its place requires, such as a bool in `when`. */
 export interface Expression {
@@ -85,6 +90,16 @@ export interface Review {
   inputs: Field[]
 }
 
+/** Repeats a phase, turn by turn, until a condition holds. */
+export interface Repeating {
+  /** Gives a bool. It can also name the `result` of the turn that has just ended. */
+  until: Expression
+  /** Milliseconds from the end of a turn to the start of the next one. */
+  every: number
+  /** How many turns there are at most. */
+  most: number
+}
+
 interface PhaseBase {
   name: string
   /** Its position among the team's phases, from 0. Listeners are not counted. */
@@ -99,6 +114,7 @@ interface PhaseBase {
   onFailure: 'fail' | 'continue' | 'escalate'
   /** `attempts` counts the first one; `backoff` in milliseconds. */
   retry: { attempts: number; backoff: number }
+  repeat?: Repeating
   /** Milliseconds, per attempt. */
   timeout?: number
   /** Whether it executes something itself, and therefore takes a slot. */

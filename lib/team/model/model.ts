@@ -6,4 +6,12 @@ export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } f
 export { type Problem, problemError, renderProblem } from './problem.ts'
 export { readersOf } from './readers.ts'
 export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './team-needs.ts'
-export { type Agents, credentialsOf, listenerWrites, phaseWrites, retriesNoWrite, type Write } from './writes.ts'
+export {
+  type Agents,
+  credentialsOf,
+  listenerWrites,
+  onceEntry,
+  phaseWrites,
+  retriesNoWrite,
+  type Write,
+} from './writes.ts'

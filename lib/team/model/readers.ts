@@ -14,20 +14,20 @@ export function readersOf({ outputs, phases }: Team, phase: string): Readers {
 }
 
 function expressionsOf(phase: Phase): { readonly phases: ReadonlySet<string> }[] {
-  const when = phase.when ? [phase.when] : []
+  const conditions = [...(phase.when ? [phase.when] : []), ...(phase.repeat ? [phase.repeat.until] : [])]
   switch (phase.type) {
     case 'standard':
-      return [...when, phase.fields, ...[...phase.sources, ...phase.targets].map(({ entry }) => entry)]
+      return [...conditions, phase.fields, ...[...phase.sources, ...phase.targets].map(({ entry }) => entry)]
     case 'gate':
       return [
-        ...when,
+        ...conditions,
         phase.env,
         ...phase.commands.map(({ env }) => env),
         ...(phase.review ? [phase.review.prompt] : []),
       ]
     case 'team':
-      return [...when, phase.inputs]
+      return [...conditions, phase.inputs]
     case 'map':
-      return [...when, phase.inputs, phase.items, ...(phase.key ? [phase.key] : [])]
+      return [...conditions, phase.inputs, phase.items, ...(phase.key ? [phase.key] : [])]
   }
 }

@@ -4,7 +4,7 @@ import type { Effect } from '../../agent/core/effect.ts'
 import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
 import { accountIn } from './accounts.ts'
-import type { StandardPhase, Team } from './compiled-team.ts'
+import type { AgentCall, StandardPhase, Team } from './compiled-team.ts'
 
 /** The agents that teams name. */
 export interface Agents {
@@ -49,13 +49,23 @@ export function retriesNoWrite(agents: Agents, phase: StandardPhase): boolean {
   return writes.length > 0 && writes.every(Boolean)
 }
 
+/** The entry that a call may write only once, as far as the file says it: its name, empty for a call as a whole. */
+export function onceEntry(agents: Agents, call: AgentCall): string | undefined {
+  const { action = null } = call
+  const name = call.agent.split('@', 1)[0]!
+  return callsOf(call).find(({ kind, entry }) => {
+    const handler = handlerOf(agents, name, action, kind)
+    return handler && effectOf(handler, entry) === 'once'
+  })?.name
+}
+
 type Kind = 'source' | 'target' | 'phase' | 'notify'
 
-function callsOf({ sources, targets, fields }: StandardPhase): { kind: Kind; entry: Json }[] {
-  if (sources.length + targets.length === 0) return [{ kind: 'phase', entry: fields.source }]
+function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: string; entry: Json }[] {
+  if (sources.length + targets.length === 0) return [{ kind: 'phase', name: '', entry: fields.source }]
   return [
-    ...sources.map(({ entry }) => ({ kind: 'source' as const, entry: entry.source })),
-    ...targets.map(({ entry }) => ({ kind: 'target' as const, entry: entry.source })),
+    ...sources.map(({ name, entry }) => ({ kind: 'source' as const, name, entry: entry.source })),
+    ...targets.map(({ name, entry }) => ({ kind: 'target' as const, name, entry: entry.source })),
   ]
 }
 

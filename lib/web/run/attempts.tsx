@@ -1,6 +1,6 @@
-// The history of a phase: its attempts, its waits between them, and its writes to other systems.
+// The history of a phase: its attempts or its turns, its waits between them, and its writes to other systems.
 
-import type { History, Written } from '../../wire/records/run-records.ts'
+import type { History as PhaseHistory, Written } from '../../wire/records/run-records.ts'
 import { fateOf, waitText } from '../../wire/records/words.ts'
 import { ExternalLink } from '../kit/parts.tsx'
 import { State } from '../kit/state.tsx'
@@ -9,7 +9,7 @@ import type { Phase } from './live.ts'
 import type { Part, Scale } from './timeline.tsx'
 
 /** The earlier attempts of a phase. */
-type PastAttempts = History['attempts']
+type PastAttempts = PhaseHistory['attempts']
 
 /** When a person was asked about the phase, and when the person answered. */
 type ReviewTimes = readonly { created_at: number; decided_at: number | null }[]
@@ -25,21 +25,24 @@ export function partsOf(
   reviews: ReviewTimes,
   scale: Scale,
 ): Part[] {
-  const { attempt, started_at, completed_at, state, waiting = null } = phase
+  const { attempt, started_at, completed_at, state, waiting = null, turns = [] } = phase
   // A phase that ends while it waits for its next attempt has no more attempts than those that are recorded.
   const hasEnded = state === 'pending' || attempts.at(-1)?.attempt === attempt
   const earlier = attempts.filter(({ ended_at }) => ended_at === null || ended_at > scale.from)
-  const spans = [
+  const ofTurns = turns.map(({ state, ...turn }) => ({ from: turn.started_at, until: turn.completed_at, kind: state }))
+  const ofAttempts = [
     ...earlier.map(each => ({ from: each.started_at, until: each.ended_at ?? each.started_at, kind: each.state })),
     ...(started_at === null || hasEnded ? [] : [{ from: started_at, until: completed_at, kind: state }]),
   ]
+  const spans = turns.length > 0 ? ofTurns : ofAttempts
   const parts: Part[] = []
   const least = (scale.until - scale.from) / LEAST
   let idleSince = ready
   for (const [index, span] of spans.entries()) {
     if (idleSince !== null && span.from - idleSince > least)
-      parts.push({ from: idleSince, until: span.from, ...waitOf(index, span.from - idleSince) })
-    parts.push({ ...span, ...(spans.length > 1 && { title: `attempt ${index + 1}: ${span.kind}` }) })
+      parts.push({ from: idleSince, until: span.from, ...waitOf(index, span.from - idleSince, turns.length > 0) })
+    const name = turns[index] ? `turn ${turns[index].turn}` : `attempt ${index + 1}`
+    parts.push({ ...span, ...(spans.length > 1 && { title: `${name}: ${span.kind}` }) })
     idleSince = span.until
   }
   if (state === 'pending' && idleSince !== null && waiting !== null) {
@@ -54,9 +57,9 @@ export function partsOf(
   return [...parts, ...persons]
 }
 
-const waitOf = (index: number, ms: number) => ({
+const waitOf = (index: number, ms: number, ofTurns: boolean) => ({
   kind: 'wait',
-  title: `${index === 0 ? 'waited' : 'waited for the next attempt'} ${durationOf(ms)}`,
+  title: `waited ${index === 0 ? '' : `for the next ${ofTurns ? 'turn' : 'attempt'} `}${durationOf(ms)}`,
 })
 
 /** When a phase could have begun: when the last phase ended on which it depends. */
@@ -70,19 +73,40 @@ export function readyAt(
 }
 
 export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: PastAttempts }) {
-  const { attempt, state, started_at, completed_at } = phase
-  if (attempts.length === 0) return null
+  const { attempt, state, started_at, completed_at, turns = [] } = phase
   const last = { attempt, state, error: null, started_at, ended_at: completed_at }
-  const all = [...attempts, ...(attempts.at(-1)!.attempt < attempt ? [last] : [])]
+  const all = attempts.length === 0 ? [] : [...attempts, ...(attempts.at(-1)!.attempt < attempt ? [last] : [])]
+  const ofTurns = turns.map(({ turn, completed_at, ...each }) => ({
+    ...each,
+    turn,
+    error: null,
+    ended_at: completed_at,
+  }))
   return (
     <>
-      <h3>Attempts</h3>
+      <History of={ofTurns.map(each => ({ ...each, name: `turn ${each.turn}` }))} title="Turns" />
+      <History of={all.map(each => ({ ...each, name: `attempt ${each.attempt}` }))} title="Attempts" />
+    </>
+  )
+}
+
+type Past = Omit<PastAttempts[number], 'attempt' | 'phase' | 'state' | 'started_at'> & {
+  name: string
+  state: string
+  started_at: number | null
+}
+
+function History({ of: all, title }: { of: readonly Past[]; title: string }) {
+  if (all.length === 0) return null
+  return (
+    <>
+      <h3>{title}</h3>
       <ol class="chain">
         {all.map(each => (
-          <li key={each.attempt}>
+          <li key={each.name}>
             <State of={each.state} bare />
             <div>
-              attempt {each.attempt}{' '}
+              {each.name}{' '}
               <span class="quiet small">
                 <When at={each.started_at} />
                 {each.ended_at !== null && (

@@ -79,9 +79,15 @@ export function workerName({ type, agent, action }: Pick<Phase, 'type' | 'agent'
 }
 
 function aboutOf(phase: Phase): string {
-  const { state, attempt, waiting = null, reason } = phase
+  const { state, attempt, waiting = null, reason, turns = [] } = phase
+  const turn = turns.at(-1)?.turn
   const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
-  const parts = [workerName(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
+  const parts = [
+    workerName(phase),
+    now,
+    turn ? `turn ${turn}` : attempt > 1 && `attempt ${attempt}`,
+    waiting === null && reason,
+  ]
   return parts.filter(Boolean).join(' · ')
 }
 

@@ -80,6 +80,9 @@ const Run = Type.Object({
   log: Type.Optional(Log),
 })
 
+/** A turn of a phase with `repeat`. */
+const Turn = Type.Object({ turn: Count, state: Word, started_at: Time, completed_at: NullableTime })
+
 const Phase = Type.Object({
   name: PhaseName,
   index: Type.Integer({ minimum: 0, maximum: 1_000 }),
@@ -97,6 +100,8 @@ const Phase = Type.Object({
   text: Type.String(),
   data: AnyJson,
   files: AnyList,
+  /** The last hundred; empty without `repeat`. Older daemons leave it out. */
+  turns: Type.Optional(Type.Array(Turn, { maxItems: 100 })),
 })
 
 /** A file that a phase has recorded. `path` is relative to the state folder of its run; `sha256` is hexadecimal. */

@@ -32,6 +32,8 @@ export interface PhaseFacts {
   cleanup: boolean
   /** What it waits for. A hub does not know. */
   waiting: string | null
+  /** With `repeat`: the turn in which it is, or was last, such as `turn 3 of 40`. A hub does not know the last number. */
+  turn: string | null
   /** Of a map that has a result: how many of its items failed, and why. A hub does not know why. */
   items: Pick<FailedItems, 'total' | 'failed' | 'causes'> | null
 }
@@ -343,10 +345,11 @@ function sentence(run: RunFacts): string {
   if (cause.state === 'pending')
     return `${name} is ${state}, and its phase ${cause.name}${agent} waits for ${cause.waiting}.`
   const waits = cause.waiting === null ? '' : `, and waits: ${cause.waiting}`
-  if (state === 'running') return `${name} is in phase ${cause.name}${agent}, attempt ${cause.attempt}${waits}.`
+  if (state === 'running')
+    return `${name} is in phase ${cause.name}${agent}, ${cause.turn ?? `attempt ${cause.attempt}`}${waits}.`
   // The error of a sub-run is part of the sentence about the sub-run, which follows.
   const below = cause.error?.code === 'sub_run_failed' || cause.error?.code === 'item_failed'
-  const how = cause.attempt > 1 ? ` on attempt ${cause.attempt}` : ''
+  const how = cause.turn ? ` in ${cause.turn}` : cause.attempt > 1 ? ` on attempt ${cause.attempt}` : ''
   if (below) return `${name} failed${took} because its phase ${cause.name}${agent} did.`
   const hint = cause.error?.hint ? ` (${cause.error.hint})` : ''
   return `${name} failed${took} because its phase ${cause.name}${agent} failed${how}: ${closed(`${oneLine(cause.error?.message ?? `${cause.reason}`)}${hint}`)}`

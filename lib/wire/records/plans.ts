@@ -19,6 +19,16 @@ const PHASE = {
   max_attempts: Type.Optional(Type.Integer()),
   /** After a lost reply its writes are not repeated: a person is asked. */
   asks_instead: Type.Optional(Type.Boolean()),
+  repeat: Type.Optional(
+    Type.Object(
+      {
+        until: Type.String({ description: 'The condition, as written.' }),
+        every: Type.Integer({ description: 'The wait after a turn, in milliseconds.' }),
+        most: Type.Integer({ description: 'How many turns there are at most.' }),
+      },
+      { description: 'It is repeated until a condition holds; absent where it is not.' },
+    ),
+  ),
   /** Milliseconds, per attempt. */
   timeout: Type.Optional(Type.Integer()),
   /** It runs after failures and a cancel, too. */

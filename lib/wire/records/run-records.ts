@@ -137,6 +137,18 @@ export type SubRun = Static<typeof SubRun>
 export const Waiting = Type.Object({ reason: AnyText, until: NullableTime })
 export type Waiting = Static<typeof Waiting>
 
+/** A turn of a phase with `repeat`. */
+const TurnRecord = Type.Object({
+  turn: Type.Integer(),
+  state: Type.Enum([...PHASE_STATES]),
+  started_at: Time,
+  completed_at: NullableTime,
+})
+export type TurnRecord = Static<typeof TurnRecord>
+const TurnView = Type.Object({ ...TurnRecord.properties, state: AnyText })
+/** A turn as a hub has it: a newer daemon may have other states. */
+export type TurnView = Static<typeof TurnView>
+
 const BARE_PHASE = {
   name: AnyText,
   type: Type.Enum([...PHASE_TYPES]),
@@ -153,6 +165,8 @@ const BARE_PHASE = {
   files: Type.Array(FileRecord),
   /** What the phase waits for while a process executes its run; null when it works or has ended. */
   waiting: nullable(Waiting),
+  /** The last hundred; empty without `repeat`. */
+  turns: Type.Array(TurnRecord),
 }
 
 /** An attempt of a phase that was followed by another one. `ended_at` is null when its process ended before it did. */
@@ -196,8 +210,11 @@ const PHASE = { ...BARE_PHASE, data: AnyJson }
 const CUT_PHASE = { ...PHASE, text: NullableText, ...BYTES_OF_RESULT, sub_runs_more: SUB_RUNS_MORE }
 /** What people see of phases may come from a newer program, like the states of runs. */
 const PHASE_VIEW = { type: AnyText, state: AnyText }
-/** Hubs of 0.1.0 leave it out. */
-const WAIT_VIEW = { waiting: Type.Optional(nullable(Waiting)) }
+/** Hubs of 0.1.0 leave these out. */
+const WAIT_VIEW = {
+  waiting: Type.Optional(nullable(Waiting)),
+  turns: Type.Optional(Type.Array(TurnView)),
+}
 const SubRunView = Type.Object({ ...SUB_RUN, state: ViewedState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 

@@ -17,7 +17,7 @@ import {
   wrap,
 } from '../../../text/printable.ts'
 import type { PhaseEvent } from '../../../wire/records/run-records.ts'
-import { hasEnded, type RunNode } from './run-model.ts'
+import { hasEnded, isBegunAgain, type RunNode } from './run-model.ts'
 import { symbol } from './state-symbols.ts'
 
 export interface DrawOptions {
@@ -107,7 +107,7 @@ function phaseLines(node: RunNode, parent: Line, options: DrawOptions): Line[] {
 function lineOf({ name, state, reason, started_at, completed_at }: PhaseEvent, { paint, now }: DrawOptions) {
   const waiting = state === 'pending' || state === 'skipped'
   return {
-    state: state === 'pending' && reason === 'retry' ? 'retry' : state,
+    state: isBegunAgain({ state, reason }) ? 'retry' : state,
     label: waiting ? paint.dim(name) : line`${name}`,
     time: state === 'pending' ? '' : elapsed({ started_at, completed_at }, now),
   }
@@ -117,7 +117,10 @@ function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): Prin
   if (phase.type === 'map' && phase.items != null) return mapNote(phase.items, runs, paint)
   if (phase.state === 'awaiting_input') return paint.yellow(waitText(phase.reason))
   if (phase.state === 'skipped') return paint.dim(phase.reason ?? '')
-  if (phase.state === 'pending' && phase.reason === 'retry') return paint.yellow('tries again')
+  const turn = phase.turns?.at(-1)
+  if (turn && phase.state === 'pending' && phase.reason === 'repeat') return paint.dim(`waits after turn ${turn.turn}`)
+  if (isBegunAgain(phase)) return paint.yellow('tries again')
+  if (turn && phase.state === 'running') return paint.dim(`turn ${turn.turn}`)
   return nothing
 }
 

@@ -22,6 +22,10 @@ export function triedText({ state, reason, error, attempt, failures, max_attempt
   return `${which}: ${error.message}`
 }
 
+/** Whether a phase waits for its next attempt, or for its next turn. */
+export const isBegunAgain = ({ state, reason }: Pick<PhaseEvent, 'state' | 'reason'>): boolean =>
+  state === 'pending' && (reason === 'retry' || reason === 'repeat')
+
 export class RunModel {
   readonly #rootId: string
   readonly #runs = new Map<string, RunNode>()
@@ -63,7 +67,7 @@ export class RunModel {
     for (const { phases } of this.#runs.values()) {
       for (const { type, state, reason } of phases) {
         if (state === 'running' && type !== 'team' && type !== 'map') return true
-        if (state === 'pending' && reason === 'retry') return true
+        if (isBegunAgain({ state, reason })) return true
       }
     }
     return false

@@ -262,7 +262,7 @@ export class SyncOutbox implements Outbox {
 
   #queuePhase(row: RunRow, phases: readonly Phase[], position: number): void {
     const stored = this.#store.phases.get(row.id, position)!
-    const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
+    const record = phaseRecord(this.#store, stored, phases[position]!, phases)
     const full = { ...record, index: position }
     const reduced = { ...full, text: '', data: null, files: [] }
     const { id, cut } = this.#insert(row, 'phase', { phase: full }, { phase: reduced })

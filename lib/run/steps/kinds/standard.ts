@@ -1,7 +1,7 @@
 // Standard phases: one agent, called for each entry or for the phase as a whole.
 
 import type { StandardPhase } from '../../../team/team.ts'
-import { endPhase } from '../phase/phase-end.ts'
+import { completeTurn } from '../phase/turn-end.ts'
 import { launch, stopAttempt } from './leaf.ts'
 import type { PhaseKind } from './phase-kind.ts'
 
@@ -9,7 +9,7 @@ export const standard: PhaseKind<StandardPhase> = {
   start: launch,
   stop: stopAttempt,
   attempts: {
-    completed: (engine, live, { index }, result) => endPhase(engine, live, index, 'completed', result),
+    completed: completeTurn,
     entriesAfter({ sources, targets }, entries) {
       const names = [...sources, ...targets].map(({ name }) => name)
       const last = names.findLastIndex(name => entries.includes(name))

@@ -42,7 +42,8 @@ export function newSubRun(
     fromPath: row.from_path === 1,
     synced: row.synced === 1,
   }
-  return { run, above: { live, position: phase.index, item: item?.index ?? 0, key } }
+  const turn = live.phases[phase.index]!.turn?.number ?? 1
+  return { run, above: { live, position: phase.index, item: item?.index ?? turn - 1, key } }
 }
 
 /** Starts the new attempt of a sub-run. Its completed phases are kept, unless its inputs have changed. */

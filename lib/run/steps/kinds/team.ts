@@ -1,13 +1,16 @@
-// Team phases: one sub-run, whose end is the end of the phase.
+// Team phases: one sub-run, whose end is the end of the phase. With `repeat` each turn has a sub-run of its own.
 
 import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { JsonObject } from '../../../json.ts'
 import { type Masked, maskedText, recordedText } from '../../../secrets/masked.ts'
 import type { TeamPhase } from '../../../team/team.ts'
-import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../../core/core.ts'
+import { bounded, type LiveRun, parse, phaseEnded, type RunError, type RunRow } from '../../core/core.ts'
+import { dropSmallFilesBelow } from '../../store/store.ts'
 import { endPhase, failPhase } from '../phase/phase-end.ts'
 import { sendTask } from '../phase/tasks.ts'
+import { completeTurn } from '../phase/turn-end.ts'
 import { createRuns } from '../run/create.ts'
+import { openWhole } from '../run/reopen.ts'
 import type { RunEnd } from '../run/run-end.ts'
 import { errorOf, failureOf } from '../state/fault.ts'
 import type { EngineState } from '../state/state.ts'
@@ -18,13 +21,20 @@ export const team: PhaseKind<TeamPhase> = {
   start(engine, live, phase) {
     const { index } = phase
     try {
-      // A new attempt continues the sub-run of the earlier attempt and keeps its completed phases.
-      engine.notes.changedRows(engine.store.runs.requeueChildren(live.id, index, 1), [])
-      const earlier = engine.store.runs.child(live.id, index, 0)
+      const { attempt, turn } = live.phases[index]!
+      let earlier = childOf(engine, live, phase)
+      if (earlier && turn?.since === attempt) {
+        // The phase is repeated as a whole, and this turn had a sub-run before that.
+        openWhole(engine, earlier.id)
+        earlier = childOf(engine, live, phase)
+      }
       if (earlier?.state === 'completed') return takeResult(engine, live, phase, earlier)
-      if (live.phases[index]!.attempt > 1) engine.notes.after({ kind: 'clear', runId: live.id, position: index })
-      if (earlier) reopenSubRun(engine, live, phase, earlier.id, undefined)
-      else createRuns(engine, [newSubRun(engine, live, phase, null, undefined)])
+      if (attempt > 1) clearFiles(engine, live, phase)
+      // A new attempt continues the sub-run of the earlier attempt and keeps its completed phases.
+      if (earlier) {
+        engine.notes.changedRows(engine.store.runs.requeue(earlier.id), [])
+        reopenSubRun(engine, live, phase, earlier.id, undefined)
+      } else createRuns(engine, [newSubRun(engine, live, phase, null, undefined)])
     } catch (thrown) {
       failPhase(engine, live, index, failureOf(thrown))
     }
@@ -37,7 +47,7 @@ export const team: PhaseKind<TeamPhase> = {
     continue(engine, live, phase) {
       if (live.below(phase.index).runs.size > 0) return
       // The sub-run may have completed without its files being handed over.
-      const child = engine.store.runs.child(live.id, phase.index, 0)
+      const child = childOf(engine, live, phase)
       if (child?.state === 'completed') takeResult(engine, live, phase, child)
     },
 
@@ -68,6 +78,18 @@ export const team: PhaseKind<TeamPhase> = {
   },
 }
 
+/** Where the sub-run of a phase stands among those of its turns. */
+const itemOf = ({ phases }: LiveRun, { index }: TeamPhase): number => (phases[index]!.turn?.number ?? 1) - 1
+
+const childOf = ({ store }: EngineState, live: LiveRun, phase: TeamPhase): RunRow | null =>
+  store.runs.child(live.id, phase.index, itemOf(live, phase))
+
+/** Removes what the earlier attempt got from its sub-run, which must not be restored after a power cut either. */
+function clearFiles({ notes, store }: EngineState, live: LiveRun, { index, name }: TeamPhase): void {
+  notes.after({ kind: 'clear', runId: live.id, position: index })
+  dropSmallFilesBelow(store.db, live.id, `files/${name}`)
+}
+
 function takeResult(engine: EngineState, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
   if (lacksHandOver(live, child)) sendTask(engine, live, phase.index, 'files', child.id)
   else endTeam(engine, live, phase, child)
@@ -79,7 +101,7 @@ function endTeam(engine: EngineState, live: LiveRun, phase: TeamPhase, child: Co
     const outputs = handed?.outputs ?? parse<Masked<JsonObject>>(child.outputs) ?? {}
     const files = handed?.files ?? []
     const data = bounded(outputs, phase.name, files)
-    endPhase(engine, live, phase.index, 'completed', {
+    completeTurn(engine, live, phase, {
       text: maskedText`${recordedText(child.team)} completed`,
       data,
       files,

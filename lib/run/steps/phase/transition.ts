@@ -4,7 +4,8 @@
 // (phase-end.ts).
 
 import { CadreError } from '../../../error.ts'
-import { hasSubRuns } from '../../../team/team.ts'
+import { type Masked, maskedText } from '../../../secrets/masked.ts'
+import { hasSubRuns, type Repeating } from '../../../team/team.ts'
 import {
   branchKey,
   type LiveRun,
@@ -14,6 +15,7 @@ import {
   type RunError,
   resume,
   startClock,
+  turnOfBound,
 } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
 import type { EngineState } from '../state/state.ts'
@@ -34,7 +36,9 @@ export function startAttempt(engine: EngineState, live: LiveRun, position: numbe
   const now = engine.world.now()
   const timeout = phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)
   const clock = hasSubRuns(phase) ? startClock(timeout, engine.world.lived()) : NO_CLOCK
-  if (attempt > 1) engine.store.attempts.keepLost(live.id, position, attempt - 1)
+  // A turn that has ended is no attempt that was lost.
+  if (attempt > 1 && state.reason !== 'repeat') engine.store.attempts.keepLost(live.id, position, attempt - 1)
+  const goesOn = state.reason !== null
   if (!engine.store.phases.start(live.id, position, attempt, now, clock.deadline)) {
     throw impossible(live, position, 'running')
   }
@@ -45,8 +49,20 @@ export function startAttempt(engine: EngineState, live: LiveRun, position: numbe
   if (clock.deadline !== null) engine.world.wakeAt(clock.deadline)
   live.setState(position, 'running', null)
   if (phase.isLeaf) engine.slots.take()
+  if (phase.repeat) beginTurn(engine, live, position, phase.repeat)
   engine.notes.changed(live, position)
-  engine.notes.event(live, 'on_phase_start', position)
+  if (!goesOn || (state.turn?.number ?? 1) === 1) engine.notes.event(live, 'on_phase_start', position)
+}
+
+/** Begins the next turn of a phase, unless its last one goes on. */
+function beginTurn(engine: EngineState, live: LiveRun, position: number, { most }: Repeating): void {
+  const phase = live.phases[position]!
+  if (phase.turn && !phase.turn.ended) return
+  const number = (phase.turn?.number ?? 0) + 1
+  engine.store.turns.begin(live.id, position, number, engine.world.now())
+  phase.turn = { number, ended: false, since: phase.attempt }
+  const text = maskedText`turn ${turnOfBound(number, most)} of ${most}`
+  engine.notes.after({ kind: 'say', runId: live.id, phase: live.phase(position).name, text })
 }
 
 /** Moves a phase that has not ended to `awaiting_input`, or back to `running`. */
@@ -115,11 +131,31 @@ export function postponePhase(
   const phase = live.phases[position]!
   const error = failure && engine.world.mask(live.root, failure)
   engine.store.attempts.keepFailed(live.id, position, phase.attempt, engine.world.now(), error)
-  if (!engine.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
+  setBack(engine, live, position, { due, reason: 'retry', failures, error })
+}
+
+/** Sets a phase back to `pending` until its next turn begins at `due`. */
+export function awaitTurn(engine: EngineState, live: LiveRun, position: number, due: number): void {
+  setBack(engine, live, position, { due, reason: 'repeat', failures: 0, error: null })
+}
+
+function setBack(
+  engine: EngineState,
+  live: LiveRun,
+  position: number,
+  {
+    due,
+    reason,
+    failures,
+    error,
+  }: { due: number; reason: 'retry' | 'repeat'; failures: number; error: Masked<RunError> | null },
+): void {
+  const phase = live.phases[position]!
+  if (!engine.store.phases.postpone(live.id, position, phase.attempt, due, reason, failures, error)) {
     throw impossible(live, position, 'pending')
   }
   leaveSlot(engine, live, position)
-  live.setState(position, 'pending', 'retry')
+  live.setState(position, 'pending', reason)
   raiseStateToParent(engine, live)
   phase.failures = failures
   phase.dueAt = due
@@ -156,7 +192,8 @@ export function recordPhaseEnd(
   if (state === 'failed') {
     engine.notes.event(live, 'on_phase_fail', position)
     const { name } = live.phase(position)
-    if (change.error) engine.notes.after({ kind: 'say', runId: live.id, phase: name, text: change.error.message })
+    const text = change.error && maskedText`failed: ${change.error.message}`
+    if (text) engine.notes.after({ kind: 'say', runId: live.id, phase: name, text })
   }
   engine.agenda.add(live)
 }

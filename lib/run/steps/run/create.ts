@@ -26,7 +26,7 @@ export interface NewRun {
   startedBy?: StartedBy
 }
 
-/** The phase that starts a sub-run, and the item that it is for. A team phase has one item, 0, without a key. */
+/** The phase that starts a sub-run, and the item that it is for. A team phase has one item a turn, from 0, without a key. */
 export interface Above {
   live: LiveRun
   position: number

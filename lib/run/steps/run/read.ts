@@ -5,7 +5,7 @@ import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Bundle, PhaseWithSubRuns } from '../../../team/team.ts'
 import { type Clock, type LivePhase, LiveRun, NO_CLOCK, type RunRow } from '../../core/core.ts'
-import type { PhaseStates } from '../../store/store.ts'
+import type { PhaseStates, TurnRow } from '../../store/store.ts'
 import type { EngineState } from '../state/state.ts'
 import { subRunInputs } from './sub-run-inputs.ts'
 
@@ -17,7 +17,8 @@ export function readRun(engine: EngineState, row: RunRow): LiveRun {
   const phases = engine.store.phases.states(row.id).map((phase, position): LivePhase => {
     const isExecuted = engine.world.executing(row.id, position, phase.attempt)
     const isLost = phase.state === 'running' && team.phases[position]!.isLeaf && !isExecuted
-    return { ...livePhase(phase), ...(isLost && { state: 'pending', reason: LOST }) }
+    const turn = team.phases[position]!.repeat ? engine.store.turns.last(row.id, position) : null
+    return { ...livePhase(phase, turn), ...(isLost && { state: 'pending', reason: LOST }) }
   })
   const live = new LiveRun(row, bundle, parent, phases, inputsOf(engine, row, bundle, parent))
   engine.notes.touch(live.root)
@@ -33,9 +34,11 @@ export function readRun(engine: EngineState, row: RunRow): LiveRun {
 /** A reason in memory only: the process that executed the attempt is gone. */
 export const LOST = 'lost'
 
-function livePhase({ state, reason, attempt, failures, due_at, deadline, time_left }: PhaseStates): LivePhase {
+function livePhase(row: PhaseStates, last: TurnRow | null): LivePhase {
+  const { state, reason, attempt, failures, due_at, deadline, time_left } = row
   const clock: Clock = deadline === null && time_left === null ? NO_CLOCK : { deadline, left: time_left }
-  return { state, reason, attempt, failures, dueAt: due_at, clock, open: 0, blocked: false }
+  const turn = last && { number: last.turn, ended: last.completed_at !== null, since: 0 }
+  return { state, reason, attempt, failures, turn, dueAt: due_at, clock, open: 0, blocked: false }
 }
 
 /**

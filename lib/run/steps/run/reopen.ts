@@ -53,6 +53,7 @@ export function openPhases(
     }
     const renewal = repetition === 'whole' ? null : stay
     store.phases.openAnew(run.id, position, renewal)
+    if (phase.repeat) store.turns.drop(run.id, position)
     store.items.delete(run.id, position)
     if (renewal === null) openWholePhase(engine, run, phase)
   }
@@ -61,6 +62,7 @@ export function openPhases(
 /** Opens everything below a phase. Which sub-runs of a map still have an item is known when the items are evaluated. */
 function openWholePhase(engine: EngineState, { id }: Run, { index, type }: Phase): void {
   engine.store.receipts.doubtVouched(id, index)
+  // The sub-run of a later turn is opened when that turn begins.
   const below = type === 'team' ? engine.store.runs.child(id, index, 0) : null
   if (below) openWhole(engine, below.id)
 }
@@ -83,6 +85,7 @@ export function openPassedOver(engine: EngineState, child: Run, passedOver = new
  */
 export function openWhole({ notes, store }: EngineState, runId: string): void {
   store.attempts.keepWhole(runId)
+  store.turns.dropWhole(runId)
   const phases = store.phases.openWhole(runId)
   store.items.deleteWhole(runId)
   store.receipts.doubtVouchedWhole(runId)

@@ -91,9 +91,14 @@ export function repetitionsBelow(
   return child.state === 'completed' ? null : repetitionsOf(rows, child)
 }
 
-/** The sub-runs of a phase, without those whose items are gone. */
+/** The sub-run of a team phase, with `repeat` that of its last turn. */
+export function childOfTeam({ runs, turns }: Store, runId: string, position: number): RunRow | null {
+  return runs.child(runId, position, (turns.last(runId, position)?.turn ?? 1) - 1)
+}
+
+/** The sub-runs of a phase, without those of earlier turns and those whose items are gone. */
 export function countedChildren({ store }: Pick<Rows, 'store'>, runId: string, phase: Phase): ChildRow[] {
-  // Only a map has a total.
-  const total = store.phases.total(runId, phase.index) ?? (phase.type === 'map' ? 0 : 1)
+  if (phase.type === 'team') return [childOfTeam(store, runId, phase.index) ?? []].flat()
+  const total = store.phases.total(runId, phase.index) ?? 0
   return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
 }

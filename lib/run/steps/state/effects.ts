@@ -51,7 +51,7 @@ export type Effect =
   | { kind: 'clear'; runId: RunId; position: number }
   /** Starts the next run of a concurrency key, and cancels runs that a later run replaces. */
   | { kind: 'key'; key: string }
-  /** Writes the error of a failed phase into its log. A kill may lose the line; the error is in the row of the phase. */
+  /** Writes a line into the log of a phase. A kill may lose it, so what it says is in the rows, too. */
   | { kind: 'say'; runId: RunId; phase: string; text: MaskedText }
   | { kind: 'deliver'; runId: RunId }
   /** `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. */

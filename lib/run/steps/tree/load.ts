@@ -33,6 +33,9 @@ export function loadTree(engine: EngineState, root: string): void {
   }
 }
 
+/** Why a phase is pending that has begun before, and begins its next attempt without another look at what is before it. */
+const GOES_ON: readonly (string | null)[] = [LOST, 'retry', 'repeat']
+
 /**
  * Clears the folders of phases that are in a later attempt: the process before may have ended before it cleared them. Not
  * called for a tree that this process has read before: it has cleared the folders, and may be handing files over now.
@@ -80,8 +83,7 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
   for (const position of open) {
     const phase = live.phases[position]!
     if (phase.state !== 'pending' || phase.open > 0) continue
-    const mayGoOn =
-      !live.cancelRequest(position) && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
+    const mayGoOn = !live.cancelRequest(position) && phase.attempt > 0 && GOES_ON.includes(phase.reason)
     if (!mayGoOn) considerPhase(engine, live, position)
     else if (phase.dueAt !== null && phase.dueAt > engine.world.lived()) engine.world.wakeAt(phase.dueAt)
     else live.makeReady(position)
