@@ -68,7 +68,7 @@ export function mustFitFile(known: Pick<Trigger, 'name' | 'kind'>, kind: Trigger
 /** Where a trigger of a team stands when somebody says whether it goes on as it is. Throws `invalid_request`. */
 export function kept({ name, source }: Pick<Trigger, 'name' | 'source'>, keep: boolean): Trigger['source'] {
   if (source !== 'manual') return { ...source, keep }
-  throw new CadreError('invalid_request', `${name} is not declared by a team: nothing but a person changes it`)
+  throw new CadreError('invalid_request', `${name} stands in no team.yml, so only a person changes it`)
 }
 
 /**

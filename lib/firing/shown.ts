@@ -91,7 +91,7 @@ export function scheduleOf(
 /** The schedule of a trigger, for a preview. Throws `invalid_request` for other kinds. */
 export function scheduleIn({ kind, name, spec }: Pick<Trigger, 'kind' | 'name' | 'spec'>): ScheduleSpec {
   if (kind === 'schedule') return spec.own as ScheduleSpec
-  throw new CadreError('invalid_request', `trigger ${name} is a ${kind}: nothing says ahead when it fires`)
+  throw new CadreError('invalid_request', `trigger ${name} is a ${kind}: nobody knows in advance when it starts a run`)
 }
 
 /** By its id, or by its name. */

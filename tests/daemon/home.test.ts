@@ -2,7 +2,17 @@
 
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { chownSync, closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { bootId, startOf } from '../../lib/program/process.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
@@ -39,6 +49,21 @@ test('a home that is a file is told in one sentence', async () => {
   const { code, stderr } = await command(['run', files({ 'team.yml': HELLO })], { home: below, cwd: folder() })
   expect(code).toBe(2)
   expect(stderr).toMatch(/^error {2}\S+ is below a file, but must be below a folder: [^\n]+\n$/)
+})
+
+test('an option in the place of the home makes no folder', async () => {
+  const cwd = folder()
+  for (const args of [
+    ['--home', '--help'],
+    ['--home', '-h', 'runs'],
+  ]) {
+    const { code, stderr } = await command(args, { home: folder(), cwd })
+    expect([code, stderr]).toEqual([
+      2,
+      `error  --home needs a folder, and ${args[1]} looks like an option: write ./${args[1]}\n`,
+    ])
+  }
+  expect(readdirSync(cwd)).toEqual([])
 })
 
 test.skipIf(process.getuid?.() !== 0)('a home that belongs to another user is told in one sentence', async () => {

@@ -54,11 +54,27 @@ describe.if(process.platform === 'linux')('with systemd', () => {
       env: elsewhere,
       cwd: on.home,
     })
-    expect(child.stderr.toString()).toContain('systemctl is not on PATH; --no-start only writes the file')
+    expect(child.stderr.toString()).toContain(
+      'because systemctl is not on PATH: keep `bun hub.ts serve` running in another way; --no-start only writes the file',
+    )
     const wrong = await cadre('service', 'install', 'deamon')
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `daemon`') })
     const inside = await on.run([CADRE, 'service', 'install'], { env: { CADRE_CONTAINER: '1' }, cwd: on.home })
     expect(inside).toMatchObject({ code: 2, stderr: expect.stringContaining('this is a container') })
+  })
+
+  test('where no systemd answers, install says what to do, and remove removes', async () => {
+    const deaf = folder()
+    writeFileSync(join(deaf, 'systemctl'), '#!/bin/sh\necho "Failed to connect to bus" >&2\nexit 1\n', { mode: 0o755 })
+    const call = (verb: string) =>
+      on.run([CADRE, 'service', verb], { cwd: on.home, env: { PATH: `${deaf}:${on.bin}` } })
+    const installed = await call('install')
+    expect(installed.code).not.toBe(0)
+    expect(installed.stderr).toContain('because no systemd answers for your user here, as in a container')
+    expect(installed.stderr).toContain(`keep \`${CADRE} serve\` running in another way`)
+    expect(existsSync(join(user, 'cadre-daemon.service'))).toBe(true)
+    expect(await call('remove')).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was stopped') })
+    expect(existsSync(join(user, 'cadre-daemon.service'))).toBe(false)
   })
 
   test.if(Bun.which('systemd-analyze') !== null)('systemd understands all units, with odd paths too', async () => {

@@ -49,7 +49,7 @@ ${COUNT}`,
 test('a run that lacks no output has none to make again, and no phase is repeated beside them', async () => {
   await using t = await testEngine()
   const run = await t.run(`${HEAD}${LOG}${COUNT}`, { log: join(folder(), 'log') })
-  await expect(t.engine.resume(run.run_id, { outputs: true })).rejects.toThrow('lacks no output that it declares')
+  await expect(t.engine.resume(run.run_id, { outputs: true })).rejects.toThrow('has all of its outputs')
   await expect(t.engine.resume(run.run_id, { outputs: true, failed: true })).rejects.toThrow('give it alone')
 })
 

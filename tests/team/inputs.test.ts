@@ -77,7 +77,7 @@ const refused: [argument: string, message: string][] = [
   ['n="1"', '-i n: expected a number'],
   ['b=yes', '-i b: expected true or false'],
   ['l=a,b', '-i l: expected a list as JSON, such as ["a","b"]'],
-  ['q=1', '-i q: no such input is declared'],
+  ['q=1', '-i q: the team has no input of this name'],
   ['noequals', '-i noequals: expected name=value or name=@file'],
   ['s=@/nowhere/at/all', '-i s: there is no file /nowhere/at/all'],
 ]

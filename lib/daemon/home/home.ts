@@ -15,6 +15,13 @@ type Environment = Record<string, string | undefined>
  */
 export function homeFolder(given: string | undefined, env: Environment = process.env): string {
   if (given === '') throw new CadreError('invalid_request', '--home needs a folder, and an empty text names none')
+  // `--home --help` would otherwise make a home of that name in the current folder.
+  if (given?.startsWith('-')) {
+    throw new CadreError(
+      'invalid_request',
+      `--home needs a folder, and ${given} looks like an option: write ./${given}`,
+    )
+  }
   const home = resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
   const found = usable(home, () => statSync(home, { throwIfNoEntry: false }))
   if (!found) return home

@@ -103,7 +103,7 @@ export async function inputsFromArguments(fields: readonly Field[], given: reado
         name,
         fields.map(each => each.name),
       )
-      throw new CadreError('invalid_request', `-i ${name}: no such input is declared${near}`)
+      throw new CadreError('invalid_request', `-i ${name}: the team has no input of this name${near}`)
     }
     values[name] = fromText(field, await textOf(name, field, argument.slice(at + 1)))
   }

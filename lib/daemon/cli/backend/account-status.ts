@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { openForReading } from '../../../../db/open.ts'
 import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
+import type { Settings } from '../../../settings/settings.ts'
 import { databaseFile } from '../../home/home.ts'
 import { TellTable } from '../../tells/tell-table.ts'
 import { clock } from '../terminal/table.ts'
@@ -15,15 +16,23 @@ const LATELY_MS = 7 * 86_400_000
 
 /** One line for each account that cannot be used, whatever the environment of the daemon is. */
 export async function problemsOfAccounts(home: string): Promise<string[]> {
-  // What reads settings and agents is loaded only where somebody is to be told.
-  if (!existsSync(join(home, 'settings.yml'))) return []
-  const { openSettings } = await import('../../../settings/settings.ts')
-  const settings = await openSettings(home, { log: createLog({ level: 'error' }) })
-  const agents = settings.onFail().map(({ agent }) => agent)
-  if (agents.length === 0) return []
+  const settings = await settingsOf(home)
+  const agents = settings?.onFail().map(({ agent }) => agent) ?? []
+  if (!settings || agents.length === 0) return []
   const { findAgents } = await import('../../../agent/catalogue.ts')
   const catalogue = await findAgents({ home, extra: process.env.CADRE_AGENTS }).load(agents)
   return settings.onFailProblems(catalogue, 'names').map(({ message }) => message)
+}
+
+/** Whether the home names an account that is told of runs that fail. */
+export const tellsOfFailures = async (home: string): Promise<boolean> =>
+  ((await settingsOf(home))?.onFail().length ?? 0) > 0
+
+/** What reads settings is loaded only where there are any. */
+async function settingsOf(home: string): Promise<Settings | null> {
+  if (!existsSync(join(home, 'settings.yml'))) return null
+  const { openSettings } = await import('../../../settings/settings.ts')
+  return openSettings(home, { log: createLog({ level: 'error' }) })
 }
 
 /**

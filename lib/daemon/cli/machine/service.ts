@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CadreError, messageOf } from '../../../error.ts'
-import { commandLine } from '../../../program/called-as.ts'
+import { commandLine, hubCommandLine } from '../../../program/called-as.ts'
 import { line, lines } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
 import { print, printMessage } from '../../../text/terminal.ts'
@@ -18,7 +18,8 @@ const printLine = (text: string) => printMessage(line`${text}`)
 
 /** Writes the service and starts it, now and with the machine. An older one is replaced. */
 export function installService(program: string | undefined, { system = false, start = true }: Flags): void {
-  const unit = unitOf(servedOf(program), system)
+  const served = servedOf(program)
+  const unit = unitOf(served, system)
   changing(unit, () => {
     mkdirSync(dirname(unit.file), { recursive: true })
     writeFileSync(unit.file, unit.text, { mode: 0o644 })
@@ -32,7 +33,14 @@ export function installService(program: string | undefined, { system = false, st
     must(['launchctl', 'bootstrap', domain(), unit.file])
     printLine(`started; it logs to ${unit.log}`)
   } else {
-    must([...systemctl(system), 'daemon-reload'])
+    const why = whyUnheard(system)
+    if (why !== null) {
+      const instead = served === 'hub' ? hubCommandLine('serve') : commandLine('serve')
+      throw new CadreError(
+        'unavailable',
+        `the service cannot start, because ${why}: keep \`${instead}\` running in another way; --no-start only writes the file`,
+      )
+    }
     must([...systemctl(system), 'enable', unit.name])
     must([...systemctl(system), 'restart', unit.name])
     printLine(`started; its log: journalctl ${system ? '' : '--user '}--unit ${unit.name} --follow`)
@@ -56,14 +64,15 @@ export function serviceStatus(program: string | undefined, { system = false }: F
   return exitOf(command, 'inherit') === 0 ? 0 : 1
 }
 
-/** Stops the service and removes its file. Its state stays. */
+/** Stops the service and removes its file, also where no systemd answers. Its state stays. */
 export function removeService(program: string | undefined, { system = false }: Flags): void {
   const unit = unitOf(servedOf(program), system)
   if (!existsSync(unit.file)) throw new CadreError('not_found', `there is no ${unit.file}`)
   if (process.platform === 'darwin') exitOf(['launchctl', 'bootout', `${domain()}/${unit.name}`], 'inherit')
-  else must([...systemctl(system), 'disable', '--now', unit.name])
+  else exitOf([...systemctl(system), 'disable', '--now', unit.name], 'inherit')
   changing(unit, () => rmSync(unit.file))
-  if (process.platform !== 'darwin') must([...systemctl(system), 'daemon-reload'])
+  const why = process.platform === 'darwin' ? null : whyUnheard(system)
+  if (why !== null) printLine(`nothing was stopped, because ${why}`)
   printLine(`removed ${unit.file}; the state of the service was not touched`)
 }
 
@@ -79,6 +88,14 @@ function servedOf(program = 'daemon'): Served {
 }
 
 const systemctl = (system: boolean): string[] => (system ? ['systemctl'] : ['systemctl', '--user'])
+
+/** Lets systemd read the files of units again. Returns why it did not; null if it did. */
+function whyUnheard(system: boolean): string | null {
+  const code = exitOf([...systemctl(system), 'daemon-reload'], 'inherit')
+  if (code === 0) return null
+  if (code === 127) return 'systemctl is not on PATH'
+  return `no systemd answers ${system ? 'here' : 'for your user here'}, as in a container or without a login session`
+}
 
 /** The services of this user while logged in. */
 const domain = (): string => `gui/${process.getuid!()}`

@@ -21,11 +21,12 @@ import {
   UpdateTrigger,
 } from '../../../wire/calls/triggers.ts'
 import type { TriggerRecord } from '../../../wire/records/triggers.ts'
+import { tellsOfFailures } from '../backend/account-status.ts'
 import type { Callee } from '../backend/home-client.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
 import { type PlaceOptions, type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
 import type { Options } from './list.ts'
-import { printHowReached, printTrigger } from './print.ts'
+import { printHowReached, printTrigger, printUntold } from './print.ts'
 import { inputsOf, type NewTrigger, type SpecOptions, secretOf, specOf } from './spec.ts'
 
 /** Without what was not given. */
@@ -66,6 +67,7 @@ export async function addTrigger(
   const added = await place.change(all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
   printTrigger(added, { json, place })
   printHowReached(added, place)
+  if (!place.hub && !(await tellsOfFailures(place.home))) printUntold()
 }
 
 /** The last part of the name of a team, with a number when another trigger has it. */
@@ -124,7 +126,7 @@ export async function updateTrigger(
     ...(isGiven && { inputs: await changedInputs(was.inputs, (await readTeam(place, team)).inputs, options) }),
   }
   if (Object.keys(changes).length === 0) {
-    throw new CadreError('invalid_request', 'nothing is to be changed: give an option, such as --cron')
+    throw new CadreError('invalid_request', 'there is nothing to change: give an option, such as --cron')
   }
   const { id: trigger_id, revision } = was
   const updated = await place.change(all => all.call(UpdateTrigger, { trigger_id, revision, ...changes }))

@@ -19,6 +19,13 @@ export function printUnserved(place: TriggerPlace): void {
   printMessage(dim(`  ${commandLine('service', 'install')}     # with each of your sessions`))
 }
 
+/** Says so where a run that fails in the night would be noticed by nobody. */
+export function printUntold(): void {
+  printMessage(line`nobody is told when a run fails, unless the team tells people itself`)
+  const tell = commandLine('settings', 'set', 'notify.on_fail', '["chat:ops"]')
+  printMessage(createPaint(process.stderr).dim(`  ${tell}     # a channel of the agent chat or email`))
+}
+
 /** After a change: what it is now, and when it starts something. `isKnown`: what it says was printed before. */
 export function printTrigger(
   trigger: TriggerRecord,

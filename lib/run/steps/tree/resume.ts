@@ -92,7 +92,7 @@ export function resumable(rows: Rows, runId: string, options: ResumeOptions): Ru
   fromPhase(teamOf(rows, row), options)
   if (outputs) {
     if (row.reason === 'outputs' || rows.store.runs.lacksOutputs(row.root_id)) return row
-    throw new CadreError('invalid_state', `run ${runId} lacks no output that it declares`)
+    throw new CadreError('invalid_state', `run ${runId} has all of its outputs`)
   }
   const isDone = row.state === 'completed' && from === null
   if (isDone && !failed) {
@@ -102,7 +102,7 @@ export function resumable(rows: Rows, runId: string, options: ResumeOptions): Ru
     )
   }
   if (isDone && !new PassedOver(rows).in(row)) {
-    throw new CadreError('invalid_state', `run ${runId} is completed, and nothing in it failed and was passed over`)
+    throw new CadreError('invalid_state', `run ${runId} has completed, and passed over no failure`)
   }
   return row
 }
