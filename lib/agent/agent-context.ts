@@ -60,6 +60,8 @@ export interface AgentContext<S = Record<string, unknown>> {
   log(message: string, fields?: JsonObject): void
   /** Whether the log still stores lines. `runCommand` only counts what a command prints beyond that. */
   readonly logLimit: LogLimit
+  /** Resolves when a `limit` of the team lets the next command begin. `runCommand` asks before each. */
+  mayBegin(): Promise<void>
   /**
    * Reports what this call waits for, such as `the export` or `HTTP 503`. The reason is shown with the phase until the
    * returned object is disposed of (`using _ = context.waiting('the export')`), until the time `until` (a Date or epoch

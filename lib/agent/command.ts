@@ -9,6 +9,7 @@ import { readLines } from './commands/output.ts'
 import type { Group } from './commands/processes.ts'
 import type { Sandbox } from './commands/sandbox.ts'
 import { AgentError } from './core/agent-error.ts'
+import { beforehand } from './entry.ts'
 
 /** How long the last output is read after the end of a command, and after that of one that was stopped. */
 const DRAIN_MS = 5_000
@@ -73,6 +74,7 @@ export type CommandReport = Type.Static<typeof CommandReport>
  * })
  */
 export async function runCommand(context: AgentContext<unknown>, given: LoggedCommand): Promise<CommandReport> {
+  await beforehand(() => context.mayBegin())
   context.signal.throwIfAborted()
   const { name, timeout, retryable, talk } = given
   const started = performance.now()

@@ -46,6 +46,8 @@ export interface ContextOptions {
    * Called with what the call waits for, and until when. The function that it returns ends the wait.
    */
   waits?: (reason: MaskedText, until: Date | undefined) => () => void
+  /** Called before each command, and resolves when it may begin. */
+  mayBegin?: () => Promise<void>
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request, with whether it may change something. */
@@ -167,6 +169,7 @@ export function createContext(options: ContextOptions): AgentContext {
     signal,
     log,
     logLimit: options.logLimit ?? NO_LIMIT,
+    mayBegin: async () => options.mayBegin?.(),
     waiting,
     async fetch(url, init) {
       sends(!onlyReads(init?.method, effect, init?.effect))

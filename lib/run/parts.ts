@@ -12,6 +12,8 @@ import {
   DiskSpace,
   LaterLookups,
   Ledger,
+  type PaceClock,
+  Paces,
   type RootSecrets,
   RunFolders,
   RunLogs,
@@ -42,6 +44,8 @@ export interface EngineOptions {
   settle?: () => number | undefined
   /** Time that no wall clock changes; default that of this machine. */
   bootClock?: BootClock
+  /** The clock by which limits let entries begin; default that of this process. */
+  paceClock?: PaceClock
   /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
@@ -102,6 +106,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       stateDir: stateDirOf,
       executing: (runId, position, attempt) => attempts.has(runId, position, attempt),
       settling: (runId, position, attempt) => attempts.isSettling(runId, position, attempt),
+      paced: (runId, position, attempt) => attempts.isPaced(runId, position, attempt),
       paused: () => stopping.aborted || disk.low !== null || behind.isStalled,
       followed: () => followers.any,
       hasUnwritten: rootId => behind.has(rootId),
@@ -157,6 +162,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     behind,
     write: (root, apply) => journal.write({ root, apply }),
     identity,
+    paces: new Paces(options.paceClock),
   })
   const messenger = new DeliverySender({
     store,

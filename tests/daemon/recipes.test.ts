@@ -80,6 +80,13 @@ test('an export is downloaded when it is ready', async () => {
   expect(await Bun.file(join(daemon.home, 'runs', run_id, 'files/download/export.csv')).text()).toBe('a,b\n1,2\n')
 })
 
+test('customers are sent at the pace of the limit', async () => {
+  kept.clear()
+  const customers = Array.from({ length: 45 }, (_, id) => ({ id: 500 + id }))
+  expect(await run('customers', { customers })).toMatchObject({ state: 'completed', error: null })
+  expect(kept.size).toBe(45)
+}, 60_000)
+
 test('a command picks from a reply that is too large for `json`', async () => {
   expect((await run('late')).outputs).toEqual({ late: [0, 100, 200, 300, 400, 500, 600, 700, 800, 900] })
 })

@@ -59,6 +59,7 @@ export async function testEngine(
     home?: string
     now?: () => number
     lived?: () => number
+    paceClock?: EngineOptions['paceClock']
     outbox?: EngineOptions['outbox']
     onFail?: EngineOptions['onFail']
   } = {},
@@ -82,6 +83,7 @@ export async function testEngine(
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
     ...(options.lived && { lived: options.lived }),
+    ...(options.paceClock && { paceClock: options.paceClock }),
     ...(options.outbox && { outbox: options.outbox }),
     ...(options.onFail && { onFail: options.onFail }),
     secrets,

@@ -258,6 +258,8 @@ describe('one mistake, marked by »', () => {
       ],
       '`repeat` would write what the entry `e` writes in each turn, and it is `once`: only reads and writes with the effect `idempotent` can be repeated',
     ],
+    [[`name: a, limit: { count: »0, per: 1s }, ${EXEC}`], 'expected a whole number from 1 to 100000, not the number 0'],
+    [[`name: a, limit: { count: 1, per: »0s }, ${EXEC}`], 'a limit needs a time above 0'],
     [
       ['name: a, type: gate, review: { prompt: x }, »timeout: 5m'],
       'a gate without `commands` runs nothing: write `timeout` inside `review`',

@@ -71,7 +71,7 @@ test('windows line ends and a byte order mark do no harm', async () => {
     '\r\n',
   )
   expect(await problems(text)).toEqual([
-    '4:62 unknown field `x`: there are name, type, depends_on, when, always, on_failure, retry, repeat, timeout, agent, action, commands and env',
+    '4:62 unknown field `x`: there are name, type, depends_on, when, always, on_failure, retry, repeat, limit, timeout, agent, action, commands and env',
   ])
 })
 

@@ -229,6 +229,7 @@ function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
     ...(phase.when && { when: phase.when.source }),
     ...(phase.retry.attempts > 1 && { max_attempts: phase.retry.attempts }),
     ...(phase.repeat && { repeat: { ...phase.repeat, until: phase.repeat.until.source } }),
+    ...(phase.limit && { limit: phase.limit }),
     ...(phase.timeout !== undefined && { timeout: phase.timeout }),
     ...(phase.always && { always: true }),
     ...(phase.onFailure !== 'fail' && { on_failure: phase.onFailure }),

@@ -6,14 +6,23 @@ import type { Identity } from '../../agent/identity.ts'
 import { formatDuration } from '../../duration.ts'
 import type { RunId } from '../../files/run-id.ts'
 import { Limit } from '../../lived-time.ts'
-import type { Masked, MaskedText } from '../../secrets/masked.ts'
+import { type Masked, type MaskedText, recordedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import type { AttemptFiles, FilesBehind } from '../files/files.ts'
-import { CLEANUP_MS, endSettling, type Machine, type Outcome, scopeOf, startSettling } from '../steps/steps.ts'
+import {
+  CLEANUP_MS,
+  endSettling,
+  type Machine,
+  type Outcome,
+  scopeOf,
+  startPacing,
+  startSettling,
+} from '../steps/steps.ts'
 import { execute } from './execute.ts'
 import type { Ledger, SettlingWait } from './ledger.ts'
+import { limitText, type PaceLimit, type Paces } from './paces.ts'
 import type { RunFolders } from './run-folders.ts'
 
 interface Parts {
@@ -30,6 +39,7 @@ interface Parts {
   write<T>(root: RunId, apply: () => T): Promise<T>
   /** The id by which the vendor knows an entry, kept in the database. */
   identity(runId: RunId, position: number, entry: string): Identity
+  paces: Paces
 }
 
 /** What an agent waits for. */
@@ -46,6 +56,8 @@ interface Running {
   clock: AttemptClock
   /** Why the attempt waits for another system to settle; null while it does not. */
   settling: Wait | null
+  /** The limit for which the attempt waits; null while it does not. */
+  pacing: Wait | null
   /** Ends the wait for the slot with which the attempt continues. */
   endSlotWait: () => void
 }
@@ -72,7 +84,7 @@ export class Attempts {
     const phase = live.phase(position)
     const stop = new AbortController()
     const clock = new AttemptClock(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
-    const running: Running = { controller, stop, clock, settling: null, endSlotWait() {} }
+    const running: Running = { controller, stop, clock, settling: null, pacing: null, endSlotWait() {} }
     this.#running.set(key, running)
     const isLive = () => this.#running.get(key) === running
     const files = this.#parts.behind.of(live.root, live.id, phase.name, isLive)
@@ -111,7 +123,7 @@ export class Attempts {
     if (!running) return
     running.clock.stop()
     running.clock = new AttemptClock(running.controller, ms)
-    if (running.settling) running.clock.stop()
+    if (running.settling || running.pacing) running.clock.stop()
   }
 
   /** Whether an attempt has given its slot back, because it waits for another system to settle. */
@@ -119,10 +131,15 @@ export class Attempts {
     return (this.#running.get(keyOf(runId, position, attempt))?.settling ?? null) !== null
   }
 
+  /** Whether an attempt has given its slot back, because a limit does not let its next entry begin. */
+  isPaced(runId: string, position: number, attempt: number): boolean {
+    return (this.#running.get(keyOf(runId, position, attempt))?.pacing ?? null) !== null
+  }
+
   /** What a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number, attempt: number): Wait | undefined {
-    const settling = this.#running.get(keyOf(runId, position, attempt))?.settling
-    if (settling) return settling
+    const { settling, pacing } = this.#running.get(keyOf(runId, position, attempt)) ?? {}
+    if (settling ?? pacing) return settling ?? pacing ?? undefined
     const now = Date.now()
     return this.#waits
       .get(`${runId}:${position}`)
@@ -210,6 +227,7 @@ export class Attempts {
         hold: live.parent === null ? undefined : files.hold,
         flush: environment.unwritten.flush,
         settling: this.#settlingWaitOf(live, position, attempt, running, mask),
+        mayBegin: this.#mayBeginOf(live, position, attempt, running),
       },
     )
   }
@@ -238,17 +256,10 @@ export class Attempts {
       },
       end: async () => {
         if (running.settling !== null) {
-          const { promise, resolve } = Promise.withResolvers<void>()
-          const left = machine.slots.takeBack(() => {
+          await this.#slotAgain(running, id, position, attempt, live => {
             running.settling = null
-            const live = machine.live(id, position, attempt)
-            if (live) live.settling.delete(position)
-            else machine.slots.release()
-            resolve()
+            live?.settling.delete(position)
           })
-          running.endSlotWait = () => void (left() && resolve())
-          if (running.stop.signal.aborted) running.endSlotWait()
-          await promise
           await write(root, () => {
             const live = machine.live(id, position, attempt)
             if (live) endSettling(machine, live)
@@ -258,6 +269,72 @@ export class Attempts {
       },
     }
   }
+
+  /**
+   * How an attempt waits until limits let its next entry begin: without its slot, so that the entries that wait keep no
+   * other run waiting, and without using up its time.
+   */
+  #mayBeginOf(live: LiveRun, position: number, attempt: number, running: Running): (() => Promise<void>) | null {
+    const { machine, paces, write } = this.#parts
+    const limits = limitsOf(live, position)
+    if (limits.length === 0) return null
+    const { signal } = running.controller
+    const reason = recordedText(limits.map(limitText).join(', '))
+    return async () => {
+      if (paces.begin(limits)) return
+      const granted = paces.wait(limits, signal)
+      running.clock.stop()
+      try {
+        await write(live.root, () => {
+          if (startPacing(machine, live.id, position, attempt)) running.pacing = { reason, until: undefined }
+        })
+        const turn = await granted
+        await this.#slotAgain(running, live.id, position, attempt, now => {
+          running.pacing = null
+          now?.paced.delete(position)
+        })
+        if (signal.aborted) turn.drop()
+        else turn.begin()
+        signal.throwIfAborted()
+      } finally {
+        // Has no effect once the entry has begun.
+        granted.then(turn => turn.drop()).catch(() => {})
+        running.pacing = null
+        running.clock.continue()
+      }
+    }
+  }
+
+  /** Waits for a slot with which an attempt goes on that has given its own back. `goesOn` is called when it has one. */
+  async #slotAgain(
+    running: Running,
+    runId: RunId,
+    position: number,
+    attempt: number,
+    goesOn: (live: LiveRun | null) => void,
+  ): Promise<void> {
+    const { machine } = this.#parts
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const left = machine.slots.takeBack(() => {
+      const live = machine.live(runId, position, attempt)
+      goesOn(live)
+      if (!live) machine.slots.release()
+      resolve()
+    })
+    running.endSlotWait = () => void (left() && resolve())
+    if (running.stop.signal.aborted) running.endSlotWait()
+    await promise
+  }
+}
+
+/** The limits of a phase and of the phases above it. */
+function limitsOf(live: LiveRun, position: number): PaceLimit[] {
+  const limits: PaceLimit[] = []
+  for (let run: LiveRun | null = live, at = position; run; at = run.row.parent_position!, run = run.parent) {
+    const { limit, name } = run.phase(at)
+    if (limit) limits.push({ key: `${run.id}:${at}`, name, ...limit })
+  }
+  return limits
 }
 
 /** The clock of one attempt. It stops while the attempt waits for another system to settle. */

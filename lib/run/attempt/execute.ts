@@ -13,7 +13,14 @@ import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject, notJson } from '../../json.ts'
 import { limitSignal } from '../../lived-time.ts'
 import { joinMasked, type Masked, type MaskedText } from '../../secrets/masked.ts'
-import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
+import {
+  type AgentCall,
+  type GatePhase,
+  runsCommands,
+  type Scope,
+  type StandardPhase,
+  type Team,
+} from '../../team/team.ts'
 import { listed } from '../../text/spelling.ts'
 import { type Binding, bounded, type ContextHooks, type EngineHost, type JsonText } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
@@ -50,6 +57,8 @@ export interface AttemptServices {
   /** Writes the files of the tree that are written later. */
   flush(): Promise<void>
   settling: SettlingWait
+  /** Resolves when the limits of the phase, and of those above, let an entry or a command begin; null without limits. */
+  mayBegin: (() => Promise<void>) | null
 }
 
 export interface Attempt {
@@ -174,6 +183,7 @@ async function perform(
     wrote: file => void written.push(file),
     small: file => void small.push(file),
     ...(services.hold && { hold: services.hold }),
+    ...(services.mayBegin && { mayBegin: services.mayBegin }),
     identity: services.identity(name),
   }
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
@@ -190,6 +200,8 @@ async function perform(
     )
   // `validate` refuses what the file shows; the effect of an entry may follow from a template.
   if (effect === 'once' && attempt.phase.repeat) throw neverRepeated(name)
+  // Commands begin one by one. A wait comes before the receipt of a write, because nothing is sent meanwhile.
+  if (!(call.phaseLevel && runsCommands(attempt.phase))) await services.mayBegin?.()
   const requests = noteRequests()
   const files = keepFilesOpen()
   let before: AgentResult | null = null

@@ -76,6 +76,8 @@ export interface ContextHooks {
   event?: NotifyEvent
   /** Called when the agent starts to wait for something. The returned function ends the wait. */
   waits?: (reason: MaskedText, until: Date | undefined) => () => void
+  /** Called before each command, and resolves when a limit lets it begin. */
+  mayBegin?: () => Promise<void>
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request and each process, with whether it may change something outside. */

@@ -114,6 +114,8 @@ export class LiveRun {
   readonly proceeding = new Set<number>()
   /** Leaf phases that are `running` without a slot, because they wait for another system to settle. */
   readonly settling = new Set<number>()
+  /** Leaf phases that are `running` without a slot, because a `limit` does not let their next entry begin. */
+  readonly paced = new Set<number>()
   /** How many phases are `running`; the team's concurrency limits them. */
   running = 0
   awaiting = 0
@@ -209,6 +211,7 @@ export class LiveRun {
     const phase = this.phases[position]!
     if (phase.state === 'running') this.running--
     this.settling.delete(position)
+    this.paced.delete(position)
     if (phase.state === 'awaiting_input') this.awaiting--
     phase.state = state
     phase.reason = reason
@@ -220,7 +223,8 @@ export class LiveRun {
   /** Whether a phase of it holds a slot. */
   holdsSlot(position: number): boolean {
     const { state } = this.phases[position]!
-    return state === 'running' && this.phase(position).isLeaf && !this.settling.has(position)
+    if (this.settling.has(position) || this.paced.has(position)) return false
+    return state === 'running' && this.phase(position).isLeaf
   }
 
   /** Whether anything in it, or directly below it, waits for a person or for another system to settle. */

@@ -13,6 +13,7 @@ export const OTHER_FIELDS: OtherNames = {
   on_item_failure: ['fail-fast', 'fail_fast'],
   retry: ['retries', 'max_attempts'],
   repeat: ['poll', 'repeat_until', 'wait_for'],
+  limit: ['rate_limit', 'rate-limit', 'rate', 'throttle', 'max_per_second'],
   until: ['while', 'unless'],
   timeout: ['timeout-minutes', 'timeout_minutes', 'timeout_seconds'],
   agent: ['image', 'plugin', 'runs-on'],

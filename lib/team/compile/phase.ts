@@ -3,7 +3,16 @@
 import { nameMeant } from '../../text/spelling.ts'
 import { PHASE_TYPES } from '../../wire/states.ts'
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
-import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model/model.ts'
+import type {
+  BeginLimit,
+  Command,
+  GatePhase,
+  MapPhase,
+  Phase,
+  Review,
+  StandardPhase,
+  TeamPhase,
+} from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { compileCall } from './agent-call.ts'
 import {
@@ -111,12 +120,21 @@ function compileBase(
     ...defined({
       timeout: duration(field(node, 'timeout')),
       repeat: compileRepeat(compilation, node, name),
+      limit: compileLimit(compilation, field(node, 'limit')),
       when:
         when?.kind === 'scalar' && when.value !== null
           ? compileExpression(when, siteOf(compilation, name), ['bool'], '`when` must give a bool')
           : undefined,
     }),
   }
+}
+
+function compileLimit({ source }: Compilation, node: Node | undefined): BeginLimit | undefined {
+  const time = field(node, 'per')
+  const count = numberOf(field(node, 'count'))
+  const per = duration(time)
+  if (time && per === 0) source.report(time, 'a limit needs a time above 0')
+  return count !== undefined && per !== undefined ? { count, per } : undefined
 }
 
 function compileStandard(compilation: Compilation, node: Mapping, name: string): Own<StandardPhase> {

@@ -311,6 +311,23 @@ const RepeatSchema = Type.Object(
   },
 )
 
+const LimitSchema = Type.Object(
+  {
+    count: Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      examples: [10],
+      description: 'How many may begin within the time.',
+    }),
+    per: someDuration('The time.', '1s'),
+  },
+  {
+    ...closed,
+    description:
+      'How many entries, or commands, may begin within a time: of the phase and of all that runs below it, each attempt counted.',
+  },
+)
+
 /** Fields of every phase. */
 const common = {
   name: { ...PhaseName, description: 'The name of the phase, as in `{{ phases.name.data }}` and files/<name>/.' },
@@ -364,6 +381,7 @@ const common = {
     ),
   ),
   repeat: Type.Optional(RepeatSchema),
+  limit: Type.Optional(LimitSchema),
   timeout: durationOf('How long one attempt may take.'),
 }
 

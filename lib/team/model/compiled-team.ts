@@ -100,6 +100,13 @@ export interface Repeating {
   most: number
 }
 
+/** How many entries, or commands, may begin below a phase within a time. */
+export interface BeginLimit {
+  count: number
+  /** Milliseconds. */
+  per: number
+}
+
 interface PhaseBase {
   name: string
   /** Its position among the team's phases, from 0. Listeners are not counted. */
@@ -115,6 +122,7 @@ interface PhaseBase {
   /** `attempts` counts the first one; `backoff` in milliseconds. */
   retry: { attempts: number; backoff: number }
   repeat?: Repeating
+  limit?: BeginLimit
   /** Milliseconds, per attempt. */
   timeout?: number
   /** Whether it executes something itself, and therefore takes a slot. */

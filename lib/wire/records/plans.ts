@@ -29,6 +29,15 @@ const PHASE = {
       { description: 'It is repeated until a condition holds; absent where it is not.' },
     ),
   ),
+  limit: Type.Optional(
+    Type.Object(
+      {
+        count: Type.Integer({ description: 'How many may begin within the time.' }),
+        per: Type.Integer({ description: 'The time, in milliseconds.' }),
+      },
+      { description: 'How many entries may begin below it within a time; absent where nothing limits that.' },
+    ),
+  ),
   /** Milliseconds, per attempt. */
   timeout: Type.Optional(Type.Integer()),
   /** It runs after failures and a cancel, too. */

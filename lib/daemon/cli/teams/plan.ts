@@ -124,7 +124,7 @@ const REQUESTS = 3
 
 /** How a phase is carried out, where that is not the usual way. */
 function waysOf(phase: PlannedPhase): string[] {
-  const { reviewers, always, max_attempts, asks_instead, repeat, timeout, on_failure, requests = [] } = phase
+  const { reviewers, always, max_attempts, asks_instead, repeat, limit, timeout, on_failure, requests = [] } = phase
   return [
     ...(reviewers ? [`asks ${reviewers.includes('any') ? 'a person' : reviewers.join(', ')}`] : []),
     ...(always ? ['always'] : []),
@@ -132,6 +132,7 @@ function waysOf(phase: PlannedPhase): string[] {
       ? []
       : [`${max_attempts} attempts${asks_instead ? ', but cadre asks a person after a lost reply' : ''}`]),
     ...(repeat ? [`until ${repeat.until}, every ${formatDuration(repeat.every)}, at most ${repeat.most} turns`] : []),
+    ...(limit ? [`at most ${limit.count} entries per ${formatDuration(limit.per)}`] : []),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
     ...requests

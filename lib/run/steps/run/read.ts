@@ -26,6 +26,7 @@ export function readRun(engine: EngineState, row: RunRow): LiveRun {
   live.siblings?.runs.add(live)
   for (const [position, { state, attempt }] of phases.entries()) {
     if (state === 'running' && engine.world.settling(row.id, position, attempt)) live.settling.add(position)
+    if (state === 'running' && engine.world.paced(row.id, position, attempt)) live.paced.add(position)
     if (live.holdsSlot(position)) engine.slots.take()
   }
   return live

@@ -23,6 +23,8 @@ export interface World {
   executing(runId: string, position: number, attempt: number): boolean
   /** Whether that attempt has given its slot back, because it waits for another system to settle. */
   settling(runId: string, position: number, attempt: number): boolean
+  /** Whether that attempt has given its slot back, because a limit does not let its next entry begin. */
+  paced(runId: string, position: number, attempt: number): boolean
   /** Whether small files of a tree are not written yet. */
   hasUnwritten(rootId: RunId): boolean
   /** Whether leaf phases have to wait even though slots are free. */

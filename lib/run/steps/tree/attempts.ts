@@ -74,6 +74,21 @@ export function startSettling(engine: EngineState, runId: string, position: numb
   return true
 }
 
+/**
+ * An attempt waits until a limit lets its next entry begin. It gives its slot back, so that no other run waits behind it,
+ * and its clock stops; the clocks above it go on. Does nothing when it is no longer the live attempt.
+ */
+export function startPacing(engine: EngineState, runId: string, position: number, attempt: number): boolean {
+  const live = runningIn(engine, runId, position, attempt)
+  if (!live) return false
+  if (!live.paced.has(position)) {
+    live.paced.add(position)
+    engine.slots.release()
+  }
+  reuseSlots(engine, live.root)
+  return true
+}
+
 /** An attempt goes on with the slot that it was given again. The clocks above it go on, too. */
 export function endSettling(engine: EngineState, live: LiveRun): void {
   engine.agenda.add(live)
