@@ -94,7 +94,7 @@ test('the end of a wait is shown, and the wait ends then', async () => {
 })
 
 test('it ends with the call: the next entry waits for nothing, and a call that has ended can say no more', async () => {
-  const done = gate()
+  const [began, done] = [gate(), gate()]
   let late: AgentContext | undefined
   const { t, run_id, shows, waiting } = await begin({
     async first(context) {
@@ -102,9 +102,11 @@ test('it ends with the call: the next entry waits for nothing, and a call that h
       context.waiting('the first')
     },
     async second() {
+      began.open()
       await done.promise
     },
   })
+  await began.promise
   await shows(null)
   late!.waiting('too late')
   expect(waiting()).toBeNull()
