@@ -21,7 +21,9 @@ export {
   type RunError,
   type RunRow,
   runEnded,
+  START,
   startedBy,
+  startReviewers,
 } from './core/core.ts'
 export type { Outbox } from './effects/effects.ts'
 export { keptFile } from './files/files.ts'

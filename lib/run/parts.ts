@@ -171,7 +171,10 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       const run = store.runs.get(run_id)!
       // An account of the settings is no phase: its lines are those of `notify`.
       const [phase = ''] = listener.split('.', 1)
-      return runFolders.of({ row: run, bundle: bundles.get(run.bundle_id), inputs: {} }, phase, 1)
+      const isApproved = run.review === null || store.reviews.isStartApproved(run_id)
+      // What its environment has is for runs that somebody approved. The message that it waits has the plain settings.
+      const row = isApproved ? run : { ...run, environment: null }
+      return runFolders.of({ row, bundle: bundles.get(run.bundle_id), inputs: {} }, phase, 1)
     },
     context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),

@@ -36,6 +36,8 @@ export interface StartRequest {
   runName?: string | null
   workspace?: string | null
   environment?: string | null
+  /** Who may approve it before anything of it begins; null or absent when nobody is asked. */
+  review?: readonly string[] | null
   fromPath?: boolean
   synced?: boolean
   /** The id that was assigned at dispatch. Starting the same id again has no effect. */
@@ -79,7 +81,7 @@ export class Engine {
   async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
     if (this.#stop.signal.aborted) throw stopping()
     const { bundle, runName = null, workspace = null, fromPath = false, synced = false, ...more } = request
-    const { notStarted, startedBy, environment = null } = more
+    const { notStarted, startedBy, environment = null, review = null } = more
     const id = request.runId ?? this.store.runs.newId()
     if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
     const { secrets } = this.#options
@@ -93,6 +95,7 @@ export class Engine {
     this.#parts.bundles.keep(bundle)
     const run: NewRun = {
       ...{ id, bundle, teamKey: bundle.root, inputs, runName, workspace, environment, fromPath, synced },
+      review: notStarted ? null : review,
       ...(notStarted && { notStarted }),
       ...(startedBy && { startedBy }),
     }

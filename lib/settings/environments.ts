@@ -1,6 +1,6 @@
 // Environments, `environments.<name>` in settings.yml: settings of agents and named secrets for the runs that name the
 // environment. Of the plain ones such a run gets nothing, unless the environment says `inherit: true`. Then it gets each
-// setting and each secret that the environment does not have. Pure.
+// setting and each secret that the environment does not have. `review` names who may approve a run before it begins. Pure.
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { matches } from '../schema/schema.ts'
@@ -8,7 +8,9 @@ import { didYouMean, listed } from '../text/spelling.ts'
 import { EnvironmentName } from '../wire/names.ts'
 import { valueAt } from './tree.ts'
 
-const FIELDS = ['agents', 'secrets', 'inherit'] as const
+const FIELDS = ['agents', 'secrets', 'inherit', 'review'] as const
+/** Maximum number of names in `review`. */
+const MOST_REVIEWERS = 100
 
 /** The names of the environments, in the order of the file. */
 export const environmentsIn = (raw: JsonObject): string[] =>
@@ -29,9 +31,6 @@ export const environmentNameProblem = (name: string): string | null =>
 /** That a field of an environment does not exist, with the nearest that does; null for one that does. */
 export function environmentFieldProblem(field: string): string | null {
   if (FIELDS.some(known => known === field)) return null
-  if (field === 'review') {
-    return 'nobody is asked before a run begins: to have a person asked, begin the team with a phase of type gate, and remove this'
-  }
   return `an environment has ${listed([...FIELDS])}${didYouMean(field, [...FIELDS])}`
 }
 
@@ -48,8 +47,26 @@ export function environmentProblems(name: string, entry: Json): { path: string[]
 }
 
 function fieldProblem(field: string, value: Json): string | null {
+  if (field === 'review') return reviewProblem(value)
   if (field === 'inherit') return typeof value === 'boolean' ? null : 'must be true or false'
   return value === null || isObject(value) ? null : 'must be a mapping'
+}
+
+/** The problem with who may approve runs; null if there is none. An empty list would protect nothing. */
+export function reviewProblem(value: Json): string | null {
+  const isName = (each: Json) => typeof each === 'string' && each.trim() !== '' && each.length <= 300
+  if (!Array.isArray(value) || value.length === 0 || value.length > MOST_REVIEWERS || !value.every(isName)) {
+    return `must be a list of 1 to ${MOST_REVIEWERS} names of users, or [any] for whoever may decide`
+  }
+  return value.includes('person')
+    ? 'does not know `person`: list the names of users, or [any] for whoever may decide'
+    : null
+}
+
+/** Who may approve a run of the environment before it begins; null when nobody is asked. */
+export function reviewersOf(raw: JsonObject, name: string): string[] | null {
+  const { review } = ownOf(raw, name)
+  return review === undefined ? null : (review as string[])
 }
 
 /**

@@ -10,7 +10,7 @@ import { isObject, type Json } from '../json.ts'
 import { type Misfit, misfits } from '../schema/schema.ts'
 import { didYouMean } from '../text/spelling.ts'
 import { environmentProblem } from './command-environment.ts'
-import { environmentFieldProblem, environmentNameProblem } from './environments.ts'
+import { environmentFieldProblem, environmentNameProblem, reviewProblem } from './environments.ts'
 import { labelsProblem } from './labels.ts'
 import { isLend, lendProblem } from './lend.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
@@ -96,10 +96,10 @@ function environmentKeyProblem(path: readonly string[], agents?: Agents): string
   const [, name = '', field, ...more] = path
   const problem = environmentNameProblem(name) ?? (field === undefined ? null : environmentFieldProblem(field))
   if (problem !== null) return problem
-  if (field === 'inherit' && more.length === 0) return null
+  if ((field === 'inherit' || field === 'review') && more.length === 0) return null
   if (inEnvironment(path).above.length > 0) return keyProblem(path.slice(2), agents)
   const place = `environments.${name}`
-  return `expected ${place}.agents.<agent>.<key>, ${place}.secrets.<name> or ${place}.inherit`
+  return `expected ${place}.agents.<agent>.<key>, ${place}.secrets.<name>, ${place}.inherit or ${place}.review`
 }
 
 export function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
@@ -109,7 +109,7 @@ export function secretKeyProblem([, name = '', field, ...more]: readonly string[
   return `expected secrets.${name}, secrets.${name}.value or secrets.${name}.teams`
 }
 
-/** Lists of texts, which may be written as words. */
+/** Lists of texts, with what finds their problems. */
 const LISTS: Readonly<Record<string, (value: Json) => string | null>> = {
   'packages.trust': trustProblem,
   'notify.on_fail': onFailProblem,
@@ -128,7 +128,7 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   if (key === 'network.allow') return allowList(key, value)
   if (key === 'network.proxy_resolves' && typeof value !== 'boolean') fail(key, 'expected true or false')
   if (path[0] === 'labels') return labels(path, value)
-  if (Object.hasOwn(LISTS, key)) return listSetting(key, value)
+  if (Object.hasOwn(LISTS, key)) return checkedList(key, value, LISTS[key]!)
   if (path[0] === 'exec' || key === 'packages.sandbox') return sandboxSetting(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'settle' && !isText(value, text => parseDuration(text) !== null)) fail(key, `expected ${A_DURATION}`)
@@ -139,8 +139,10 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
     fail(key, 'must be an address such as https://hub.example.com')
   const { above, below } = inEnvironment(path)
   const [section, reference = '', ...rest] = below
-  if (above.length === 0 && section === 'environments' && typeof value !== 'boolean')
-    fail(key, 'expected true or false')
+  if (above.length === 0 && section === 'environments') {
+    if (rest[0] === 'review') return checkedList(key, value, reviewProblem)
+    if (typeof value !== 'boolean') fail(key, 'expected true or false')
+  }
   if (section === 'secrets') return checkSecret(path, below, value)
   if (value === '' || (isObject(value) && Object.keys(value).length === 0))
     fail(key, 'the value is empty; null removes it')
@@ -200,9 +202,10 @@ function labels(path: readonly string[], value: Json): Json {
   return given
 }
 
-function listSetting(key: string, value: Json): Json {
+/** A list of texts, which may be written as words. */
+function checkedList(key: string, value: Json, problemWith: (value: Json) => string | null): Json {
   const entries = words(value)
-  const problem = LISTS[key]!(entries)
+  const problem = problemWith(entries)
   if (problem !== null) fail(key, problem)
   return entries
 }

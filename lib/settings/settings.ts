@@ -20,7 +20,7 @@ import { credentialsIn, withoutCredentials } from '../secrets/secret-forms.ts'
 import { agentProblems } from './agent-problems.ts'
 import { outputOf } from './command.ts'
 import { environmentNames, secretVariables, variablesOf } from './command-environment.ts'
-import { environmentsIn, placeOf, placesIn, settingsOf, whyNoEnvironment } from './environments.ts'
+import { environmentsIn, placeOf, placesIn, reviewersOf, settingsOf, whyNoEnvironment } from './environments.ts'
 import { change, readDocument, toObject } from './file.ts'
 import { checkKey, checkValue, faults, noAgent, pathOf } from './key.ts'
 import { labelsIn } from './labels.ts'
@@ -54,6 +54,8 @@ export interface Settings extends Scope {
   environments(): string[]
   /** Why runs cannot have the environment; null if they can. */
   whyNoEnvironment(name: string): string | null
+  /** Who may approve a run in the environment before it begins; null when nobody is asked. */
+  reviewersIn(environment: string | null): string[] | null
   /** The agents that have settings in the file, with their accounts: plain ones, or those of any environment, too. */
   agents(which?: 'everywhere'): string[]
   /** What agents may reach besides public addresses, and whether a proxy decides where other names lead. */
@@ -248,6 +250,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     },
     environments: () => environmentsIn(raw).filter(name => whyNoEnvironment(raw, name) === null),
     whyNoEnvironment: name => whyNoEnvironment(raw, name),
+    reviewersIn: name => (name === null ? null : reviewersOf(raw, name)),
     agents(which) {
       const places = which ? placesIn(raw) : [[]]
       return [...new Set(places.flatMap(place => Object.keys(valueAt(raw, [...place, 'agents']) ?? {})))]

@@ -86,7 +86,7 @@ export function secretKind(
   const { below } = inEnvironment(path)
   const [section, reference = '', ...rest] = below
   if (section === 'secrets') return rest.length === 1 && rest[0] === 'teams' ? 'open' : 'value'
-  if (section === 'environments') return rest[0] === 'inherit' ? 'open' : 'unknown'
+  if (section === 'environments') return rest[0] === 'inherit' || rest[0] === 'review' ? 'open' : 'unknown'
   if (section === 'labels') return 'open'
   if (section !== 'agents') return GLOBAL[below.join('.')] ?? 'unknown'
   if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'

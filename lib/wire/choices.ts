@@ -7,11 +7,16 @@ const ESCALATION = ['retry', 'skip', 'complete', 'fail'] as const
 export const EVERY_CHOICE = [...GATE, ...ESCALATION] as const
 export type Choice = (typeof EVERY_CHOICE)[number]
 
-export const REVIEW_KINDS = ['gate', 'escalation'] as const
+/** `start`: whether a run may begin, of which nothing has begun. */
+export const REVIEW_KINDS = ['gate', 'escalation', 'start'] as const
 type ReviewKind = (typeof REVIEW_KINDS)[number]
 
 /** By kind. */
-export const CHOICES: Readonly<Record<ReviewKind, readonly Choice[]>> = { gate: GATE, escalation: ESCALATION }
+export const CHOICES: Readonly<Record<ReviewKind, readonly Choice[]>> = {
+  gate: GATE,
+  escalation: ESCALATION,
+  start: GATE,
+}
 
 /** The decisions that a review takes. Those of a kind that only a newer program has are not known. */
 export function choicesOf(kind: string): readonly Choice[] {

@@ -42,7 +42,6 @@ const SETTINGS = {
     },
     broken: { agents: { place: { host: 'broken.test', token: '${env:NOBODY_SETS_THIS}' } }, inherit: true },
     misspelt: { inherti: true },
-    asking: { review: ['any'] },
   },
 }
 const phase = (wait = '') =>
@@ -96,13 +95,12 @@ test('a run has the settings and secrets of its environment, and its record says
 
 test('what an environment lacks is missing, and is never taken from elsewhere by accident', async () => {
   expect(await refused({ environment: 'stagin' })).toContain(
-    'there is no environment stagin in settings.yml of this machine: it has staging, production, broken, misspelt and asking (did you mean `staging`?)',
+    'there is no environment stagin in settings.yml of this machine: it has staging, production, broken and misspelt (did you mean `staging`?)',
   )
   expect(await refused({ environment: 'broken' })).toContain(
     'environments.broken.agents.place.token: the environment variable NOBODY_SETS_THIS is not set',
   )
   expect(await refused({ environment: 'misspelt' })).toContain('environments.misspelt.inherti in settings.yml')
-  expect(await refused({ environment: 'asking' })).toContain('begin the team with a phase of type gate')
   const shared = files({ 'team.yml': team('', SHOW.replace('secrets.db', 'secrets.shared')) })
   expect(await refused({ path: shared, environment: 'production' })).toContain(
     'the secret shared is not set in environments.production; add `shared: …` below `environments.production.secrets:`',
@@ -217,8 +215,7 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
     ['environments.qa.inherit', 'maybe', 'expected true or false'],
     ['environments.qa.agents.plce.host', 'x', 'there is no agent plce (did you mean `place`?)'],
     ['environments.qa.agents.place.hots', 'x', 'did you mean `host`?'],
-    ['environments.qa.review', '["any"]', 'begin the team with a phase of type gate'],
-    ['environments.qa.network.allow', '10.0.0.0/8', 'an environment has agents, secrets and inherit'],
+    ['environments.qa.network.allow', '10.0.0.0/8', 'an environment has agents, secrets, inherit and review'],
     ['environments.QA.inherit', 'true', 'the name of an environment must consist of small letters'],
   ] as const) {
     const { code, stderr } = await set(key, value)
@@ -229,6 +226,5 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
   expect((await command(['triggers', 'show', 'by-command'], { home })).stdout).toMatch(/environment +staging/)
   const said = (await command(['doctor'], { home })).stdout
   expect(said).toMatch(/environments\.broken\.agents\.place\.token +.*NOBODY_SETS_THIS is not set/)
-  expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets and inherit/)
-  expect(said).toMatch(/environments\.asking\.review +nobody is asked before a run begins/)
+  expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets, inherit and review/)
 }, 120_000)

@@ -124,6 +124,27 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     expect((await daemon.ended(run_id)).outputs).toEqual({ said: 'gladly' })
   })
 
+  test('the start of a run in an environment is approved in the inbox', async () => {
+    const daemon = await daemonOf()
+    const key = 'environments.production.review'
+    const set = (value: string[] | null) =>
+      daemon.call('/v1/settings/set', { key, value }, { authorization: `Bearer ${daemon.token}` })
+    await set(['any'])
+    const start = { path: files({ 'team.yml': HELLO }), environment: 'production' }
+    const { run_id } = await daemon.call('/v1/runs/start', start)
+    const { page } = await open(`runs/${run_id}/why`)
+    await page.getByText('The start waits for an answer.').waitFor()
+    await page.getByText('in production', { exact: true }).waitFor()
+    await page.getByText('waits for an approval before anything of it begins').waitFor()
+    await page.getByRole('link', { name: 'Phases' }).click()
+    const card = page.getByRole('region', { name: 'Review of the run' })
+    await card.getByText(/^Run @local\/hello@.* in the environment production\?$/).waitFor()
+    await card.getByRole('button', { name: 'Approve' }).click()
+    await page.locator('.facts .state.completed').waitFor()
+    expect((await daemon.ended(run_id)).state).toBe('completed')
+    await set(null)
+  })
+
   test('without the local token a decision is not offered, and the page says how to get it', async () => {
     const daemon = await daemonOf()
     const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })

@@ -76,6 +76,7 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
   if (inputs) checkSecrets(engine.bundle(row.bundle_id).team(row.team_key), inputs)
   // It is what makes each phase fail, if the environment is gone.
   daemon.settings.in(row.environment)
+  const review = daemon.settings.reviewersIn(row.environment)
   await daemon.packages.judge(engine.bundle(row.bundle_id))
   if (openRuns.isInterrupted(row.root_id)) {
     checkInterrupted(row, request)
@@ -87,7 +88,7 @@ export async function resumeRun(daemon: Daemon, runId: string, request: Request)
   const repeats = repeated.map(({ phase }) => phase)
   const written = writes.filter(({ state, fate }) => fate !== 'kept' && (state === 'done' || state === 'partial'))
   return {
-    ...(await engine.resume(runId, request, also)),
+    ...(await engine.resume(runId, { ...request, review }, also)),
     repeats,
     written: written.map(({ fate: _, ...write }) => write),
     continued: false,

@@ -10,6 +10,8 @@ export interface Chosen {
   environment: string | null
   /** What runs have there; null when there is a problem. */
   scope: Scope | null
+  /** Who may approve runs there before they begin; null when nobody is asked. */
+  review: string[] | null
   problems: Detail[]
 }
 
@@ -20,7 +22,8 @@ export function environmentFor(settings: Settings, teams: readonly Team[], asked
   const unknown = environment === null ? null : settings.whyNoEnvironment(environment)
   const messages = [...new Set([...refusals, unknown])].filter(message => message !== null)
   const problems = messages.map(message => ({ path: '/environment', message }))
-  return { environment, scope: problems.length === 0 ? settings.in(environment) : null, problems }
+  if (problems.length > 0) return { environment, scope: null, review: null, problems }
+  return { environment, scope: settings.in(environment), review: settings.reviewersIn(environment), problems }
 }
 
 function whyNotIn({ name, environments }: Team, environment: string | null): string | null {

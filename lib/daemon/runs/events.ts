@@ -3,7 +3,7 @@
 // gets the newest state of each run and phase, and every log line, which is read from the file if many wait.
 
 import type { Engine, Notice } from '../../run/engine.ts'
-import { phaseRecord, type RunHead, type RunRow, readLines, runHead } from '../../run/engine.ts'
+import { phaseRecord, type RunHead, type RunRow, readLines, runHead, START } from '../../run/engine.ts'
 import { cut, VALUE_BYTES } from '../../wire/budget.ts'
 import type { LogLine, RunEvent } from '../../wire/records/run-records.ts'
 
@@ -142,7 +142,7 @@ async function* linesOf(
 }
 
 function* eventsOf(engine: Engine, row: RunRow, { kind, position }: Notice): Generator<RunEvent> {
-  if (kind === 'run' || position === null) yield { event: 'run', data: runHead(row) }
+  if (kind === 'run' || position === null || position === START) yield { event: 'run', data: runHead(row) }
   else yield phaseEvent(engine, row, position)
 }
 

@@ -55,6 +55,7 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
   return createRedactor(stock.settings.secrets(stock.catalogue)).json<Plan>({
     inputs: maskInputs(fields, values),
     environment: chosen.environment,
+    ...(chosen.review && { review: chosen.review }),
     secrets: namesOf(secretUsers(bundle)),
     concurrency,
     requires: { labels, agents },

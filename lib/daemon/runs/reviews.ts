@@ -1,8 +1,9 @@
-// Reviews as they are shown to people: with the name of their phase. Only those whom the team names may answer.
+// Reviews as they are shown to people: with the name of their phase. Only those may answer whom the team names, or of the
+// start of a run the environment.
 
 import { CadreError } from '../../error.ts'
 import type { ListedReview, Store } from '../../run/engine.ts'
-import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../../run/engine.ts'
+import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord, startReviewers } from '../../run/engine.ts'
 import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, reviewOf, type Team } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
 import type { AskedReview } from '../../wire/records/run-records.ts'
@@ -20,9 +21,9 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   const { rows, total } = source.store.reviews.list(filter)
   const asked = (row: (typeof rows)[number]): AskedReview => {
     const phase = phaseOf(source, row)
-    const form = (row.kind === 'gate' && reviewOf(phase)?.inputs) || []
-    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase.name, row.run_name)
-    const isCompletable = row.kind === 'escalation' && row.state === 'pending'
+    const form = (row.kind === 'gate' && phase && reviewOf(phase)?.inputs) || []
+    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase?.name ?? null, row.run_name)
+    const isCompletable = phase && row.kind === 'escalation' && row.state === 'pending'
     return {
       ...record,
       ...bytesOf(row),
@@ -51,7 +52,7 @@ export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): 
 
 /**
  * Applies an answer after its run has been continued, and returns the review as it is then. Throws `forbidden` for a
- * gate that asks other people, `invalid_request` when the answer does not fit the form of the gate, and whatever the
+ * review that asks other people, `invalid_request` when the answer does not fit the form of the gate, and whatever the
  * engine throws.
  */
 export async function answerReview(
@@ -62,19 +63,22 @@ export async function answerReview(
 ): Promise<ReviewRecord> {
   const { engine } = daemon
   const phase = phaseOf(engine, review)
-  const form = review.kind === 'gate' ? reviewOf(phase) : undefined
-  if (form && !mayAnswer(form.reviewers, decision.by)) {
-    throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
+  const form = phase && review.kind === 'gate' ? reviewOf(phase) : undefined
+  const reviewers = form?.reviewers ?? reviewersOf(engine, review)
+  if (!reviewers.some(name => name === 'any' || name === decision.by)) {
+    const asking = form ? 'this gate' : 'the environment of this run'
+    throw new CadreError('forbidden', `${asking} asks ${reviewers.join(', ')}; you are ${decision.by}`)
   }
   const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
   await daemon.openRuns.continueTree(review.run_id)
   const target = `${review.id}: ${decision.decision}, run ${review.run_id}`
   await engine.decide(review.id, answer, () => daemon.audit.write({ actor, action: 'reviews/decide', target }))
-  return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)
+  return reviewRecord(findReview(engine, review.id), phase?.name ?? null, engine.record(review.run_id).run_name)
 }
 
-function mayAnswer(reviewers: readonly string[], by: string): boolean {
-  return reviewers.some(name => name === 'any' || name === by)
+/** Who may answer a review that is none of a gate. */
+function reviewersOf({ store }: Pick<ReviewSource, 'store'>, { kind, run_id }: ReviewRow): readonly string[] {
+  return kind === 'start' ? startReviewers(store.runs.get(run_id)!) : ['any']
 }
 
 function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given = {} }: Decision) {
@@ -85,8 +89,9 @@ function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given 
   throw new CadreError('invalid_request', `the answer does not fit the form: ${list}`, { details })
 }
 
-function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase {
-  return teamOf(source, { run_id }).phases[position]!
+/** Null for the review of the start of a run. */
+function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase | null {
+  return teamOf(source, { run_id }).phases[position] ?? null
 }
 
 function teamOf(source: ReviewSource, { run_id }: Pick<ReviewRow, 'run_id'>): Team {

@@ -89,6 +89,7 @@ export async function startBundle(
     runName: request.run_name ?? null,
     workspace: null,
     environment: chosen.environment,
+    review: chosen.review,
     fromPath: origin.local && request.path !== undefined,
     synced: origin.synced ?? daemon.lists(name),
     runId,
@@ -125,7 +126,8 @@ async function mustHaveAll(
   problems: readonly Detail[],
   fromPath: boolean,
 ): Promise<void> {
-  if (chosen.scope) await askCommands(chosen.scope, bundle)
+  // Commands that read secrets wait for the approval, as everything of the run does.
+  if (chosen.scope && !chosen.review) await askCommands(chosen.scope, bundle)
   const missing = [
     ...problems,
     ...chosen.problems,

@@ -14,6 +14,7 @@ import { kindOf } from '../../firing/kinds.ts'
 import type { Firing, Trigger } from '../../firing/trigger.ts'
 import { filesIn } from '../../firing/watch-kind.ts'
 import type { JsonObject } from '../../json.ts'
+import { startReviewers } from '../../run/engine.ts'
 import { type Bundle, reviewOf } from '../../team/team.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { loadTeam, startBundle } from '../runs/start-run.ts'
@@ -212,8 +213,9 @@ function heldBy({ engine }: Daemon, firings: FiringTable, runId: string): string
   const asked = firings.askedBelow(runId)
   if (!asked) return run
   const row = engine.store.reviews.get(asked)!
-  const { bundle_id, team_key } = engine.store.runs.get(row.run_id)!
-  const reviewers = reviewOf(engine.bundle(bundle_id).team(team_key).phases[row.position]!)?.reviewers ?? ['any']
+  const asking = engine.store.runs.get(row.run_id)!
+  const phase = engine.bundle(asking.bundle_id).team(asking.team_key).phases[row.position]
+  const reviewers = phase ? (reviewOf(phase)?.reviewers ?? ['any']) : startReviewers(asking)
   return `${run}: review ${row.id} asks ${reviewers.join(', ')} since ${new Date(row.created_at).toISOString()}`
 }
 

@@ -10,6 +10,7 @@ import { Uuid } from '../../wire/parts.ts'
 import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
 import { SAID, sayMore } from '../../wire/records/failed-line.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
+import { approvalText } from '../../wire/records/words.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
 import type { Hub } from '../core/hub.ts'
 import { readLinesAfter } from '../reports/log-lines.ts'
@@ -146,9 +147,10 @@ async function factsOf(hub: Hub, found: Found, leaf: Found | null): Promise<RunF
     : []
   return {
     ...{ run_id: row.run_id, run_name: row.run_name, team: row.team, call_depth: row.call_depth, state },
+    environment: row.environment,
     ...{ reason: row.reason, started_at: row.started_at, completed_at: row.completed_at, error, phases },
     cause: inState.find(({ name }) => name === named) ?? inState[0] ?? null,
-    turn: state === 'queued' ? await turnOf(hub, row) : null,
+    turn: state === 'queued' ? await turnOf(hub, row) : state === 'awaiting_input' ? await approvalOf(hub, row) : null,
     deliveries: deliveries.filter(each => matches(DeliveryRecord, each)),
   }
 }
@@ -162,6 +164,14 @@ async function turnOf(hub: Hub, { run_id }: ReportedRun): Promise<string | null>
   const { jobs, db } = hub.store
   const [job] = await db.select().from(jobs).where(eq(jobs.run_id, run_id)).orderBy(desc(jobs.created_at)).limit(1)
   return job ? ((await describeWait(hub, job)) ?? (job.state === 'leased' ? 'its daemon to accept it' : null)) : null
+}
+
+/** The approval that a run waits for before it begins; null when it waits for something else. */
+async function approvalOf({ store }: Hub, { run_id }: ReportedRun): Promise<string | null> {
+  const { reviews, db } = store
+  const asked = and(eq(reviews.run_id, run_id), eq(reviews.kind, 'start'), eq(reviews.state, 'pending'))
+  const [review] = await db.select({ reviewers: reviews.reviewers }).from(reviews).where(asked).limit(1)
+  return review ? approvalText(review.reviewers) : null
 }
 
 /** The run directly below `above` on the way to the leaf. */

@@ -319,7 +319,8 @@ const DETAILS: {
     if (known && known.run_id !== run_id) return 'forbidden'
     if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
     const { comment = null, inputs = [], reviewers = [] } = review
-    report.putReview({ ...review, run_id, realm_id, comment, inputs, reviewers })
+    // The review of the start of a run has no phase.
+    report.putReview({ ...review, phase: review.phase ?? '', run_id, realm_id, comment, inputs, reviewers })
     return null
   },
 }

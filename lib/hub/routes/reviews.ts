@@ -86,6 +86,7 @@ function reviewRecord({ beside, placed_at: _, ...review }: ReviewRow) {
   const shown = {
     entries: entries.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry))),
     form: matches(Form, inputs) ? inputs : [],
+    phase: review.phase || null,
     prompt: bytes.some(([name]) => name === 'prompt') ? null : (prompt ?? ''),
     reason: reason ?? '',
   }

@@ -27,7 +27,9 @@ export {
   type ReviewRow,
   type RunError,
   type RunRow,
+  START,
   startedBy,
+  startReviewers,
   treeKey,
 } from './rows.ts'
 export { Slots } from './slots.ts'

@@ -118,7 +118,10 @@ export class LiveRun {
   readonly paced = new Set<number>()
   /** How many phases are `running`; the team's concurrency limits them. */
   running = 0
+  /** How many people are asked: about phases, and whether the run may begin. */
   awaiting = 0
+  /** A person is asked whether the run may begin. Until then none of its phases is ready. */
+  asksStart = false
   ended = 0
   ending: Ending | null
   /** The run above was asked to end, and so is this run. A step of this run applies it. */
@@ -220,6 +223,12 @@ export class LiveRun {
     if (phaseEnded(state)) this.ended++
   }
 
+  /** Records whether a person is asked whether the run may begin. */
+  setAsksStart(asks: boolean): void {
+    if (asks !== this.asksStart) this.awaiting += asks ? 1 : -1
+    this.asksStart = asks
+  }
+
   /** Whether a phase of it holds a slot. */
   holdsSlot(position: number): boolean {
     const { state } = this.phases[position]!
@@ -243,6 +252,7 @@ export class LiveRun {
 
   /** Whether everything in progress in this run waits for a person, or for another system to settle. */
   allWaits(): boolean {
+    if (this.asksStart) return true
     return (
       this.mayWait &&
       this.ready.length === 0 &&

@@ -53,6 +53,8 @@ export interface RunRow {
   started_by: string | null
   /** Whose settings and secrets it has; null for the plain ones. That of a sub-run is that of its top run. */
   environment: string | null
+  /** Who may approve a top run before anything of it begins, as a JSON list of names; null when nobody is asked. */
+  review: string | null
 }
 
 export interface PhaseRow {
@@ -100,12 +102,17 @@ export interface ReceiptRow {
   copies: string | null
 }
 
+/** The position of the review that asks whether a run may begin: it is about no phase. */
+export const START = -1
+
 export interface ReviewRow {
   id: string
   run_id: RunId
+  /** Of its phase; `START` for the review of kind `start`. */
   position: number
+  /** Of its phase; for the review of kind `start` that of the run. */
   attempt: number
-  kind: 'gate' | 'escalation'
+  kind: 'gate' | 'escalation' | 'start'
   reason: string
   prompt: string
   entries: string
@@ -145,6 +152,11 @@ export function json(value: unknown): string | null {
 
 export function parse<T>(text: string | null): T | null {
   return text === null ? null : (JSON.parse(text) as T)
+}
+
+/** Who may approve a run before anything of it begins; nobody, where nobody is asked. */
+export function startReviewers({ review }: Pick<RunRow, 'review'>): string[] {
+  return parse<string[]>(review) ?? []
 }
 
 /** Who or what started a run; null for a sub-run. */

@@ -2,6 +2,7 @@
 // none in a sound database. Tests run them after every kill.
 
 import type { Database } from 'bun:sqlite'
+import { START } from '../core/core.ts'
 
 export const INVARIANTS: Record<string, string> = {
   'a run has a completion time exactly when it has ended':
@@ -25,9 +26,14 @@ export const INVARIANTS: Record<string, string> = {
   'an open sub-run belongs to an open phase that was started': `
     SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
     WHERE child.completed_at IS NULL AND phases.state NOT IN ('running', 'awaiting_input', 'pending')`,
-  'a run waits exactly when one of its phases does': `
-    SELECT id FROM runs WHERE completed_at IS NULL AND state <> 'queued' AND (state = 'awaiting_input') <>
-      EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'awaiting_input')`,
+  'a run waits exactly when one of its phases does, or when nobody has approved yet that it begins': `
+    SELECT id FROM runs WHERE completed_at IS NULL AND state <> 'queued' AND (state = 'awaiting_input') <> (
+      EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'awaiting_input')
+      OR EXISTS (SELECT 1 FROM reviews WHERE run_id = runs.id AND position = ${START} AND reviews.state = 'pending'))`,
+  'nothing of a run that waits for its approval has begun in this attempt': `
+    SELECT runs.id FROM runs JOIN reviews ON run_id = runs.id AND position = ${START} AND reviews.state = 'pending'
+    WHERE kind <> 'start' OR parent_id IS NOT NULL OR runs.review IS NULL OR reviews.attempt <> runs.attempt
+      OR EXISTS (SELECT 1 FROM phases WHERE phases.run_id = runs.id AND phases.state IN ('running', 'awaiting_input'))`,
   'a completed run has no open and no cancelled phase': `
     SELECT id FROM runs WHERE state = 'completed' AND EXISTS (
       SELECT 1 FROM phases WHERE run_id = id AND state IN ('pending', 'running', 'awaiting_input', 'cancelled'))`,

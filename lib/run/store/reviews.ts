@@ -1,8 +1,9 @@
-// Table `reviews`: questions to people, one for each phase and attempt.
+// Table `reviews`: questions to people, one for each phase and attempt, and for each attempt of a run that is approved
+// before it begins.
 
 import type { Database } from 'bun:sqlite'
 import type { MaskedText } from '../../secrets/masked.ts'
-import type { ReviewRow } from '../core/core.ts'
+import { type ReviewRow, START } from '../core/core.ts'
 
 export interface NewReview {
   run_id: string
@@ -59,6 +60,15 @@ export class Reviews {
         "SELECT * FROM reviews WHERE run_id = ? AND position = ? AND state = 'pending'",
       )
       .get(runId, position)
+  }
+
+  /** Whether somebody has approved that the run begins. */
+  isStartApproved(runId: string): boolean {
+    return (
+      this.#db
+        .query("SELECT 1 FROM reviews WHERE run_id = ? AND position = ? AND decision = 'approve' LIMIT 1")
+        .get(runId, START) !== null
+    )
   }
 
   of(runId: string, position: number): ReviewRow[] {

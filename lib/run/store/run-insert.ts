@@ -9,7 +9,7 @@ import type { RunGroups } from './run-groups.ts'
 const INSERTED = [
   ...['id', 'root_id', 'tree_key', 'parent_id', 'parent_position', 'parent_phase', 'item', 'run_name', 'call_path'],
   ...['call_depth', 'bundle_id', 'team_key', 'team', 'version', 'state', 'inputs', 'workspace', 'from_path', 'synced'],
-  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'environment', 'group_id'],
+  ...['attempt', 'created_at', 'started_at', 'deadline', 'settled', 'started_by', 'environment', 'review', 'group_id'],
 ]
 /** Maximum number of runs that one statement inserts: as many as one step of a map starts. */
 const CHUNK = 16
@@ -62,6 +62,7 @@ export class RunInsert {
           run.settled,
           run.started_by,
           run.environment,
+          run.review,
           group,
         )
       }

@@ -296,6 +296,11 @@ export class Runs {
       .run(id, at, deadline)
   }
 
+  /** Who may approve the new attempt of a `queued` top run before it begins. */
+  setReview(id: string, review: readonly string[] | null): void {
+    this.#db.query("UPDATE runs SET review = ?2 WHERE id = ?1 AND state = 'queued'").run(id, json(review))
+  }
+
   /** Sets why a top run is `queued`. */
   setReason(id: string, reason: string): void {
     this.#db.query("UPDATE runs SET reason = ?2 WHERE id = ?1 AND state = 'queued'").run(id, reason)

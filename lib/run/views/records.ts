@@ -111,7 +111,7 @@ export function runDetail(store: Store, runId: string): RunDetail {
   }
 }
 
-export function reviewRecord(row: ReviewRow, phase: string, runName: string | null): ReviewRecord {
+export function reviewRecord(row: ReviewRow, phase: string | null, runName: string | null): ReviewRecord {
   const { id, run_id, kind, reason, prompt, state, decision, decided_by, comment, created_at, decided_at } = row
   return {
     id,

@@ -5,7 +5,7 @@ import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.t
 import { oneLine } from '../../text/one-line.ts'
 import { explain, type PhaseFacts, type RunFacts } from '../../wire/records/explain.ts'
 import type { Explanation, Waiting } from '../../wire/records/run-records.ts'
-import { isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
+import { approvalText, isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
 import {
   type PhaseRow,
   parse,
@@ -14,6 +14,8 @@ import {
   type RunError,
   type RunRow,
   runEnded,
+  START,
+  startReviewers,
 } from '../core/core.ts'
 import { childOfTeam, type Written, written } from '../steps/steps.ts'
 import type { EntryId, Store, Unasked } from '../store/store.ts'
@@ -111,8 +113,16 @@ function stepOf(
   const cause = causeOf(row, rows, phases, waits)
   const phase = cause && phases[cause.position]!
   const below = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
-  const turn = row.state === 'queued' ? turnOfRun(store, row.id) : row.state === 'running' ? endWaitOf(row.id) : null
+  const turn = waitOfRun(store, row, endWaitOf)
   return { row, facts: runFacts(store, row, facts, cause && facts[cause.position]!, turn), below: below?.id ?? null }
+}
+
+/** What a run itself waits for: its key, an approval, or what its end needs. */
+function waitOfRun(store: Store, row: RunRow, endWaitOf: (runId: string) => string | null): string | null {
+  if (row.state === 'queued') return turnOfRun(store, row.id)
+  if (row.state === 'running') return endWaitOf(row.id)
+  const asksStart = row.state === 'awaiting_input' && store.reviews.pending(row.id, START) !== null
+  return asksStart ? approvalText(startReviewers(row)) : null
 }
 
 /** Without what other systems answered to messages. */
@@ -155,11 +165,11 @@ function runFacts(
   cause: PhaseFacts | null,
   turn: string | null,
 ): RunFacts {
-  const { id, run_name, team, call_depth, state, reason, error, started_at, completed_at } = row
+  const { id, run_name, team, environment, call_depth, state, reason, error, started_at, completed_at } = row
   const deliveries = store.deliveries
     .of(id)
     .map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
-  const place = { run_id: id, run_name, team, call_depth, state, reason, started_at, completed_at }
+  const place = { run_id: id, run_name, team, environment, call_depth, state, reason, started_at, completed_at }
   return { ...place, error: parse(error), phases, cause, turn, deliveries }
 }
 
@@ -193,6 +203,8 @@ function failedItemsOf(store: Store, { run_id, position, data }: PhaseRow): Phas
 }
 
 function reviewOf(store: Store, run: RunRow): string | null {
+  const start = store.reviews.pending(run.id, START)
+  if (start) return start.id
   const asked = store.phases.of(run.id).find(({ state }) => state === 'awaiting_input')
   return (asked && store.reviews.pending(run.id, asked.position)?.id) ?? null
 }

@@ -130,13 +130,14 @@ function Writes({ of: { writes } }: { of: Plan }) {
 }
 
 /** The secrets and the concurrency key of the run, and its requirements of a daemon. */
-function Requirements({ of: { environment, secrets, concurrency, requires, inputs } }: { of: Plan }) {
+function Requirements({ of: { environment, review = [], secrets, concurrency, requires, inputs } }: { of: Plan }) {
   const requirements = Object.entries({ ...requires.labels, ...requires.agents }).map(
     ([name, value]) => `${name} ${value}`,
   )
   const key = concurrency && `${concurrency.key ?? 'known when it starts'}, held by at most ${concurrency.limit}`
   const facts = [
     ['Environment', environment ?? ''],
+    ['Approved before it begins', review.length > 0 ? `by ${review.join(', ')}` : ''],
     ['Secrets', secrets.join(', ')],
     ['Concurrency key', key ?? ''],
     ['Needs of a daemon', requirements.join(', ')],

@@ -85,9 +85,7 @@ function DecidedReviews() {
       {data.reviews.map(({ id, run_id, run_name, phase, decision, decided_by, decided_at, comment }) => (
         <li key={id}>
           <div>
-            <a href={withQuery(to('runs', run_id), { phase })}>
-              {run_name ?? run_id} › {phase}
-            </a>
+            <AskedAbout review={{ run_id, run_name, phase }} />
             <p class="quiet wrap">
               {decision} by {decided_by ?? 'nobody'}, <When at={decided_at} />
               {comment && `: ${comment}`}
@@ -96,6 +94,20 @@ function DecidedReviews() {
         </li>
       ))}
     </ul>
+  )
+}
+
+/** A link to the run, with the phase if it is about one. */
+function AskedAbout({
+  review: { run_id, run_name, phase },
+}: {
+  review: Pick<AskedReview, 'run_id' | 'run_name' | 'phase'>
+}) {
+  return (
+    <a href={withQuery(to('runs', run_id), { phase: phase ?? '' })}>
+      {run_name ?? run_id}
+      {phase !== null && ` › ${phase}`}
+    </a>
   )
 }
 
@@ -115,7 +127,7 @@ export function ReviewCard({ review: listed, done }: { review: AskedReview; done
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
   const { busy, error, run } = useAction()
-  const { id, run_id, run_name, phase, kind, prompt, reason, form = [], created_at } = review
+  const { id, phase, kind, prompt, reason, form = [], created_at } = review
 
   const decide = (decision: Choice) =>
     run(async () => {
@@ -126,13 +138,11 @@ export function ReviewCard({ review: listed, done }: { review: AskedReview; done
     })
   const [first, ...others] = choicesOf(kind)
   return (
-    <section class="card" aria-label={`Review of ${phase}`}>
+    <section class="card" aria-label={`Review of ${phase ?? 'the run'}`}>
       <header class="row">
         <State of="awaiting_input" bare />
         <h2>
-          <a href={withQuery(to('runs', run_id), { phase })}>
-            {run_name ?? run_id} › {phase}
-          </a>
+          <AskedAbout review={review} />
         </h2>
         <span class="quiet small">
           asked <When at={created_at} />

@@ -109,7 +109,8 @@ export function RunTabs({
       {tab !== 'phases' && pending.length > 0 && (
         <div class="notice awaiting_input">
           <p>
-            <a href={to('runs', id)}>{pending.map(({ phase }) => phase).join(', ')}</a> waits for an answer.
+            <a href={to('runs', id)}>{pending.map(({ phase }) => phase ?? 'The start').join(', ')}</a> waits for an
+            answer.
           </p>
         </div>
       )}

@@ -120,7 +120,8 @@ const Line = Type.Object({
 const Review = Type.Object({
   id: RunId,
   run_name: NullableText(1_000),
-  phase: PhaseName,
+  /** Null: whether the run may begin. */
+  phase: nullable(PhaseName),
   entries: AnyList,
   kind: Word,
   reason: NullableText(10_000),

@@ -43,6 +43,7 @@ export interface RunFacts {
   run_id: string
   run_name: string | null
   team: string
+  environment: string | null
   call_depth: number
   state: string
   reason: string | null
@@ -257,10 +258,7 @@ function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): s
   ]
 }
 
-/**
- * The explanation with the commands that can be given now. `rootState` is the state of the top run: a sub-run that failed
- * may have been passed over, and its top run may go on. `says` returns whether a phase has written to its log.
- */
+/** The explanation with the commands that can be given now. A top run, in `rootState`, may go on although a sub-run failed. */
 export async function withCommandsOfNow(
   found: Explanation,
   rootState: string,
@@ -326,7 +324,8 @@ function leafFirst(chain: readonly RunFacts[]): readonly string[] {
 
 function sentence(run: RunFacts): string {
   const { run_id, run_name, team, call_depth, state, reason, error, started_at, completed_at, cause, turn } = run
-  const name = `${call_depth === 0 ? 'Run' : 'Sub-run'} ${run_name ? `${oneLine(run_name)} (${run_id})` : run_id} of ${team}`
+  const place = run.environment === null ? '' : ` in the environment ${run.environment}`
+  const name = `${call_depth === 0 ? 'Run' : 'Sub-run'} ${run_name ? `${oneLine(run_name)} (${run_id})` : run_id} of ${team}${place}`
   const took = completed_at && started_at ? ` after ${formatDuration(completed_at - started_at)}` : ''
   if (state === 'completed') return `${name} completed${took}${error ? `, but ${closed(error.message)}` : '.'}`
   if (state === 'cancelled') {
@@ -359,10 +358,7 @@ function sentence(run: RunFacts): string {
 const closed = (text: string): string =>
   /: (?:bun \S*daemon\.ts|(?:npx )?\S*cadre) [^:]*$/.test(text) ? text : `${text}.`
 
-/**
- * Shortens a long chain. Teams may nest a thousand levels deep, and the sentences in the middle repeat the same
- * failure.
- */
+/** Shortens a long chain: of a thousand levels the sentences in the middle repeat the same failure. */
 function shortened(runs: readonly RunFacts[]): readonly string[] {
   if (runs.length <= CHAIN) return runs.map(sentence)
   const left = runs.length - CHAIN + 1

@@ -112,6 +112,12 @@ export const Plan = Type.Object({
       description: 'The environment of settings.yml that it would have; null for the plain settings.',
     }),
   ),
+  review: Type.Optional(
+    Type.Array(AnyText, {
+      description:
+        'Who may approve it before anything of it begins: names of users, or any. Absent when nobody is asked.',
+    }),
+  ),
   /** Named secrets that its teams use. */
   secrets: Type.Array(AnyText),
   /** The key that the run would hold; null when its team has none. */

@@ -255,7 +255,8 @@ export const ReviewRecord = Type.Object({
   id: AnyText,
   run_id: AnyText,
   run_name: NullableText,
-  phase: AnyText,
+  /** Null for a review of kind `start`, which asks whether the run may begin. */
+  phase: NullableText,
   entries: Type.Array(AnyText),
   kind: Type.Enum([...REVIEW_KINDS]),
   reason: AnyText,

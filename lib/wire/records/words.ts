@@ -12,6 +12,12 @@ export function waitText({ reason, until }: Waiting, now = Date.now()): string {
   return `${reason}, until ${isSoon ? at.slice(11, 19) : `${at.slice(0, 10)} ${at.slice(11, 16)}`} UTC`
 }
 
+/** What a run waits for that `reviewers` may approve. */
+export function approvalText(reviewers: readonly string[]): string {
+  const isOpen = reviewers.length === 0 || reviewers.includes('any')
+  return `an approval before anything of it begins${isOpen ? '' : `, by ${reviewers.join(' or ')}`}`
+}
+
 const FATE: Record<Written['state'], string> = {
   done: 'arrived',
   partial: 'arrived in part',

@@ -66,7 +66,7 @@ export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   if (!found && typed === 'last') throw new CadreError('not_found', 'no review waits for an answer')
   if (!found) throw new CadreError('not_found', `no review begins with ${begins}`)
   if (typed === 'last' || total === 1) return found.id
-  const ids = reviews.map(({ id, phase }) => `${id} (${phase})`)
+  const ids = reviews.map(({ id, phase }) => `${id} (${phase ?? 'the run'})`)
   throw several('reviews', begins, ids, total)
 }
 

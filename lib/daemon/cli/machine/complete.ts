@@ -161,7 +161,10 @@ async function runs(home: string): Promise<Candidate[]> {
 async function reviews(home: string): Promise<Candidate[]> {
   const filter = { state: 'pending', limit: MOST }
   const { reviews } = await soon(askAboutRuns(home, all => all.call(ListReviews, filter)))
-  const ids = reviews.map(({ id, phase, prompt }) => ({ word: id, description: `${phase}: ${prompt}` }))
+  const ids = reviews.map(({ id, phase, prompt }) => ({
+    word: id,
+    description: phase === null ? `${prompt}` : `${phase}: ${prompt}`,
+  }))
   return ids[0] ? [{ word: 'last', description: `the newest: ${ids[0].description}` }, ...ids] : []
 }
 

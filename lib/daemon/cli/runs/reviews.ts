@@ -31,6 +31,8 @@ interface ListOptions extends BackendOptions {
 /** The last lines of what a gate's commands printed. */
 const LAST_LINES = 10
 const PAGE = 1_000
+/** What a review is about that has no phase: it asks whether the run may begin. */
+const THE_RUN = 'the run'
 
 export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
   const backend = await backendOf(where)
@@ -66,7 +68,7 @@ async function describeAll(runs: Callee, reviews: readonly AskedReview[], view: 
 
 async function describe(runs: Callee, review: AskedReview, { paint, backend }: View): Promise<Printable[]> {
   const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
-  const name = [run_name, phase].filter(part => part !== null).join('/')
+  const name = [run_name, phase].filter(part => part !== null).join('/') || THE_RUN
   const { prompt_bytes } = review
   const isPending = state === 'pending'
   const what = isPending ? paint.yellow(kind) : `${kind} ${decision}${decided_by === null ? '' : ` by ${decided_by}`}`
@@ -80,7 +82,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   ]
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
-  const logged = await lastLines(runs, run_id, phase)
+  const logged = phase === null ? [] : await lastLines(runs, run_id, phase)
   drawn.push(...logged.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
   drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
@@ -175,7 +177,7 @@ export async function decide(typed: string, word: string | undefined, options: D
     ...(values && { values }),
   }
   const { runner, result } = await backend.open('decide', runner => runner.decide(reviewId, answer))
-  const what = `${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}`
+  const what = `${review.phase ?? THE_RUN}${decision === 'complete' ? resultOf(values, review) : ''}`
   const watching = backend.command('watch', result.run_id)
   if (backend.hub) {
     // The daemon may be away, and may refuse the decision.
@@ -217,7 +219,14 @@ function oneOf(kind: AskedReview['kind']): string {
 
 function checkKind({ kind }: AskedReview, decision: Choice): void {
   if (choicesOf(kind).includes(decision)) return
-  const what = kind === 'escalation' ? 'an escalation' : kind === 'gate' ? 'a gate' : `of the kind ${kind}`
+  const what =
+    kind === 'escalation'
+      ? 'an escalation'
+      : kind === 'gate'
+        ? 'a gate'
+        : kind === 'start'
+          ? 'of a start'
+          : `of the kind ${kind}`
   throw new CadreError('invalid_request', `this review is ${what}, which takes ${oneOf(kind)}, not ${decision}`)
 }
 

@@ -220,7 +220,7 @@ async function printReviews(runner: Runner, model: RunModel, { backend }: WatchO
   const paint = createPaint(process.stderr)
   for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
     if (!model.node(run_id)) continue
-    const name = [...model.path(run_id), phase].join('/')
+    const name = [...model.path(run_id), ...(phase === null ? [] : [phase])].join('/')
     printMessage(line`${paint.bold(prompt || reason)}  ${paint.dim(name)}`)
     printMessage(paint.dim(`  ${backend.command('decide', id)}`))
   }

@@ -45,6 +45,7 @@ function drawPlan(
   {
     inputs,
     environment,
+    review = [],
     secrets,
     concurrency,
     requires,
@@ -75,6 +76,7 @@ function drawPlan(
     ),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
     ...section('environment', environment ? [line`  ${environment}`] : []),
+    ...section('approved before it begins', review.length > 0 ? [line`  by ${review.join(', ')}`] : []),
     ...section('secrets', secrets.length > 0 ? [line`  ${secrets.join(', ')}`] : []),
     ...section('concurrency', concurrency === null ? [] : [line`  ${keyText(concurrency)}`]),
     ...section(

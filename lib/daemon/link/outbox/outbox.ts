@@ -13,7 +13,9 @@ import {
   reviewRecord,
   runEnded,
   runRecord,
+  START,
   type Store,
+  startReviewers,
 } from '../../../run/engine.ts'
 import { type Bundle, type Phase, reviewOf } from '../../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../../wire/records/changes.ts'
@@ -244,6 +246,7 @@ export class SyncOutbox implements Outbox {
 
   #queueAll(row: RunRow, phases: readonly Phase[]): void {
     this.#queueRun(row)
+    if (row.review !== null) this.#queueReviews(row, phases, START)
     for (const position of phases.keys()) {
       this.#queuePhase(row, phases, position)
       this.#queueReviews(row, phases, position)
@@ -284,12 +287,15 @@ export class SyncOutbox implements Outbox {
   }
 
   #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
-    const phase = phases[position]!
-    const gate = reviewOf(phase)
+    const phase = position === START ? null : phases[position]!
+    const gate = phase && reviewOf(phase)
+    const start = { reviewers: startReviewers(row), inputs: [] }
     for (const review of this.#store.reviews.of(row.id, position)) {
       // A gate says who may answer and with which form; an escalation may be answered by anyone who may decide.
-      const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }
-      this.#insert(row, 'review', { review: { ...reviewRecord(review, phase.name, row.run_name), reviewers, inputs } })
+      const asked = review.kind === 'gate' ? gate : phase ? null : start
+      const { reviewers, inputs } = asked ?? { reviewers: [], inputs: [] }
+      const record = reviewRecord(review, phase?.name ?? null, row.run_name)
+      this.#insert(row, 'review', { review: { ...record, reviewers, inputs } })
     }
   }
 

@@ -39,6 +39,7 @@ export function newSubRun(
     runName: null,
     workspace: row.workspace,
     environment: row.environment,
+    review: null,
     fromPath: row.from_path === 1,
     synced: row.synced === 1,
   }

@@ -1,8 +1,8 @@
-// Asks a person about a phase. There is one review for each phase and attempt, and its answer decides how the phase
-// continues (review.ts).
+// Asks a person about a phase, or whether a run may begin. There is one review for each phase and attempt, and its answer
+// decides how the phase or the run continues (review.ts).
 
 import type { MaskedText } from '../../../secrets/masked.ts'
-import type { LiveRun, ReviewRow, RunError } from '../../core/core.ts'
+import { type LiveRun, type ReviewRow, type RunError, START } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
 import type { EngineState } from '../state/state.ts'
 import { setPhaseState } from './transition.ts'
@@ -33,14 +33,15 @@ export function askPerson(engine: EngineState, live: LiveRun, position: number, 
 }
 
 /** Raises `on_escalate` once for a review: in its run, and in each run above. */
-function noteEscalation({ notes }: EngineState, live: LiveRun, position: number): void {
-  let asked: number | null = position
+export function noteEscalation({ notes }: EngineState, live: LiveRun, position: number | null): void {
+  let asked = position
   for (let run: LiveRun | null = live; run; run = run.parent) {
     notes.event(run, 'on_escalate', asked)
     asked = run.row.parent_position
   }
 }
 
+/** Opens the review of a phase, or of the whole run at `START`. */
 export function openReview(
   engine: EngineState,
   live: LiveRun,
@@ -50,7 +51,7 @@ export function openReview(
   const { kind, reason, prompt, entries, timeout } = question
   const at = engine.world.now()
   const deadline = timeout === undefined ? null : engine.world.lived() + timeout
-  const { attempt } = live.phases[position]!
+  const { attempt } = position === START ? live.row : live.phases[position]!
   engine.store.reviews.open({ run_id: live.id, position, attempt, kind, reason, prompt, entries, deadline, at })
   if (deadline !== null) engine.world.wakeAt(deadline)
   noteReview(engine, live, position)

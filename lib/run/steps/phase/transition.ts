@@ -90,7 +90,8 @@ export function raiseStateToParent(engine: EngineState, live: LiveRun): void {
   const { row, parent } = live
   const asked = live.awaiting > 0
   if (asked === (row.state === 'awaiting_input')) return
-  const reason = asked ? (live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null) : null
+  const isStart = live.asksStart ? 'review' : null
+  const reason = asked ? (live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? isStart) : null
   const state = asked ? 'awaiting_input' : 'running'
   if (!engine.store.runs.setState(live.id, state, reason)) {
     throw new CadreError('internal', `run ${live.id} may not become ${state} now`)

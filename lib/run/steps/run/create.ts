@@ -4,10 +4,10 @@ import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Bundle, Field, Team } from '../../../team/team.ts'
 import { type StartedBy, UNKNOWN_STARTER } from '../../../wire/records/started-by.ts'
-import { LiveRun, parse, type RunError, type RunRow, startClock, treeKey, untouched } from '../../core/core.ts'
-import { considerPhase } from '../phase/phase-end.ts'
+import { json, LiveRun, parse, type RunError, type RunRow, startClock, treeKey, untouched } from '../../core/core.ts'
 import type { EngineState } from '../state/state.ts'
 import type { World } from '../state/world.ts'
+import { beginRun, readyFirst } from './begin.ts'
 
 export interface NewRun {
   id: RunId
@@ -18,6 +18,8 @@ export interface NewRun {
   runName: string | null
   workspace: string | null
   environment: string | null
+  /** Of a top run: who may approve it before anything of it begins; null when nobody is asked. */
+  review: readonly string[] | null
   fromPath: boolean
   synced: boolean
   /** Why it cannot begin. It is recorded as failed, because nobody would hear the answer to its start. */
@@ -60,9 +62,8 @@ function startCreated(engine: EngineState, row: RunRow, team: Team, run: NewRun,
   live.siblings?.runs.add(live)
   if (row.deadline !== null) engine.world.wakeAt(row.deadline)
   engine.notes.changed(live)
-  if (!run.notStarted) engine.notes.event(live, 'on_start', null)
-  for (const phase of team.phases) if (phase.dependsOn.length === 0) considerPhase(engine, live, phase.index)
-  engine.agenda.add(live)
+  if (run.notStarted) readyFirst(engine, live)
+  else beginRun(engine, live)
 }
 
 /** Inserts a top run that waits for its concurrency key. */
@@ -129,5 +130,6 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     settled: parent || endsAlone(team) ? 1 : 0,
     started_by: parent ? null : JSON.stringify(run.startedBy ?? UNKNOWN_STARTER),
     environment: run.environment,
+    review: parent ? null : json(run.review),
   }
 }

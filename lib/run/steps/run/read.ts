@@ -4,7 +4,7 @@
 import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Bundle, PhaseWithSubRuns } from '../../../team/team.ts'
-import { type Clock, type LivePhase, LiveRun, NO_CLOCK, type RunRow } from '../../core/core.ts'
+import { type Clock, type LivePhase, LiveRun, NO_CLOCK, type RunRow, START } from '../../core/core.ts'
 import type { PhaseStates, TurnRow } from '../../store/store.ts'
 import type { EngineState } from '../state/state.ts'
 import { subRunInputs } from './sub-run-inputs.ts'
@@ -23,6 +23,8 @@ export function readRun(engine: EngineState, row: RunRow): LiveRun {
   const live = new LiveRun(row, bundle, parent, phases, inputsOf(engine, row, bundle, parent))
   engine.notes.touch(live.root)
   engine.lives.set(row.id, live)
+  const mayAsk = row.review !== null && row.state === 'awaiting_input'
+  if (mayAsk) live.setAsksStart(engine.store.reviews.pending(row.id, START) !== null)
   live.siblings?.runs.add(live)
   for (const [position, { state, attempt }] of phases.entries()) {
     if (state === 'running' && engine.world.settling(row.id, position, attempt)) live.settling.add(position)

@@ -3,8 +3,8 @@
 
 import { hasSubRuns, type Phase } from '../../../team/team.ts'
 import { type Repetition, type RunRow, startClock } from '../../core/core.ts'
-import { considerPhase } from '../phase/phase-end.ts'
 import type { EngineState } from '../state/state.ts'
+import { beginRun } from './begin.ts'
 import { readRun } from './read.ts'
 import { countedChildren, PassedOver, repetitionsOf, teamOf } from './repeated.ts'
 
@@ -15,7 +15,7 @@ type Run = Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>
  * top run the resume has opened what it repeats, which may be nothing: then its outputs are made again.
  */
 export function reopenRun(engine: EngineState, row: RunRow): void {
-  const { agenda, notes, store, world } = engine
+  const { notes, store, world } = engine
   const { timeout } = teamOf(engine, row)
   const { deadline } = startClock(timeout, world.lived())
   store.runs.startQueued(row.id, world.now(), deadline)
@@ -24,11 +24,7 @@ export function reopenRun(engine: EngineState, row: RunRow): void {
   const live = readRun(engine, store.runs.get(row.id)!)
   if (deadline !== null) world.wakeAt(deadline)
   notes.changed(live)
-  notes.event(live, 'on_start', null)
-  for (const [position, { state, open }] of live.phases.entries()) {
-    if (state === 'pending' && open === 0) considerPhase(engine, live, position)
-  }
-  agenda.add(live)
+  beginRun(engine, live)
 }
 
 /** Opens the phases of an ended run that are repeated. With `passedOver` also what was passed over below them. */

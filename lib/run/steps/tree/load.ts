@@ -80,7 +80,7 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
     repeatStop(engine, live, position)
     kindOf(phase).subRuns?.continue(engine, live, phase)
   }
-  for (const position of open) {
+  for (const position of live.asksStart ? [] : open) {
     const phase = live.phases[position]!
     if (phase.state !== 'pending' || phase.open > 0) continue
     const mayGoOn = !live.cancelRequest(position) && phase.attempt > 0 && GOES_ON.includes(phase.reason)

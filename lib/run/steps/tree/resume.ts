@@ -19,6 +19,8 @@ export interface ResumeOptions {
   outputs?: boolean
   /** The values of `secret` inputs, which were removed when the run ended. */
   inputs?: JsonObject
+  /** Who may approve it before it begins, unless somebody has; null when nobody is asked. */
+  review?: readonly string[] | null
 }
 
 /**
@@ -31,6 +33,7 @@ export function resume(engine: EngineState, runId: string, options: ResumeOption
   const repeated = repetitionsOf(engine, row, passedOver, fromPhase(team, options))
   if (!makesOnlyOutputs(row, options)) openPhases(engine, row, repeated, passedOver)
   engine.store.runs.requeue(runId)
+  engine.store.runs.setReview(runId, options.review ?? null)
   if (team.key) {
     engine.notes.changedRows([row], [])
     return queueForKey(engine, runId, keyOf(team.key, JSON.parse(row.inputs)), true)

@@ -13,8 +13,10 @@ import { kindOf } from '../kinds/kinds.ts'
 import { considerPhase, endPhase } from '../phase/phase-end.ts'
 import { noteReview, openReview } from '../phase/question.ts'
 import { postponePhase } from '../phase/transition.ts'
+import { runApproved } from '../run/begin.ts'
 import type { EngineState } from '../state/state.ts'
 import { takeSteps } from './step.ts'
+import { stopRun } from './stop.ts'
 
 export interface Decision {
   decision: Choice
@@ -25,9 +27,10 @@ export interface Decision {
 
 export { CHOICES }
 
-/** A gate that nobody answered in time becomes an escalation. */
+/** A gate that nobody answered in time becomes an escalation, and a run that nobody approved in time ends. */
 export function reviewOverdue(engine: EngineState, live: LiveRun, review: ReviewRow): void {
   const { position } = review
+  if (review.kind === 'start') return rejectRun(engine, live, 'nobody approved it in time')
   const prompt = recordedText(review.prompt)
   const reason = 'review_timeout'
   openReview(engine, live, position, { kind: 'escalation', reason, prompt, entries: [] })
@@ -71,6 +74,10 @@ function applyDecision(
   { decision, by, comment, values }: Omit<Masked<Decision>, 'decision'> & Pick<Decision, 'decision'>,
 ): void {
   const { position } = review
+  if (review.kind === 'start') {
+    if (decision === 'approve') return runApproved(engine, live)
+    return rejectRun(engine, live, `rejected by ${by}${comment ? `: ${comment}` : ''}`)
+  }
   const data: Masked<Json> = { ...emptyForm(live, position), ...values }
   const said = (verb: string) => `${verb} by ${by}${comment ? `: ${comment}` : ''}`
   switch (decision) {
@@ -102,6 +109,11 @@ function applyDecision(
     case 'retry':
       retryPhase(engine, live, position, JSON.parse(review.entries))
   }
+}
+
+/** Ends a run that may not begin. None of its phases executes, `always` phases included. */
+function rejectRun(engine: EngineState, live: LiveRun, message: string): void {
+  stopRun(engine, live, { state: 'cancelled', reason: 'rejected', error: { code: 'rejected', message } })
 }
 
 /** Null for each field of a gate's form, so that an expression can name one that was left empty. */

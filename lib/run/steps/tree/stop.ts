@@ -2,10 +2,11 @@
 // once they have stopped. `always` phases still run, to clean up, unless the run is asked a second time.
 
 import { CadreError } from '../../../error.ts'
-import { type Ending, type LiveRun, phaseEnded, type RunRow } from '../../core/core.ts'
+import { type Ending, type LiveRun, phaseEnded, type RunRow, START } from '../../core/core.ts'
 import { kindOf } from '../kinds/kinds.ts'
 import { endPhase } from '../phase/phase-end.ts'
 import { closeReview } from '../phase/question.ts'
+import { raiseStateToParent } from '../phase/transition.ts'
 import type { EngineState } from '../state/state.ts'
 
 /** Throws unless the run can be asked to end. */
@@ -44,7 +45,8 @@ export function outlasts(live: LiveRun, position: number, top: string): boolean 
 
 /** Asks a run to end. A request of a run above that has not reached it yet is part of that. */
 export function stopRun(engine: EngineState, live: LiveRun, given: Ending): void {
-  const asked = live.pendingStop?.hard ? { ...given, hard: true } : given
+  // Of a run that nobody has approved nothing executes, and so nothing cleans up.
+  const asked = live.pendingStop?.hard || live.asksStart ? { ...given, hard: true } : given
   live.pendingStop = null
   if (live.ending && (live.ending.hard || !asked.hard)) return
   const ending = live.ending ? { ...live.ending, hard: true } : asked
@@ -53,6 +55,11 @@ export function stopRun(engine: EngineState, live: LiveRun, given: Ending): void
   live.row.deadline = null
   live.row.time_left = null
   engine.store.runs.setEnding(live.id, ending)
+  if (live.asksStart) {
+    closeReview(engine, live, START)
+    live.setAsksStart(false)
+    raiseStateToParent(engine, live)
+  }
   for (const position of live.phases.keys()) stopPhase(engine, live, position)
   engine.agenda.add(live)
 }
