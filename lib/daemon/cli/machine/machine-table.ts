@@ -13,7 +13,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
   {
     usage: 'status',
     does: 'show what this home does and what needs attention',
-    more: 'It shows the daemon, its slots and runs, the link to the hub, and the disk.',
+    more: 'The report has the daemon, its slots and runs, the link to the hub, and the disk.',
     examples: [['']],
     options: [option('--hub <url>', 'the address of the hub (CADRE_HUB_URL, else the one of login)'), json],
     run: async options => (await import('./status.ts')).status(options),
@@ -76,7 +76,7 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
         does: 'register a folder, or change its name or offer',
         examples: [['. --offer'], ['~/src/site --name site'], ['. --no-offer', 'dispatched runs no longer work in it']],
         options: [
-          option('--name <name>', 'its name (default: the name of the folder)'),
+          option('--name <name>', 'the name of the workspace (default: that of the folder)'),
           option('--offer', 'let runs that the hub dispatches work in it'),
           option('--no-offer', 'stop letting dispatched runs work in it'),
           json,

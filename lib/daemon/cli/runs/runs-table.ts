@@ -55,7 +55,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
       option('--all', 'include the runs that team and map phases started'),
       option('--state <state>', 'only runs in this state').choices(SHOWN_RUN_STATES),
       option('--team <name>', 'only runs of this team: @local/report, or report of any scope'),
-      option('--started-by <what>', 'only runs that this started: person, token:ci, schedule:nightly'),
+      option('--started-by <what>', 'only runs with this starter: person, token:ci, schedule:nightly'),
       option('--search <text>', 'only runs with this in their id, name, team, inputs or errors'),
       option('--since <when>', 'only runs that began since then: 2h, 3d, 2026-05-02', since),
       limit,
@@ -96,8 +96,8 @@ export const RUN_COMMANDS: readonly Entry[] = [
     does: 'show the phases of a run',
     examples: [['last'], ['last --failed']],
     options: [
-      option('--failed', 'only those that failed, or of which items failed'),
-      ofHub('show what the hub knows of them'),
+      option('--failed', 'only phases that failed, or whose items failed'),
+      ofHub('show what the hub knows of the phases'),
       json,
     ],
     run: async (options, run: string) => (await explain()).phases(run, options),
@@ -119,7 +119,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
   {
     usage: 'why <run>',
     does: 'explain why a run failed, and how to go on',
-    more: 'It also says what a run waits for, and which failures were tolerated. With the name of a trigger, or the id of a firing, it says why nothing started.',
+    more: 'The command also says what a run waits for, and which failures were tolerated. With the name of a trigger, or the id of a firing, it says why no run started.',
     examples: [['last'], ['last --hub', 'a run of the hub'], ['nightly', 'why a trigger has started nothing']],
     options: [
       option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed'),

@@ -39,15 +39,15 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   },
   {
     usage: 'fmt [file...]',
-    does: 'put team.yml into the one layout, in place',
-    more: 'It keeps comments and what you chose: quotes, braces, and how long texts are broken. A folder stands for every team in it.',
+    does: 'format team.yml, in place',
+    more: 'cadre keeps comments, and your choice of quotes, braces and line breaks in long texts. A folder stands for every team in it.',
     examples: [[''], ['team.yml ticket/team.yml'], ['--check .', 'print what would change; exit 1 if anything would']],
     options: [option('--check', 'change nothing; print the difference, and exit 1 if there is one')],
     run: async (options, ...files) => (await import('./fmt.ts')).fmt(files.flat(), options),
   },
   {
     usage: 'lint <team>',
-    does: 'name what is probably not meant in a valid team',
+    does: 'find probable mistakes in a valid team',
     more: `The rules are unused-input, unused-phase, unused-team, unseen-failure, secret-in-file and write-without-gate. A comment
 \`# lint: allow RULE\` in a line, or in the line above, allows it there.`,
     examples: [['./team'], ['./team --strict', 'exit 1 if anything is found'], ['./team --json', 'for programs']],
@@ -77,9 +77,9 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'schema',
     does: 'print the JSON Schema of team.yml, for editors',
-    more: 'With --write it is written to a file, and what is printed is the line for the top of team.yml.',
+    more: 'With --write, the command writes the schema to a file, and prints the line for the top of team.yml.',
     examples: [['> team.schema.json'], ['--write', 'to team.schema.json'], ['--write ~/.cadre/team.schema.json']],
-    options: [option('--write [file]', 'write it to this file (default: team.schema.json)')],
+    options: [option('--write [file]', 'write the schema to this file (default: team.schema.json)')],
     run: async options => (await teams()).schema(options),
   },
   {
