@@ -409,6 +409,28 @@ test('after a checkpoint the database itself has what was committed', async () =
   }
 })
 
+test('work that waits for a checkpoint after each step gives others their turn, however soon the thread answers', async () => {
+  const home = folder()
+  using db = openRunDatabase(join(home, 'daemon.db'), migrations)
+  const reads = readsOf(home, db)
+  try {
+    await reads.checkpoint()
+    for (let step = 0; step < 20; step++) {
+      let hadTurn = false
+      const checkpoint = reads.checkpoint()
+      setImmediate(() => {
+        hadTurn = true
+      })
+      // By then the thread has answered.
+      Bun.sleepSync(5)
+      await checkpoint
+      expect([step, hadTurn]).toEqual([step, true])
+    }
+  } finally {
+    await reads.close()
+  }
+})
+
 test('an index is made anew wherever its file is damaged', async () => {
   const home = folder()
   const file = join(home, 'search.db')
