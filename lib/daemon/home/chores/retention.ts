@@ -18,7 +18,7 @@ const SETTLE_MS = 1_000
 /** Pages are freed in small parts for so long, and top runs are read so many at once; other calls run in between. */
 const VACUUM_MS = 10
 const VACUUM_PAGES = 100
-const READ_AT_ONCE = 1_000
+const READ_AT_ONCE = 200
 /** So many free pages of 4 KiB stay, because new rows need them soon. */
 const MOST_FREE_PAGES = 250
 
