@@ -46,6 +46,8 @@ export interface ContextOptions {
    * Called with what the call waits for, and until when. The function that it returns ends the wait.
    */
   waits?: (reason: MaskedText, until: Date | undefined) => () => void
+  /** Called before each request, and resolves when a limit of the account lets it begin. */
+  pace?: (() => Promise<void>) | undefined
   /** Called before each command, and resolves when it may begin. */
   mayBegin?: () => Promise<void>
   /** Called for each file that is written. */
@@ -115,7 +117,7 @@ const loadFetch = (): Promise<typeof Fetch> => (fetching ??= import('./fetch.ts'
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
-  const { lookup, trace, addresses, account } = options
+  const { lookup, trace, addresses, account, pace } = options
   const unwritten = options.unwritten && { ...options.unwritten, hold: options.hold }
   const scope = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
@@ -135,7 +137,7 @@ export function createContext(options: ContextOptions): AgentContext {
   const request: ReturnType<typeof Fetch.guardedFetch> = async (url, init) => {
     guarded ??= loadFetch().then(({ guardedFetch }) =>
       guardedFetch(
-        { settings, network, addresses, effect, signal, log, waiting, trace, account },
+        { settings, network, addresses, effect, signal, log, waiting, trace, account, pace },
         { ...(lookup && { lookup }) },
       ),
     )

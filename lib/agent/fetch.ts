@@ -35,6 +35,8 @@ export interface FetchPolicy {
   log(message: string, fields?: JsonObject): void
   /** Reports that the call waits, until the returned object is disposed of. */
   waiting?: ((reason: string, until?: Date) => Disposable) | undefined
+  /** Resolves when a limit of the account lets the next request begin. */
+  pace?: (() => Promise<void>) | undefined
   /** Makes a span of each request, if requests are traced. */
   trace?: CallTrace | undefined
   /** The account in whose name all requests of the call are sent. */
@@ -137,6 +139,7 @@ export function guardedFetch(
     const deadline = lived() + TOTAL
 
     for (let attempt = 1; ; attempt++) {
+      await paced(policy, attempt)
       const { result, limited } = await judged(await settle(send(request, once)))
       const again =
         limited ||
@@ -161,6 +164,16 @@ export function guardedFetch(
       using _ = policy.waiting?.(why, until)
       await sleep(wait, policy.signal)
     }
+  }
+}
+
+/** Waits for the limit of the account. Before the first request nothing was sent, whatever ends the wait. */
+async function paced({ pace }: FetchPolicy, attempt: number): Promise<void> {
+  try {
+    await pace?.()
+  } catch (cause) {
+    if (attempt > 1) throw cause
+    throw new AgentError('stopped before the request was sent', { code: 'aborted', sent: 'no', cause })
   }
 }
 

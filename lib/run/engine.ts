@@ -8,7 +8,16 @@
 // effect, which is carried out after the commit with its own error handling. Callers get their answer after their
 // change is durable.
 
-export { deliver, hasLines, LOG_LIMIT, type Payload, RootSecrets, readLines } from './attempt/attempt.ts'
+export {
+  deliver,
+  hasLines,
+  LOG_LIMIT,
+  limitText,
+  Paces,
+  type Payload,
+  RootSecrets,
+  readLines,
+} from './attempt/attempt.ts'
 export {
   type Account,
   type Binding,

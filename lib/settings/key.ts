@@ -13,6 +13,7 @@ import { environmentProblem } from './command-environment.ts'
 import { environmentFieldProblem, environmentNameProblem, reviewProblem } from './environments.ts'
 import { labelsProblem } from './labels.ts'
 import { isLend, lendProblem } from './lend.ts'
+import { limitSchemaAt } from './limit.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { onFailProblem } from './on-fail.ts'
 import { isReference, misspeltReference } from './references.ts'
@@ -78,7 +79,14 @@ export function keyProblem(path: readonly string[], agents?: Agents): string | n
     return 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>'
   const definition = agents?.get(reference)
   if (agents && !definition) return noAgent(reference, agents)
-  if (!definition || isLend(rest, definition) || schemasAt(definition.settings, rest).length > 0) return null
+  if (
+    !definition ||
+    isLend(rest, definition) ||
+    limitSchemaAt(rest, definition) ||
+    schemasAt(definition.settings, rest).length > 0
+  )
+    return null
+  if (limitSchemaAt(rest.slice(0, 1), definition)) return `${path.slice(0, 3).join('.')} takes count and per`
   const from = rest.findIndex((_, at) => schemasAt(definition.settings, rest.slice(0, at + 1)).length === 0)
   const above = rest.slice(0, from)
   const known = namesAt(definition.settings, above)
@@ -149,6 +157,8 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   const definition = section === 'agents' ? agents?.get(reference) : undefined
   if (!definition) return value
   if (isLend(rest, definition)) return checkLend(key, words(value))
+  const limit = limitSchemaAt(rest, definition)
+  if (limit) return checkLimit(key, typed(value, limit), limit)
   // Several schemas are the branches of a union, and the value must match one of them.
   const wrong = schemasAt(definition.settings, rest).map(schema => unfit(schema, value))
   if (wrong.every(found => found !== null)) {
@@ -187,6 +197,12 @@ function unfit(schema: TSchema, value: Json): string | null {
 }
 
 const words = (value: Json): Json => (typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value)
+
+function checkLimit(key: string, value: Json, schema: TSchema): Json {
+  const wrong = unfit(schema, value)
+  if (wrong !== null) fail(key, wrong)
+  return value
+}
 
 function checkLend(key: string, value: Json): Json {
   const problem = lendProblem(value)

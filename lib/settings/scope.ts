@@ -10,6 +10,7 @@ import { unlessAborted } from '../wait.ts'
 import { agentProblems } from './agent-problems.ts'
 import { faults, formOf, keyProblem } from './key.ts'
 import { type Borrower, lendProblem, lentTo, whyNotLent } from './lend.ts'
+import { limitOf, limitProblem, withoutLimit } from './limit.ts'
 import { type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, type Lookups, type Resolved } from './references.ts'
 import { valueAt } from './tree.ts'
@@ -51,6 +52,8 @@ export interface Scope {
   missingLends(teams: readonly Borrower[]): Detail[]
   /** The packages that may send requests in the name of an agent. */
   lentTo(reference: string): string[]
+  /** How many requests may be sent within a time in the name of `crm` or `crm@eu`; null without a limit. */
+  limit(reference: string): { count: number; per: number } | null
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
   /**
@@ -81,7 +84,7 @@ export interface View {
 
 /** The settings that an agent gets, with the types and defaults of its schema. Whom its account is lent to is not its own. */
 export function ownSettings(settings: Json | undefined, definition: AgentDefinition): JsonObject {
-  const own = typed(settings ?? {}, definition.settings) as JsonObject
+  const own = typed(withoutLimit(settings ?? {}, definition), definition.settings) as JsonObject
   if (!definition.account || !isObject(own)) return own
   const { [LEND]: _, ...rest } = own
   return rest
@@ -146,6 +149,8 @@ export function openScope(view: () => View, lookups: Lookups, learned: () => Pro
     const lend = definition.account && valueAt(raw, ['agents', reference, LEND])
     const ofLend = lend === undefined || lend === null ? null : lendProblem(lend)
     if (ofLend !== null) found.set(place(`.${LEND}`), `${place(`.${LEND}`)} ${ofLend}`)
+    const ofLimit = limitProblem(known.value, definition)
+    if (ofLimit !== null) found.set(place('.limit'), `${place('.limit')}: ${ofLimit}`)
     const places = wrong.map(({ path }) => path)
     for (const { path, message } of agentProblems(definition, settings, places)) {
       const key = place(`.${path}`)
@@ -225,6 +230,7 @@ export function openScope(view: () => View, lookups: Lookups, learned: () => Pro
     missingLends: teams =>
       teams.flatMap(team => team.accounts.flatMap(reference => lendRefusal(reference, team) ?? [])),
     lentTo: reference => lentTo(view().raw, reference),
+    limit: reference => limitOf(view().resolved.value, reference),
     brokenSecrets: () => Object.keys(valueAt(view().raw, ['secrets']) ?? {}).flatMap(name => failureOf(name) ?? []),
     value: key => valueAt(view().resolved.value, key.split('.')),
     placeOf: key => view().placeOf(key.split('.')),

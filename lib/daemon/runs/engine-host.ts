@@ -5,8 +5,15 @@ import type { Catalogue } from '../../agent/catalogue.ts'
 import { createContext } from '../../agent/context.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import type { EngineHost, RootSecrets, RunEnvironment } from '../../run/engine.ts'
-import type { Masked, MaskedText } from '../../secrets/masked.ts'
+import {
+  type ContextHooks,
+  type EngineHost,
+  limitText,
+  Paces,
+  type RootSecrets,
+  type RunEnvironment,
+} from '../../run/engine.ts'
+import { type Masked, type MaskedText, recordedText } from '../../secrets/masked.ts'
 import { noAgent, type Settings } from '../../settings/settings.ts'
 import { type Bundle, bundleFromJson, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
 import type { Mask } from '../access/mask.ts'
@@ -33,6 +40,29 @@ interface Parts {
 
 export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts }: Parts): EngineHost {
   const { findOwnSecrets, catalogueOf, tracing, pageOf } = parts
+  const paces = new Paces()
+  /** Waits until the limit of an account lets its next request begin. All runs of the home share it. */
+  const paceOf = async (
+    reference: string,
+    environment: string | null,
+    signal: AbortSignal,
+    waits: ContextHooks['waits'],
+  ): Promise<void> => {
+    const scope = settings.in(environment)
+    const limit = scope.limit(reference)
+    if (!limit) return
+    const name = scope.placeOf(`agents.${reference}.limit`)
+    // A limit that was changed begins to count anew.
+    const limits = [{ key: `${name} ${limit.count} ${limit.per}`, name: `agents.${reference}`, ...limit }]
+    if (paces.begin(limits)) return
+    const end = waits?.(recordedText(limits.map(limitText).join()), undefined)
+    try {
+      const turn = await paces.wait(limits, signal)
+      turn.begin()
+    } finally {
+      end?.()
+    }
+  }
   const agentOf: EngineHost['agent'] = async (reference, signal, { rootId, environment }) => {
     findOwnSecrets()
     const catalogue = catalogueOf(rootId)
@@ -60,6 +90,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
           literalOrigins: run.fromPath ? originsOf(run.bundle) : [],
         },
         account: binding.account,
+        pace: () => paceOf(binding.account?.name ?? binding.agent, run.environment, binding.signal, hooks.waits),
         addresses: () => [
           ...(binding.definition.addresses?.(binding.settings) ?? []),
           ...(binding.account ? [binding.account.base] : []),
