@@ -108,6 +108,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/vendors/google': null,
   'lib/vendors/llm': null,
   'lib/vendors/markdown': null,
+  'lib/vendors/records': null,
   'lib/vendors/s3': null,
   'lib/web': 'web.ts',
   'lib/web/daemon': null,

@@ -148,6 +148,14 @@ export interface AgentContext<S = Record<string, unknown>> {
    * commands must not run here.
    */
   sandbox(needs: { writes: readonly string[]; network: boolean }): Promise<Sandbox | null>
+  /**
+   * Reads a CEL expression that a team writes for each item of a list. It may name `item`, `index` and the given `inputs`.
+   * It can reach nothing else, and its work is bounded. Throws where the expression is wrong; so does what it returns.
+   * @example
+   * const isLate = context.expression('item.days > inputs.most', { most: 3 })
+   * const late = items.filter((item, index) => isLate(item, index) === true)
+   */
+  expression(text: string, inputs?: JsonObject): (item: Json, index: number) => Json
   /** Masks every known secret in a byte stream that arrives in pieces, such as the output of a process. */
   mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
   /**

@@ -32,6 +32,8 @@ export interface ContextOptions {
   network: Fetch.NetworkPolicy
   /** The addresses that the agent makes from its settings. See `addresses` of its definition. */
   addresses?: (() => readonly string[]) | undefined
+  /** Reads an expression of a team for items. */
+  expression?: AgentContext['expression']
   /** The account in whose name `fetch` sends requests, and to whose address alone. */
   account?: Account | undefined
   redactor: Redactor
@@ -232,6 +234,10 @@ export function createContext(options: ContextOptions): AgentContext {
     async sandbox(needs) {
       await unwritten?.flush()
       return (await options.sandbox?.(needs)) ?? null
+    },
+    expression(text, inputs) {
+      if (options.expression) return options.expression(text, inputs)
+      throw new AgentError('there are no expressions here', { code: 'internal', sent: 'no' })
     },
     mask: () => redactor.stream(),
     conceal(value) {

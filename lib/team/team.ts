@@ -1,6 +1,7 @@
 // The exports of lib/team, and its only file that other folders import: what a team is, and how it is loaded and
 // restored.
 
+import type * as Cel from './cel/cel.ts'
 import type * as Compile from './compile/compile.ts'
 
 export type {
@@ -52,4 +53,6 @@ export const explainField: typeof Compile.explainField = (...given) => compiler(
 export const formatTeam: typeof Compile.formatTeam = (...given) => compiler().formatTeam(...given)
 export const lintBundle: typeof Compile.lintBundle = (...given) => compiler().lintBundle(...given)
 export const occasionRule: typeof Compile.occasionRule = (...given) => compiler().occasionRule(...given)
+export const itemExpression: typeof Cel.itemExpression = (...given) =>
+  (require('./cel/cel.ts') as typeof Cel).itemExpression(...given)
 export const inputProblems: typeof Compile.inputProblems = (...given) => compiler().inputProblems(...given)

@@ -4,6 +4,7 @@
 import type { AgentContext } from '../agent/agent-context.ts'
 import { type ContextOptions, createContext } from '../agent/context.ts'
 import { createRedactor } from '../secrets/redact.ts'
+import { itemExpression } from '../team/team.ts'
 
 export interface CallContext {
   context: AgentContext
@@ -22,6 +23,7 @@ export function callContext({ secrets = [], ...options }: CallContextOptions): C
     settings: {},
     network: { allow: ['127.0.0.1'], literalOrigins: [] },
     redactor: createRedactor(secrets),
+    expression: (text, inputs = {}) => itemExpression(text, inputs),
     signal: new AbortController().signal,
     log: message => lines.push(message),
     outside: false,

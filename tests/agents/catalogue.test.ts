@@ -47,6 +47,22 @@ const AGENTS: Record<string, Row> = {
       add_attachment: write('ref', 'file'),
     },
   },
+  data: {
+    type: 'exec',
+    version: '1.0.0',
+    required: [],
+    optional: [],
+    calls: {
+      filter: read('items|file', 'where'),
+      pick: read('items|file', 'fields'),
+      split: read('items|file', 'count'),
+      join: read('files|lists'),
+      template: read('text|template'),
+      csv_to_json: read('file'),
+      json_to_csv: read('items|file'),
+      diff: read('key', 'before|before_file'),
+    },
+  },
   http: {
     type: 'exec',
     version: '1.0.0',

@@ -1,4 +1,5 @@
-// The teams of "Calling an API" in docs/write-a-team.md, against a server that loses replies and has many large pages.
+// The teams of "Calling an API" in docs/write-a-team.md, against a server that loses replies and has many large pages, and that
+// of "Lists and files".
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -38,7 +39,7 @@ const server = Bun.serve({
 })
 
 const document = readFileSync(join(import.meta.dir, '../../docs/write-a-team.md'), 'utf8')
-const fences = Array.from(document.matchAll(/^```yaml (\S+\/team\.yml)\n([\s\S]*?)^```$/gm), ([, path, text]) => [
+const fences = Array.from(document.matchAll(/^```\w+ (\S+\/\S+\.(?:yml|txt))\n([\s\S]*?)^```$/gm), ([, path, text]) => [
   path!,
   text!.replaceAll('https://api.example.com/', server.url.href).replace('every: 30s', 'every: 1ms'),
 ])
@@ -87,7 +88,7 @@ test('customers are sent at the pace of the limit', async () => {
   expect(kept.size).toBe(45)
 }, 60_000)
 
-test('a command picks from a reply that is too large for `json`', async () => {
+test('a file has a reply that is too large for `json`, and is picked from', async () => {
   expect((await run('late')).outputs).toEqual({ late: [0, 100, 200, 300, 400, 500, 600, 700, 800, 900] })
 })
 
@@ -99,3 +100,12 @@ test('a list above 1 MiB is written part by part', async () => {
   expect(await run('many', { records: path })).toMatchObject({ state: 'completed', error: null })
   expect(kept.size).toBe(all.length)
 }, 120_000)
+
+test('a CSV is filtered, and a template filled for each of its rows', async () => {
+  const invoices = join(folder(), 'invoices.csv')
+  writeFileSync(invoices, 'id,customer,days\r\n7,"Smith, Inc",45\r\n8,Jones,3\r\n')
+  const { run_id, state, outputs } = await run('overdue', { invoices })
+  expect([state, outputs?.overdue]).toEqual(['completed', 1])
+  const letter = join(daemon.home, 'runs', run_id, String(outputs?.letter))
+  expect(readFileSync(letter, 'utf8')).toBe('Smith, Inc owes invoice 7, 45 days late\n')
+})

@@ -15,7 +15,7 @@ import {
 } from '../../run/engine.ts'
 import { type Masked, type MaskedText, recordedText } from '../../secrets/masked.ts'
 import { noAgent, type Settings } from '../../settings/settings.ts'
-import { type Bundle, bundleFromJson, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
+import { type Bundle, bundleFromJson, itemExpression, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
 import type { Mask } from '../access/mask.ts'
 import { processesFolder } from '../home/home.ts'
 import type { Sandboxes } from '../packages/sandboxes.ts'
@@ -91,6 +91,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         },
         account: binding.account,
         pace: () => paceOf(binding.account?.name ?? binding.agent, run.environment, binding.signal, hooks.waits),
+        expression: (text, inputs = {}) => itemExpression(text, inputs),
         addresses: () => [
           ...(binding.definition.addresses?.(binding.settings) ?? []),
           ...(binding.account ? [binding.account.base] : []),

@@ -1,5 +1,6 @@
 // The exports of lib/team/cel: CEL expressions, and the templates that contain them.
 
+export { itemExpression, parseForItems } from './item.ts'
 export type { InputTypes } from './known.ts'
 export type { Names, Use } from './survey.ts'
 export {

@@ -10,7 +10,7 @@ import { compileEntry, hasTemplate } from '../cel/cel.ts'
 import { type AgentCall, accountIn, COMMANDERS, mayHaveAccount } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
-import { checkForeign } from './foreign.ts'
+import { checkForeign, checkItemExpressions } from './foreign.ts'
 import { OTHER_FIELDS } from './other-fields.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './team-schema.ts'
 
@@ -61,6 +61,10 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   const schema = handlers ? schemaFor(compilation, node, handlers) : isUnclear(node) ? UNCLEAR : OPEN
   checkAgainst(compilation, node, schema)
   checkForeign(compilation, node, schema)
+  for (const [key, direction] of LISTS) {
+    const entry = handlers?.[direction]?.entry
+    if (entry) for (const each of itemsOf(field(node, key))) checkItemExpressions(compilation, each, entry)
+  }
   if (!handlers) checkSpelling(compilation, node)
   const site = siteOf(compilation, phase, { secrets: true })
   checkRetry(compilation, node)

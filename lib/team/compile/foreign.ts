@@ -1,10 +1,10 @@
-// JSON Schemas in a team's file, such as the one for a reply of a language model: what is wrong with them is reported at
-// its place before the team runs.
+// Texts of other languages in what a team gives an agent: JSON Schemas, such as the one for a reply of a language model, and
+// expressions that the agent evaluates for each item. What is wrong with them is reported at its place before the team runs.
 
 import type { TSchema } from 'typebox'
 import { schemaProblems } from '../../schema/foreign-schema.ts'
-import { hasTemplate } from '../cel/cel.ts'
-import { field, itemsOf, type Node, type Place, toJson } from '../yaml/yaml.ts'
+import { hasTemplate, parseForItems } from '../cel/cel.ts'
+import { field, itemsOf, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
 import type { Compilation } from './compilation.ts'
 
 interface Rule {
@@ -12,6 +12,39 @@ interface Rule {
   items?: TSchema
   /** Whether the value is itself a JSON Schema, by which a value will be judged. */
   'x-json-schema'?: boolean
+  /** Whether the text is an expression that the agent evaluates for each item, with the `inputs` of its entry. */
+  'x-item-expression'?: boolean
+  anyOf?: TSchema[]
+  patternProperties?: Record<string, TSchema>
+}
+
+/** Checks the expressions for items of an entry. */
+export function checkItemExpressions({ source }: Compilation, entry: Node, schema: TSchema): void {
+  const inputs = field(entry, 'inputs')
+  // What a template gives is known in the run.
+  if (inputs && inputs.kind !== 'map') return
+  const names = inputs ? [...inputs.entries.keys()] : []
+  for (const given of itemExpressionsIn(entry, schema)) {
+    const text = String(given.value)
+    if (hasTemplate(text)) continue
+    for (const { offset, message } of parseForItems(text, names).mistakes) {
+      source.report({ offset: source.within(given, offset), path: given.path }, message)
+    }
+  }
+}
+
+function* itemExpressionsIn(node: Node, schema: TSchema): Generator<Scalar, void> {
+  const { properties = {}, patternProperties = {}, anyOf = [], ...rule } = schema as Rule
+  if (node.kind === 'scalar') {
+    if (rule['x-item-expression'] && typeof node.value === 'string') yield node
+    return
+  }
+  for (const branch of anyOf) yield* itemExpressionsIn(node, branch)
+  if (node.kind !== 'map') return
+  for (const [name, { node: value }] of node.entries) {
+    const below = Object.hasOwn(properties, name) ? [properties[name]!] : Object.values(patternProperties)
+    for (const each of below) yield* itemExpressionsIn(value, each)
+  }
 }
 
 /** Checks the JSON Schemas that stand in `node` where `schema` says so. What is in templates is checked in the run. */

@@ -167,7 +167,8 @@ function orTemplate(schema: Schema): Schema {
 function print(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(print)
   if (typeof schema !== 'object' || schema === null) return schema
-  const { 'x-template': templated, 'x-expected': _, 'x-literal': __, 'x-json-schema': ___, ...rest } = schema as Schema
+  const { 'x-template': templated, 'x-expected': _, 'x-literal': __, ...more } = schema as Schema
+  const { 'x-json-schema': ___, 'x-item-expression': ____, ...rest } = more
   const printed = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, print(value)]))
   return templated === true && printed.type !== 'object' && Object.keys(printed).length > 0
     ? orTemplate(printed)
