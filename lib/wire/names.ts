@@ -27,10 +27,11 @@ export const FieldName = Type.String({
 })
 
 const SLUG = '[a-z0-9][a-z0-9-]{0,62}'
+export const MAX_TEAM_PATH = 1_000
 /** The name of a team, and below it the phases whose own teams stand in the same file. */
 export const TeamPath = Type.String({
   pattern: `^@${SLUG}/${SLUG}(/[a-z][a-z0-9_-]{0,99})*$`,
-  maxLength: 1_000,
+  maxLength: MAX_TEAM_PATH,
   'x-expected': 'a name such as @scope/name',
 })
 

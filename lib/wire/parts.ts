@@ -38,12 +38,13 @@ export const Title = Type.String({
 })
 export const TeamName = Type.String({
   pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$',
-  'x-expected': 'a name such as @scope/name',
+  'x-expected': 'a name such as @scope/name (a map in place, @scope/name/phase, runs only as a part of its team)',
 })
 /** `@scope/name` or `@scope/name@range`. */
 export const TeamRef = Type.String({
   pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}(@[^@/\\u0000-\\u001f]{1,100})?$',
-  'x-expected': 'a name such as @scope/name or @scope/name@^1.2',
+  'x-expected':
+    'a name such as @scope/name or @scope/name@^1.2 (a map in place, @scope/name/phase, runs only as a part of its team)',
 })
 /** The id of a run or a review, or the beginning of one, as people write it. */
 export const WrittenId = Text(100, 1)

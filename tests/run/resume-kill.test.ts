@@ -8,7 +8,7 @@ import { folder } from '../support/folder.ts'
 import { openHome, treeOf as rowsOf } from '../support/home-rows.ts'
 import { checkInvariants, checkKept } from '../support/invariants.ts'
 import { killedAt, walkOfKills } from '../support/kill-walk.ts'
-import { ITEMS, RUN_ID, renewed } from '../support/renewed.ts'
+import { type Form, ITEMS, RUN_ID, renewed } from '../support/renewed.ts'
 
 const program = await bundled('renewed.ts')
 afterAll(() => program.remove())
@@ -41,28 +41,32 @@ function treeOf(home: string): [string | null, string][] {
 const byKey = (tree: [string | null, string][]) =>
   Object.fromEntries(tree.flatMap(([key, id], at) => (key === null ? [] : [[key, [id, tree[at + 1]![1]]]])))
 
-const CASES = [
-  { from: 'list', all: ['c0', 'd1', 'b2'], keys: ['c', 'd', 'b', 'a'] },
-  { from: 'each', all: ['a0', 'b1', 'c2'], keys: ['a', 'b', 'c'] },
+const CASES: { from: string; form: Form; all: string[]; keys: string[] }[] = [
+  { from: 'list', form: 'folder', all: ['c0', 'd1', 'b2'], keys: ['c', 'd', 'b', 'a'] },
+  { from: 'list', form: 'place', all: ['c0', 'd1', 'b2'], keys: ['c', 'd', 'b', 'a'] },
+  { from: 'each', form: 'folder', all: ['a0', 'b1', 'c2'], keys: ['a', 'b', 'c'] },
 ]
 
 /** Every write takes a minute on a slow machine; the gate takes one of six, from another one each time. */
 const EVERY = process.env.CADRE_SLOW_TESTS ? 1 : 6
 
 test.each(CASES)(
-  'wherever a resume from $from dies, it is completed, and every key keeps its run',
-  async ({ from, all, keys }) => {
+  'wherever a resume from $from of a map in a $form dies, it is completed, and every key keeps its run',
+  async ({ from, form, all, keys }) => {
     posts.clear()
     const first = folder()
-    expect(await renewed(first, urlOf(0), 1)).toEqual({ state: 'completed', outputs: { all: ['a0', 'b1', 'c2'] } })
+    expect(await renewed(first, urlOf(0), 1, from, form)).toEqual({
+      state: 'completed',
+      outputs: { all: ['a0', 'b1', 'c2'] },
+    })
     const before = byKey(treeOf(first))
     const writes = await walkOfKills(async n => {
       const home = folder()
       cpSync(first, home, { recursive: true })
       for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
-      const died = await killedAt(n, home, program.program, urlOf(n), from)
+      const died = await killedAt(n, home, program.program, urlOf(n), from, form)
       const left = checkInvariants(home)
-      expect(await renewed(home, urlOf(n), 2, from)).toEqual({ state: 'completed', outputs: { all } })
+      expect(await renewed(home, urlOf(n), 2, from, form)).toEqual({ state: 'completed', outputs: { all } })
       checkKept(left, checkInvariants(home, true))
       const tree = treeOf(home)
       expect(tree.map(([key]) => key)).toEqual([null, ...keys.flatMap(key => [key, null])])

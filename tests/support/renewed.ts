@@ -1,7 +1,7 @@
 // A process that tests kill. It runs a team and resumes the run from the first phase, which then returns other items,
 // or from the map. The program starts, resumes or continues the run, and exits when the run has ended.
 //
-//   bun tests/support/renewed.ts HOME VENDOR_URL list|each
+//   bun tests/support/renewed.ts HOME VENDOR_URL list|each folder|place
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
 import { readRunId } from '../../lib/files/run-id.ts'
@@ -60,8 +60,19 @@ const note = agent({
   },
 })
 
-const TEAM = {
-  'team.yml': `
+/** Posts the title `v`. */
+const LEAF = `
+name: "@local/leaf"
+version: 1.0.0
+inputs: [{ name: v, type: string, required: true }]
+phases:
+  - { name: post, agent: vendor, target_entries: [{ name: t, title: "{{ inputs.v }}" }] }
+`
+
+/** The same with a map of a folder, and with a map in place. */
+const TEAMS = {
+  folder: {
+    'team.yml': `
 name: "@local/renewed"
 version: 1.0.0
 outputs: [{ name: all, type: list, value: "{{ phases.each.data.items.map(i, i.outputs.at) }}" }]
@@ -69,7 +80,7 @@ phases:
   - { name: list, agent: list, sources: [{ name: x }] }
   - { name: each, type: map, depends_on: [list], items: "{{ phases.list.data.items }}", key: "{{ item }}", team: ./one, inputs: { v: "{{ item }}", at: "{{ index }}" }, concurrency: 2 }
 `,
-  'one/team.yml': `
+    'one/team.yml': `
 name: "@local/one"
 version: 1.0.0
 inputs: [{ name: v, type: string, required: true }, { name: at, type: number, required: true }]
@@ -80,22 +91,40 @@ phases:
   - { name: note, agent: note, sources: [{ name: x.txt }] }
   - { name: below, type: team, team: ./leaf, inputs: { v: "{{ inputs.v }}" } }
 `,
-  'one/leaf/team.yml': `
-name: "@local/leaf"
+    'one/leaf/team.yml': LEAF,
+  },
+  place: {
+    'team.yml': `
+name: "@local/renewed"
 version: 1.0.0
-inputs: [{ name: v, type: string, required: true }]
+outputs: [{ name: all, type: list, value: "{{ phases.each.data.items.map(i, i.outputs.at) }}" }]
 phases:
-  - { name: post, agent: vendor, target_entries: [{ name: t, title: "{{ inputs.v }}" }] }
+  - { name: list, agent: list, sources: [{ name: x }] }
+  - name: each
+    type: map
+    depends_on: [list]
+    items: "{{ phases.list.data.items }}"
+    key: "{{ item }}"
+    concurrency: 2
+    outputs:
+      - { name: at, type: string, value: "{{ item + string(index) }}" }
+      - { name: note, type: file, value: files/note/x.txt }
+    phases:
+      - { name: note, agent: note, sources: [{ name: x.txt }] }
+      - { name: below, type: team, team: ./leaf, inputs: { v: "{{ item }}" } }
 `,
+    'leaf/team.yml': LEAF,
+  },
 }
+export type Form = keyof typeof TEAMS
 
 /**
  * Runs until attempt number `attempts` has ended, and returns the outputs. The second attempt begins at phase `from`.
  */
-export async function renewed(home: string, base_url: string, attempts: 1 | 2, from = 'list') {
+export async function renewed(home: string, base_url: string, attempts: 1 | 2, from = 'list', form: Form = 'folder') {
   const t = await testEngine({ home, agents: { list, vendor, note }, settings: { vendor: { base_url } } })
   try {
-    await t.start(TEAM, {}, { runId: RUN_ID })
+    await t.start(TEAMS[form], {}, { runId: RUN_ID })
     for (;;) {
       const { state, attempt, outputs, completed_at } = await t.engine.ended(RUN_ID)
       if (completed_at !== null && attempt === attempts) return { state, outputs }
@@ -106,4 +135,7 @@ export async function renewed(home: string, base_url: string, attempts: 1 | 2, f
   }
 }
 
-if (import.meta.main) console.log(await renewed(process.argv[2]!, process.argv[3]!, 2, process.argv[4]))
+if (import.meta.main) {
+  const [, , home, url, from, form] = process.argv
+  console.log(await renewed(home!, url!, 2, from, form as Form))
+}

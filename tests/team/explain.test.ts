@@ -40,7 +40,8 @@ test('a field that differs by phase says in which it has which form', () => {
     [['agent: exec'], ['name', 'run', 'env', 'effect']],
   ])
   expect(explain('phases[0].sources.limit').map(({ of }) => of)).toEqual([['agent: issues, action: search']])
-  expect(explain('phases.inputs').map(({ of }) => of)).toEqual([['type: team', 'type: map']])
+  expect(explain('phases.key').map(({ of }) => of)).toEqual([['type: map']])
+  expect(explain('phases.inputs').map(({ of }) => of)).toEqual([['type: team'], ['type: map']])
 })
 
 test.each([

@@ -209,7 +209,7 @@ describe('mistakes', () => {
   test('item and index outside a map', () => {
     const { mistakes } = parseExpression('item.a + index', { ...names, item: false })
     expect(mistakes.map(({ offset }) => offset)).toEqual([0, 9])
-    expect(mistakes[0]!.message).toBe('`item` exists only in the `key` and `inputs` of a map')
+    expect(mistakes[0]!.message).toBe('`item` exists only in the `key`, `inputs` and `phases` of a map')
   })
 
   test('a subtraction of known names stays one', () => {

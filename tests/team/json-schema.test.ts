@@ -27,6 +27,9 @@ test.each([
   'name: a, type: gate, review: { prompt: x }',
   'name: a, type: map, team: ./c, items: "{{ inputs.x }}", key: "{{ item }}"',
   'name: a, agent: http, sources: [{ name: e, url: x, expect_status: "{{ 200 }}" }]',
+  "name: a, type: map, items: [1], phases: [{ name: b, agent: exec, commands: [{ name: c, run: 'true' }] }], outputs: [{ name: o, value: 1 }]",
+  "name: a, type: map, items: [1], agent: exec, retry: { attempts: 2 }, commands: [{ name: c, run: 'true' }]",
+  'name: a, type: map, items: [1], inputs: [{ name: x, type: file, value: "{{ item }}" }], phases: [{ name: b, type: gate, review: { prompt: x } }]',
 ])('%s passes', phase => expect(passes(phase)).toBe(true))
 
 test.each([
@@ -43,6 +46,10 @@ test.each([
   "name: a, type: gate, review: { prompt: x }, repeat: { until: 'true', every: 1m, most: 2 }",
   "name: a, type: map, items: [], team: ./c, repeat: { until: 'true', every: 1m, most: 2 }",
   "name: a, agent: exec, commands: [{ name: c, run: x }], repeat: { until: 'true', every: 1m }",
+  'name: a, type: map, items: [1]',
+  'name: a, type: map, items: [1], team: ./b, phases: [{ name: b, agent: exec }]',
+  'name: a, type: map, items: [1], phases: [{ name: b, agent: exce }]',
+  'name: a, type: map, items: [1], phases: [{ name: b, agent: exec }], retry: { attempts: 2 }',
 ])('%s does not', phase => expect(passes(phase)).toBe(false))
 
 test('it is plain JSON, without our own words', () => {

@@ -114,3 +114,38 @@ test.each(EXAMPLES.map(({ name }) => name))('nothing is found in the example %s'
   const agents = await discover({ home: folder() })
   expect(lintBundle(await loadBundle(join(ROOT, 'examples', name), { agents }), agents)).toEqual([])
 })
+
+test('in a map in place, too', async () => {
+  const text = `${HEAD}inputs:
+  - { name: used, type: string }
+phases:
+  - name: ask
+    agent: llm
+    action: complete
+    sources: [{ name: text.md, prompt: x }]
+  - name: each
+    type: map
+    depends_on: [ask]
+    items: [1]
+    inputs: { read: "{{ inputs.used }}", unread: 1 }
+    outputs: [{ name: state, value: "{{ inputs.read }}" }]
+    on_item_failure: continue
+    phases:
+      - name: try
+        agent: exec
+        on_failure: continue
+        env: { API_TOKEN: abcdefgh12345678 }
+        commands: [{ name: a, run: 'true' }]
+      - name: publish
+        agent: wiki
+        action: update_page
+        target_entries: [{ name: page, ref: 12345, title: Digest, file: a.md }]
+`
+  expect(await lint({ 'team.yml': text })).toEqual([
+    'team.yml:14:50 unused-input',
+    'team.yml:16:22 unseen-failure',
+    'team.yml:20:21 unseen-failure',
+    'team.yml:21:27 secret-in-file',
+    'team.yml:23:9 write-without-gate',
+  ])
+})

@@ -12,6 +12,7 @@ import type { Log } from '../../log/log.ts'
 import { matches } from '../../schema/schema.ts'
 import { trustsName, whyUntrusted } from '../../settings/settings.ts'
 import type { Bundle, TeamPackage } from '../../team/team.ts'
+import { refuseInPlace } from '../../wire/in-place.ts'
 import { inOrder, PackagePaths, packageDigest, problemWithPath } from '../../wire/records/package-files.ts'
 import type { SignedPackage } from '../../wire/records/package-signature.ts'
 import { type Download, type PackageFile, PackageSignature } from '../../wire/records/packages.ts'
@@ -271,6 +272,7 @@ async function readFiles(folder: string): Promise<PackageFile[]> {
 function parse(reference: string): { name: Name; range: string } {
   const [, name, range = '*'] = REFERENCE.exec(reference) ?? []
   if (name) return { name: name as Name, range }
+  refuseInPlace(reference)
   throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
 }
 

@@ -3,6 +3,7 @@
 
 import { commandLine } from '../../program/called-as.ts'
 import type { RunPhases } from '../../run/engine.ts'
+import { refuseInPlace } from '../../wire/in-place.ts'
 import type { Explanation, Why } from '../../wire/records/run-records.ts'
 
 /** A record with the state that is shown to people. */
@@ -12,9 +13,10 @@ export type ShownPhases = Omit<Shown<RunPhases>, 'phases'> & { phases: Shown<Run
 
 /**
  * The filter of a list in terms of the database, which knows `running` only. `left` are the top runs that no process
- * continues.
+ * continues. Throws `invalid_request` for the name of a map in place, whose runs are listed with those above.
  */
-export function storedFilter<F extends { state?: string }>(filter: F, left: readonly string[]) {
+export function storedFilter<F extends { state?: string; team?: string }>(filter: F, left: readonly string[]) {
+  refuseInPlace(filter.team)
   if (filter.state === 'interrupted') return { ...filter, state: 'running', trees: { only: true, roots: left } }
   return filter.state === 'running' ? { ...filter, trees: { only: false, roots: left } } : filter
 }

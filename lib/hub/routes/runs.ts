@@ -8,6 +8,7 @@ import { within } from '../../wire/budget.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
 import { ListHubArtifacts, ListHubRuns, MOST_FILES } from '../../wire/calls/hub-runs.ts'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ReadLog, StreamRun } from '../../wire/calls/runs.ts'
+import { refuseInPlace } from '../../wire/in-place.ts'
 import { page } from '../../wire/page.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { answer } from '../access/answer.ts'
@@ -149,8 +150,9 @@ export function runs(hub: Hub) {
 
   /** Runs of a team that is given by its whole name, or by the part after the scope. */
   function ofTeam(name: string): SQL {
+    refuseInPlace(name)
     if (name.includes('/')) return eq(runs.team, name)
-    return sql`${runs.team} LIKE ${`%/${literal(name)}`} ESCAPE '\\'`
+    return sql`${runs.team} LIKE ${`%/${literal(name)}`} ESCAPE '\\' AND ${runs.team} NOT LIKE '%/%/%'`
   }
 
   /** Runs with `text` in the name, the team or the id. */

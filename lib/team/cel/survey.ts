@@ -13,6 +13,8 @@ import { type Key, nodesIn, type Path, pathOf } from './path.ts'
 /** What an expression may name. */
 export interface Names {
   phases: ReadonlySet<string>
+  /** In a map in place: the phases outside of it, which cannot be named. */
+  around?: ReadonlySet<string>
   inputs: ReadonlySet<string>
   /** Whether `item` and `index` exist here. */
   item: boolean
@@ -32,9 +34,9 @@ export interface Names {
   patterns?: Work
 }
 
-/** A phase, an input or a secret that an expression names; `*` for all inputs. */
+/** A phase, an input, a secret, `item` or `index` that an expression names; `*` for all inputs. */
 export interface Use {
-  kind: 'phase' | 'input' | 'secret'
+  kind: 'phase' | 'input' | 'secret' | 'item'
   name: string
   offset: number
 }
@@ -155,7 +157,10 @@ export class Survey {
     switch (root) {
       case 'item':
       case 'index':
-        if (!this.#names.item) this.#mistake(offset, `\`${root}\` exists only in the \`key\` and \`inputs\` of a map`)
+        if (!this.#names.item) {
+          this.#mistake(offset, `\`${root}\` exists only in the \`key\`, \`inputs\` and \`phases\` of a map`)
+        }
+        this.uses.push({ kind: 'item', name: root, offset })
         break
       case 'run':
         if (first && !RUN_FIELDS.includes(first.name))
@@ -177,10 +182,7 @@ export class Survey {
       default:
         if (!first) this.#mistake(offset, "name a phase by `phases.<name>` or `phases['<name>']`")
         else if (!this.#names.phases.has(first.name)) {
-          this.#mistake(
-            first.offset,
-            `there is no phase \`${first.name}\`${didYouMean(first.name, this.#names.phases)}`,
-          )
+          this.#mistake(first.offset, this.#unknownPhase(first.name))
         } else if (second && !PHASE_FIELDS.includes(second.name)) {
           this.#mistake(second.offset, unknownField('a phase', second, PHASE_FIELDS))
         } else this.uses.push({ kind: 'phase', name: first.name, offset: first.offset })
@@ -202,6 +204,13 @@ export class Survey {
     } else {
       this.#mistake(first.offset, `no input \`${first.name}\`${didYouMean(first.name, this.#names.inputs)} is declared`)
     }
+  }
+
+  #unknownPhase(name: string): string {
+    if (this.#names.around?.has(name)) {
+      return `\`${name}\` is outside of this map: name it in the \`inputs\` of the map, and read \`inputs.<name>\` here`
+    }
+    return `there is no phase \`${name}\`${didYouMean(name, this.#names.phases)}`
   }
 
   #unknown(root: string): string {

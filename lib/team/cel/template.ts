@@ -27,7 +27,7 @@ export interface Site {
 export const COMMAND_TEXT = /\/commands\/\d+\/run$/
 
 /** Paths of the environment of commands, where files have absolute paths. */
-const ENVIRONMENT = /^\/phases\/\d+\/(?:commands\/\d+\/)?env\//
+const ENVIRONMENT = /^(?:\/phases\/\d+)+\/(?:commands\/\d+\/)?env\//
 
 /** Maximum number of literals and expressions in one text. */
 const MAX_PIECES = 400
@@ -160,7 +160,7 @@ function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, named
   const parsed = parseAt(scalar, text, offset, site)
   for (const { kind, name } of parsed.uses) {
     if (kind === 'phase') named.phases.add(name)
-    else named.given.add(`${kind}s.${name}`)
+    else if (kind !== 'item') named.given.add(`${kind}s.${name}`)
   }
   const { source } = site
   return evaluation => evaluateAt(parsed, evaluation, text, at => source.place(source.within(scalar, offset + at)))

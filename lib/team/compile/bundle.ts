@@ -5,11 +5,13 @@ import { basename, dirname, posix, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { pathError } from '../../files/path-error.ts'
 import { canonicalJson } from '../../json.ts'
+import { isInPlaceName, whyInPlace } from '../../wire/in-place.ts'
 import { type Bundle, type BundleJson, type Problem, problemError, type Team, type TeamPlace } from '../model/model.ts'
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
 import { type FileMap, type Files, filesInMemory, filesOnDisk } from './file-source.ts'
+import { fileKey } from './in-place.ts'
 import { checkSubCall } from './sub-team.ts'
 import { agentsNamed, type Compiled, compileTeam, teamRefs } from './team-file.ts'
 import { TEAM_NAME } from './team-schema.ts'
@@ -166,7 +168,7 @@ class Loader {
       known = agents.names()
       await agents.load?.(agentsNamed(root, known))
     } while (agents.names().length < known.length)
-    loaded.compiled = compileTeam(source, root, { agents, refs: loaded.refs })
+    loaded.compiled = compileTeam(source, root, { agents, refs: loaded.refs, key })
     if (path === '.') checkName(source, origin.package, loaded.compiled?.team)
     return true
   }
@@ -179,6 +181,7 @@ class Loader {
     if (this.#loaded.size >= MAX_TEAMS) return fail(`a team may reach at most ${MAX_TEAMS} others`)
     if (PACKAGE_REF.test(ref)) return this.#locatePackage(ref, fail)
     if (ref.includes('{{')) return null
+    if (isInPlaceName(ref)) return fail(whyInPlace(ref)!)
     if (/^@\S+\s/.test(ref)) {
       const name = ref.split('@', 2)[1]
       return fail(`a version range must be one word: write @${name}@^1.2 (from 1.2 on, below 2) or @${name}@1.x`)
@@ -219,12 +222,19 @@ class Loader {
         if (target?.compiled) checkSubCall(source, call, target.compiled.team)
       }
       problems.push(...source.problems)
-      if (compiled) teams.set(key, compiled.team)
+      for (const [each, team] of teamsIn(key, compiled)) teams.set(each, team)
       json.teams[key] = { file: source.file, folder, text: source.text, refs }
     }
     if (problems.length > 0) throw problemError(title, problems, this.#options.besides?.([...teams.values()]))
     return new StoredBundle(json, teams)
   }
+}
+
+/** The team of a file and those of its maps in place, by key. */
+function* teamsIn(key: string, compiled: Compiled | null): Generator<[string, Team]> {
+  if (!compiled) return
+  yield [key, compiled.team]
+  yield* compiled.inPlace
 }
 
 /**
@@ -251,17 +261,32 @@ class StoredBundle implements Bundle {
     return this.#id
   }
 
+  keys(): readonly string[] {
+    const files = Object.keys(this.#json.teams)
+    // The maps in place of a file are known once it is compiled.
+    for (const key of files) this.team(key)
+    const keys = Map.groupBy(this.#teams.keys(), fileKey)
+    return files.flatMap(key => keys.get(key)!)
+  }
+
   team(key: string): Team {
     const known = this.#teams.get(key)
     if (known) return known
+    const ofFile = fileKey(key)
     const { file, text, refs } = this.#stored(key)
     const source = new Source(file, text)
     const root = readYaml(source)
-    const compiled = root && compileTeam(source, root, { agents: null, refs })
+    const compiled = root && compileTeam(source, root, { agents: null, refs, key: ofFile })
     // Problems that newer checks would find are ignored: the text was valid when its run began.
     if (!compiled) throw problemError(file, source.problems)
-    this.#teams.set(key, compiled.team)
-    return compiled.team
+    for (const [each, team] of teamsIn(ofFile, compiled)) this.#teams.set(each, team)
+    const team = this.#teams.get(key)
+    if (!team) throw new CadreError('internal', `the bundle has no team ${key}`)
+    return team
+  }
+
+  file(key: string): { file: string; text: string } {
+    return this.#stored(key)
   }
 
   folder(key: string): string | null {
@@ -270,11 +295,11 @@ class StoredBundle implements Bundle {
 
   package(key: string): TeamPlace | null {
     if (this.folder(key) !== null) return null
-    const [, name, version, folder = '.'] = PACKAGE_KEY.exec(key) ?? []
+    const [, name, version, folder = '.'] = PACKAGE_KEY.exec(fileKey(key)) ?? []
     if (name) return { name, version: version!, folder }
     // Teams of the root's own package have keys without its name.
     const root = this.team(this.root)
-    return { name: root.name, version: root.version, folder: key }
+    return { name: root.name, version: root.version, folder: fileKey(key) }
   }
 
   json(): BundleJson {
@@ -282,7 +307,8 @@ class StoredBundle implements Bundle {
   }
 
   #stored(key: string): BundleJson['teams'][string] {
-    const stored = Object.hasOwn(this.#json.teams, key) ? this.#json.teams[key] : undefined
+    const { teams } = this.#json
+    const stored = Object.hasOwn(teams, fileKey(key)) ? teams[fileKey(key)] : undefined
     if (!stored) throw new CadreError('internal', `the bundle has no team ${key}`)
     return stored
   }

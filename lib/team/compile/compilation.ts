@@ -5,6 +5,7 @@ import type { AgentDefinition } from '../../agent/define.ts'
 import { parseDuration } from '../../duration.ts'
 import type { Work } from '../../schema/work-budget.ts'
 import type { InputTypes, Names, Site, Use } from '../cel/cel.ts'
+import type { Field, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { checkValue } from './value-check.ts'
@@ -25,7 +26,16 @@ export interface Compilation {
   agents: AgentLookup | null
   /** The keys in the bundle of the teams that this one names, by the text that names them. */
   refs: Readonly<Record<string, string>>
+  /** The name of the team, its version, and its key in the bundle. */
+  team: string
+  version: string
+  key: string
   phases: ReadonlySet<string>
+  /** Of the team of a map in place: the phases outside of the map. Null for other teams. */
+  around: ReadonlySet<string> | null
+  /** The declared inputs, and the names of those that have no declared type. */
+  fields: readonly Field[]
+  untyped: readonly string[]
   inputs: ReadonlySet<string>
   /** The declared types of the inputs. Null when the team was checked before. */
   types: InputTypes | null
@@ -38,6 +48,22 @@ export interface Compilation {
   /** The budget that all of its regular expressions share. */
   patterns: Work
   uses: PhaseUse[]
+  /** The inputs that its expressions name, `*` for all; `item` and `index` where these are those of its own map. */
+  reads: Set<string>
+  /** What phases pass to sub-teams, in the whole file. */
+  calls: SubCall[]
+  /** The teams of its maps in place, by key, and of the maps in place in these. */
+  inPlace: Map<string, Team>
+}
+
+/** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
+export interface SubCall {
+  phase: string
+  ref: string
+  place: Place
+  inputs: Mapping
+  /** Inputs of the sub-team that get a secret input of this team. */
+  secrets: { input: string; secret: string; place: Place }[]
 }
 
 /**
@@ -58,20 +84,27 @@ export function siteOf(
   by: string | null,
   options: { item?: boolean; secrets?: boolean; result?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const { phases, inputs, types, files, patterns } = compilation
+  const { phases, around, inputs, types, files, patterns } = compilation
   const names: Names = {
     phases,
     inputs,
     patterns,
-    item: options.item ?? false,
+    item: options.item === true || around !== null,
     secrets: options.secrets ?? false,
     result: options.result ?? false,
+    ...(around && { around }),
     ...(types && { types }),
   }
   const used = (use: Use, place: Place): void => {
     if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })
     else if (use.kind === 'secret') compilation.namedSecrets.add(use.name)
-    else options.onInput?.(use.name, place)
+    else if (use.kind === 'item') {
+      // In `key` and `inputs` of a map it is that of this map, and otherwise that of the map around.
+      if (!options.item) compilation.reads.add(use.name)
+    } else {
+      compilation.reads.add(use.name)
+      options.onInput?.(use.name, place)
+    }
   }
   return { source: compilation.source, names, files, used }
 }

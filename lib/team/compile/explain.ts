@@ -126,6 +126,8 @@ function pathsTo(word: string, root: Schema): string[] {
     if (path.length > MAX_DEPTH) return
     for (const [name, below] of fieldsIn(forms, root)) {
       if (name === word) found.push([...path, name].join('.'))
+      // Phases in a map have the fields of all phases.
+      if (name === 'phases' && path.includes('phases')) continue
       const own = below.filter(({ of }) => !of?.startsWith('agent:'))
       if (own.length > 0) walk(own, [...path, name])
     }

@@ -25,19 +25,27 @@ export function teamJsonSchema(agents: AgentLookup): Schema {
 /** The same with the keywords that only our own checks use. */
 export function teamSchemaOf(agents: AgentLookup): Schema {
   const { properties, ...team } = TeamSchema
-  const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
   const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'team.yml',
     ...team,
-    properties: { ...properties, phases },
+    properties: { ...properties, phases: ofPhases(properties.phases) },
     $defs: { phase: phaseSchema(agents, cases) },
   }
 }
 
+const ofPhases = (phases: TSchema): Schema => ({ ...phases, items: { $ref: '#/$defs/phase' } })
+
+/** What a map does with each item: of these it has one. What a phase may have, the phase of an agent may have. */
+const MAP_FORMS = [
+  ...['phases', 'team'].map(form => ({ required: [form], properties: { retry: false, repeat: false } })),
+  { required: ['agent'] },
+]
+
 function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
-  const { standard, listener, ...others } = PHASE_FIELDS
+  const { standard, listener, map, ...others } = PHASE_FIELDS
+  const mapFields = { ...map, phases: ofPhases(map.phases) }
   const names = agents.names()
   const account = { pattern: `^(${names.join('|')})@[A-Za-z0-9_-]+$`, type: 'string' }
   const agent = {
@@ -57,6 +65,11 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
         then: { properties: { ...fields, ...never(type) }, required: requiredOf(fields) },
       })),
+      {
+        if: { properties: { type: { const: 'map' } }, required: ['type'] },
+        // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
+        then: { properties: mapFields, required: requiredOf(map), oneOf: MAP_FORMS },
+      },
       {
         if: { required: ['notify'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.

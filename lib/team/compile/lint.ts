@@ -13,8 +13,9 @@ import {
   type Team,
   teamsOf,
 } from '../model/model.ts'
-import { field, itemsOf, type Mapping, type Node, readYaml, type Scalar, Source } from '../yaml/yaml.ts'
+import { field, itemsOf, type Mapping, type Node, readYaml, type Scalar, Source, textOf } from '../yaml/yaml.ts'
 import { credentialIn } from './credentials.ts'
+import { fileKey, nodeOfTeam, phasesInPlace } from './in-place.ts'
 
 type LintRule =
   /** An input that no expression names. */
@@ -34,16 +35,18 @@ export type LintFinding = Problem & { rule: LintRule }
 /** The findings in the teams of the bundle, except in those of other packages. */
 export function lintBundle(bundle: Bundle, agents: Agents): LintFinding[] {
   const calls = callsIn(bundle)
-  return teamsOf(bundle)
-    .filter(([key]) => bundle.folder(key) !== null)
-    .flatMap(([key, team]) => {
-      const { file, text } = bundle.json().teams[key]!
-      const source = new Source(file, text)
-      const root = readYaml(source)
-      if (!root) return []
-      const linter = new Linter({ bundle, agents, calls, key, team, source, root })
-      return linter.all()
+  const own = teamsOf(bundle).filter(([key]) => bundle.folder(key) !== null)
+  const files = Map.groupBy(own, ([key]) => fileKey(key))
+  return [...files].flatMap(([ofFile, teams]) => {
+    const { file, text } = bundle.file(ofFile)
+    const source = new Source(file, text)
+    const whole = readYaml(source)
+    const found = teams.flatMap(([key, team]) => {
+      const root = whole && nodeOfTeam(whole, key)
+      return root ? new Linter({ bundle, agents, calls, key, team, source, root }).all() : []
     })
+    return found.sort((a, b) => a.line - b.line || a.column - b.column)
+  })
 }
 
 interface Call {
@@ -75,7 +78,9 @@ class Linter {
 
   constructor(given: Given) {
     this.#given = given
-    const phases = itemsOf(field(given.root, 'phases')).filter(node => node.kind === 'map')
+    const { root, team } = given
+    const nodes = team.inPlace && root.kind === 'map' ? phasesInPlace(root) : itemsOf(field(root, 'phases'))
+    const phases = nodes.filter(node => node.kind === 'map')
     this.#nodes = new Map(phases.map(node => [String((field(node, 'name') as Scalar | undefined)?.value), node]))
   }
 
@@ -86,8 +91,9 @@ class Linter {
       this.#unseen(phase)
       this.#writes(phase)
     }
-    this.#secrets()
-    return this.#found.sort((a, b) => a.line - b.line || a.column - b.column)
+    // Those of a map in place were found with the file.
+    if (!this.#given.team.inPlace) this.#secrets()
+    return this.#found
   }
 
   #report(rule: LintRule, node: Node, message: string): void {
@@ -102,15 +108,15 @@ class Linter {
   }
 
   #inputs(): void {
-    const { root, team } = this.#given
+    const { root } = this.#given
     const texts = ['phases', 'outputs', 'concurrency'].flatMap(key => [...scalarsIn(field(root, key))])
     const all = texts.map(({ value }) => value).join('\n')
     // All of them may be meant, as in `toJson(inputs)`.
     if (/\binputs\b(?!\s*(?:\.\??\s*[A-Za-z]|\[\s*['"]))(?=[^\n]*\}\})/.test(all)) return
-    for (const [at, { name }] of team.inputs.entries()) {
+    for (const [name, node] of inputNodes(field(root, 'inputs'))) {
       const named = new RegExp(`\\binputs\\s*(?:\\.\\??\\s*${name}(?![\\w-])|\\[\\??\\s*['"]${name}['"])`)
       if (named.test(all)) continue
-      this.#report('unused-input', itemsOf(field(root, 'inputs'))[at]!, `nothing uses the input \`${name}\``)
+      this.#report('unused-input', node, `nothing uses the input \`${name}\``)
     }
   }
 
@@ -208,6 +214,12 @@ function ancestorsOf(team: Team, phase: Phase): Phase[] {
     open.push(...team.phases[at]!.dependsOn)
   }
   return [...found].map(at => team.phases[at]!)
+}
+
+/** The inputs by name: declared ones, or those that a map in place gives. */
+function inputNodes(inputs: Node | undefined): [name: string, node: Node][] {
+  if (inputs?.kind === 'map') return [...inputs.entries].map(([name, { node }]) => [name, node])
+  return itemsOf(inputs).map(node => [textOf(field(node, 'name')) ?? '', node])
 }
 
 function* scalarsIn(node: Node | undefined): Generator<Scalar> {

@@ -31,7 +31,10 @@ export function buildGraph(
       if (wanted === name) compilation.source.report(item, `\`${name}\` cannot depend on itself`)
       else if (listeners.has(wanted))
         compilation.source.report(item, `\`${wanted}\` is a listener: nothing can depend on it`)
-      else if (position === undefined) {
+      else if (position === undefined && compilation.around?.has(wanted)) {
+        const why = 'the map begins after the phases in its own `depends_on`'
+        compilation.source.report(item, `\`${wanted}\` is outside of this map: ${why}`)
+      } else if (position === undefined) {
         compilation.source.report(item, `there is no phase \`${wanted}\`${didYouMean(wanted, positions.keys())}`)
       } else if (edges[at]!.dependsOn.includes(position))
         compilation.source.report(item, `\`${wanted}\` is listed twice`)

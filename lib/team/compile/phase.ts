@@ -23,33 +23,30 @@ import {
   isTrue,
   nothingAt,
   numberOf,
+  only,
+  type SubCall,
   siteOf,
 } from './compilation.ts'
 import { compileFields } from './fields.ts'
+import { isInPlace, keyInPlace, mapOnly, withoutOwn } from './in-place.ts'
 import { compileRepeat, refuseOnce } from './repeat.ts'
 import { closedObject, PHASE_FIELDS } from './team-schema.ts'
-
-/** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
-export interface SubCall {
-  phase: string
-  ref: string
-  place: Place
-  inputs: Mapping
-  /** Inputs of the sub-team that get a secret input of this team. */
-  secrets: { input: string; secret: string; place: Place }[]
-}
 
 const BACKOFF = 2_000
 const MAP_CONCURRENCY = 16
 
+const { team: _, ...inPlace } = PHASE_FIELDS.map
+const { phases: __, outputs: ___, ...ofTeam } = PHASE_FIELDS.map
+
 const SCHEMAS = {
   gate: closedObject(PHASE_FIELDS.gate),
   team: closedObject(PHASE_FIELDS.team),
-  map: closedObject(PHASE_FIELDS.map),
+  map: closedObject({ ...ofTeam, ...PHASE_FIELDS.team }),
+  inPlace: closedObject(inPlace),
 }
 
 type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type' | 'isLeaf'>>
-type Compile<P extends Phase> = (compilation: Compilation, node: Mapping, name: string, calls: SubCall[]) => Own<P>
+type Compile<P extends Phase> = (compilation: Compilation, node: Mapping, name: string) => Own<P>
 
 const COMPILE: { readonly [T in Phase['type']]: Compile<Extract<Phase, { type: T }>> } = {
   standard: compileStandard,
@@ -71,13 +68,15 @@ export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['typ
   if (node.entries.has('agent')) return 'standard'
   const meant = nameMeant(type, PHASE_TYPES)
   if (isType(meant)) return meant
-  const implied = node.entries.has('team')
-    ? node.entries.has('items')
-      ? 'map'
-      : 'team'
-    : node.entries.has('review')
-      ? 'gate'
-      : null
+  const implied = node.entries.has('phases')
+    ? 'map'
+    : node.entries.has('team')
+      ? node.entries.has('items')
+        ? 'map'
+        : 'team'
+      : node.entries.has('review')
+        ? 'gate'
+        : null
   if (!implied) return 'standard'
   if (!node.entries.has('type'))
     compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${implied}\` is missing`)
@@ -90,10 +89,10 @@ export function compilePhase(
   node: Mapping,
   type: Phase['type'],
   at: { name: string; index: number },
-  calls: SubCall[],
 ): Phase {
   const { name, index } = at
-  return { ...compileBase(compilation, node, name, index), ...COMPILE[type](compilation, node, name, calls) }
+  const own = type === 'map' ? withoutOwn(node) : node
+  return { ...compileBase(compilation, own, name, index), ...COMPILE[type](compilation, node, name) }
 }
 
 function compileBase(
@@ -200,14 +199,13 @@ function compileReview(compilation: Compilation, node: Mapping, phase: string): 
   }
 }
 
-function compileTeamPhase(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<TeamPhase> {
+function compileTeamPhase(compilation: Compilation, node: Mapping, name: string): Own<TeamPhase> {
   checkAgainst(compilation, node, SCHEMAS.team)
-  return { type: 'team', isLeaf: false, concurrency: 1, ...compileSubTeam(compilation, node, name, calls, false) }
+  return { type: 'team', isLeaf: false, concurrency: 1, ...compileSubTeam(compilation, node, name, false) }
 }
 
-function compileMap(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<MapPhase> {
-  checkAgainst(compilation, node, SCHEMAS.map)
-  refuse(compilation, node, 'repeat', 'a map cannot be repeated: repeat a `team` phase whose team has the map')
+function compileMap(compilation: Compilation, node: Mapping, name: string): Own<MapPhase> {
+  checkMap(compilation, node)
   const items = field(node, 'items')
   const key = field(node, 'key')
   const site = siteOf(compilation, name)
@@ -216,7 +214,10 @@ function compileMap(compilation: Compilation, node: Mapping, name: string, calls
   return {
     type: 'map',
     isLeaf: false,
-    ...compileSubTeam(compilation, node, name, calls, true),
+    // What a map in place passes is known once its phases are compiled.
+    ...(isInPlace(node)
+      ? { team: keyInPlace(compilation.key, name), inputs: constant({}) }
+      : compileSubTeam(compilation, node, name, true)),
     items: items ? compileTemplate(items, site) : constant([]),
     ...(key && { key: compileTemplate(key, siteOf(compilation, name, { item: true })) }),
     concurrency: numberOf(field(node, 'concurrency')) ?? MAP_CONCURRENCY,
@@ -224,7 +225,28 @@ function compileMap(compilation: Compilation, node: Mapping, name: string, calls
   }
 }
 
-function compileSubTeam(compilation: Compilation, node: Mapping, name: string, calls: SubCall[], item: boolean) {
+function checkMap(compilation: Compilation, node: Mapping): void {
+  if (isInPlace(node)) {
+    const own = mapOnly(node)
+    refuse(compilation, own, 'team', '`team` and `phases` exclude each other: a map has one of them')
+    const both = '`agent` and `phases` exclude each other: put the agent into a phase of `phases`'
+    refuse(compilation, own, 'agent', both)
+    refuse(compilation, own, 'retry', 'a map cannot be retried as a whole: put `retry` on its phases')
+    refuse(compilation, own, 'repeat', 'a map cannot be repeated: put `repeat` on its phases')
+    const known = only(withoutOwn(own), key => key !== 'agent')
+    return checkAgainst(compilation, known, SCHEMAS.inPlace)
+  }
+  refuse(compilation, node, 'repeat', 'a map cannot be repeated: repeat a `team` phase whose team has the map')
+  if (node.entries.has('team')) return checkAgainst(compilation, node, SCHEMAS.map)
+  const place = { offset: node.offset, path: `${node.path}/phases` }
+  compilation.source.report(
+    place,
+    '`phases` is missing: what is done with each item (or `team`, a folder or a package that does it)',
+  )
+  checkAgainst(compilation, node, SCHEMAS.inPlace)
+}
+
+function compileSubTeam(compilation: Compilation, node: Mapping, name: string, item: boolean) {
   const place = field(node, 'team')
   const ref = textOf(place)
   const given = field(node, 'inputs')
@@ -242,6 +264,6 @@ function compileSubTeam(compilation: Compilation, node: Mapping, name: string, c
     for (const each of named) secrets.push({ input, secret: each, place: at })
   }
   const template = compileTemplate(inputs, siteOf(compilation, name, { item, onInput }))
-  if (place && ref !== undefined) calls.push({ phase: name, ref, place, inputs, secrets })
+  if (place && ref !== undefined) compilation.calls.push({ phase: name, ref, place, inputs, secrets })
   return { team: ref === undefined ? '' : (compilation.refs[ref] ?? ref), inputs: template }
 }

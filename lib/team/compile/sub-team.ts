@@ -5,7 +5,7 @@ import { hasTemplate } from '../cel/cel.ts'
 import { problemWith, type Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Node, toJson } from '../yaml/yaml.ts'
-import type { SubCall } from './phase.ts'
+import type { SubCall } from './compilation.ts'
 
 export function checkSubCall(source: Source, call: SubCall, team: Team): void {
   const fields = new Map(team.inputs.map(field => [field.name, field]))
@@ -34,7 +34,7 @@ export function checkSubCall(source: Source, call: SubCall, team: Team): void {
 }
 
 /** Whether the value is known only at run time. */
-function isTemplated(node: Node): boolean {
+export function isTemplated(node: Node): boolean {
   if (node.kind === 'scalar') return typeof node.value === 'string' && hasTemplate(node.value)
   if (node.kind === 'list') return node.items.some(isTemplated)
   return [...node.entries.values()].some(entry => isTemplated(entry.node))

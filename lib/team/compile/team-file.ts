@@ -4,17 +4,35 @@
 import { matches } from '../../schema/schema.ts'
 import { Work } from '../../schema/work-budget.ts'
 import { didYouMean, nameMeant } from '../../text/spelling.ts'
+import { MAX_TEAM_PATH } from '../../wire/names.ts'
 import { Requires } from '../../wire/needs.ts'
 import { compileTemplate } from '../cel/cel.ts'
-import type { Listener, Output, Phase, Team } from '../model/model.ts'
+import type { Listener, MapPhase, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
-import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
+import { field, itemsOf, type Mapping, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { agentName } from './agent-call.ts'
-import { type AgentLookup, type Compilation, checkAgainst, defined, duration, siteOf } from './compilation.ts'
+import {
+  type AgentLookup,
+  type Compilation,
+  checkAgainst,
+  defined,
+  duration,
+  type SubCall,
+  siteOf,
+} from './compilation.ts'
 import { compileConcurrency } from './concurrency.ts'
 import { compileFields, typeOf } from './fields.ts'
+import {
+  compilationInPlace,
+  compileGiven,
+  declared,
+  inputsInPlace,
+  isInPlace,
+  passing,
+  phasesInPlace,
+} from './in-place.ts'
 import { compileListener } from './listener.ts'
-import { compilePhase, type SubCall, typeOfPhase } from './phase.ts'
+import { compilePhase, typeOfPhase } from './phase.ts'
 import { buildGraph, type GraphPhase } from './phase-graph.ts'
 import { TeamSchema } from './team-schema.ts'
 import { compileTriggers } from './triggers.ts'
@@ -22,10 +40,14 @@ import { compileTriggers } from './triggers.ts'
 /** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
 const MAX_PATTERN_INSTRUCTIONS = 50_000
 
+const TOO_LONG = `longer than ${MAX_TEAM_PATH} characters together: shorten them, or put a map into a team of its own`
+
 export interface Compiled {
   /** Complete only when the source has no problems. */
   team: Team
-  calls: SubCall[]
+  calls: readonly SubCall[]
+  /** The teams of its maps in place, by their keys in the bundle. */
+  inPlace: ReadonlyMap<string, Team>
 }
 
 export interface CompileOptions {
@@ -33,12 +55,14 @@ export interface CompileOptions {
   agents: AgentLookup | null
   /** The keys in the bundle of the teams that this one names, by the text that names them. */
   refs: Readonly<Record<string, string>>
+  /** Its own key there. */
+  key: string
 }
 
 /** The sub-teams that a file names, each once, with the node that names it first. */
 export function teamRefs(root: Node): Map<string, Node> {
   const refs = new Map<string, Node>()
-  for (const phase of itemsOf(field(root, 'phases'))) {
+  for (const phase of phasesIn(root)) {
     const node = field(phase, 'team')
     const ref = textOf(node)
     if (node && ref !== undefined && ref !== '' && !refs.has(ref)) refs.set(ref, node)
@@ -48,7 +72,7 @@ export function teamRefs(root: Node): Map<string, Node> {
 
 /** The agents that phases of a team name, or that they probably mean. */
 export function agentsNamed(root: Node, known: readonly string[]): Set<string> {
-  const refs = itemsOf(field(root, 'phases')).flatMap(phase => {
+  const refs = [...phasesIn(root)].flatMap(phase => {
     const entries = [...itemsOf(field(phase, 'sources')), ...itemsOf(field(phase, 'target_entries'))]
     return [field(phase, 'agent'), ...entries.map(entry => field(entry, 'account'))].flatMap(node => textOf(node) ?? [])
   })
@@ -56,58 +80,97 @@ export function agentsNamed(root: Node, known: readonly string[]): Set<string> {
   return new Set([...names].map(name => (known.includes(name) ? name : (nameMeant(name, known) ?? name))))
 }
 
-export function compileTeam(source: Source, root: Node, { agents, refs }: CompileOptions): Compiled {
+/** Every phase of a file, also in maps in place. */
+function* phasesIn(node: Node): Generator<Node> {
+  for (const phase of itemsOf(field(node, 'phases'))) {
+    yield phase
+    yield* phasesIn(phase)
+  }
+}
+
+export function compileTeam(source: Source, root: Node, { agents, refs, key }: CompileOptions): Compiled {
   const inputs = compileFields(source, field(root, 'inputs'))
   const nodes = itemsOf(field(root, 'phases'))
-  const names = nodes.map(node => textOf(field(node, 'name')) ?? '')
   const compilation: Compilation = {
     source,
     agents,
     refs,
-    phases: new Set(names.filter(name => name !== '')),
-    inputs: new Set(inputs.map(input => input.name)),
-    types: agents && new Map(inputs.map(input => [input.name, input.type])),
-    secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
-    files: new Set(inputs.filter(input => input.type === 'file').map(input => input.name)),
+    team: textOf(field(root, 'name')) ?? '',
+    version: textOf(field(root, 'version')) ?? '',
+    key,
+    phases: phaseNames(nodes),
+    around: null,
+    ...declared(inputs, [], agents !== null),
     namedSecrets: new Set(),
     patterns: new Work(agents ? MAX_PATTERN_INSTRUCTIONS : Number.POSITIVE_INFINITY),
     uses: [],
+    reads: new Set(),
+    calls: [],
+    inPlace: new Map(),
   }
   checkAgainst(compilation, root, TeamSchema)
-  // Outputs come before the phases: the graph is built last, and checks the names in all expressions.
-  const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(compilation, node))
-  checkFileNames(compilation, field(root, 'outputs'))
-  const { phases, listeners, calls } = compilePhases(compilation, nodes, names)
-  const positions = new Map(phases.map(phase => [phase.name, phase.index]))
+  const body = compileBody(compilation, root, nodes)
+  const { team: name, version, calls, inPlace } = compilation
   return {
     team: {
-      name: textOf(field(root, 'name')) ?? '',
-      version: textOf(field(root, 'version')) ?? '',
+      name,
+      version,
       description: textOf(field(root, 'description')) ?? '',
       inputs,
-      outputs,
+      inPlace: null,
       ...compileConcurrency(compilation, field(root, 'concurrency')),
       requires: requiresOf(field(root, 'requires')),
       environments: environmentsOf(source, field(root, 'environments')),
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       triggers: compileTriggers(compilation, field(root, 'triggers'), inputs),
-      phases,
-      listeners,
-      secrets: [...compilation.namedSecrets],
-      position: name => positions.get(name) ?? -1,
+      ...body,
     },
     calls,
+    inPlace,
   }
 }
 
-function compilePhases(compilation: Compilation, nodes: readonly Node[], names: readonly string[]) {
+const phaseNames = (nodes: readonly Node[]): Set<string> =>
+  new Set(nodes.map(node => textOf(field(node, 'name')) ?? '').filter(name => name !== ''))
+
+/** What a file and a map in place have alike: phases, and outputs that name them. */
+function compileBody(compilation: Compilation, node: Node, nodes: readonly Node[]) {
+  // Outputs come before the phases: the graph is built last, and checks the names in all expressions.
+  const outputs = itemsOf(field(node, 'outputs')).flatMap(each => compileOutput(compilation, each))
+  checkFileNames(compilation, field(node, 'outputs'))
+  const { phases, listeners } = compilePhases(compilation, nodes)
+  const positions = new Map(phases.map(phase => [phase.name, phase.index]))
+  return {
+    outputs,
+    phases,
+    listeners,
+    secrets: [...compilation.namedSecrets],
+    position: (name: string) => positions.get(name) ?? -1,
+  }
+}
+
+/** Compiles what a map in place does as a team of its own, and gives it to the map. */
+function compileInPlace(outer: Compilation, node: Mapping, phase: MapPhase): MapPhase {
+  const given = compileGiven(outer, node, phase.name)
+  const nodes = phasesInPlace(node)
+  const compilation = { ...compilationInPlace(outer, phase.name, given), phases: phaseNames(nodes) }
+  const { team: name, version, key } = compilation
+  if (name.length > MAX_TEAM_PATH) outer.source.report(field(node, 'name')!, `the names of these maps are ${TOO_LONG}`)
+  const body = compileBody(compilation, node, nodes)
+  const { inherited, ...inputs } = inputsInPlace(compilation, given)
+  const none = { description: '', concurrency: null, key: null, requires: {}, environments: null, triggers: [] }
+  outer.inPlace.set(key, { name, version, ...none, ...inputs, ...body })
+  for (const [below, team] of compilation.inPlace) outer.inPlace.set(below, team)
+  return passing(outer, phase, inherited, given)
+}
+
+function compilePhases(compilation: Compilation, nodes: readonly Node[]) {
   const phases: Phase[] = []
   const graph: GraphPhase[] = []
   const listeners: Listener[] = []
-  const calls: SubCall[] = []
   const seen = new Set<string>()
-  for (const [at, node] of nodes.entries()) {
-    const name = names[at]!
+  for (const node of nodes) {
+    const name = textOf(field(node, 'name')) ?? ''
     if (node.kind !== 'map') {
       compilation.source.report(node, 'expected a mapping with the fields of a phase')
       continue
@@ -117,12 +180,13 @@ function compilePhases(compilation: Compilation, nodes: readonly Node[], names: 
     const type = typeOfPhase(compilation, node)
     if (type === 'listener') listeners.push(compileListener(compilation, node, name))
     else {
-      phases.push(compilePhase(compilation, node, type, { name, index: phases.length }, calls))
+      const phase = compilePhase(compilation, node, type, { name, index: phases.length })
+      phases.push(phase.type === 'map' && isInPlace(node) ? compileInPlace(compilation, node, phase) : phase)
       graph.push({ name, node })
     }
   }
   const edges = buildGraph(compilation, graph, new Set(listeners.map(listener => listener.name)))
-  return { phases: phases.map((phase, at) => ({ ...phase, ...edges[at]! })), listeners, calls }
+  return { phases: phases.map((phase, at) => ({ ...phase, ...edges[at]! })), listeners }
 }
 
 /** Checked by the schema. Nothing of it is a template, because the daemon is chosen before the run has inputs. */

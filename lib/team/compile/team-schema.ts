@@ -172,6 +172,16 @@ const OutputField = Type.Object(
   closed,
 )
 
+const Outputs = Type.Array(OutputField, {
+  maxItems: 200,
+  description: 'The outputs of each item, as a team has them. They name the phases of the map.',
+})
+const Phases = Type.Array(Type.Any(templated), {
+  minItems: 1,
+  maxItems: MAX_PHASES,
+  description: 'What is done with each item. The phases read `item`, `index` and the inputs of the team.',
+})
+
 /** What may start a team by itself; of the four kinds it has one. Its templates name the occasion, not the run. */
 export const TriggerSchema = Type.Object(
   {
@@ -223,7 +233,7 @@ export const TeamSchema = Type.Object(
     }),
     description: Type.Optional(Description),
     inputs: Type.Optional(Type.Array(InputField, { maxItems: 200, description: 'What a caller may give.' })),
-    outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200, description: 'What a caller gets.' })),
+    outputs: Type.Optional({ ...Outputs, description: 'What a caller gets.' }),
     concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
     environments: Type.Optional(EnvironmentsSchema),
@@ -234,11 +244,7 @@ export const TeamSchema = Type.Object(
         description: 'What may start it by itself. Each starts nothing until somebody enables it by its name.',
       }),
     ),
-    phases: Type.Array(Type.Any(templated), {
-      minItems: 1,
-      maxItems: MAX_PHASES,
-      description: 'The phases. Those that depend on no other begin together.',
-    }),
+    phases: { ...Phases, description: 'The phases. Those that depend on no other begin together.' },
   },
   closed,
 )
@@ -394,6 +400,19 @@ const subTeam = {
   inputs: Type.Optional(Values),
 }
 
+/** An input that a map gives to its own phases, in the form of an output. */
+const GivenField = Type.Object(
+  {
+    name: { ...InputName, description: 'Its name, as in `{{ inputs.name }}`.' },
+    type: Type.Optional(
+      Type.Enum([...FIELD_TYPES], { default: 'string', description: 'What it must be; a text if it is left out.' }),
+    ),
+    value: Type.Any({ ...templated, examples: ['{{ item.path }}'], description: 'Its value, mostly a template.' }),
+    secret: Type.Optional(Type.Boolean({ default: false, description: 'Whether its value is masked everywhere.' })),
+    description: Type.Optional(Description),
+  },
+  closed,
+)
 export const NOTIFY_WORDS = 'The events of the run to report, as a list or each with its message.'
 
 const Notify = Type.Union(
@@ -441,6 +460,16 @@ export const PHASE_FIELDS = {
   map: {
     ...common,
     ...subTeam,
+    team: Type.Optional({ ...subTeam.team, description: 'A folder or a package that does it, in place of `phases`.' }),
+    inputs: Type.Optional(
+      Type.Union([Values, Type.Array(GivenField, { maxItems: 200 })], {
+        'x-expected': 'a mapping of names to values, or a list of inputs with their types',
+        description:
+          'What the team that is called gets, or what `phases` read as `inputs.name` beside the inputs here.',
+      }),
+    ),
+    phases: Type.Optional(Phases),
+    outputs: Type.Optional(Outputs),
     items: Type.Array(Type.Any(), {
       ...templated,
       examples: ['{{ phases.fetch.data.items }}'],

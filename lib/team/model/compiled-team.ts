@@ -225,11 +225,16 @@ export interface DeclaredTrigger {
 }
 
 export interface Team {
-  /** `@scope/name`. */
+  /** `@scope/name`, of a map in place `@scope/name/phase`. */
   name: string
   version: string
   description: string
   inputs: readonly Field[]
+  /**
+   * Of the team of a map in place: the further inputs, of which no type is declared, with the `item` and `index` that its
+   * expressions name. Null for other teams.
+   */
+  inPlace: { untyped: readonly string[] } | null
   outputs: readonly Output[]
   /** How many phases of one run may run at once; null means no limit beyond the daemon's slots. */
   concurrency: number | null
@@ -266,8 +271,15 @@ export interface TeamPlace {
 export interface Bundle {
   readonly id: string
   readonly root: string
-  /** The team of a key: its folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. */
+  /** The keys of all teams, the root first. */
+  keys(): readonly string[]
+  /**
+   * The team of a key: its folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. The key of a
+   * map in place is that of the file with `//` and its phase.
+   */
   team(key: string): Team
+  /** The file in which a team stands, and its text. */
+  file(key: string): { file: string; text: string }
   /** The absolute folder of a team, its default workspace; null for a package and for files in memory. */
   folder(key: string): string | null
   /** The package that a team came with, whatever the team calls itself; null for a team from a folder of a person. */
@@ -277,5 +289,6 @@ export interface Bundle {
 
 export interface BundleJson {
   root: string
+  /** By key, one for each file. */
   teams: Record<string, { file: string; folder: string | null; text: string; refs: Record<string, string> }>
 }

@@ -62,9 +62,13 @@ function typeName(value: Json): string {
 
 /**
  * The values that a run gets: the given ones, and defaults for the others. `null` counts as not given. Problems have
- * the path `/inputs/<name>`.
+ * the path `/inputs/<name>`. Values that are `untyped` may be anything.
  */
-export function inputsFor(fields: readonly Field[], given: JsonObject): { values: JsonObject; problems: Detail[] } {
+export function inputsFor(
+  fields: readonly Field[],
+  given: JsonObject,
+  untyped: readonly string[] = [],
+): { values: JsonObject; problems: Detail[] } {
   const values: JsonObject = {}
   const problems: Detail[] = []
   for (const field of fields) {
@@ -79,8 +83,12 @@ export function inputsFor(fields: readonly Field[], given: JsonObject): { values
     }
   }
   const names = fields.map(field => field.name)
-  for (const name of Object.keys(given)) {
+  for (const [name, value] of Object.entries(given)) {
     if (names.includes(name)) continue
+    if (untyped.includes(name)) {
+      if (value !== null) values[name] = value
+      continue
+    }
     problems.push({ path: `/inputs/${name}`, message: `no input ${name} is declared${didYouMean(name, names)}` })
   }
   return { values, problems }

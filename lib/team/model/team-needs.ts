@@ -16,7 +16,7 @@ export function agentRefs(team: Team): string[] {
 
 /** The teams of a bundle with their keys, the root first. */
 export function teamsOf(bundle: Bundle): [key: string, team: Team][] {
-  return Object.keys(bundle.json().teams).map(key => [key, bundle.team(key)])
+  return bundle.keys().map(key => [key, bundle.team(key)])
 }
 
 /** Whose right to named secrets decides for a team of a bundle: that of its package, not of what it calls itself. */

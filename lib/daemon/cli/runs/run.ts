@@ -10,6 +10,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
+import { isInPlaceName } from '../../../wire/in-place.ts'
 import { copiedText } from '../../home/copied-home.ts'
 import { homeFolder } from '../../home/home.ts'
 import type { RunRequest } from '../../runs/start-run.ts'
@@ -33,7 +34,12 @@ export interface RunOptions extends InputOptions {
 
 /** Reads the argument of `run`: a package is named, and a path is made absolute. */
 export function whichTeam(reference: string): Pick<RunRequest, 'team' | 'path'> {
-  return /^@[^/]+\/[^/]+$/.test(reference) ? { team: reference } : { path: resolve(reference) }
+  return isTeamName(reference) ? { team: reference } : { path: resolve(reference) }
+}
+
+/** A map in place cannot be run, which is said of it by its name. */
+export function isTeamName(reference: string): boolean {
+  return /^@[^/]+\/[^/]+$/.test(reference) || (isInPlaceName(reference) && !existsSync(reference))
 }
 
 /** Reads the argument of `--workspace`: a name is used as it is, and text that looks like a path is made absolute. */

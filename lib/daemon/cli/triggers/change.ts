@@ -25,6 +25,7 @@ import { tellsOfFailures } from '../backend/account-status.ts'
 import type { Callee } from '../backend/home-client.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
 import { type PlaceOptions, type TriggerPlace, triggerPlaceOf } from '../backend/trigger-place.ts'
+import { isTeamName } from '../runs/run.ts'
 import type { Options } from './list.ts'
 import { printHowReached, printTrigger, printUntold } from './print.ts'
 import { inputsOf, type NewTrigger, type SpecOptions, secretOf, specOf } from './spec.ts'
@@ -35,7 +36,7 @@ const placeIn = (given: { [K in keyof PlaceOptions]: PlaceOptions[K] | undefined
 
 /** A package stays as it is written; a path is made absolute. A realm has packages only. */
 const teamOf = ({ hub }: TriggerPlace, reference: string): string =>
-  hub || /^@[^/]+\/[^/]+$/.test(reference) ? reference : resolve(reference)
+  hub || isTeamName(reference) ? reference : resolve(reference)
 const whichOf = (team: string) => (team.startsWith('/') ? { path: team } : { team })
 
 /** The inputs that a team declares, and its name. */

@@ -21,7 +21,7 @@ export function subRunInputs(
 ): JsonObject {
   const team = live.bundle.team(phase.team)
   const given = phase.inputs.evaluate(scopeOf(reading, live, item)) as JsonObject
-  const { values, problems } = inputsFor(team.inputs, given)
+  const { values, problems } = inputsFor(team.inputs, given, team.inPlace?.untyped)
   if (problems.length > 0) {
     const list = [...problems.map(({ message }) => message), ...conversions(team.inputs, given)].join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)

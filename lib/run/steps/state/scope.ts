@@ -33,7 +33,7 @@ export function scopeOf(
   const recent = recents.get(store) ?? new Recent(RECENT)
   recents.set(store, recent)
   return {
-    inputs: live.inputs,
+    ...givenOf(live),
     run: { id: row.id, name: row.run_name, started_at: row.started_at },
     phase(name) {
       const position = team.position(name)
@@ -43,6 +43,13 @@ export function scopeOf(
     },
     ...(item && { item: item.value, index: item.index }),
   }
+}
+
+/** The inputs. A map in place passes its item as one of them, which is a name of its own in expressions. */
+function givenOf({ team, inputs: all }: LiveRun): Pick<Scope, 'inputs' | 'item' | 'index'> {
+  if (!team.inPlace) return { inputs: all }
+  const { item = null, index = null, ...inputs } = all
+  return { inputs, item, index: Number(index) }
 }
 
 /** A phase as expressions see it. Each part is read once, when it is named. */
