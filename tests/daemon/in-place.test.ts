@@ -125,10 +125,10 @@ test.each([
   expect(JSON.stringify(reply)).toMatch(/runs only as a part of it/)
 })
 
-test.each([['run'], ['validate'], ['plan'], ['lint'], ['runs', '--team'], ['schedules', 'add', '--cron', '0 6 * * *']])(
+test.each(['run', 'validate', 'plan', 'lint', 'runs --team', 'schedules add --cron @daily'])(
   'it is refused by its name: %s at a terminal',
-  async (...args) => {
-    expect(await here(...args, NAME)).toMatchObject({ code: 2, stderr: `error  ${SAYS}\n` })
+  async words => {
+    expect(await here(...words.split(' '), NAME)).toMatchObject({ code: 2, stderr: `error  ${SAYS}\n` })
   },
 )
 

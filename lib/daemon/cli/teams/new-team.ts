@@ -92,10 +92,15 @@ export function printNextSteps({ folder, files }: NewTeam): void {
   for (const [what, command] of next) printMessage(line`${what!.padEnd(width)}  ${command!}`)
 }
 
-function agentsIn(text: string): string[] {
-  const { phases } = parse(text) as { phases: { agent?: string }[] }
-  return phases.flatMap(({ agent }) => agent ?? [])
+interface Written {
+  agent?: string
+  /** Of a team, and of a map in place. */
+  phases?: Written[]
 }
+
+const agentsIn = (text: string): string[] => agentsOf(parse(text) as Written)
+
+const agentsOf = ({ agent, phases = [] }: Written): string[] => [...(agent ? [agent] : []), ...phases.flatMap(agentsOf)]
 
 /** A path as it is typed in the current folder. */
 function near(path: string): string {

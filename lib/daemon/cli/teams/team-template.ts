@@ -106,7 +106,7 @@ phases:
 version: 1.0.0
 description: What this team does, in one line
 inputs:
-  - { name: names, type: list, default: [Ada, Grace], description: One run of ./one is made for each }
+  - { name: names, type: list, default: [Ada, Grace], description: Each is greeted }
 outputs:
   - { name: completed, type: number, value: "{{ phases.each.data.completed }}" }
   - { name: all, type: file, value: files/join/all.txt }
@@ -115,31 +115,23 @@ phases:
     type: map
     items: "{{ inputs.names }}"
     key: "{{ item }}" # names the item in the tree, and its folder below
-    team: ./one
-    inputs: { name: "{{ item }}" }
     concurrency: 4 # at once
     on_item_failure: continue # or stop
+    # Of each item. A file is then in files/<phase>/<key>/<name>.
+    outputs:
+      - { name: text, type: file, value: files/greet/text.txt }
+    # What is done with each item.
+    phases:
+      - name: greet
+        agent: exec
+        commands:
+          - { name: greet, env: { NAME: "{{ item }}" }, run: 'echo "hello $NAME" > "$CADRE_OUT/text.txt"' }
 
-  # An output of type file of ./one is in files/<phase>/<key>/<name>.
   - name: join
     agent: exec
     depends_on: [each]
     commands:
       - { name: join, run: 'find "$CADRE_FILES/each" -type f -exec cat {} + > "$CADRE_OUT/all.txt"' }
-`,
-    'one/team.yml': `# One item.
-name: "@local/map-one"
-version: 1.0.0
-description: What is done for each item
-inputs:
-  - { name: name, type: string, required: true, description: The item }
-outputs:
-  - { name: text, type: file, value: files/greet/text.txt }
-phases:
-  - name: greet
-    agent: exec
-    commands:
-      - { name: greet, env: { NAME: "{{ inputs.name }}" }, run: 'echo "hello $NAME" > "$CADRE_OUT/text.txt"' }
 `,
   },
 }
