@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { bundleFromJson } from '../../lib/team/compile/bundle.ts'
 import type { MapPhase } from '../../lib/team/model/compiled-team.ts'
-import { agentRefs, teamsOf } from '../../lib/team/model/model.ts'
+import { agentRefs, secretReader, teamsOf } from '../../lib/team/model/model.ts'
 import { HEAD, load, problems, scope } from './load.ts'
 
 const OUTER = `${HEAD}inputs:
@@ -48,6 +48,7 @@ describe('its team', () => {
     expect((bundle.team('.').phases[1] as MapPhase).team).toBe('.//each')
     expect(Object.keys(bundle.json().teams)).toEqual(['.'])
     expect(bundle.package('.//each')).toEqual(bundle.package('.'))
+    expect(secretReader(bundle, './/each//below')).toEqual(secretReader(bundle, '.'))
     expect(agentRefs(bundle.team('.//each//below'))).toEqual(['exec@eu'])
   })
 

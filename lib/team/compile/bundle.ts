@@ -285,8 +285,9 @@ class StoredBundle implements Bundle {
     return team
   }
 
-  file(key: string): { file: string; text: string } {
-    return this.#stored(key)
+  file(key: string): { key: string; file: string; text: string } {
+    const { file, text } = this.#stored(key)
+    return { key: fileKey(key), file, text }
   }
 
   folder(key: string): string | null {

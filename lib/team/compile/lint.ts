@@ -15,7 +15,7 @@ import {
 } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, readYaml, type Scalar, Source, textOf } from '../yaml/yaml.ts'
 import { credentialIn } from './credentials.ts'
-import { fileKey, nodeOfTeam, phasesInPlace } from './in-place.ts'
+import { nodeOfTeam, phasesInPlace } from './in-place.ts'
 
 type LintRule =
   /** An input that no expression names. */
@@ -36,7 +36,7 @@ export type LintFinding = Problem & { rule: LintRule }
 export function lintBundle(bundle: Bundle, agents: Agents): LintFinding[] {
   const calls = callsIn(bundle)
   const own = teamsOf(bundle).filter(([key]) => bundle.folder(key) !== null)
-  const files = Map.groupBy(own, ([key]) => fileKey(key))
+  const files = Map.groupBy(own, ([key]) => bundle.file(key).key)
   return [...files].flatMap(([ofFile, teams]) => {
     const { file, text } = bundle.file(ofFile)
     const source = new Source(file, text)

@@ -278,8 +278,8 @@ export interface Bundle {
    * map in place is that of the file with `//` and its phase.
    */
   team(key: string): Team
-  /** The file in which a team stands, and its text. */
-  file(key: string): { file: string; text: string }
+  /** The file in which a team stands, with its text and the key of its own team. */
+  file(key: string): { key: string; file: string; text: string }
   /** The absolute folder of a team, its default workspace; null for a package and for files in memory. */
   folder(key: string): string | null
   /** The package that a team came with, whatever the team calls itself; null for a team from a folder of a person. */

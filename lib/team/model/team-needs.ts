@@ -19,10 +19,10 @@ export function teamsOf(bundle: Bundle): [key: string, team: Team][] {
   return bundle.keys().map(key => [key, bundle.team(key)])
 }
 
-/** Whose right to named secrets decides for a team of a bundle: that of its package, not of what it calls itself. */
+/** Whose rights a team of a bundle has, such as to named secrets: those of its package or file, whatever it calls itself. */
 export function secretReader(bundle: Bundle, key: string): { name: string; fromPath: boolean } {
   const place = bundle.package(key)
-  return { name: place?.name ?? bundle.team(key).name, fromPath: place === null }
+  return { name: place?.name ?? bundle.team(bundle.file(key).key).name, fromPath: place === null }
 }
 
 /**
