@@ -50,7 +50,15 @@ export const hubApp = (hub: Hub) =>
       health(
         () => ({ version }),
         hub.store.problem,
-        () => ({ ...hub.lineage.notice(), ...(hub.keys.lacking.length > 0 && { lack_key: [...hub.keys.lacking] }) }),
+        async () => {
+          const degraded = await hub.store.degraded()
+          const { lacking } = hub.keys
+          return {
+            ...hub.lineage.notice(),
+            ...(degraded && { degraded: [degraded] }),
+            ...(lacking.length > 0 && { lack_key: [...lacking] }),
+          }
+        },
       ),
     )
     .use(metrics(hub, version))

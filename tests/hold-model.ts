@@ -1,7 +1,7 @@
 // The long check of the hold: bun run hold-model [sequences]. The seed is printed; CADRE_TEST_SEED repeats it.
 
 import { join } from 'node:path'
-import { openStore } from '../db/hub/store.ts'
+import { openStore } from '../db/hub/open-store.ts'
 import { folder, removeFolders } from './support/folder.ts'
 import { checkHolds } from './support/hold-model.ts'
 import { seedOf } from './support/random.ts'

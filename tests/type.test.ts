@@ -74,7 +74,7 @@ function engineOf(program: string): string[] {
 test("a hub starts without TypeBox's type engine", () => {
   const home = folder()
   const program = `
-    const { openStore } = await import('./db/hub/store.ts')
+    const { openStore } = await import('./db/hub/open-store.ts')
     const { createLog } = await import('./lib/log/log.ts')
     const { createHub } = await import('./lib/hub/serve.ts')
     const { hubApp } = await import('./hub.ts')

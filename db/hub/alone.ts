@@ -5,7 +5,8 @@ import { Database } from 'bun:sqlite'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CadreError } from '../../lib/error.ts'
-import { isPostgres, unopened } from './store.ts'
+import { unopened } from './open-store.ts'
+import { isPostgres } from './store.ts'
 
 /**
  * Locks the database at `location` for this process. Throws `conflict` while another hub serves it, and `unavailable`

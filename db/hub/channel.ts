@@ -1,10 +1,15 @@
-// How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY.
+// How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY. The connection that listens says nothing by itself, so a
+// hub sends itself a notification from time to time. When it does not come back, the hub listens on a new connection.
 
 import { startPause } from '../../lib/wait.ts'
+import type { PostgresPool } from './postgres-pool.ts'
 
 const NAME = 'cadre_hub'
 /** Later notifications do not wait longer than this for earlier ones, whose connection may be dead. */
 const LATE_MS = 5_000
+/** How often a hub sends itself a notification, and how long that may take. */
+const PING_MS = 5_000
+const PING = 'ping '
 
 /** Reaches every process that uses the database, this one included. */
 export interface Channel {
@@ -14,18 +19,27 @@ export interface Channel {
   receive(listener: (topic: string) => void, missed: () => void): void
 }
 
-export async function openChannel(client: Bun.SQL): Promise<Channel & { close(): Promise<void> }> {
+export async function openChannel(url: string, pool: PostgresPool): Promise<Channel & { close(): Promise<void> }> {
   const listeners = new Set<Parameters<Channel['receive']>>()
-  const subscription = await client.listen(
-    NAME,
-    topic => {
-      for (const [listener] of listeners) listener(topic)
-    },
-    // Called at the start, when there is no listener yet, and after each reconnection.
-    () => {
-      for (const [, missed] of listeners) missed()
-    },
-  )
+  const ping = `${PING}${crypto.randomUUID()}`
+  let isBack = true
+  let client = new Bun.SQL(url, { max: 1 })
+  const listen = async () => {
+    await client.listen(
+      NAME,
+      topic => {
+        if (topic === ping) isBack = true
+        if (topic.startsWith(PING)) return
+        for (const [listener] of listeners) listener(topic)
+      },
+      // Called at the start, when there is no listener yet, and after each reconnection.
+      () => {
+        for (const [, missed] of listeners) missed()
+      },
+    )
+  }
+  await listen()
+
   const waiting = new Set<string>()
   let sending = false
   async function sendAll(): Promise<void> {
@@ -33,22 +47,51 @@ export async function openChannel(client: Bun.SQL): Promise<Channel & { close():
       const topics = JSON.stringify([...waiting])
       waiting.clear()
       const { over, end } = startPause(LATE_MS)
+      const send = `SELECT pg_notify($1, topic) FROM json_array_elements_text($2::text::json) AS topic`
       // A lost notification only causes a short delay, because waiting processes check again by themselves.
-      void client`SELECT pg_notify(${NAME}, topic) FROM json_array_elements_text(${topics}::text::json) AS topic`
+      void pool
+        .use(sql => sql.unsafe(send, [NAME, topics]))
         .catch(() => {})
         .finally(end)
       await over
     }
     sending = false
   }
-  return {
-    send(topic) {
+  const channel = {
+    send(topic: string) {
       waiting.add(topic)
       if (sending) return
       sending = true
       setImmediate(() => void sendAll())
     },
-    receive: (...those) => listeners.add(those),
-    close: () => subscription.unlisten(),
+    receive: (...those: Parameters<Channel['receive']>) => void listeners.add(those),
+  }
+
+  let renewing: Promise<void> | null = null
+  async function renew(): Promise<void> {
+    void client.close({ timeout: 0 }).catch(() => {})
+    client = new Bun.SQL(url, { max: 1 })
+    const deadline = setTimeout(() => void client.close({ timeout: 0 }), PING_MS)
+    await listen().catch(() => {})
+    clearTimeout(deadline)
+  }
+  const timer = setInterval(() => {
+    if (renewing) return
+    if (!isBack) {
+      renewing = renew().finally(() => {
+        renewing = null
+      })
+    }
+    isBack = false
+    channel.send(ping)
+  }, PING_MS)
+  timer.unref()
+  return {
+    ...channel,
+    async close() {
+      clearInterval(timer)
+      await renewing
+      await client.close({ timeout: 0 })
+    },
   }
 }

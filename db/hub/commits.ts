@@ -3,6 +3,7 @@
 // nothing is written after a failover before it is known what was lost.
 
 import { CadreError } from '../../lib/error.ts'
+import type { Statements } from './postgres-pool.ts'
 
 export class Commits {
   /** The highest count of a commit that this process knows of. */
@@ -59,7 +60,7 @@ const COUNT_WITHOUT_IDENTITY = `INSERT INTO memory_counts (lane, count)
 const UNKNOWN = /^(42|0A|XX|58)/
 
 /** The identity of a database, empty where the server does not say it. */
-export async function postgresIdentity(client: Bun.SQL): Promise<string> {
+export async function postgresIdentity(client: Statements): Promise<string> {
   try {
     const [{ identity }] = await client.unsafe(`SELECT ${IDENTITY} AS identity, txid_current()`)
     return identity
@@ -90,7 +91,7 @@ export class PostgresCounter {
    * Runs the work of a transaction, which is rolled back with `IdentityChanged` when the database has another identity.
    */
   async runCounted<T>(
-    client: Bun.TransactionSQL,
+    client: Statements,
     work: () => Promise<T>,
   ): Promise<{ result: T; writer: string; count: number }> {
     const { identity, known } = this.#commits

@@ -2,7 +2,8 @@
 // needs to carry it out. The calls that daemons repeat all the time use these.
 
 import { type AnyColumn, type Placeholder, type SQL, sql } from 'drizzle-orm'
-import { connectionOf, type Db, type Store } from './store.ts'
+import { connectionOf } from './postgres-store.ts'
+import type { Db, Store } from './store.ts'
 
 /** The place of a value that is given at each call. */
 export type Slot<Name extends string> = (name: Name) => Placeholder

@@ -12,6 +12,11 @@ const Ready = Type.Object({
   older_copy: Type.Optional(
     Type.String({ description: 'That the hub is on an older copy of its database, and what it waits for.' }),
   ),
+  degraded: Type.Optional(
+    Type.Array(Type.Enum(['database_read_only', 'database_full']), {
+      description: 'Why nothing can be changed now, while reads work. `/ready?for=writes` is 503 then.',
+    }),
+  ),
   lack_key: Type.Optional(
     Type.Array(Type.String(), {
       description: 'The ids of hubs on the same database that lack the first key of this hub’s CADRE_HUB_KEY.',
@@ -22,11 +27,17 @@ const Ready = Type.Object({
 /** A load balancer asks every few seconds and does not wait long. */
 const PATIENCE_MS = 2_000
 
-/** `trouble` says what keeps the program from working, or null. A part that does not answer in time is in trouble. */
+type Degraded = 'database_read_only' | 'database_full'
+type Besides = { older_copy?: string; lack_key?: string[]; degraded?: Degraded[] }
+
+/**
+ * `trouble` says what keeps the program from working, or null. `besides` says what else is to be known of one that works.
+ * A part that does not answer in time is in trouble.
+ */
 export const health = (
   report: () => Record<string, unknown>,
   trouble: () => string | null | Promise<string | null>,
-  besides: () => { older_copy?: string; lack_key?: string[] } = () => ({}),
+  besides: () => Besides | Promise<Besides> = () => ({}),
 ) =>
   new Elysia({ name: 'health' })
     .use(httpKit())
@@ -37,16 +48,31 @@ export const health = (
     })
     .get(
       '/ready',
-      async ({ leaving, stopping }) => {
+      async ({ leaving, stopping, query }) => {
         const stops = leaving.signal.aborted || stopping.signal.aborted
-        const found = stops ? 'this process is stopping' : await inTime(trouble)
-        if (found === null) return { status: 'ready' as const, ...besides() }
-        throw new CadreError('unavailable', `not ready: ${found}`)
+        const found = stops ? 'this process is stopping' : await inTime(async () => (await trouble()) ?? besides())
+        if (typeof found === 'string') throw new CadreError('unavailable', `not ready: ${found}`)
+        if (query.for === 'writes' && found.degraded) {
+          throw new CadreError('unavailable', `not ready for writes: ${found.degraded.join(', ')}`)
+        }
+        return { status: 'ready' as const, ...found }
       },
-      { open: true, data: Ready, detail: { summary: 'Readiness: 503 says what is missing' } },
+      {
+        open: true,
+        data: Ready,
+        detail: {
+          summary: 'Readiness: 503 says what is missing',
+          parameters: [
+            {
+              ...{ name: 'for', in: 'query', schema: { type: 'string', enum: ['writes'] } },
+              description: 'Asks whether changes can be made, too.',
+            },
+          ],
+        },
+      },
     )
 
-async function inTime(look: () => string | null | Promise<string | null>): Promise<string | null> {
+async function inTime<T>(look: () => Promise<T>): Promise<T | string> {
   const late = Promise.withResolvers<string>()
   const timer = setTimeout(() => late.resolve(`the database has not answered for ${PATIENCE_MS} ms`), PATIENCE_MS)
   try {

@@ -58,7 +58,8 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
 
 /** `thrown` as a CadreError. An unexpected error becomes `internal`. `program` is who replies: `the hub`. */
 export function asFailure(thrown: unknown, program: string): CadreError {
-  if (thrown instanceof CadreError) return thrown
+  // What queries a database wraps what is thrown there.
+  for (let error = thrown; error instanceof Error; error = error.cause) if (error instanceof CadreError) return error
   if (thrown instanceof ValidationError) return notInForm(Object(thrown.validator).schema, thrown.value)
   if (hasCode(thrown, DISK_CODES)) {
     const message = `the disk of ${program} takes no more writes: free some space there, then try again`

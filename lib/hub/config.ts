@@ -2,7 +2,7 @@
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { isPostgres } from '../../db/hub/store.ts'
+import { isPostgres, type StoreOptions } from '../../db/hub/store.ts'
 import { isAllowEntry, isLoopback } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
 import { hookHostsFrom } from '../http/hook-hosts.ts'
@@ -22,6 +22,8 @@ export interface HubConfig {
   port: number
   /** The path of a SQLite file, or `postgres://…`. */
   database: string
+  /** Of PostgreSQL. */
+  connections: StoreOptions
   home: string
   agentsFolder: string | undefined
   admin: { username: string; password: string | undefined }
@@ -57,6 +59,10 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     host: flags.host || env.CADRE_HUB_HOST || '127.0.0.1',
     port: wholeNumber('--port', flags.port ?? env.CADRE_HUB_PORT ?? '7400', 65_535),
     database: databaseOf(flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db')),
+    connections: {
+      pool: wholeNumber('CADRE_HUB_POOL', env.CADRE_HUB_POOL ?? '10', 1_000, 1),
+      statementMs: wholeNumber('CADRE_HUB_STATEMENT_SECONDS', env.CADRE_HUB_STATEMENT_SECONDS ?? '5', 3_600, 1) * 1_000,
+    },
     home,
     agentsFolder: env.CADRE_AGENTS || undefined,
     admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
@@ -84,10 +90,10 @@ function databaseOf(location: string): string {
   )
 }
 
-function wholeNumber(name: string, text: string, most: number): number {
+function wholeNumber(name: string, text: string, most: number, least = 0): number {
   const value = Number(text)
-  if (/^[0-9]+$/.test(text) && value <= most) return value
-  throw new CadreError('invalid_request', `${name}: expected a whole number from 0 to ${most}, got ${text}`)
+  if (/^[0-9]+$/.test(text) && value >= least && value <= most) return value
+  throw new CadreError('invalid_request', `${name}: expected a whole number from ${least} to ${most}, got ${text}`)
 }
 
 /** An address such as `https://hub.example.com`; http only on this machine. */

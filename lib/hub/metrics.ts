@@ -64,8 +64,23 @@ export async function stored(hub: Hub): Promise<string> {
     gauge('cadre_hub_older_copy', 'Whether the hub is on an older copy of its database and holds what waited in it.', [
       [{}, hub.lineage.isOlderCopy ? 1 : 0],
     ]),
+    ...connectionGauges(hub),
     gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
       [{}, Number(messages!.many)],
     ]),
   ].join('')
+}
+
+/** Those of this process. */
+function connectionGauges({ store }: Hub): string[] {
+  const figures = store.connections()
+  if (!figures) return []
+  const { busy, idle, waiting } = figures
+  return [
+    gauge('cadre_hub_database_connections', 'Connections of this hub to PostgreSQL, by state.', [
+      [{ state: 'busy' }, busy],
+      [{ state: 'idle' }, idle],
+    ]),
+    gauge('cadre_hub_database_waiting', 'Calls to this hub that wait for a connection to PostgreSQL.', [[{}, waiting]]),
+  ]
 }

@@ -1,7 +1,8 @@
 // Opens a hub: fills the `Hub` from the configuration, and creates the first account.
 
 import { serveAlone } from '../../db/hub/alone.ts'
-import { openStore, type Store } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
+import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log/log.ts'
 import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
@@ -114,7 +115,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { publicUrl, hookHosts } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log)
-  const store = await openStore(database)
+  const store = await openStore(database, config.connections)
   const clock = new DatabaseClock({ store, log })
   const options = {
     publicUrl,

@@ -3,7 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { join, resolve } from 'node:path'
-import { openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { ownerOf, runWithLargeValues, withLargeValues } from '../../lib/hub/reports/large-values.ts'
 import { briefError, ERROR_BYTES, jsonBytes } from '../../lib/wire/budget.ts'

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Sealed } from '../../db/hub/columns.ts'
-import { openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { firstStart } from '../../lib/hub/access/accounts.ts'
 import { currentKey, rotateKeys } from '../../lib/hub/access/dispatch-keys.ts'
 import { createSealer } from '../../lib/hub/core/sealer.ts'

@@ -10,8 +10,8 @@ import {
   generateSQLiteMigration,
 } from 'drizzle-kit/api'
 import { postgres, sqlite } from '../../db/hub/columns.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { tables } from '../../db/hub/schema.ts'
-import { openStore } from '../../db/hub/store.ts'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { folder } from '../support/folder.ts'
 

@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { type Db, openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
+import type { Db } from '../../db/hub/store.ts'
 import type { Hub } from '../../lib/hub/core/hub.ts'
 import type { JobRow } from '../../lib/hub/core/job-rows.ts'
 import { createNotifier } from '../../lib/hub/core/notifier.ts'

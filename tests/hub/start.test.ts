@@ -208,6 +208,42 @@ test.skipIf(!process.env.TEST_POSTGRES_URL)(
   60_000,
 )
 
+test.skipIf(!process.env.TEST_POSTGRES_URL)(
+  'on a PostgreSQL that takes no writes it answers reads, and work begins again by itself (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using database = await freshPostgres(process.env.TEST_POSTGRES_URL!)
+    const name = new URL(database.location).pathname.slice(1)
+    await using sql = new Bun.SQL(process.env.TEST_POSTGRES_URL!, { max: 1 })
+    const env = { CADRE_HUB_DATABASE: database.location, CADRE_ADMIN_PASSWORD: 'a long password' }
+    const { child, url, call } = await serving(env)
+    const signIn = { username: 'admin', password: 'a long password' }
+    const token = String((await call('session/create', signIn)).data.token)
+    const readOnly = async (on: boolean) => {
+      await sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${on ? 'on' : 'off'}`)
+      // A standby or a full server would have begun to refuse on open connections.
+      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`
+    }
+    await readOnly(true)
+    const statusOf = async (path: string) => (await fetch(`${url}${path}`)).status
+    await until(url, 200)
+    expect(await (await fetch(`${url}/ready`)).json()).toMatchObject({ data: { degraded: ['database_read_only'] } })
+    expect([await statusOf('/ready?for=writes'), await statusOf('/')]).toEqual([503, 200])
+    expect((await call('realms/list', {}, token)).status).toBe(200)
+    const refused = await call('orgs/create', { slug: 'one', display_name: 'One' }, token)
+    expect(refused).toMatchObject({
+      status: 503,
+      error: { code: 'unavailable', message: expect.stringContaining('read-only') },
+    })
+    await readOnly(false)
+    await until(url, 200)
+    expect(await statusOf('/ready?for=writes')).toBe(200)
+    expect((await call('orgs/create', { slug: 'one', display_name: 'One' }, token)).status).toBe(200)
+    child.kill()
+    expect(await child.exited).toBe(0)
+  },
+  60_000,
+)
+
 test('a hub that was told to stop says so and still answers, for as long as CADRE_DRAIN_SECONDS says', async () => {
   const { child, url, call } = await serving({
     CADRE_HUB_DATABASE: join(folder(), 'hub.db'),
@@ -230,6 +266,7 @@ test.each([
   [{ CADRE_ARTIFACTS: 's3://reports' }, 'AWS_ACCESS_KEY_ID: it must be set, because CADRE_ARTIFACTS is a bucket'],
   [{ CADRE_ARTIFACTS: 'file:///nowhere/at/all' }, 'CADRE_ARTIFACTS: there is no folder /nowhere/at/all; make it'],
   [{ CADRE_ARTIFACTS: 'file:///', CADRE_ARTIFACTS_MAX_MB: '1.5' }, 'CADRE_ARTIFACTS_MAX_MB: expected a whole number'],
+  [{ CADRE_HUB_POOL: '0' }, 'CADRE_HUB_POOL: expected a whole number from 1 to 1000, got 0'],
   [{ CADRE_DRAIN_SECONDS: 'soon' }, 'CADRE_DRAIN_SECONDS: expected a whole number from 0 to 3600, got soon'],
 ])('a variable that makes no sense stops the start: %j', async (env, told) => {
   const child = hub(['serve', '--port', '0'], { CADRE_HUB_DATABASE: join(folder(), 'hub.db'), ...env })

@@ -2,7 +2,7 @@
 // Needs `TEST_POSTGRES_URL`, a server where databases may be created.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'

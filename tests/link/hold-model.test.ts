@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openStore, type Store } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
+import type { Store } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
 import { checkHolds, type Mutant } from '../support/hold-model.ts'
 import { seedOf } from '../support/random.ts'

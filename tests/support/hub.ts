@@ -4,7 +4,8 @@
 // calls go in turn. They share the process and nothing else: a hub keeps nothing in variables of modules.
 
 import { join } from 'node:path'
-import { openStore, type Store } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
+import type { Store } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
 import { type Route, routesOf } from '../../lib/http/routes.ts'
 import { hashPassword } from '../../lib/hub/access/accounts.ts'

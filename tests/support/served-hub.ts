@@ -1,7 +1,7 @@
 // A hub in this process that serves like `bun hub.ts serve`, but a test can set its clock, read its log and flush the
 // buffered times of use.
 
-import { openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { hubApp } from '../../hub.ts'
 import { listen } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/access/accounts.ts'

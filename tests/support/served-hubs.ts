@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import { join } from 'node:path'
-import { openStore } from '../../db/hub/store.ts'
+import { openStore } from '../../db/hub/open-store.ts'
 import { folder } from './folder.ts'
 import { freshPostgres } from './hub.ts'
 import { CHEAP_PASSWORDS, environmentAt, HUB } from './program.ts'

@@ -157,7 +157,8 @@ async function deleteOld(
  * Runs the chores when they are due, looks at triggers, seals audit entries, and sends webhooks, until `stop` is called. `runDue` runs at once
  * what is due every two seconds.
  */
-export function startChores(hub: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
+export function startChores(serving: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
+  const hub: Hub = { ...serving, store: serving.store.forChores }
   const nextAt = new Map<Chore, number>()
   const failures = new Map<Chore, number>()
   let isRunning = false
@@ -184,13 +185,13 @@ export function startChores(hub: Hub, retention: Retention): { runDue(): Promise
   void runDue()
   const timer = setInterval(() => void runDue(), TICK_MS)
   timer.unref()
-  hub.sealing.start(() => sealAudit(hub))
-  const stopSending = sendWebhooks(hub)
-  const stopLooking = lookAtTriggers(hub)
+  serving.sealing.start(() => sealAudit(hub))
+  const stopSending = sendWebhooks(serving)
+  const stopLooking = lookAtTriggers(serving)
   const stop = async () => {
     clearInterval(timer)
     await stopLooking()
-    await Promise.all([hub.sealing.stop(), stopSending()])
+    await Promise.all([serving.sealing.stop(), stopSending()])
   }
   return { runDue, stop }
 }

@@ -2,7 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import { and, eq, isNull } from 'drizzle-orm'
-import { isPostgres, openStore } from '../../../db/hub/store.ts'
+import { openStore } from '../../../db/hub/open-store.ts'
+import { isPostgres } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log/log.ts'
 import { hubCommandLine } from '../../program/called-as.ts'

@@ -1,0 +1,171 @@
+// The hub's database in PostgreSQL: migrations, transactions, and what only PostgreSQL has.
+
+import { drizzle } from 'drizzle-orm/bun-sql'
+import { migrate } from 'drizzle-orm/bun-sql/migrator'
+import { CadreError } from '../../lib/error.ts'
+import { openChannel } from './channel.ts'
+import { postgres } from './columns.ts'
+import { Commits, HIGHEST_COUNT, IdentityChanged, PostgresCounter, postgresIdentity } from './commits.ts'
+import journal from './migrations/postgres/meta/_journal.json'
+import { isLost, PostgresPool, type Statements } from './postgres-pool.ts'
+import { tables } from './schema.ts'
+import {
+  behindSchema,
+  type Db,
+  keepForAfter,
+  MIGRATIONS,
+  type Store,
+  type StoreOptions,
+  sqlState,
+  withItself,
+} from './store.ts'
+
+/** The connection of each transaction. */
+const connections = new WeakMap<Db, Statements>()
+
+export const connectionOf = (tx: Db): Statements | undefined => connections.get(tx)
+
+/**
+ * PostgreSQL's database with the types of SQLite's. Drizzle has no type for both dialects; the store's tests run on
+ * both databases. Of a client, Drizzle calls `unsafe` alone, as long as its own transactions are not used.
+ */
+const asDb = (client: Statements): Db => drizzle({ client: client as Bun.SQL }) as object as Db
+
+/** The SQLSTATEs of a serialization failure and of a deadlock. The transaction was rolled back and may be retried. */
+const RETRIED = new Set(['40001', '40P01'])
+const TRIES = 10
+/** How often a transaction is begun again because its connection ended before the commit. */
+const LOST_TRIES = 3
+/** A standby, or a server or database that was told to take no changes. */
+const READ_ONLY = `SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS closed`
+/** Held while the database is migrated. */
+const LOCK = 'cadre_hub'
+/** Chores run one after the other, and the audit log is sealed beside them. */
+const CHORE_CONNECTIONS = 2
+const CHORE_STATEMENT_MS = 30_000
+
+export async function openPostgres(url: string, { pool: size, statementMs }: StoreOptions): Promise<Store> {
+  await migrateOnce(url)
+  const commits = new Commits()
+  const pool = new PostgresPool(url, { size, statementMs })
+  const chores = new PostgresPool(url, { size: CHORE_CONNECTIONS, statementMs: CHORE_STATEMENT_MS })
+  const closePools = () => Promise.all([pool.close(), chores.close()])
+  try {
+    commits.identity = await postgresIdentity(pool.reads)
+    const channel = await openChannel(url, pool)
+    const shared = {
+      ...tables(postgres),
+      dialect: 'postgres' as const,
+      // Drizzle's types are those of SQLite, which has no such clause.
+      hold: <Q>(query: Q, of: object) => (query as Locking<Q>).for('share', { of }),
+      claim: <Q>(query: Q, of: object) => (query as Locking<Q>).for('update', { of, skipLocked: true }),
+      epoch: () => null,
+      channel,
+      commits,
+      markFile: null,
+      async close() {
+        await channel.close()
+        await closePools()
+      },
+    }
+    const counter = new PostgresCounter(commits)
+    const forChores = withItself({ ...shared, ...storeOn(chores, counter, commits) })
+    return { ...shared, ...storeOn(pool, counter, commits), forChores }
+  } catch (error) {
+    await closePools()
+    throw error
+  }
+}
+
+/** What reads and writes by the connections of a pool. */
+function storeOn(pool: PostgresPool, counter: PostgresCounter, commits: Commits) {
+  const writing =
+    (level: 'serializable' | 'read committed', unchecked = false) =>
+    async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
+      for (let attempt = 1; ; attempt++) {
+        const committed: (() => void)[] = []
+        let isDone = false
+        try {
+          // Drizzle's own transaction would send the level as a statement of its own.
+          const done = await pool.use((sql, watched) =>
+            sql.begin(`isolation level ${level}`, async transaction => {
+              const connection = watched(transaction)
+              const tx = asDb(connection)
+              connections.set(tx, connection)
+              keepForAfter(tx, committed)
+              const inside = () => work(tx)
+              const result = unchecked ? { result: await inside() } : await counter.runCounted(connection, inside)
+              isDone = true
+              return result
+            }),
+          )
+          if ('writer' in done) counter.committed(done)
+          for (const then of committed) then()
+          return done.result
+        } catch (error) {
+          if (error instanceof IdentityChanged && attempt < TRIES) {
+            await commits.onIdentityChange()
+            continue
+          }
+          // Whether a commit was done whose answer was lost is not known.
+          if (!isDone && isLost(error) && attempt < LOST_TRIES) continue
+          if (!RETRIED.has(sqlState(error))) throw error
+          if (attempt === TRIES)
+            throw new CadreError('unavailable', 'the database is busy; try again', { retryAfter: 1 })
+          await Bun.sleep(Math.random() * 10 * 2 ** attempt)
+        }
+      }
+    }
+  return {
+    db: asDb(pool.reads),
+    write: writing('serializable'),
+    writeAfter: writing('read committed'),
+    writeUnchecked: writing('serializable', true),
+    identity: () => postgresIdentity(pool.reads),
+    storedCount: async () => Number((await pool.reads.unsafe(HIGHEST_COUNT))[0].count ?? 0),
+    problem: async () => behindSchema(await appliedTo(pool.reads), journal.entries.length),
+    async degraded() {
+      const [{ closed }] = await pool.reads.unsafe(READ_ONLY)
+      return closed ? ('database_read_only' as const) : pool.isFull ? ('database_full' as const) : null
+    },
+    connections: () => pool.figures,
+  }
+}
+
+/** What Drizzle has of PostgreSQL's FOR. */
+interface Locking<Q> {
+  for(strength: 'share' | 'update', which: object): Q
+}
+
+/** Migrates the database by a connection of its own, on which statements take as long as they need. */
+async function migrateOnce(url: string): Promise<void> {
+  const client = new Bun.SQL(url, { max: 1 })
+  try {
+    // Hubs that start at the same time migrate one after the other.
+    await client`SELECT pg_advisory_lock(hashtext(${LOCK}))`
+    await refuseNewer(client)
+    const migrationsFolder = `${MIGRATIONS}/postgres`
+    await migrate(drizzle({ client }), { migrationsFolder, migrationsSchema: 'public' })
+    await client`SELECT pg_advisory_unlock(hashtext(${LOCK}))`
+  } finally {
+    await client.close()
+  }
+}
+
+/** Refuses a database that a newer program has migrated, without changing it. */
+async function refuseNewer(client: Bun.SQL): Promise<void> {
+  const [{ found }] = await client`SELECT to_regclass('public.__drizzle_migrations') AS found`
+  if (found === null) return
+  const applied = await appliedTo(client)
+  const known = journal.entries.length
+  if (applied <= known) return
+  throw new CadreError(
+    'conflict',
+    `the database has schema version ${applied}, but this program supports at most ${known}: start the newer program, or restore a backup made by this one`,
+  )
+}
+
+async function appliedTo(client: Statements): Promise<number> {
+  const [{ applied }] = await client.unsafe('SELECT count(*)::int AS applied FROM public.__drizzle_migrations')
+  return applied
+}

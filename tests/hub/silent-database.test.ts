@@ -1,0 +1,153 @@
+// PostgreSQL as networks leave it: connections that fall silent, a server that refuses, statements that take too long.
+
+import { expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { openStore } from '../../db/hub/open-store.ts'
+import { asFailure } from '../../lib/http/reply.ts'
+import { createNotifier } from '../../lib/hub/core/notifier.ts'
+import { until } from '../support/bounded.ts'
+import { freshPostgres } from '../support/hub.ts'
+import { silentProxy } from '../support/silent-proxy.ts'
+
+const server = process.env.TEST_POSTGRES_URL
+const onPostgres = test.skipIf(!server)
+if (!server) console.log('skipped: PostgreSQL that falls silent (needs TEST_POSTGRES_URL)')
+
+/** A database of its own behind a proxy, and a store on it whose statements may take half a second. */
+async function throughProxy() {
+  const database = await freshPostgres(server!)
+  const url = new URL(database.location)
+  const proxy = await silentProxy(url.hostname, Number(url.port || 5432))
+  url.host = `127.0.0.1:${proxy.port}`
+  const store = await openStore(url.href, { pool: 4, statementMs: 500 })
+  return {
+    proxy,
+    store,
+    database: database.location,
+    one: () => store.db.select({ one: sql<number>`1` }).from(sql`(SELECT 1) AS one`),
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      await proxy[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The code of an error, and whether it says when to try again. */
+const refused = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    error => [asFailure(error, 'the hub')].map(({ code, retryAfter }) => [code, retryAfter])[0],
+  )
+
+onPostgres('connections that fall silent are replaced, all of them, without a restart', async () => {
+  await using at = await throughProxy()
+  await Promise.all(Array.from({ length: 4 }, at.one))
+  at.proxy.silence()
+  // One waits for the deadline, takes the idle connections with it, and asks again on another one.
+  expect(await at.one()).toEqual([{ one: 1 }])
+  // A transaction that has not come to its commit is done again.
+  let runs = 0
+  await at.store.write(async tx => {
+    await tx.insert(at.store.sealingKeys).values({ id: `k${++runs}`, created_at: 1 })
+    if (runs > 1) return
+    at.proxy.silence()
+    await tx.select().from(at.store.users)
+  })
+  expect(await at.store.db.select({ id: at.store.sealingKeys.id }).from(at.store.sealingKeys)).toEqual([{ id: 'k2' }])
+})
+
+onPostgres(
+  'who listens on a silent connection listens on another one soon',
+  async () => {
+    await using at = await throughProxy()
+    await using other = Object.assign(await openStore(at.database), {
+      async [Symbol.asyncDispose]() {
+        await other.close()
+      },
+    })
+    const notifier = createNotifier(at.store.channel)
+    using news = notifier.subscribe('realm a')
+    at.proxy.silence()
+    const woken = news.wait(60_000, new AbortController().signal)
+    let isWoken = false
+    void woken.then(() => {
+      isWoken = true
+    })
+    await until(() => isWoken, 'the missed word', 30_000)
+    const again = news.wait(60_000, new AbortController().signal)
+    let isHeard = false
+    void again.then(() => {
+      isHeard = true
+    })
+    other.channel!.send('realm a')
+    await until(() => isHeard, 'the next word')
+  },
+  60_000,
+)
+
+onPostgres('a statement that takes too long is ended by the server, and only it', async () => {
+  await using at = await throughProxy()
+  const slow = at.store.db.select({ slept: sql`pg_sleep(20)` }).from(sql`(SELECT 1) AS one`)
+  expect(await refused(Promise.resolve(slow))).toEqual(['unavailable', 1])
+  const { open } = at.proxy
+  expect(await at.one()).toEqual([{ one: 1 }])
+  expect(at.proxy.open).toBe(open)
+  // Chores may take longer.
+  const slept = at.store.forChores.db.select({ one: sql`pg_sleep(1)::text` }).from(sql`(SELECT 1) AS one`)
+  expect(await slept).toHaveLength(1)
+})
+
+onPostgres('a database that takes no writes says so, and goes on with reads', async () => {
+  await using at = await throughProxy()
+  const name = new URL(at.database).pathname.slice(1)
+  await using admin = new Bun.SQL(at.database, { max: 1 })
+  await admin.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+  at.proxy.silence()
+  const write = () => at.store.write(tx => tx.insert(at.store.sealingKeys).values({ id: 'k', created_at: 1 }))
+  expect(await refused(write())).toEqual(['unavailable', 1])
+  expect(await at.one()).toEqual([{ one: 1 }])
+  expect(await at.store.degraded()).toBe('database_read_only')
+  await admin.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+  at.proxy.silence()
+  await write()
+  expect(await at.store.degraded()).toBeNull()
+})
+
+onPostgres('a statement that was prepared before a table changed works after it', async () => {
+  await using at = await throughProxy()
+  await using admin = new Bun.SQL(at.database, { max: 1 })
+  await admin`CREATE TABLE changing (a int)`
+  const all = () => at.store.db.select({ a: sql`a` }).from(sql`changing`)
+  await all()
+  await admin`INSERT INTO changing VALUES (1)`
+  await admin`ALTER TABLE changing ALTER a TYPE text`
+  expect(await all()).toHaveLength(1)
+})
+
+onPostgres('a transaction whose connection ends before its commit is done once, on another one', async () => {
+  await using at = await throughProxy()
+  let runs = 0
+  await at.store.write(async tx => {
+    const [row] = await tx.select({ pid: sql<number>`pg_backend_pid()` }).from(sql`(SELECT 1) AS one`)
+    await tx.insert(at.store.sealingKeys).values({ id: `k${runs}`, created_at: 1 })
+    if (++runs > 1) return
+    await using admin = new Bun.SQL(at.database, { max: 1 })
+    await admin`SELECT pg_terminate_backend(${row!.pid})`
+    await tx.select().from(at.store.users)
+  })
+  expect(await at.store.db.select({ id: at.store.sealingKeys.id }).from(at.store.sealingKeys)).toEqual([{ id: 'k1' }])
+})
+
+onPostgres('while PostgreSQL refuses, everybody is refused at once, and work begins again by itself', async () => {
+  await using at = await throughProxy()
+  await at.one()
+  await at.proxy.refuse(true)
+  const began = performance.now()
+  const answers = await Promise.all(Array.from({ length: 50 }, () => refused(Promise.resolve(at.one()))))
+  expect(answers.every(answer => answer !== 'done')).toBe(true)
+  // A bound for a fault, not a measure: waiting for a connection would take seconds for each.
+  expect(performance.now() - began).toBeLessThan(5_000)
+  await at.proxy.refuse(false)
+  await until(async () => (await refused(Promise.resolve(at.one()))) === 'done', 'work goes on')
+})
