@@ -199,6 +199,12 @@ describe('mistakes are reported at their place in the one file', () => {
     ],
     ['a type that is missing', mapOf(say('x')).replace('    type: map\n', ''), ['12:5 `type: map` is missing']],
     [
+      'a type that is missing beside an agent',
+      `${OUTER}  - { name: each, items: [1], agent: exec, commands: [{ name: a, run: x }] }\n`,
+      ['12:5 `type: map` is missing'],
+    ],
+    ['the item as an input', mapOf(say('{{ inputs.item }}')), ['19:30 `item` is no input: write `item` alone']],
+    [
       'outputs that name no phase of the map',
       mapOf(say('x'), '    outputs: [{ name: o, value: "{{ phases.each.text }}" }]\n'),
       ['16:44 `each` is outside of this map: name it in the `inputs` of the map, and read `inputs.<name>` here'],

@@ -201,6 +201,8 @@ export class Survey {
     if (!first) this.uses.push({ kind: 'input', name: '*', offset })
     else if (this.#names.inputs.has(first.name)) {
       this.uses.push({ kind: 'input', name: first.name, offset: first.offset })
+    } else if (this.#names.item && (first.name === 'item' || first.name === 'index')) {
+      this.#mistake(first.offset, `\`${first.name}\` is no input: write \`${first.name}\` alone`)
     } else {
       this.#mistake(first.offset, `no input \`${first.name}\`${didYouMean(first.name, this.#names.inputs)} is declared`)
     }

@@ -14,7 +14,7 @@ import type {
   TeamPhase,
 } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
-import { compileCall } from './agent-call.ts'
+import { agentName, compileCall } from './agent-call.ts'
 import {
   type Compilation,
   checkAgainst,
@@ -65,22 +65,31 @@ export function typeOfPhase(compilation: Compilation, node: Mapping): Phase['typ
   if (node.entries.has('notify')) return 'listener'
   const type = textOf(field(node, 'type')) ?? ''
   if (isType(type)) return type
-  if (node.entries.has('agent')) return 'standard'
+  if (node.entries.has('agent') && !isMapOfAgent(compilation, node)) return 'standard'
   const meant = nameMeant(type, PHASE_TYPES)
   if (isType(meant)) return meant
-  const implied = node.entries.has('phases')
-    ? 'map'
-    : node.entries.has('team')
-      ? node.entries.has('items')
-        ? 'map'
-        : 'team'
-      : node.entries.has('review')
-        ? 'gate'
-        : null
+  const implied =
+    node.entries.has('phases') || node.entries.has('agent')
+      ? 'map'
+      : node.entries.has('team')
+        ? node.entries.has('items')
+          ? 'map'
+          : 'team'
+        : node.entries.has('review')
+          ? 'gate'
+          : null
   if (!implied) return 'standard'
   if (!node.entries.has('type'))
     compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${implied}\` is missing`)
   return implied
+}
+
+/** Whether a phase that has an agent is a map by its `items`, which the agent does not take. */
+function isMapOfAgent({ agents }: Compilation, node: Mapping): boolean {
+  const definition = node.entries.has('items') && agents?.get(agentName(textOf(field(node, 'agent')) ?? ''))
+  if (!definition) return false
+  const handlers = [definition.phase, ...Object.values(definition.actions ?? {})]
+  return !handlers.some(handler => handler && 'items' in handler.entry.properties)
 }
 
 /** Compiles any phase except a listener. The graph fills in the positions of dependencies. */
