@@ -57,7 +57,10 @@ function filesAround(piece: Json, text: string): Record<string, string> {
     JSON.stringify({ name: `@local/${name}`, version: '1.0.0', ...content })
   const others = phases.flatMap(({ team: path, inputs = {} }) => {
     if (typeof path !== 'string') return []
-    const content = { inputs: Object.keys(inputs!).map(declared), phases: [standIn('it')] }
+    const taken = Object.entries(inputs!).map(([name, value]) =>
+      value === '{{ index }}' ? { name, type: 'number' } : declared(name),
+    )
+    const content = { inputs: taken, phases: [standIn('it')] }
     return [[`${path.slice('./'.length)}/team.yml`, team('sub', content)]]
   })
   const content = {

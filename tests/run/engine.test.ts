@@ -319,11 +319,11 @@ phases: [{ name: down, type: team, team: ./below, inputs: { n: ${value} } }]
   expect(await message('type: number, value: "{{ phases.a.data.value }}"')).toMatch(
     /below\/team.yml:\S+ output sum is declared number, got "67.50": write `\{\{ double\(phases.a.data.value\) \}\}`$/,
   )
-  expect(await message('type: number, value: "{{ phases.a.text }}"')).toMatch(/got "value 67.50"$/)
-  expect(await message('type: string, value: "{{ size(phases.a.text) }}"')).toEndWith(
-    'got 11: write `{{ string(size(phases.a.text)) }}`',
+  expect(await message('type: number, value: "{{ dyn(phases.a.text) }}"')).toMatch(/got "value 67.50"$/)
+  expect(await message('type: string, value: "{{ dyn(size(phases.a.text)) }}"')).toEndWith(
+    'got 11: write `{{ string(dyn(size(phases.a.text))) }}`',
   )
-  expect(await message('value: x', '"{{ \'67.50\' }}"')).toEndWith(
+  expect(await message('value: x', '"{{ dyn(\'67.50\') }}"')).toEndWith(
     'input n: expected a number, not text; `double(…)` makes a number of this text',
   )
 })

@@ -20,7 +20,7 @@ test('in a top run they are null, and the run completes with a warning', async (
     `${HEAD}${LOG}outputs:
   - { name: gone, value: "{{ phases.count.data.total }}" }
   - { name: log, value: "{{ inputs.log }}" }
-  - { name: wrong, type: number, value: "{{ inputs.log }}" }
+  - { name: wrong, type: number, value: "{{ dyn(inputs.log) }}" }
 ${COUNT}`,
     { log },
   )

@@ -189,7 +189,7 @@ describe('what is passed to a sub-team', () => {
   const child = leaf('{ name: s, required: true }, { name: n, type: number }, { name: t, secret: true }')
   const cases: [inputs: string, problems: string[]][] = [
     ['{ s: a, n: 1, t: x }', []],
-    ['{ s: "{{ run.id }}", n: "{{ run.id }}" }', []],
+    ['{ s: "{{ run.id }}", n: "{{ run.started_at }}" }', []],
     ['{ s: a, n: null }', []],
     ['{}', ['6:47 input `s` of @local/test is required']],
     ['{ s: 5 }', ['6:52 input `s` of @local/test: expected text, not a number']],
@@ -201,7 +201,10 @@ describe('what is passed to a sub-team', () => {
     ],
     [
       '{ s: "{{ inputs }}" }',
-      ['6:56 `key` is secret, and input `s` of @local/test is not: mark it `secret: true` there'],
+      [
+        '6:56 input `s` of @local/test: expected text, but `inputs` gives an object: write `{{ toJson(inputs) }}`',
+        '6:56 `key` is secret, and input `s` of @local/test is not: mark it `secret: true` there',
+      ],
     ],
   ]
   test.each(cases)('%s', async (inputs, expected) => {

@@ -1,7 +1,8 @@
 // The exports of lib/team/cel: CEL expressions, and the templates that contain them.
 
+export { formFor, type Givens, givesAnother } from './given.ts'
 export { itemExpression, parseForItems } from './item.ts'
-export type { InputTypes } from './known.ts'
+export { type InputTypes, KINDS, type Kind } from './known.ts'
 export type { Names, Use } from './survey.ts'
 export {
   COMMAND_TEXT,
@@ -9,6 +10,7 @@ export {
   compileExpression,
   compileTemplate,
   constant,
+  type Given,
   hasTemplate,
   type Site,
   templateIn,

@@ -18,6 +18,7 @@ import {
   withoutTexts,
 } from './hints.ts'
 import { withInstead } from './instead.ts'
+import { type Kind, kindGiven } from './known.ts'
 import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { type Names, Survey, type Use } from './survey.ts'
@@ -27,6 +28,8 @@ import { contextOf, forgiveMissing } from './variables.ts'
 export interface Parsed {
   /** CEL's name of the type; `dyn` when it is known only at run time. */
   type: string
+  /** What it gives if it gives anything; null when that is known only at run time, or not asked. */
+  gives: Kind | null
   uses: Use[]
   mistakes: Mistake[]
   /** Throws an EvaluationMistake. Gives null instead of an error when a phase that it names did not complete. */
@@ -75,6 +78,7 @@ export function cel(): Environment {
 export function parseExpression(text: string, names: Names): Parsed {
   const failed = (mistakes: Mistake[], uses: Use[] = []): Parsed => ({
     type: 'dyn',
+    gives: null,
     uses,
     mistakes,
     evaluate() {
@@ -109,6 +113,7 @@ export function parseExpression(text: string, names: Names): Parsed {
   for (const access of survey.accesses) forgiveMissing(access)
   return {
     type: check.type ?? 'dyn',
+    gives: names.types && !names.occasion ? kindGiven(program.ast, names.types, names.maps ?? new Set()) : null,
     uses,
     mistakes,
     evaluate(evaluation) {

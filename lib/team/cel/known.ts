@@ -1,19 +1,21 @@
-// What is known of values before a run: the states that a phase can have, and the declared types of inputs. An equality
-// that can never be true is reported when a team is read, because the run would not fail: it would do the other thing.
+// What is known of values before a run: the states that a phase can have, the declared types of inputs, and what an
+// expression gives. An equality that can never be true is reported when a team is read, because the run would not fail: it
+// would do the other thing.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { didYouMean, type OtherNames } from '../../text/spelling.ts'
 import type { FieldType } from '../../wire/records/forms.ts'
 import { PHASE_STATES } from '../../wire/states.ts'
 import type { Mistake } from './hints.ts'
-import { type Path, pathOf } from './path.ts'
+import { isAccess, type Path, pathOf } from './path.ts'
 
 /** The declared types of the inputs, by name. */
 export type InputTypes = ReadonlyMap<string, FieldType>
 
-type Kind = 'text' | 'a number' | 'true or false' | 'a list' | 'an object'
+/** What a value is, in words. */
+export type Kind = 'text' | 'a number' | 'true or false' | 'a list' | 'an object'
 
-const KINDS: Readonly<Record<FieldType, Kind>> = {
+export const KINDS: Readonly<Record<FieldType, Kind>> = {
   string: 'text',
   file: 'text',
   number: 'a number',
@@ -91,6 +93,54 @@ function kindOf(literal: ASTNode): Kind | null {
     default:
       return null
   }
+}
+
+/** The kinds of CEL's types, by their names without those of their parts. A time becomes a text. */
+const OF_CEL: Readonly<Record<string, Kind>> = {
+  ...{ int: 'a number', uint: 'a number', double: 'a number', string: 'text', bool: 'true or false', list: 'a list' },
+  ...{ map: 'an object', 'google.protobuf.Timestamp': 'text', 'google.protobuf.Duration': 'text' },
+}
+
+const OF_PHASE: Readonly<Record<string, Kind>> = { state: 'text', reason: 'text', text: 'text', files: 'a list' }
+const OF_MAP: Readonly<Record<string, Kind>> = {
+  ...{ total: 'a number', completed: 'a number', failed: 'a number', cancelled: 'a number', items: 'a list' },
+}
+const OF_RUN: Readonly<Record<string, Kind>> = { id: 'text', name: 'text', started_at: 'a number' }
+
+/** Functions whose type cel-js takes from one of the values that they may give. */
+const ONE_OF = ['bind', 'first', 'last', 'or', 'orValue', 'value']
+
+/**
+ * What a checked expression gives in every run in which it gives something; null when that is not known. It may always give
+ * null, or fail: an input may not be given, and a phase may not complete. `maps` are the phases of type map.
+ */
+export function kindGiven(node: ASTNode, types: InputTypes, maps: ReadonlySet<string>): Kind | null {
+  const path = pathOf(node)
+  if (path) return kindAt(path, types, maps)
+  const both = ([one, other]: readonly ASTNode[]) => {
+    const kind = kindGiven(one!, types, maps)
+    return kind === kindGiven(other!, types, maps) ? kind : null
+  }
+  if (node.op === '?:') return both((node.args as ASTNode[]).slice(1))
+  if (node.op === 'call' && node.args[0] === 'or') return both(node.args[1])
+  // Of an item of a list or a map, CEL knows the type of one of them.
+  if (isAccess(node) || ((node.op === 'call' || node.op === 'rcall') && ONE_OF.includes(node.args[0]))) return null
+  const type = String((node as { checkedType?: unknown }).checkedType ?? 'dyn').replace(/<.*$/, '')
+  return Object.hasOwn(OF_CEL, type) ? OF_CEL[type]! : null
+}
+
+function kindAt({ root, keys }: Path, types: InputTypes, maps: ReadonlySet<string>): Kind | null {
+  const [first, second, third] = keys.map(({ name }) => name)
+  if (first === undefined) return root === 'index' ? 'a number' : root === 'inputs' ? 'an object' : null
+  const of = (kinds: Readonly<Record<string, Kind>>, name: string) => (Object.hasOwn(kinds, name) ? kinds[name]! : null)
+  if (keys.length === 1) {
+    const type = root === 'inputs' ? types.get(first) : undefined
+    if (type) return KINDS[type]
+    return root === 'run' ? of(OF_RUN, first) : root === 'secrets' ? 'text' : null
+  }
+  if (root !== 'phases') return null
+  if (keys.length === 2) return of(OF_PHASE, second!)
+  return keys.length === 3 && second === 'data' && maps.has(first) ? of(OF_MAP, third!) : null
 }
 
 /** How the length of a value is written, for somebody who looked for a field with that name. */

@@ -30,6 +30,8 @@ export interface Names {
   files?: ReadonlySet<string>
   /** The declared types of the inputs. Set where what can never be true is a mistake. */
   types?: InputTypes
+  /** The phases of type map, where `types` is set. */
+  maps?: ReadonlySet<string>
   /** The budget that all regular expressions of a file share. */
   patterns?: Work
 }

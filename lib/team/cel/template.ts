@@ -9,7 +9,16 @@ import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.
 import { Evaluation } from './evaluation.ts'
 import { EvaluationMistake, type Parsed, parseExpression } from './expression.ts'
 import { insteadOf } from './instead.ts'
+import type { Kind } from './known.ts'
 import type { Names, Use } from './survey.ts'
+
+/** What a template alone gives if it gives anything, as far as that is known before a run. */
+export interface Given {
+  kind: Kind
+  /** Of the expression, and its text. */
+  place: Place
+  text: string
+}
 
 /** The place of an expression, and the functions that are called with the names that it uses. */
 export interface Site {
@@ -18,6 +27,8 @@ export interface Site {
   /** Declared inputs of type file. */
   files: ReadonlySet<string>
   used(use: Use, place: Place): void
+  /** Gets what templates give that are the whole of a value. */
+  given?: Map<Node, Given>
 }
 
 /**
@@ -134,12 +145,13 @@ function compileScalar(scalar: Scalar, site: Site, named: Named): Compiled {
     site.source.report(scalar, `a text may contain at most ${MAX_PIECES / 2} templates`)
     return { constant: value }
   }
+  const isAlone = pieces.parts.length === 1
   const parts: (string | Evaluate)[] = []
   for (const piece of pieces.parts) {
     if (typeof piece === 'string') parts.push(piece)
     else {
       if (value[piece.offset - 3] === '$') report(scalar, site, piece.offset - 3, GITHUB_HINT)
-      parts.push(compilePiece(scalar, piece, site, named))
+      parts.push(compilePiece(scalar, piece, site, named, isAlone))
     }
   }
   const [only] = parts
@@ -156,8 +168,13 @@ function render(value: Json): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, named: Named): Evaluate {
+function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, named: Named, isAlone: boolean): Evaluate {
   const parsed = parseAt(scalar, text, offset, site)
+  if (isAlone && parsed.gives) {
+    const start = offset + (text.length - text.trimStart().length)
+    const place = { offset: site.source.within(scalar, start), path: scalar.path }
+    site.given?.set(scalar, { kind: parsed.gives, place, text: text.trim() })
+  }
   for (const { kind, name } of parsed.uses) {
     if (kind === 'phase') named.phases.add(name)
     else if (kind !== 'item') named.given.add(`${kind}s.${name}`)

@@ -59,15 +59,7 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   const definition = findAgent(compilation, node)
   const handlers = definition && handlersOf(compilation, node, definition)
   const schema = handlers ? schemaFor(compilation, node, handlers) : isUnclear(node) ? UNCLEAR : OPEN
-  checkAgainst(compilation, node, schema)
-  checkForeign(compilation, node, schema)
-  for (const [key, direction] of LISTS) {
-    const entry = handlers?.[direction]?.entry
-    if (entry) for (const each of itemsOf(field(node, key))) checkItemExpressions(compilation, each, entry)
-  }
-  if (!handlers) checkSpelling(compilation, node)
   const site = siteOf(compilation, phase, { secrets: true })
-  checkRetry(compilation, node)
   const core = new Set([...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries'])
   const entriesOf = (key: string) =>
     itemsOf(field(node, key)).map(entry => ({
@@ -76,10 +68,8 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
     }))
   const action = textOf(field(node, 'action'))
   const entries = [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))]
-  checkNames(compilation, entries)
   const agent = textOf(field(node, 'agent')) ?? ''
-  if (mayHaveAccount(agent)) checkAccounts(compilation, agent, entries)
-  return {
+  const call: AgentCall = {
     agent,
     ...(action !== undefined && { action }),
     sources: entriesOf('sources'),
@@ -89,6 +79,18 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
       site,
     ),
   }
+  // After the templates are compiled, because what they give is checked, too.
+  checkAgainst(compilation, node, schema)
+  checkForeign(compilation, node, schema)
+  for (const [key, direction] of LISTS) {
+    const entry = handlers?.[direction]?.entry
+    if (entry) for (const each of itemsOf(field(node, key))) checkItemExpressions(compilation, each, entry)
+  }
+  if (!handlers) checkSpelling(compilation, node)
+  checkRetry(compilation, node)
+  checkNames(compilation, entries)
+  if (mayHaveAccount(agent)) checkAccounts(compilation, agent, entries)
+  return call
 }
 
 /** Checks `retry`. A phase is retried as a whole, so every command of it must be repeatable. */

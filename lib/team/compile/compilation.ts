@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { parseDuration } from '../../duration.ts'
 import type { Work } from '../../schema/work-budget.ts'
-import type { InputTypes, Names, Site, Use } from '../cel/cel.ts'
+import type { Given, Givens, InputTypes, Names, Site, Use } from '../cel/cel.ts'
 import type { Field, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
@@ -39,6 +39,10 @@ export interface Compilation {
   inputs: ReadonlySet<string>
   /** The declared types of the inputs. Null when the team was checked before. */
   types: InputTypes | null
+  /** The phases of type map. */
+  maps: ReadonlySet<string>
+  /** What the templates give that were compiled so far. */
+  givens: Map<Node, Given>
   /** Names of inputs that are secret. */
   secrets: ReadonlySet<string>
   /** Names of inputs of type file. */
@@ -62,6 +66,8 @@ export interface SubCall {
   ref: string
   place: Place
   inputs: Mapping
+  /** What their templates give. */
+  givens: Givens
   /** Inputs of the sub-team that get a secret input of this team. */
   secrets: { input: string; secret: string; place: Place }[]
 }
@@ -84,7 +90,7 @@ export function siteOf(
   by: string | null,
   options: { item?: boolean; secrets?: boolean; result?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const { phases, around, inputs, types, files, patterns } = compilation
+  const { phases, around, inputs, types, maps, files, patterns, givens } = compilation
   const names: Names = {
     phases,
     inputs,
@@ -93,7 +99,7 @@ export function siteOf(
     secrets: options.secrets ?? false,
     result: options.result ?? false,
     ...(around && { around }),
-    ...(types && { types }),
+    ...(types && { types, maps }),
   }
   const used = (use: Use, place: Place): void => {
     if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })
@@ -106,11 +112,12 @@ export function siteOf(
       options.onInput?.(use.name, place)
     }
   }
-  return { source: compilation.source, names, files, used }
+  return { source: compilation.source, names, files, used, given: givens }
 }
 
-export function checkAgainst(compilation: Compilation, node: Node, schema: TSchema): void {
-  for (const { place, message } of checkValue(node, schema)) compilation.source.report(place, message)
+/** Templates that were compiled before are checked by what they give; others pass. */
+export function checkAgainst({ givens, source }: Compilation, node: Node, schema: TSchema): void {
+  for (const { place, message } of checkValue(node, schema, false, givens)) source.report(place, message)
 }
 
 /** Milliseconds of a duration that the schema has already checked. */

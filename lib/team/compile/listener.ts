@@ -27,14 +27,14 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
     compilation.source.report(notify.key, handlesNone(compilation, textOf(field(node, 'agent')) ?? ''))
   }
   const plain = only(node, key => !(ORDINARY as readonly string[]).includes(key))
-  checkAgainst(compilation, plain, handler ? phaseSchema(handler) : OPEN)
-  const site = siteOf(compilation, null, { secrets: true })
   const own = only(plain, key => !Object.hasOwn(PHASE_FIELDS.listener, key))
+  const fields = compileEntry(own, siteOf(compilation, null, { secrets: true }))
+  checkAgainst(compilation, plain, handler ? phaseSchema(handler) : OPEN)
   return {
     name,
     place: compilation.source.place(node.offset),
     agent: textOf(field(node, 'agent')) ?? '',
-    fields: compileEntry(own, site),
+    fields,
     on: compileEvents(compilation, notify.node, handler, own),
   }
 }
@@ -81,6 +81,7 @@ function compileOptions(compilation: Compilation, node: Mapping, handler: Handle
   const site = siteOf(compilation, null)
   const when = field(node, 'when')
   const options = only(node, key => key !== 'when')
+  const entry = compileEntry(options, siteOf(compilation, null, { secrets: true }))
   if (handler) {
     const fields = ownFields(handler.entry)
     for (const key of own.entries.keys()) if (fields[key]) fields[key] = Type.Optional(fields[key])
@@ -90,6 +91,6 @@ function compileOptions(compilation: Compilation, node: Mapping, handler: Handle
   }
   return {
     ...(when?.kind === 'scalar' && { when: compileExpression(when, site, ['bool'], '`when` must give a bool') }),
-    options: compileEntry(options, siteOf(compilation, null, { secrets: true })),
+    options: entry,
   }
 }

@@ -152,9 +152,12 @@ function compileStandard(compilation: Compilation, node: Mapping, name: string):
 }
 
 function compileGate(compilation: Compilation, node: Mapping, name: string): Own<GatePhase> {
+  const commands = itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name))
+  const given = field(node, 'env')
+  const env = given ? compileTemplate(given, siteOf(compilation, name, { secrets: true })) : constant({})
+  // The prompt comes later, because whatever its template gives becomes a text.
   checkAgainst(compilation, node, SCHEMAS.gate)
   const review = field(node, 'review')
-  const env = field(node, 'env')
   if (!node.entries.has('commands') && !review) {
     compilation.source.report(node, 'a gate needs `commands`, a `review`, or both')
   }
@@ -168,12 +171,11 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
   if (!node.entries.has('commands')) {
     refuse(compilation, node, 'timeout', 'a gate without `commands` runs nothing: write `timeout` inside `review`')
   }
-  const commands = itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name))
   return {
     type: 'gate',
     isLeaf: commands.length > 0,
     commands,
-    env: env ? compileTemplate(env, siteOf(compilation, name, { secrets: true })) : constant({}),
+    env,
     needs: itemsOf(field(node, 'needs')).flatMap(each => textOf(each) ?? []),
     ...(review?.kind === 'map' && { review: compileReview(compilation, review, name) }),
   }
@@ -273,6 +275,8 @@ function compileSubTeam(compilation: Compilation, node: Mapping, name: string, i
     for (const each of named) secrets.push({ input, secret: each, place: at })
   }
   const template = compileTemplate(inputs, siteOf(compilation, name, { item, onInput }))
-  if (place && ref !== undefined) compilation.calls.push({ phase: name, ref, place, inputs, secrets })
+  if (place && ref !== undefined) {
+    compilation.calls.push({ phase: name, ref, place, inputs, givens: compilation.givens, secrets })
+  }
   return { team: ref === undefined ? '' : (compilation.refs[ref] ?? ref), inputs: template }
 }

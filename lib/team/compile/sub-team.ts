@@ -1,7 +1,7 @@
 // Compares what a phase passes to its sub-team with the inputs that the sub-team declares.
 
 import { didYouMean } from '../../text/spelling.ts'
-import { hasTemplate } from '../cel/cel.ts'
+import { formFor, givesAnother, hasTemplate, KINDS } from '../cel/cel.ts'
 import { problemWith, type Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Node, toJson } from '../yaml/yaml.ts'
@@ -13,7 +13,13 @@ export function checkSubCall(source: Source, call: SubCall, team: Team): void {
     const field = fields.get(name)
     if (!field) {
       source.report(key, `${team.name} has no input \`${name}\`${didYouMean(name, fields.keys())}`)
-    } else if (!isTemplated(node)) {
+    } else if (isTemplated(node)) {
+      const given = call.givens.get(node)
+      const wanted = KINDS[field.type]
+      if (!given || given.kind === wanted) continue
+      const form = field.type === 'file' ? null : formFor(given, wanted)
+      source.report(given.place, `input \`${name}\` of ${team.name}: ${givesAnother(given, wanted, form)}`)
+    } else {
       const value = toJson(node)
       const problem = value === null && !field.required ? null : problemWith(value, field)
       if (problem) source.report(node, `input \`${name}\` of ${team.name}: ${problem}`)

@@ -6,7 +6,8 @@ import { Work } from '../../schema/work-budget.ts'
 import { didYouMean, nameMeant } from '../../text/spelling.ts'
 import { MAX_TEAM_PATH } from '../../wire/names.ts'
 import { Requires } from '../../wire/needs.ts'
-import { compileTemplate } from '../cel/cel.ts'
+import { FIELD_TYPES, type FieldType } from '../../wire/records/forms.ts'
+import { compileTemplate, formFor, givesAnother, KINDS } from '../cel/cel.ts'
 import type { Listener, MapPhase, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Mapping, type Node, textOf, toJson } from '../yaml/yaml.ts'
@@ -99,6 +100,8 @@ export function compileTeam(source: Source, root: Node, { agents, refs, key }: C
     version: textOf(field(root, 'version')) ?? '',
     key,
     phases: phaseNames(nodes),
+    maps: mapNames(nodes),
+    givens: new Map(),
     around: null,
     ...declared(inputs, [], agents !== null),
     namedSecrets: new Set(),
@@ -130,6 +133,11 @@ export function compileTeam(source: Source, root: Node, { agents, refs, key }: C
   }
 }
 
+const mapNames = (nodes: readonly Node[]): Set<string> =>
+  new Set(
+    nodes.filter(node => textOf(field(node, 'type')) === 'map').flatMap(node => textOf(field(node, 'name')) ?? []),
+  )
+
 const phaseNames = (nodes: readonly Node[]): Set<string> =>
   new Set(nodes.map(node => textOf(field(node, 'name')) ?? '').filter(name => name !== ''))
 
@@ -153,7 +161,11 @@ function compileBody(compilation: Compilation, node: Node, nodes: readonly Node[
 function compileInPlace(outer: Compilation, node: Mapping, phase: MapPhase): MapPhase {
   const given = compileGiven(outer, node, phase.name)
   const nodes = phasesInPlace(node)
-  const compilation = { ...compilationInPlace(outer, phase.name, given), phases: phaseNames(nodes) }
+  const compilation = {
+    ...compilationInPlace(outer, phase.name, given),
+    phases: phaseNames(nodes),
+    maps: mapNames(nodes),
+  }
   const { team: name, version, key } = compilation
   if (name.length > MAX_TEAM_PATH) outer.source.report(field(node, 'name')!, `the names of these maps are ${TOO_LONG}`)
   const body = compileBody(compilation, node, nodes)
@@ -211,7 +223,22 @@ function compileOutput(compilation: Compilation, node: Node): Output[] {
   const name = textOf(field(node, 'name'))
   const value = field(node, 'value')
   if (name === undefined || !value) return []
-  return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(compilation, null)) }]
+  const type = typeOf(field(node, 'type'))
+  const template = compileTemplate(value, siteOf(compilation, null))
+  if (field(node, 'type')) checkOutput(compilation, name, type, value)
+  return [{ name, type, value: template }]
+}
+
+/** Whether the template of an output gives what the output is declared to be. */
+function checkOutput({ givens, source }: Compilation, name: string, type: FieldType, value: Node): void {
+  const given = givens.get(value)
+  const wanted = KINDS[type]
+  if (!given || given.kind === wanted) return
+  const fitting = FIELD_TYPES.find(each => KINDS[each] === given.kind)
+  const form = type === 'file' ? null : formFor(given, wanted)
+  const fault = givesAnother(given, type === 'file' ? 'the path of a file' : wanted, null)
+  const cure = `declare \`type: ${fitting}\`${form === null ? '' : `, or write ${form}`}`
+  source.report(given.place, `${fault}: output \`${name}\` has \`type: ${type}\`; ${cure}`)
 }
 
 /** Refuses file outputs with the same base name, as far as the names are written out: they would share a folder. */

@@ -5,7 +5,7 @@ import type { TSchema } from 'typebox'
 import { A_DURATION, DURATION_PATTERN } from '../../duration.ts'
 import type { Json } from '../../json.ts'
 import { didYouMean, listed } from '../../text/spelling.ts'
-import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
+import { COMMAND_TEXT, formFor, type Given, type Givens, givesAnother, hasTemplate, type Kind } from '../cel/cel.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
 import { OTHER_FIELDS, OTHER_TYPES } from './other-fields.ts'
 
@@ -47,7 +47,8 @@ export interface Finding {
 /** Whether `{{ }}` is read at a place. */
 type Templates = boolean | 'text'
 
-export function checkValue(node: Node, schema: TSchema, templates: Templates = false): Finding[] {
+/** `givens`: what templates give. It is known once they are compiled. */
+export function checkValue(node: Node, schema: TSchema, templates: Templates = false, givens?: Givens): Finding[] {
   const rule = schema as JsonSchema
   const read = rule['x-literal'] === undefined && (rule['x-template'] ?? templates)
   if (node.kind === 'scalar' && typeof node.value === 'string' && read !== 'text' && hasTemplate(node.value)) {
@@ -55,20 +56,22 @@ export function checkValue(node: Node, schema: TSchema, templates: Templates = f
     if (COMMAND_TEXT.test(node.path)) return []
     const literal = literalIn(rule)
     if (!read || literal) return [{ place: node, message: `templates are not read here${literal && `: ${literal}`}` }]
+    const given = givens?.get(node)
+    if (given && !takes(rule, given.kind)) return [{ place: given.place, message: anotherKind(rule, given) }]
     if (isAlone(node.value) || accepts(rule, 'string')) return []
     return [{ place: node, message: `expected ${expected(rule)}, not text with a template in it` }]
   }
   const branches = unionOf(rule)
-  if (branches) return checkUnion(node, rule, branches, read)
-  if (rule.allOf) return rule.allOf.flatMap(each => checkValue(node, each, read))
+  if (branches) return checkUnion(node, rule, branches, read, givens)
+  if (rule.allOf) return rule.allOf.flatMap(each => checkValue(node, each, read, givens))
   if (rule.const !== undefined || rule.enum) return checkChoice(node, rule)
   switch (rule.type) {
     case 'object':
       return node.kind === 'map'
-        ? [...checkObject(node, rule, read), ...checkTogether(node, schema)]
+        ? [...checkObject(node, rule, read, givens), ...checkTogether(node, schema)]
         : [wrong(node, rule, read)]
     case 'array':
-      return checkList(node, rule, read)
+      return checkList(node, rule, read, givens)
     case undefined:
       return []
     default:
@@ -112,8 +115,16 @@ function unionOf({ anyOf, oneOf, properties }: JsonSchema): TSchema[] | undefine
  * Checks against alternatives. Reports the mistakes of the only one of the value's kind, which is the one that was
  * meant.
  */
-function checkUnion(node: Node, rule: JsonSchema, branches: TSchema[], templates: Templates): Finding[] {
-  const results = branches.map(branch => ({ branch: branch as JsonSchema, found: checkValue(node, branch, templates) }))
+function checkUnion(
+  node: Node,
+  rule: JsonSchema,
+  branches: TSchema[],
+  templates: Templates,
+  givens?: Givens,
+): Finding[] {
+  const results = branches.map(branch => {
+    return { branch: branch as JsonSchema, found: checkValue(node, branch, templates, givens) }
+  })
   if (results.some(({ found }) => found.length === 0)) return []
   const kind = node.kind === 'map' ? 'object' : node.kind === 'list' ? 'array' : null
   const meant = results.filter(({ branch }) => branch.type === kind)
@@ -127,7 +138,7 @@ function checkChoice(node: Node, rule: JsonSchema): Finding[] {
   return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${near}` }]
 }
 
-function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Finding[] {
+function checkObject(node: Mapping, rule: JsonSchema, templates: Templates, givens?: Givens): Finding[] {
   const found: Finding[] = []
   const properties = rule.properties ?? {}
   for (const [key, { key: place, node: value }] of node.entries) {
@@ -136,8 +147,11 @@ function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Fin
       const near = didYouMean(key, Object.keys(properties), OTHER_FIELDS)
       const known = Object.keys(properties).length > 0 && !near ? `: there are ${listed(Object.keys(properties))}` : ''
       found.push({ place, message: `unknown field \`${key}\`${near}${known}` })
-    } else if (schema !== true && !(key === 'ref' && isNumber(value) && accepts(schema as JsonSchema, 'string'))) {
-      found.push(...checkValue(value, schema, templates))
+    } else if (
+      schema !== true &&
+      !(key === 'ref' && isNumber(value, givens) && accepts(schema as JsonSchema, 'string'))
+    ) {
+      found.push(...checkValue(value, schema, templates, givens))
     }
   }
   for (const key of rule.required ?? []) {
@@ -189,16 +203,16 @@ function schemaOfOther(rule: JsonSchema, key: string): TSchema | true | null {
   return typeof other === 'object' ? other : other === true ? true : null
 }
 
-function isNumber(node: Node): boolean {
-  return node.kind === 'scalar' && typeof node.value === 'number'
+function isNumber(node: Node, givens?: Givens): boolean {
+  return (node.kind === 'scalar' && typeof node.value === 'number') || givens?.get(node)?.kind === 'a number'
 }
 
-function checkList(node: Node, rule: JsonSchema, templates: Templates): Finding[] {
+function checkList(node: Node, rule: JsonSchema, templates: Templates, givens?: Givens): Finding[] {
   if (node.kind !== 'list') return [wrong(node, rule, templates)]
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rule
   if (node.items.length < minItems) return [{ place: node, message: `expected at least ${minItems} in this list` }]
   if (node.items.length > maxItems) return [{ place: node.items[maxItems]!, message: `expected at most ${maxItems}` }]
-  return rule.items ? node.items.flatMap(item => checkValue(item, rule.items!, templates)) : []
+  return rule.items ? node.items.flatMap(item => checkValue(item, rule.items!, templates, givens)) : []
 }
 
 function checkScalar(node: Scalar, rule: JsonSchema, templates: Templates): Finding[] {
@@ -251,6 +265,29 @@ function accepts(rule: JsonSchema, type: string): boolean {
   if (rule.enum || rule.const !== undefined)
     return [...(rule.enum ?? []), rule.const].some(each => typeof each === type)
   return rule.type === undefined || rule.type === type
+}
+
+/** The JSON types of a kind. */
+const TYPES: Readonly<Record<Kind, readonly string[]>> = {
+  text: ['string'],
+  'a number': ['number', 'integer'],
+  'true or false': ['boolean'],
+  'a list': ['array'],
+  'an object': ['object'],
+}
+
+/** Whether a value of this kind can pass. */
+function takes(rule: JsonSchema, kind: Kind): boolean {
+  return rule.allOf
+    ? rule.allOf.every(each => takes(each as JsonSchema, kind))
+    : TYPES[kind].some(type => accepts(rule, type))
+}
+
+function anotherKind(rule: JsonSchema, given: Given): string {
+  const wanted = (Object.keys(TYPES) as Kind[]).find(kind => takes(rule, kind))
+  const isWhole = accepts(rule, 'integer') && !accepts(rule, 'number')
+  const isAny = wanted !== undefined && !rule.enum && rule.const === undefined
+  return givesAnother(given, expected(rule), isAny ? formFor(given, wanted, isWhole) : null)
 }
 
 const KINDS: Record<string, string> = {
