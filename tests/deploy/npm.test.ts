@@ -42,7 +42,7 @@ journey(on, { cadre: 'cadre', called: 'cadre', examples: join(global, 'examples'
 
 test('upgrade says what to type', async () => {
   expect(await must(['cadre', 'upgrade'])).toContain(
-    `by npm in ${global}. To upgrade:\n  npm pack     # in a clone of the version that you want\n  npm install --global ./cadre-*.tgz\n`,
+    `by npm in ${global}. To upgrade:\n  rm -f cadre-*.tgz && npm pack     # in a clone of the version that you want\n  npm install --global ./cadre-*.tgz\n`,
   )
 })
 

@@ -20,7 +20,7 @@ interface Steps {
 }
 
 /** No registry has cadre, and whoever publishes its name there is somebody else. */
-const PACKED = 'npm pack     # in a clone of the version that you want'
+const PACKED = 'rm -f cadre-*.tgz && npm pack     # in a clone of the version that you want'
 
 const WAYS: Readonly<Record<Way, Steps>> = {
   container: {
