@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
-import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
+import type { Environments, Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { Field } from '../../lib/wire/records/forms.ts'
 import type { JobKind } from '../../lib/wire/records/jobs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/records/packages.ts'
@@ -95,6 +95,8 @@ export function runTables(
       needs: json<Needs>(),
       /** The key that its runs hold; null: none. */
       concurrency: json<ConcurrencyKey>(),
+      /** In which environments its team.yml says that it runs; null: in any, or it was published before that was stored. */
+      environments: json<Environments>(),
       /** What its team.yml says may start it; null: it was published before that was stored, and says nothing. */
       triggers: json<{ name: string; kind: TriggerKind; fields: JsonObject }[]>(),
       /** The names of the packages that it calls. */

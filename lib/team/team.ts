@@ -38,6 +38,7 @@ export {
   runsCommands,
   secretReader,
   teamsOf,
+  whyNotIn,
 } from './model/model.ts'
 
 /** Loaded at first use: YAML and CEL take longer to load than most commands take to run. */

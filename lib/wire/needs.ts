@@ -163,3 +163,9 @@ const known = ({ name, version, doctor }: OfferedAgent): OfferedAgent => ({ name
 
 const isLabel = (pair: [string, unknown]): pair is [string, string] =>
   matches(LabelName, pair[0]) && matches(LabelText, pair[1])
+
+/** The environments of settings.yml in which a team runs, and the one that its runs have if nobody says. */
+export interface Environments {
+  allow: readonly string[]
+  default: string | null
+}

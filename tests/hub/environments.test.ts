@@ -86,3 +86,33 @@ test('a trigger of a realm dispatches into its environment, and a move keeps it'
   const changed = await hub.ok(hub.admin, 'triggers/update', { trigger_id: added.id, environment: 'live' })
   expect(changed.environment).toBe('live')
 })
+
+test('the hub refuses what the team does not run in, and fills in its default', async () => {
+  const published = (name: string, more: string) =>
+    hub.addTeam(
+      `name: "@admin/${name}"\nversion: 1.0.0\n${more}\nphases: [{ name: ask, type: gate, review: { prompt: "Go on?" } }]\n`,
+    )
+  const [strict, usual] = [
+    await published('strict', 'environments: { allow: [staging, production] }'),
+    await published('usual', 'environments: { allow: [staging, production], default: staging }'),
+  ]
+  const call = async (team: string, environment?: string) => {
+    const { status, error } = await hub.call(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, environment })
+    return [status, error?.message, error?.details?.[0]?.path]
+  }
+  const { total: before } = await hub.ok(hub.admin, 'runs/list', { realm_id: hub.realm })
+  expect(await call(strict)).toEqual([
+    ...[400, '@admin/strict runs only in an environment, staging and production: say which, as with --env staging'],
+    '/environment',
+  ])
+  expect((await call(usual, 'stagin'))[1]).toBe(
+    '@admin/usual does not run in the environment stagin: it allows staging and production (did you mean `staging`?)',
+  )
+  expect((await hub.ok(hub.admin, 'runs/list', { realm_id: hub.realm })).total).toBe(before)
+  const { run_id } = await dispatch({ team: usual })
+  expect(await environmentOf(run_id)).toBe('staging')
+  expect(await environmentOf((await dispatch({ team: strict, environment: 'production' })).run_id)).toBe('production')
+  const { environments } = await hub.ok(hub.admin, 'teams/get', { team: usual })
+  expect(environments).toEqual({ allow: ['staging', 'production'], default: 'staging' })
+  expect(await hub.ok(hub.admin, 'teams/get', { team })).not.toHaveProperty('environments')
+})

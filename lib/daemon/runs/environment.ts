@@ -3,8 +3,7 @@
 
 import type { Detail } from '../../error.ts'
 import type { Scope, Settings } from '../../settings/settings.ts'
-import type { Team } from '../../team/team.ts'
-import { didYouMean, listed } from '../../text/spelling.ts'
+import { type Team, whyNotIn } from '../../team/team.ts'
 
 export interface Chosen {
   environment: string | null
@@ -24,13 +23,4 @@ export function environmentFor(settings: Settings, teams: readonly Team[], asked
   const problems = messages.map(message => ({ path: '/environment', message }))
   if (problems.length > 0) return { environment, scope: null, review: null, problems }
   return { environment, scope: settings.in(environment), review: settings.reviewersIn(environment), problems }
-}
-
-function whyNotIn({ name, environments }: Team, environment: string | null): string | null {
-  if (!environments) return null
-  const { allow } = environments
-  if (environment === null)
-    return `${name} runs only in an environment, ${listed([...allow])}: say which, as with --env ${allow[0]}`
-  if (allow.includes(environment)) return null
-  return `${name} does not run in the environment ${environment}: it allows ${listed([...allow])}${didYouMean(environment, allow)}`
 }

@@ -5,7 +5,7 @@ import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
 import { thread } from '../../program/install-root.ts'
 import type { DeclaredTrigger, Field } from '../../team/team.ts'
 import type { ConcurrencyKey } from '../../wire/concurrency.ts'
-import type { Needs } from '../../wire/needs.ts'
+import type { Environments, Needs } from '../../wire/needs.ts'
 import type { PackageFile, Reach } from '../../wire/records/packages.ts'
 
 /** The facts about a package that passed the check. */
@@ -18,6 +18,8 @@ export interface Checked {
   needs: Needs
   /** The key that its runs hold. */
   concurrency: ConcurrencyKey | null
+  /** In which environments its team.yml says that it runs. */
+  environments: Environments | null
   /** What its team.yml says may start it. */
   triggers: DeclaredTrigger[]
   files: PackageFile[]

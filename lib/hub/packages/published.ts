@@ -27,7 +27,7 @@ export async function findPackage(store: Store, db: Db, reference: string): Prom
 /** What lists show of a version. What its team declares may be large. */
 export type PackageHead = Omit<
   PackageRow,
-  'scope_id' | 'published_by' | 'inputs' | 'dependencies' | 'needs' | 'concurrency' | 'triggers'
+  'scope_id' | 'published_by' | 'inputs' | 'dependencies' | 'needs' | 'concurrency' | 'environments' | 'triggers'
 >
 
 const versionsNamed = prepared(({ packages }, db, slot: Slot<'name'>) => {

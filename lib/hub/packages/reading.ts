@@ -32,7 +32,7 @@ export async function checkPackage(
 ): Promise<Checked> {
   const files = decodeFiles(given, scope)
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
-  const { name, version, description, inputs, key, triggers } = bundle.team(bundle.root)
+  const { name, version, description, inputs, key, environments, triggers } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
     throw new CadreError(
       'invalid_request',
@@ -52,6 +52,7 @@ export async function checkPackage(
     description,
     // The copies have the form in which they are stored and passed between threads.
     inputs: JSON.parse(JSON.stringify(inputs)),
+    environments,
     triggers: JSON.parse(JSON.stringify(triggers)),
     needs: needsOfBundle(bundle),
     concurrency: key && { key: key.source, limit: key.limit, when_full: key.whenFull },

@@ -5,7 +5,7 @@ import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import { inputsFor } from '../../team/team.ts'
+import { inputsFor, whyNotIn } from '../../team/team.ts'
 import { allNeeds, needsOf, type Requires } from '../../wire/needs.ts'
 import { NOT_LISTED } from '../../wire/reasons.ts'
 import type { Dispatched } from '../../wire/records/hub-records.ts'
@@ -43,7 +43,7 @@ type PlannedRun = Omit<NewRun, 'caller' | 'daemonId' | 'idempotencyKey' | 'actio
 
 /**
  * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
- * caller may know that, and 400 when the inputs do not fit it.
+ * caller may know that, and 400 when the inputs do not fit it, or the team does not run in the environment.
  */
 export async function dispatchRun(
   hub: Hub,
@@ -85,13 +85,22 @@ export async function planRun(
   const found = await listedPackage(hub, db, realm, request.team, caller)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
-  const { workspace = null, environment = null, run_name = null, queue_timeout: wait = null } = request
+  const { workspace = null, run_name = null, queue_timeout: wait = null } = request
+  const environment = environmentOf(found, request.environment ?? null)
   return {
     ...{ realm, found, inputs, key: concurrencyKeyOf(found, inputs), runName: run_name, workspace, environment },
     needs: jobNeeds(needs, workspace, environment),
     priority: request.priority ?? 0,
     expiresAt: wait === null ? null : hub.lived() + durationOf(wait),
   }
+}
+
+/** The environment that is asked for, or the default of the team. Throws 400 when the team does not run there. */
+function environmentOf({ name, environments }: PackageRow, asked: string | null): string | null {
+  const environment = asked ?? environments?.default ?? null
+  const problem = whyNotIn({ name, environments }, environment)
+  if (problem === null) return environment
+  throw new CadreError('invalid_request', problem, { details: [{ path: '/environment', message: problem }] })
 }
 
 /**

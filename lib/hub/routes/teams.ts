@@ -74,6 +74,7 @@ export function teams(hub: Hub) {
             inputs: checked.inputs,
             needs: checked.needs,
             concurrency: checked.concurrency,
+            environments: checked.environments,
             triggers: checked.triggers,
             dependencies: checked.dependencies,
             published_at: hub.now(),
@@ -117,7 +118,8 @@ export function teams(hub: Hub) {
     }),
     answer(GetPackage, async ({ body, caller }) => {
       const row = await readable(caller, body.team)
-      return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
+      const { inputs, environments, dependencies } = row
+      return { ...packageRecord(row), inputs, ...(environments && { environments }), dependencies }
     }),
     answer(ListVersions, async ({ body, caller }) => {
       await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))

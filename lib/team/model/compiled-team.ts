@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json.ts'
 import type { WhenFull } from '../../wire/concurrency.ts'
-import type { Requires } from '../../wire/needs.ts'
+import type { Environments, Requires } from '../../wire/needs.ts'
 import type { Field, FieldType } from '../../wire/records/forms.ts'
 
 import type { TriggerKind } from '../../wire/records/trigger-words.ts'
@@ -243,7 +243,7 @@ export interface Team {
   /** What it asks of the daemon that runs it, as written. */
   requires: Requires
   /** The environments that its runs may have, and which one they have if nobody says; null where any will do, or none. */
-  environments: { allow: readonly string[]; default: string | null } | null
+  environments: Environments | null
   /** Milliseconds for the whole run. */
   timeout?: number
   triggers: readonly DeclaredTrigger[]

@@ -2,6 +2,7 @@
 
 export { accountIn, accountsOf, mayHaveAccount } from './accounts.ts'
 export * from './compiled-team.ts'
+export { whyNotIn } from './environments.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
 export { type Problem, problemError, renderProblem } from './problem.ts'
 export { readersOf } from './readers.ts'

@@ -8,6 +8,7 @@ import { DispatchRun } from '../../wire/calls/dispatch.ts'
 import { GetPackage, ListVersions } from '../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import { GetRun } from '../../wire/calls/runs.ts'
+import type { Environments } from '../../wire/needs.ts'
 import { useAction } from '../kit/actions.tsx'
 import { command } from '../kit/api.ts'
 import { bound, boundTo, Field, handleSubmit, nameChoices, Select } from '../kit/fields.tsx'
@@ -16,6 +17,14 @@ import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
 import { may, NoRealm, RealmSelect, realms, useRealm } from './kit/realm-choice.tsx'
+
+/** A choice of those that the team allows, or any name. */
+function Environment({ of, ...chosen }: { of: Environments | undefined; value: string; set(value: string): void }) {
+  if (!of) return <Field label="Environment" placeholder="staging; empty: the plain settings" {...chosen} />
+  const usual: [string, string][] = of.default === null ? [['', 'choose']] : [['', of.default]]
+  const others = of.allow.filter(name => name !== of.default).map((name): [string, string] => [name, name])
+  return <Select label="Environment" {...chosen} of={[...usual, ...others]} />
+}
 
 export function Dispatch() {
   const realm = useRealm()
@@ -28,7 +37,7 @@ export function Dispatch() {
   /** The inputs of the run that is dispatched again. */
   const before = useSignal<JsonObject>({})
   const typed = useSignal<Typed>({})
-  const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', timeout: '' })
+  const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', environment: '', timeout: '' })
   const { busy, error, run } = useAction()
   const listed = useLoaded(`teams ${chosen?.id}`, async () =>
     chosen ? (await hub(ListRealmTeams, { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
@@ -54,7 +63,11 @@ export function Dispatch() {
       before.value = known.inputs
       team.value = known.team
       realmId.value = known.realm_id ?? ''
-      about.value = { ...about.value, name: known.run_name ?? '', workspace: known.workspace ?? '' }
+      const { run_name, workspace, environment } = known
+      about.value = {
+        ...about.value,
+        ...{ name: run_name ?? '', workspace: workspace ?? '', environment: environment ?? '' },
+      }
     })
   }, [like])
 
@@ -87,6 +100,7 @@ export function Dispatch() {
       ...(about.value.daemon && { daemon_id: about.value.daemon }),
       ...(labels.length > 0 && { requires: { labels } }),
       ...(about.value.workspace.trim() && { workspace: about.value.workspace.trim() }),
+      ...(about.value.environment.trim() && { environment: about.value.environment.trim() }),
       ...(about.value.timeout.trim() && { queue_timeout: about.value.timeout.trim() }),
     })
     go(to('runs', run_id))
@@ -148,6 +162,7 @@ export function Dispatch() {
               of the daemon, with <code>{command} settings set</code>.
             </p>
           )}
+          <Environment of={opened.environments} {...boundTo(about, 'environment')} />
           <details class="part">
             <summary>Where and how</summary>
             <div class="grid">

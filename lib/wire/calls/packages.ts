@@ -1,10 +1,11 @@
 // Published teams: publish, find, download and yank.
 
-import { closed } from '../../schema/schema.ts'
+import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { call, MIB } from '../call.ts'
+import type { Environments } from '../needs.ts'
 import { listBody, listOf } from '../page.ts'
-import { Slug, TeamName, TeamRef, Text } from '../parts.ts'
+import { AnyText, Slug, TeamName, TeamRef, Text } from '../parts.ts'
 import type { Field } from '../records/forms.ts'
 import { withMore } from '../records/hub-records.ts'
 import { Download, Package, Reach } from '../records/packages.ts'
@@ -42,6 +43,19 @@ export const GetPackage = call('/v1/teams/get', {
   body: closed({ team: TeamRef }),
   data: withMore(Package, {
     inputs: Type.Unsafe<Field[]>(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+    environments: Type.Optional(
+      Type.Unsafe<Environments>(
+        Type.Object(
+          {
+            allow: Type.Array(AnyText, { description: 'The environments of settings.yml in which it may run.' }),
+            default: nullable(AnyText, { description: 'The one in which it runs if nobody says.' }),
+          },
+          {
+            description: 'In which environments it runs; absent when it runs in any, or when that was not stored yet.',
+          },
+        ),
+      ),
+    ),
     dependencies: Type.Array(Type.String()),
   }),
 })
