@@ -50,6 +50,8 @@ test.each([
   'name: a, type: map, items: [1], team: ./b, phases: [{ name: b, agent: exec }]',
   'name: a, type: map, items: [1], phases: [{ name: b, agent: exce }]',
   'name: a, type: map, items: [1], phases: [{ name: b, agent: exec }], retry: { attempts: 2 }',
+  'name: a, type: gate, review: { prompt: x }, agent: exec',
+  'name: a, agent: chat, notify: [on_fail], depends_on: [b]',
 ])('%s does not', phase => expect(passes(phase)).toBe(false))
 
 test('it is plain JSON, without our own words', () => {

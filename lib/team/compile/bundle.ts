@@ -10,7 +10,7 @@ import { type Bundle, type BundleJson, type Problem, problemError, type Team, ty
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
-import { type FileMap, type Files, filesInMemory, filesOnDisk } from './file-source.ts'
+import { type FileMap, type Files, filesInMemory, filesOnDisk, type ReadFile } from './file-source.ts'
 import { fileKey } from './in-place.ts'
 import { checkSubCall } from './sub-team.ts'
 import { agentsNamed, type Compiled, compileTeam, teamRefs } from './team-file.ts'
@@ -31,6 +31,8 @@ export interface LoadOptions {
   closed?: boolean
   /** Somebody named the file: one that is no team is shown to nobody, not even in the words for its mistakes. */
   anyFile?: boolean
+  /** Reads the files of folders. Default: from the disk. */
+  readFile?: ReadFile
   /** Further problems, which are added to the problems of the files if there are any. The first team is the root. */
   besides?: (teams: readonly Team[]) => Detail[]
 }
@@ -52,7 +54,7 @@ const PACKAGE_KEY = /^(@[^/]+\/[^/@]+)@([^/]+)(?:\/(.+))?$/
  */
 export async function loadBundle(from: string | FileMap | TeamPackage, options: LoadOptions): Promise<Bundle> {
   const loader = new Loader(options)
-  const { files, file, title } = rootOf(from, options.closed ?? false)
+  const { files, file, title } = rootOf(from, options)
   const origin = {
     package: typeof from === 'object' && !(from instanceof Map) ? (from as TeamPackage) : null,
     prefix: '',
@@ -64,7 +66,10 @@ export async function loadBundle(from: string | FileMap | TeamPackage, options: 
   return loader.finish(title)
 }
 
-function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files: Files; file: string; title: string } {
+function rootOf(
+  from: string | FileMap | TeamPackage,
+  { closed = false, readFile }: LoadOptions,
+): { files: Files; file: string; title: string } {
   if (from instanceof Map) return { files: filesInMemory(from), file: TEAM_FILE, title: TEAM_FILE }
   if (typeof from === 'object') {
     const { name, version } = from as TeamPackage
@@ -72,8 +77,8 @@ function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files:
   }
   const path = resolve(from)
   const found = statOf(path)
-  if (found?.isDirectory()) return { files: filesOnDisk(path, closed), file: TEAM_FILE, title: from }
-  if (found?.isFile()) return { files: filesOnDisk(dirname(path), closed), file: basename(path), title: from }
+  if (found?.isDirectory()) return { files: filesOnDisk(path, closed, readFile), file: TEAM_FILE, title: from }
+  if (found?.isFile()) return { files: filesOnDisk(dirname(path), closed, readFile), file: basename(path), title: from }
   throw new CadreError('invalid_request', `there is no ${from}: name a folder with a ${TEAM_FILE}, or the file itself`)
 }
 
@@ -138,7 +143,11 @@ class Loader {
     const { key, origin, path, file } = located
     if (this.#loaded.has(key)) return true
     const name = posix.join(path, file)
-    const bytes = await origin.files.read(name)
+    const bytes = await origin.files.read(name).catch((error: unknown) => {
+      if (!from) throw error
+      from.source.report(from.place, messageOf(error))
+    })
+    if (bytes === undefined) return false
     if (!bytes) {
       const near = (await origin.files.read(posix.join(path, 'team.yaml'))) ? ': rename its team.yaml' : ''
       const folder = from ? posix.join(origin.prefix, path) : (origin.files.folder ?? 'the package')

@@ -5,9 +5,11 @@ import { stringify } from 'yaml'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { didYouMean, listed } from '../../text/spelling.ts'
+import type { Node } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
 import { teamSchemaOf } from './json-schema.ts'
 import { OTHER_FIELDS } from './other-fields.ts'
+import { type Form, fieldsIn, formsAt, type Path, type Schema, schemaAt } from './schema-fields.ts'
 import { expected } from './value-check.ts'
 
 /** A field, in one of the forms that it has. */
@@ -23,32 +25,6 @@ export interface Explained {
   example?: string
   /** The fields in it. */
   fields: { name: string; of: string[]; required: boolean; value: string; description: string }[]
-}
-
-interface Schema {
-  $ref?: string
-  type?: string
-  description?: string
-  default?: Json
-  examples?: Json[]
-  enum?: Json[]
-  const?: Json
-  required?: string[]
-  properties?: Record<string, Schema | false>
-  items?: Schema
-  anyOf?: Schema[]
-  oneOf?: Schema[]
-  allOf?: Schema[]
-  if?: Schema
-  then?: Schema
-  minimum?: number
-}
-
-/** A schema that a field has, and the phases in which it has it; null: in all. */
-interface Form {
-  schema: Schema
-  of: string | null
-  required: boolean
 }
 
 /** Deeper than any field stands. */
@@ -72,6 +48,16 @@ export function explainField(agents: AgentLookup, path: string): Explained[] {
     forms = found
   }
   return grouped(forms).map(({ of, form }) => explained(form, of, words, root))
+}
+
+/** Explains what stands at a place of a file, as what stands around it decides; null where the schema has nothing. */
+export function explainPlace(root: Schema, file: Node, path: Path): Explained | null {
+  const forms = formsAt(root, file, path)
+  if (forms.length === 0) return null
+  // What holds for one agent or action narrows what holds for all.
+  const schema: Schema = Object.assign({}, ...forms.map(form => form.schema))
+  const words = path.filter(step => typeof step === 'string')
+  return explained({ schema, of: null, required: forms.some(({ required }) => required) }, [], words, root)
 }
 
 function explained({ schema, required }: Form, of: string[], words: readonly string[], root: Schema): Explained {
@@ -136,40 +122,6 @@ function pathsTo(word: string, root: Schema): string[] {
   return found
 }
 
-/** The fields of a mapping, of the mappings in a list, and of each alternative. */
-function fieldsIn(forms: readonly Form[], root: Schema): Map<string, Form[]> {
-  const fields = new Map<string, Form[]>()
-  const add = (schema: Schema, of: string | null): void => {
-    const { $ref, properties = {}, items, anyOf = [], oneOf = [], allOf = [], required = [] } = schema
-    if ($ref) add(at(root, $ref), of)
-    for (const [name, field] of Object.entries(properties)) {
-      if (!field) continue
-      const form = { schema: field, of, required: required.includes(name) }
-      fields.set(name, [...(fields.get(name) ?? []), form])
-    }
-    if (items) add(items, of)
-    // Beside properties these are rules over several fields.
-    if (Object.keys(properties).length === 0) for (const each of [...anyOf, ...oneOf]) add(each, of)
-    for (const each of allOf) if (each.if && each.then) add(each.then, conditionOf(each.if))
-  }
-  for (const { schema, of } of forms) add(schema, of)
-  return fields
-}
-
-function at(root: Schema, pointer: string): Schema {
-  const parts = pointer.split('/').slice(1)
-  return parts.reduce<unknown>((schema, part) => (schema as Record<string, unknown>)[part], root) as Schema
-}
-
-/** `type: gate`, or `agent: issues, action: search`. Null for what all listeners have. */
-function conditionOf({ properties = {} }: Schema): string | null {
-  const named = Object.entries(properties).flatMap(([name, schema]) => {
-    const value = schema && (schema.const ?? schema.anyOf?.[0]?.const)
-    return value ? [`${name}: ${value}`] : [name]
-  })
-  return named.length > 0 ? named.join(', ') : null
-}
-
 interface Group {
   of: string[]
   form: Form
@@ -209,7 +161,7 @@ function headOf(of: readonly string[], field: string): JsonObject {
 /** Null when no value is known. */
 function sampleOf(schema: Schema, root: Schema): Json {
   const { $ref, examples, anyOf, oneOf, items, properties = {}, required = [], minimum = 1 } = schema
-  if ($ref) return sampleOf(at(root, $ref), root)
+  if ($ref) return sampleOf(schemaAt(root, $ref), root)
   const given = examples?.[0] ?? schema.const ?? schema.enum?.find(value => value !== schema.default) ?? schema.default
   if (given !== undefined) return given
   const [first] = anyOf ?? oneOf ?? []

@@ -14,24 +14,32 @@ export interface Files {
   read(path: string): Promise<Uint8Array | null>
 }
 
+/**
+ * Reads an absolute path in place of the disk, as an editor does with what is not saved. What it throws is reported where the
+ * team is named.
+ */
+export type ReadFile = (path: string, fromDisk: () => Promise<Uint8Array | null>) => Promise<Uint8Array | null>
+
 /** With `closed`, nothing outside the folder is read, not even through links. */
-export function filesOnDisk(folder: string, closed: boolean): Files {
+export function filesOnDisk(folder: string, closed: boolean, readFile: ReadFile = (_, fromDisk) => fromDisk()): Files {
   const base = resolve(folder)
   return {
     folder: base,
-    async read(path) {
-      try {
-        const real = await realpath(join(base, path))
-        if (closed && !real.startsWith((await realpath(base)) + sep)) return null
-        if (!(await stat(real)).isFile()) return null
-        // One byte more than is allowed, so that the reader refuses a file that is too large.
-        return await Bun.file(real)
-          .slice(0, MAX_BYTES + 1)
-          .bytes()
-      } catch {
-        return null
-      }
-    },
+    read: path => readFile(join(base, path), () => fromDisk(path)),
+  }
+
+  async function fromDisk(path: string): Promise<Uint8Array | null> {
+    try {
+      const real = await realpath(join(base, path))
+      if (closed && !real.startsWith((await realpath(base)) + sep)) return null
+      if (!(await stat(real)).isFile()) return null
+      // One byte more than is allowed, so that the reader refuses a file that is too large.
+      return await Bun.file(real)
+        .slice(0, MAX_BYTES + 1)
+        .bytes()
+    } catch {
+      return null
+    }
   }
 }
 

@@ -46,6 +46,8 @@ const MAP_FORMS = [
 function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
   const { standard, listener, map, ...others } = PHASE_FIELDS
   const mapFields = { ...map, phases: ofPhases(map.phases) }
+  const refused = (fields: object, names: readonly string[]) =>
+    Object.fromEntries(names.filter(name => !(name in fields)).map(name => [name, false]))
   const names = agents.names()
   const account = { pattern: `^(${names.join('|')})@[A-Za-z0-9_-]+$`, type: 'string' }
   const agent = {
@@ -63,7 +65,10 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
       ...Object.entries(others).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
-        then: { properties: { ...fields, ...never(type) }, required: requiredOf(fields) },
+        then: {
+          properties: { ...fields, ...never(type), ...refused(fields, ['agent', 'action']) },
+          required: requiredOf(fields),
+        },
       })),
       {
         if: { properties: { type: { const: 'map' } }, required: ['type'] },
@@ -73,7 +78,10 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
       {
         if: { required: ['notify'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
-        then: { properties: { notify: listener.notify }, required: ['agent'] },
+        then: {
+          properties: { notify: listener.notify, ...refused({ ...listener, action: true }, Object.keys(standard)) },
+          required: ['agent'],
+        },
       },
       ...cases,
     ],
@@ -95,6 +103,7 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   const actionNames = Object.keys(actions)
   const direct = fieldsOf({ source, target, phase })
   if (actionNames.length > 0) direct.action = { enum: actionNames, description: ACTION_WORDS }
+  else if (!notify) direct.action = false
   const cases = [when({ agent }, direct)]
   for (const [action, handler] of Object.entries(actions)) {
     const own = fieldsOf({ [handler.direction]: handler })

@@ -15,7 +15,7 @@ import {
 } from 'yaml'
 import { messageOf } from '../../error.ts'
 import type { Node, Place, Scalar } from './node.ts'
-import type { Source } from './source.ts'
+import { Source } from './source.ts'
 
 /** Maximum size of a file. */
 export const MAX_BYTES = 1_048_576
@@ -60,7 +60,24 @@ export function readYaml(source: Source): Node | null {
   }
 }
 
-function compose(source: Source): Node | null {
+/**
+ * The root of a text that somebody is still typing, as far as it can be read; null when nothing can. What is wrong with it is
+ * reported nowhere.
+ */
+export function readBroken(text: string): Node | null {
+  const source = new Source('', text)
+  if (Buffer.byteLength(text) > MAX_BYTES) return null
+  try {
+    const contents = documentsIn(source)?.[0]?.contents
+    return contents ? new Reader(source).read(contents, '', 0) : null
+  } catch {
+    // The parser is a library, and it was made for texts that are whole.
+    return null
+  }
+}
+
+/** The documents of a text with their mistakes; null for one that is too long. */
+function documentsIn(source: Source) {
   const parser = new Parser()
   const tokens = []
   let count = 0
@@ -79,7 +96,11 @@ function compose(source: Source): Node | null {
   }
   for (const token of parser.end()) tokens.push(token)
   const composer = new Composer({ prettyErrors: false, uniqueKeys: false, stringKeys: true, resolveKnownTags: false })
-  const [document, another] = [...composer.compose(tokens, true, source.text.length)]
+  return [...composer.compose(tokens, true, source.text.length)]
+}
+
+function compose(source: Source): Node | null {
+  const [document, another] = documentsIn(source) ?? []
   if (!document) return null
   for (const error of document.errors.slice(0, MAX_SYNTAX_PROBLEMS)) reportSyntax(source, error)
   if (another) {
@@ -172,6 +193,8 @@ class Reader {
     const entries = new Map<string, { key: Place; node: Node }>()
     if (!isMap(yaml)) return { kind: 'map', ...place, entries }
     for (const pair of yaml.items) {
+      // Only a broken text has a value without a key.
+      if (!pair.key) continue
       const name = isScalar(pair.key) ? String(pair.key.value) : ''
       const path = `${place.path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
       const key = { offset: (pair.key as ParsedNode).range[0], path }

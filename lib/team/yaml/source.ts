@@ -59,6 +59,11 @@ export class Source {
     return { line: low + 1, column: offset - starts[low]! + 1 }
   }
 
+  /** Of a position that `position` gave for this text. */
+  offset(line: number, column: number): number {
+    return Math.min((this.#starts[line - 1] ?? this.text.length) + column - 1, this.text.length)
+  }
+
   /** `<file>:<line>:<column>`. */
   place(offset: number): string {
     const { line, column } = this.position(offset)

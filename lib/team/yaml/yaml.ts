@@ -2,5 +2,5 @@
 
 export { formatYaml } from './format.ts'
 export { field, itemsOf, kindOf, type Mapping, type Node, type Place, type Scalar, textOf, toJson } from './node.ts'
-export { decode, MAX_BYTES, readYaml } from './read-yaml.ts'
+export { decode, MAX_BYTES, readBroken, readYaml } from './read-yaml.ts'
 export { Source } from './source.ts'
