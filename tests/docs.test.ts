@@ -113,7 +113,7 @@ test('each piece of code says what it is, and why if it is not run', () => {
     fencesOf(document).filter(({ language, words: [how, why], text }) => {
       if (language === '') return !text.startsWith('-----BEGIN PUBLIC KEY-----')
       const isKnown =
-        ['sh', 'yaml', 'json', 'ts'].includes(language) ||
+        ['sh', 'yaml', 'json', 'ts', 'lua', 'toml'].includes(language) ||
         (language === 'text' && how?.includes('/')) ||
         (language === 'console' && document in ELSEWHERE)
       return !isKnown || (how === 'skip' && !(why! in REASONS))

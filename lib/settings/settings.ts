@@ -30,6 +30,7 @@ import { commandsIn, isReference, Lookups, type Resolved, type Sources } from '.
 import { type SandboxChoices, sandboxChoices } from './sandbox.ts'
 import { type CheckedSettings, openScope, ownSettings, refusalOf, type Scope, type View } from './scope.ts'
 import { inEnvironment, leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
+import { trustIn } from './trust.ts'
 import { unknownKeys } from './unknown-keys.ts'
 
 export { noAgent } from './key.ts'
@@ -38,6 +39,7 @@ export { isEntryText } from './named.ts'
 export { type Account, accountOf } from './on-fail.ts'
 export { mayHaveNetwork, type SandboxChoices, type SandboxKind } from './sandbox.ts'
 export type { Scope, SecretUser } from './scope.ts'
+export { type SettingNames, settingNames } from './setting-names.ts'
 export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'
 
@@ -261,13 +263,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       return { allow: Array.isArray(allow) ? allow.map(String) : [], proxyResolves }
     },
     labels: () => labelsIn(resolved.value.labels),
-    packageTrust() {
-      // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
-      const section = raw.packages ?? {}
-      if (!isObject(section)) return null
-      const { sandbox: _, ...rest } = section as JsonObject
-      return Object.keys(rest).length === 0 ? undefined : (rest.trust ?? null)
-    },
+    packageTrust: () => trustIn(raw),
     sandbox: () => sandboxChoices(raw),
     accounts: agents =>
       Object.keys(valueAt(raw, ['agents']) ?? {}).flatMap(agent => {

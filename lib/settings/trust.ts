@@ -2,7 +2,7 @@
 // (`ed25519:…`). A package passes when its scope is listed, or when a listed key signed its name, version and files.
 // Without the setting every package of the hub passes; with a setting that cannot be read none does. Pure.
 
-import type { Json } from '../json.ts'
+import { isObject, type Json, type JsonObject } from '../json.ts'
 import { commandLine } from '../program/called-as.ts'
 import { isPublicKey } from '../program/signing-key.ts'
 import { listed } from '../text/spelling.ts'
@@ -21,6 +21,15 @@ export function trustProblem(value: Json): string | null {
   return wrong === undefined
     ? null
     : `${JSON.stringify(wrong)} must be a scope ("@acme") or a public key ("ed25519:…"), as \`${commandLine('keys')}\` prints it`
+}
+
+/** `packages.trust` of a settings.yml; undefined when it is not set. */
+export function trustIn(raw: JsonObject): Json | undefined {
+  // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
+  const section = raw.packages ?? {}
+  if (!isObject(section)) return null
+  const { sandbox: _, ...rest } = section as JsonObject
+  return Object.keys(rest).length === 0 ? undefined : (rest.trust ?? null)
 }
 
 /** Whether packages of this name pass whoever signed them. */

@@ -201,6 +201,21 @@ export function startCommand(
   return startProgram([...PROGRAM, ...args], { cwd, env: environment(home, env), stdin, home })
 }
 
+/** Starts `bun daemon.ts …` for somebody who writes to it while it runs, in front of the words of `through`. */
+export function openCommand(args: string[], { home, through = [] }: { home: string; through?: string[] }) {
+  watchHome(home)
+  const child = Bun.spawn([...through, ...PROGRAM, ...args], {
+    cwd: home,
+    env: environment(home),
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  running.add(child)
+  void child.exited.then(() => running.delete(child))
+  return child
+}
+
 /** Starts a program that works on this home, such as an installed cadre, and leaves it running. */
 export function startProgram(
   args: string[],

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import type { TSchema } from 'typebox'
 import { parse, stringify } from 'yaml'
-import { explainField } from '../../lib/team/compile/explain.ts'
 import { teamSchemaOf } from '../../lib/team/compile/json-schema.ts'
 import { checkValue } from '../../lib/team/compile/value-check.ts'
+import { explainField } from '../../lib/team/editor/explain.ts'
 import { readYaml, Source } from '../../lib/team/yaml/yaml.ts'
 import { lookup } from './agents.ts'
 

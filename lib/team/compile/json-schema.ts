@@ -103,7 +103,7 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   const actionNames = Object.keys(actions)
   const direct = fieldsOf({ source, target, phase })
   if (actionNames.length > 0) direct.action = { enum: actionNames, description: ACTION_WORDS }
-  else if (!notify) direct.action = false
+  else if (!notify?.entry.properties.action) direct.action = false
   const cases = [when({ agent }, direct)]
   for (const [action, handler] of Object.entries(actions)) {
     const own = fieldsOf({ [handler.direction]: handler })

@@ -5,13 +5,13 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CadreError } from '../../../error.ts'
 import { writeDurable } from '../../../files/durable-file.ts'
+import { filesBelow } from '../../../files/files-below.ts'
 import { formatTeam } from '../../../team/team.ts'
 import { diffLines, excerpt } from '../../../text/diff.ts'
 import { createPaint, line, type Paint, type Printable } from '../../../text/printable.ts'
 import { print, printMessage } from '../../../text/terminal.ts'
 import { TEAM_FILE } from '../../../wire/records/package-files.ts'
 import { EXIT } from '../kit/exit.ts'
-import { filesBelow } from './package.ts'
 
 /**
  * Formats these files, and every team of these folders. Returns the exit code: with `check`, 1 where something differs. Throws

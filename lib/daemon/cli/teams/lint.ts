@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { filesBelow } from '../../../files/files-below.ts'
 import { createLog } from '../../../log/log.ts'
 import { type Bundle, type LintFinding, lintBundle, renderProblem, teamsOf } from '../../../team/team.ts'
 import { createPaint, line, nothing } from '../../../text/printable.ts'
@@ -12,7 +13,6 @@ import { loadTeam } from '../../runs/start-run.ts'
 import { stockOfHome } from '../backend/team-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { whichTeam } from '../runs/run.ts'
-import { filesBelow } from './package.ts'
 
 interface Options {
   home?: string

@@ -1,8 +1,9 @@
 // A team as a package: reads its folder before it is sent to the hub, and reads the inputs of a package from the hub.
 
-import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
+import { filesBelow } from '../../../files/files-below.ts'
 import type { Field, Team } from '../../../team/team.ts'
 import { bundleFromJson } from '../../../team/team.ts'
 import { unseenNotes } from '../../../text/unseen.ts'
@@ -80,15 +81,4 @@ function rootOf(files: readonly PackageFile[]): Team {
   const text = Buffer.from(root.content_base64, 'base64').toString()
   const teams = { '.': { file: 'team.yml', folder: null, text, refs: {} } }
   return bundleFromJson({ root: '.', teams }).team('.')
-}
-
-/** The files below a folder, except dot files, links and node_modules. */
-export function* filesBelow(base: string, folder: string): Generator<string> {
-  for (const name of readdirSync(join(base, folder)).sort()) {
-    if (name.startsWith('.') || name === 'node_modules') continue
-    const path = folder ? `${folder}/${name}` : name
-    const found = lstatSync(join(base, path))
-    if (found.isDirectory()) yield* filesBelow(base, path)
-    else if (found.isFile()) yield path
-  }
 }

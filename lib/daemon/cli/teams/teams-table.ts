@@ -83,6 +83,15 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     run: async options => (await teams()).schema(options),
   },
   {
+    usage: 'lsp',
+    does: 'serve an editor that has a team.yml open',
+    more: `A language server: it shows mistakes as \`validate\` does while you type, completes, explains, and goes to what is named.
+Editors start it; docs/editors.md has the lines for their settings.`,
+    examples: [['--stdio', 'as editors call it']],
+    options: [option('--stdio', 'speak over stdin and stdout, which is the only way')],
+    run: async options => (await import('../lsp/lsp.ts')).lsp(options),
+  },
+  {
     usage: 'agents [agent]',
     does: 'list the agents, or print the manual of one',
     examples: [[''], ['issues', 'its manual'], ['issues --action search', 'a phase to paste']],

@@ -5,12 +5,9 @@ import { stringify } from 'yaml'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { didYouMean, listed } from '../../text/spelling.ts'
+import { type AgentLookup, expected, OTHER_FIELDS, teamSchemaOf } from '../compile/compile.ts'
 import type { Node } from '../yaml/yaml.ts'
-import type { AgentLookup } from './compilation.ts'
-import { teamSchemaOf } from './json-schema.ts'
-import { OTHER_FIELDS } from './other-fields.ts'
 import { type Form, fieldsIn, formsAt, type Path, type Schema, schemaAt } from './schema-fields.ts'
-import { expected } from './value-check.ts'
 
 /** A field, in one of the forms that it has. */
 export interface Explained {
