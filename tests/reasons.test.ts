@@ -10,6 +10,7 @@ const root = join(import.meta.dir, '..')
 /** The files that read messages, with what these are, and how often each does. */
 const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>> = {
   'agents/email.ts': [2, 'errors of nodemailer and of mail servers, which have no code for TLS and greetings'],
+  'db/hub/postgres-pool.ts': [1, 'PostgreSQL, which has no code of its own for a plan that no longer fits'],
   'lib/daemon/cli/failure.ts': [1, 'decides nothing: a message that ends with its details is printed without them'],
   'lib/daemon/cli/lsp/check.ts': [2, 'the place before a mistake, and whether it says that a team was not looked at'],
   'lib/error.ts': [1, 'decides nothing: details that the message repeats are not printed twice'],

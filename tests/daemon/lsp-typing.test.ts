@@ -68,7 +68,7 @@ describe('completion', () => {
       ['commands', 'review', 'env'],
       ['type', 'agent', 'action', 'retry'],
     ],
-    ['a map', inPhase('name: x', 'type: map', 'it|'), ['items', 'key', 'team'], ['agent', 'review', 'commands']],
+    ['a map', inPhase('name: x', 'type: map', 'it|'), ['items', 'key', 'team', 'phases'], ['review', 'commands']],
     [
       'an agent without actions',
       inPhase('name: x', 'agent: exec', '|'),
