@@ -13,7 +13,7 @@ import {
   type RootSecrets,
   type RunEnvironment,
 } from '../../run/engine.ts'
-import { type Masked, type MaskedText, recordedText } from '../../secrets/masked.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { noAgent, type Settings } from '../../settings/settings.ts'
 import { type Bundle, bundleFromJson, itemExpression, literalOrigins, secretReader, teamsOf } from '../../team/team.ts'
 import type { Mask } from '../access/mask.ts'
@@ -44,7 +44,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
   /** Waits until the limit of an account lets its next request begin. All runs of the home share it. */
   const paceOf = async (
     reference: string,
-    environment: string | null,
+    { rootId, environment }: Pick<RunEnvironment, 'rootId' | 'environment'>,
     signal: AbortSignal,
     waits: ContextHooks['waits'],
   ): Promise<void> => {
@@ -55,7 +55,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
     // A limit that was changed begins to count anew.
     const limits = [{ key: `${name} ${limit.count} ${limit.per}`, name: `agents.${reference}`, ...limit }]
     if (paces.begin(limits)) return
-    const end = waits?.(recordedText(limits.map(limitText).join()), undefined)
+    const end = waits?.(mask.redactor(secrets.values(rootId)).text(limits.map(limitText).join()), undefined)
     try {
       const turn = await paces.wait(limits, signal)
       turn.begin()
@@ -90,7 +90,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
           literalOrigins: run.fromPath ? originsOf(run.bundle) : [],
         },
         account: binding.account,
-        pace: () => paceOf(binding.account?.name ?? binding.agent, run.environment, binding.signal, hooks.waits),
+        pace: () => paceOf(binding.account?.name ?? binding.agent, run, binding.signal, hooks.waits),
         expression: (text, inputs = {}) => itemExpression(text, inputs),
         addresses: () => [
           ...(binding.definition.addresses?.(binding.settings) ?? []),

@@ -6,7 +6,7 @@ import type { Identity } from '../../agent/identity.ts'
 import { formatDuration } from '../../duration.ts'
 import type { RunId } from '../../files/run-id.ts'
 import { Limit } from '../../lived-time.ts'
-import { type Masked, type MaskedText, recordedText } from '../../secrets/masked.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
@@ -227,7 +227,7 @@ export class Attempts {
         hold: live.parent === null ? undefined : files.hold,
         flush: environment.unwritten.flush,
         settling: this.#settlingWaitOf(live, position, attempt, running, mask),
-        mayBegin: this.#mayBeginOf(live, position, attempt, running),
+        mayBegin: this.#mayBeginOf(live, position, attempt, running, mask),
       },
     )
   }
@@ -274,12 +274,18 @@ export class Attempts {
    * How an attempt waits until limits let its next entry begin: without its slot, so that the entries that wait keep no
    * other run waiting, and without using up its time.
    */
-  #mayBeginOf(live: LiveRun, position: number, attempt: number, running: Running): (() => Promise<void>) | null {
+  #mayBeginOf(
+    live: LiveRun,
+    position: number,
+    attempt: number,
+    running: Running,
+    mask: <T>(value: T) => Masked<T>,
+  ): (() => Promise<void>) | null {
     const { machine, paces, write } = this.#parts
     const limits = limitsOf(live, position)
     if (limits.length === 0) return null
     const { signal } = running.controller
-    const reason = recordedText(limits.map(limitText).join(', '))
+    const reason = mask(limits.map(limitText).join(', '))
     return async () => {
       if (paces.begin(limits)) return
       const granted = paces.wait(limits, signal)
