@@ -28,8 +28,8 @@ interface ListOptions extends BackendOptions {
   all?: boolean
 }
 
-/** The last lines of what a gate's commands printed. */
-const LAST_LINES = 10
+/** How many lines are shown of what a gate's commands printed, so that nobody approves what they have not seen. */
+const SHOWN_LINES = 200
 const PAGE = 1_000
 /** What a review is about that has no phase: it asks whether the run may begin. */
 const THE_RUN = 'the run'
@@ -82,7 +82,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   ]
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
-  const logged = phase === null ? [] : await lastLines(runs, run_id, phase)
+  const logged = phase === null ? [] : await printedBy(runs, { run_id, phase, backend })
   drawn.push(...logged.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
   drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
@@ -94,40 +94,41 @@ async function whose(runs: Callee, run_id: string): Promise<string> {
   return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
 }
 
-interface TimedText {
-  text: Printable
-  at: number
-}
-
-async function lastLines(runs: Callee, run_id: string, phase: string): Promise<Printable[]> {
-  let last: TimedText[] = []
+/**
+ * What the commands of a gate printed, from its beginning. Lines of earlier attempts come first, where there is room for
+ * all of them. The first line says how many lines are left out.
+ */
+async function printedBy(
+  runs: Callee,
+  { run_id, phase, backend }: { run_id: string; phase: string; backend: RunBackend },
+): Promise<Printable[]> {
+  const { phases } = await runs.call(GetPhases, { run_id })
+  // The review may name a phase that the run does not have.
+  const { attempt, started_at } = phases.find(({ name }) => name === phase) ?? { attempt: 1, started_at: null }
+  const earlier: Printable[] = []
+  const present: Printable[] = []
+  let total = 0
   for (let after_seq = 0; ; ) {
     const { lines: more, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
-    const logged = more.flatMap(({ text, at }) => lines(text).map(text => ({ text, at })))
-    last = [...last, ...logged].slice(-LAST_LINES)
+    for (const { text, at } of more) {
+      const kept = at < (started_at ?? 0) ? earlier : present
+      const found = lines(text)
+      total += found.length
+      kept.push(...found.slice(0, SHOWN_LINES + 1 - kept.length))
+    }
     if (next === after_seq) break
     after_seq = next
   }
-  if (last.length === 0) return []
-  const { phases } = await runs.call(GetPhases, { run_id })
-  // The review may name a phase that the run does not have.
-  const of = phases.find(({ name }) => name === phase)
-  return of ? byAttempt(last, of) : last.map(({ text }) => text)
-}
-
-/** Sets what the present attempt said apart from what earlier ones did. */
-function byAttempt(
-  logged: readonly TimedText[],
-  { attempt, started_at }: { attempt: number; started_at: number | null },
-): Printable[] {
-  const texts = logged.map(({ text }) => text)
-  const earlier = logged.filter(({ at }) => at < (started_at ?? 0)).length
-  if (earlier === 0) return texts
-  const since = texts.slice(earlier)
+  const hasRoom = earlier.length + present.length <= SHOWN_LINES
+  const before = hasRoom ? earlier : []
+  const shown = [...before, ...present.slice(0, SHOWN_LINES)]
+  const left = total - shown.length
+  const mark = line`(attempt ${attempt}${present.length === 0 ? ' printed nothing' : ''})`
   return [
-    ...texts.slice(0, earlier),
-    line`(attempt ${attempt}${since.length === 0 ? ' printed nothing' : ''})`,
-    ...since,
+    ...(left > 0 ? [line`… ${left} lines are not shown: ${backend.command('logs', run_id, '--phase', phase)}`] : []),
+    ...before,
+    ...(earlier.length > 0 ? [mark] : []),
+    ...shown.slice(before.length),
   ]
 }
 
@@ -187,7 +188,9 @@ export async function decide(typed: string, word: string | undefined, options: D
   }
   printMessage(line`${DONE[decision]} ${what}`)
   if (runner.host) return watch(runner, result.run_id, { backend, json: false })
-  printMessage(line`the run goes on: ${watching}`)
+  const { state, completed_at } = await backend.ask(all => all.call(GetRun, { run_id: result.run_id }))
+  if (completed_at === null) printMessage(line`the run goes on: ${watching}`)
+  else printMessage(line`the run is ${state}: ${backend.command('why', result.run_id)}`)
   return EXIT.done
 }
 
