@@ -80,9 +80,11 @@ const accounted = (name: string, account: string) => (name.includes('@') ? name 
 const accounts = (settings: Settings, account: string): Settings =>
   Object.fromEntries(Object.entries(settings).map(([name, values]) => [accounted(name, account), values]))
 
-async function doctor(settings: Settings, ...args: string[]) {
+const doctor = (settings: Settings, ...args: string[]) => doctorOf({ agents: settings }, ...args)
+
+async function doctorOf(settings: object, ...args: string[]) {
   const home = folder()
-  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents: settings }), { mode: 0o600 })
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify(settings), { mode: 0o600 })
   const { code, stdout, stderr } = await command(['doctor', ...args], { home })
   const findings = args.includes('--json') && stdout ? (JSON.parse(stdout) as Finding[]) : []
   return { code, stdout, stderr, of: (agent: string) => findings.find(each => each.agent === agent)! }
@@ -202,4 +204,38 @@ test('one agent: what it lacks in settings, and names that are none', async () =
   const none = await doctor({}, 'wikki')
   expect(none.code).toBe(2)
   expect(none.stderr).toContain('there is no agent wikki (did you mean `wiki`?); there are chat, crm')
+})
+
+test('environments are looked at with their own settings, and each is named', async () => {
+  const { wiki, crm, database } = good()
+  const staging = { agents: { wiki, crm: { ...crm, access_token: 'canary-that-is-wrong' } } }
+  const settings = { agents: { crm }, environments: { staging, production: { agents: { database }, inherit: true } } }
+
+  const all = await doctorOf(settings)
+  const lines = all.stdout.split('\n')
+  const of = (agent: string) => lines.filter(line => line.slice(2).startsWith(agent)).map(line => line.slice(0, 18))
+  expect(of('wiki')).toEqual([expect.stringMatching(/^✓ wiki in staging/)])
+  expect(of('crm').map(line => line.trim())).toEqual([
+    expect.stringMatching(/^✓ crm/),
+    expect.stringMatching(/^✗ crm in staging/),
+  ])
+  expect(all.code).toBe(1)
+  expect(all.stdout + all.stderr).not.toContain('canary')
+
+  const one = await doctorOf(settings, 'wiki', '--json')
+  expect(JSON.parse(one.stdout)).toEqual([expect.objectContaining({ environment: 'staging', state: 'fine' })])
+  expect(one.code).toBe(0)
+  const plain = await doctorOf(settings, 'crm', '--env', 'production', '--json')
+  expect(JSON.parse(plain.stdout)).toEqual([expect.objectContaining({ environment: 'production', who: 'portal 1234' })])
+
+  const lacking = await doctorOf(settings, 'database', '--env', 'staging')
+  expect([lacking.code, lacking.stdout]).toEqual([
+    1,
+    expect.stringContaining('settings set environments.staging.agents.database.url -'),
+  ])
+  const whole = await doctorOf(settings, '--env', 'production')
+  expect(whole.code).toBe(0)
+  expect(whole.stdout).toMatch(/– wiki in production +not set up/)
+  const unknown = await doctorOf(settings, 'wiki', '--env', 'stagin')
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('did you mean `staging`?')])
 })

@@ -225,6 +225,6 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
   expect((await command(schedule, { home })).code).toBe(0)
   expect((await command(['triggers', 'show', 'by-command'], { home })).stdout).toMatch(/environment +staging/)
   const said = (await command(['doctor'], { home })).stdout
-  expect(said).toMatch(/environments\.broken\.agents\.place\.token +.*NOBODY_SETS_THIS is not set/)
+  expect(said).toMatch(/place in broken +environments\.broken\.agents\.place\.token: .*NOBODY_SETS_THIS is not set/)
   expect(said).toMatch(/environments\.misspelt\.inherti +an environment has agents, secrets, inherit and review/)
 }, 120_000)

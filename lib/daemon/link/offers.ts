@@ -59,7 +59,7 @@ export class Offers {
     while (!signal.aborted) {
       const asked = this.#settings()
       try {
-        const findings = await unlessAborted(examine(this.#patient, undefined), signal)
+        const findings = await unlessAborted(examine(this.#patient, { environment: null }), signal)
         const agents = findings.filter(({ agent }) => this.#patient.catalogue.get(agent) !== undefined)
         this.#findings = new Map(agents.map(({ agent, state }) => [agent, state]))
       } catch (error) {

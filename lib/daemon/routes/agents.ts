@@ -13,7 +13,7 @@ export const agents = (daemon: Daemon, kit: DaemonKit) =>
       await daemon.renewAgents()
       await daemon.catalogue.load()
       const { examine } = await import('../runs/agent-checks.ts')
-      return { findings: await examine(daemon, body.agent) }
+      return { findings: await examine(daemon, body) }
     }),
     answer(ListAgents, async () => {
       await daemon.renewAgents()

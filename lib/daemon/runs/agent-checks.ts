@@ -7,12 +7,12 @@ import { createContext } from '../../agent/context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
-import { isObject, type JsonObject } from '../../json.ts'
+import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { limitSignal } from '../../lived-time.ts'
 import type { Log } from '../../log/log.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor, type Redactor } from '../../secrets/redact.ts'
-import { noAgent, type Settings } from '../../settings/settings.ts'
+import { noAgent, type Scope, type Settings } from '../../settings/settings.ts'
 import { listed } from '../../text/spelling.ts'
 import type { Finding } from '../../wire/calls/agents.ts'
 import { whyNoJobs } from '../home/hub-approval.ts'
@@ -28,31 +28,68 @@ export interface Patient {
   log: Log
 }
 
+/** What is asked about. */
+export interface Question {
+  /** One agent or account; all of them without it. */
+  agent?: string | undefined
+  /**
+   * With the settings of this environment; null: with the plain ones. Without it the plain ones and, of each
+   * environment, those that it has of its own.
+   */
+  environment?: string | null | undefined
+}
+
+/** An agent or account with the settings of an environment, or with the plain ones. */
+interface Account {
+  agent: string
+  environment: string | null
+  isUnset: boolean
+}
+
 const TIMEOUT = 60_000
 
-/** The findings of one agent, or of all agents by name. Throws `invalid_request` for an agent that does not exist. */
-export async function examine(patient: Patient, only: string | undefined): Promise<Masked<Finding[]>> {
+/**
+ * The findings of one agent, or of all agents by name. Throws `invalid_request` for an agent or an environment that does
+ * not exist.
+ */
+export async function examine(patient: Patient, question: Question): Promise<Masked<Finding[]>> {
   const { catalogue, settings } = patient
+  const { agent: only, environment } = question
   if (only !== undefined && !catalogue.get(only)) {
     throw new CadreError('invalid_request', noAgent(only, catalogue))
   }
-  const references = configured(settings, catalogue)
-  const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
-  const findings = await Promise.all(
-    wanted.map(async reference => {
-      const isUnset = only === undefined && !references.includes(reference)
-      return withLeave(await look(reference, catalogue.get(reference)!, isUnset, patient), patient)
-    }),
-  )
-  const others = await Promise.all([ofFile(patient, only), ofSandboxes(patient, only), ofHub(patient, only)])
+  const accounts = accountsOf(patient, question)
+  const findings = await Promise.all(accounts.map(account => look(account, patient)))
+  const isOfOne = typeof environment === 'string'
+  const others = await Promise.all([
+    ofFile(patient, question, accounts),
+    ...(isOfOne ? [] : [ofSandboxes(patient, only), ofHub(patient, only)]),
+  ])
   return createRedactor(settings.secrets(catalogue)).json([...findings, ...others.flat()])
 }
 
-/** The agents and accounts that have settings. */
-function configured(settings: Settings, catalogue: Catalogue): string[] {
-  const own = settings.value('agents')
-  return isObject(own) ? Object.keys(own).filter(name => catalogue.get(name)) : []
+/** What is looked at, by name. An agent that only environments have settings for is not looked at without one. */
+function accountsOf({ catalogue, settings }: Patient, { agent: only, environment }: Question): Account[] {
+  const inPlace = configured(settings.in(environment ?? null).value('agents'), catalogue)
+  const elsewhere = (environment === undefined ? settings.environments() : []).flatMap(name =>
+    configured(settings.value(`environments.${name}.agents`), catalogue).map(agent => ({ agent, environment: name })),
+  )
+  const wanted = only === undefined ? [...new Set([...catalogue.names(), ...inPlace])] : [only]
+  const here = wanted
+    .filter(agent => inPlace.includes(agent) || !elsewhere.some(each => each.agent === agent))
+    .map(agent => ({
+      ...{ agent, environment: environment ?? null },
+      isUnset: only === undefined && !inPlace.includes(agent),
+    }))
+  const besides = elsewhere
+    .filter(({ agent }) => only === undefined || agent === only)
+    .map(each => ({ ...each, isUnset: false }))
+  return [...here, ...besides].sort((one, other) => (one.agent < other.agent ? -1 : one.agent > other.agent ? 1 : 0))
 }
+
+/** The agents and accounts that have settings. */
+const configured = (own: Json | undefined, catalogue: Catalogue): string[] =>
+  isObject(own) ? Object.keys(own).filter(name => catalogue.get(name)) : []
 
 /** The finding that the hub gives this daemon no jobs, if the daemon is enrolled there. */
 async function ofHub({ home, settings }: Patient, only: string | undefined): Promise<Finding[]> {
@@ -77,58 +114,61 @@ async function ofSandboxes({ sandboxes }: Patient, only: string | undefined): Pr
   })
 }
 
-/** What is wrong with settings.yml itself. When one agent is asked for, only what concerns that agent. */
-async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
+/** What is wrong with settings.yml itself. Of one agent or one environment, only what concerns it. */
+async function ofFile(
+  { settings, catalogue }: Patient,
+  { agent: only, environment }: Question,
+  accounts: readonly Account[],
+): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
   await settings.prepare(settings.onFail().map(({ agent }) => `agents.${agent}`))
-  const unknown = settings.unknown(catalogue)
-  const inOthers = only === undefined ? await inEnvironments(settings, catalogue) : []
   const problems = [
-    ...unknown,
+    ...settings.unknown(catalogue),
     ...settings.brokenSecrets(),
-    ...inOthers.filter(({ path }) => !unknown.some(each => each.path === path)),
+    ...(only === undefined ? await secretsInEnvironments(settings) : []),
     ...(only === undefined ? settings.onFailProblems(catalogue) : []),
   ]
   // A key that an agent's schema refuses is a problem of that agent, and reported there.
   const reported = new Set(
-    configured(settings, catalogue).flatMap(each =>
-      settings.problems(each, catalogue.get(each)!).map(({ path }) => path),
+    accounts.flatMap(({ agent, environment, isUnset }) =>
+      isUnset
+        ? []
+        : settings
+            .in(environment)
+            .problems(agent, catalogue.get(agent)!)
+            .map(({ path }) => path),
     ),
   )
-  const concerning = problems.filter(
-    ({ path }) => !reported.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
-  )
+  const above = typeof environment === 'string' ? `environments.${environment}.` : ''
+  const below = only === undefined ? above : `${above}agents.${only}.`
+  const concerning = problems.filter(({ path }) => !reported.has(path) && path.startsWith(below))
   return concerning.map(({ path, message }) => ({ agent: path, state: 'wrong', who: null, missing: [], text: message }))
 }
 
-/** What is wrong with the accounts and secrets that environments have of their own. No system is asked. */
-async function inEnvironments(settings: Settings, catalogue: Catalogue): Promise<Detail[]> {
-  const names = settings.environments()
-  const found = names.map(async name => {
+/** The secrets of environments that cannot be read. */
+async function secretsInEnvironments(settings: Settings): Promise<Detail[]> {
+  const found = settings.environments().map(async name => {
     const scope = settings.in(name)
-    await scope.prepare(['agents', 'secrets'])
-    const own = settings.value(`environments.${name}.agents`)
-    const agents = isObject(own) ? Object.keys(own) : []
-    const problems = agents.flatMap(agent => {
-      const definition = catalogue.get(agent)
-      return definition ? scope.problems(agent, definition) : []
-    })
-    return [...problems, ...scope.brokenSecrets()].filter(({ path }) => path.startsWith(`environments.${name}.`))
+    await scope.prepare(['secrets'])
+    return scope.brokenSecrets().filter(({ path }) => path.startsWith(`environments.${name}.`))
   })
   return (await Promise.all(found)).flat()
 }
 
-/** Says which packages may send requests in the name of an agent, in whichever environment. */
-function withLeave(finding: Finding, { settings }: Patient): Finding {
-  const scopes = [settings, ...settings.environments().map(name => settings.in(name))]
-  const packages = [...new Set(scopes.flatMap(scope => scope.lentTo(finding.agent)))]
+/** Examines one account, and says which packages may send requests in its name. */
+async function look(account: Account, patient: Patient): Promise<Finding> {
+  const { agent, environment } = account
+  const scope = patient.settings.in(environment)
+  const finding = { ...(await found(account, scope, patient)), ...(environment !== null && { environment }) }
+  const packages = scope.lentTo(agent)
   if (packages.length === 0) return finding
   return { ...finding, text: `${finding.text}; ${listed(packages)} may send any request in its name (lend)` }
 }
 
-/** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */
-async function look(agent: string, definition: AgentDefinition, isUnset: boolean, patient: Patient): Promise<Finding> {
-  const { settings, catalogue } = patient
+/** An agent without settings is only a problem if the user asked for that agent. */
+async function found({ agent, isUnset }: Account, settings: Scope, patient: Patient): Promise<Finding> {
+  const { catalogue } = patient
+  const definition = catalogue.get(agent)!
   const finding = { agent, who: null, missing: [] }
   await settings.prepare([`agents.${agent}`])
   const problems = settings.problems(agent, definition)
@@ -144,13 +184,13 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
       text: needsNone ? 'needs no settings' : 'the settings are valid; no system was asked',
     }
   }
-  const redactor = createRedactor(settings.secrets(catalogue))
+  const redactor = createRedactor(patient.settings.secrets(catalogue))
   try {
-    const found = await definition.doctor(
+    const answer = await definition.doctor(
       contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
     )
     // This redactor also knows what the agent has learnt meanwhile, such as an access token.
-    const { who, missing, text } = redactor.json(found)
+    const { who, missing, text } = redactor.json(answer)
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''

@@ -150,11 +150,11 @@ export function Doctor({ agent }: { agent?: string }) {
       {started.value && <TokenForm />}
       {found.value && (
         <ul class="chain" role="status">
-          {found.value.map(({ agent: name, state, who, missing, text }, index) => (
+          {found.value.map(({ agent: name, environment, state, who, missing, text }, index) => (
             <li key={index}>
               <State of={STATES[state].state} bare />
               <div>
-                <strong>{name}</strong> <span class="quiet small">{who ?? STATES[state].word}</span>
+                <strong>{name}</strong> {environment} <span class="quiet small">{who ?? STATES[state].word}</span>
                 {missing.length > 0 && <p>lacks {missing.join(', ')}</p>}
                 <p class="quiet wrap">{text}</p>
               </div>

@@ -1,10 +1,11 @@
 // The agents that are installed on the machine of a daemon.
 
 import type { Static } from 'typebox'
-import { closed } from '../../schema/schema.ts'
+import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { HERE, OWNER } from '../access.ts'
 import { call } from '../call.ts'
+import { EnvironmentName } from '../names.ts'
 import { AnyObject, AnyText, Name, NullableText } from '../parts.ts'
 
 const Handler = Type.Object({
@@ -33,6 +34,8 @@ export type AgentEntry = Static<typeof AgentEntry>
 const Finding = Type.Object({
   /** `issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`. */
   agent: AnyText,
+  /** The environment with whose settings it was examined; absent for the plain ones. */
+  environment: Type.Optional(AnyText),
   /**
    * `fine`; `wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the
    * settings are valid, and there is no system to ask.
@@ -60,6 +63,7 @@ export const ListAgents = call('/v1/agents/list', {
 export const ExamineAgents = call('/v1/agents/doctor', {
   summary: 'Whether agents could do their work',
   daemon: OWNER,
-  body: closed({ agent: Type.Optional(Name) }),
+  /** Without `environment`: the plain settings and, of each environment, those that it has of its own. */
+  body: closed({ agent: Type.Optional(Name), environment: Type.Optional(nullable(EnvironmentName)) }),
   data: Type.Object({ findings: Type.Array(Finding) }),
 })

@@ -1,5 +1,5 @@
-// `doctor [AGENT]`: checks the settings of each agent and prints one line for each. It runs in this process, with its
-// environment.
+// `doctor [AGENT]`: checks the settings of each agent, the plain ones and those of environments, and prints one line for
+// each. It runs in this process, with its environment variables.
 
 import { discover } from '../../../agent/catalogue.ts'
 import { createLog } from '../../../log/log.ts'
@@ -18,15 +18,17 @@ import { table } from '../terminal/table.ts'
 /** Exit code 1 when something is wrong. */
 export async function doctor(
   agent: string | undefined,
-  { home: given, json }: { home?: string; json?: boolean },
+  { home: given, env, json }: { home?: string; env?: string; json?: boolean },
 ): Promise<number> {
   const home = homeFolder(given)
   makeHome(home)
   const log = createLog({ level: 'warn' })
   const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
   const settings = await openSettings(home, { log })
-  const ofAgents = await examine({ home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }, agent)
-  const findings = agent === undefined ? [...ofAgents, ...(await ofTriggers(home)), ...ofTells(home)] : ofAgents
+  const patient = { home, catalogue, settings, sandboxes: sandboxesOf(home, settings), log }
+  const ofAgents = await examine(patient, { agent, environment: env })
+  const isOfAll = agent === undefined && env === undefined
+  const findings = isOfAll ? [...ofAgents, ...(await ofTriggers(home)), ...ofTells(home)] : ofAgents
   if (json) printJson(findings)
   else print(draw(findings, createPaint(process.stdout)))
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
@@ -52,10 +54,11 @@ function withoutKey(text: string, key: string): string {
 function draw(findings: Finding[], paint: Paint): Printable[] {
   const marks = { fine: paint.green('✓'), wrong: paint.red('✗'), unset: paint.dim('–'), settings: paint.dim('–') }
   return table(
-    findings.map(({ agent, state, who, missing, text }) => {
+    findings.map(({ agent, environment, state, who, missing, text }) => {
       const lacks = missing.length > 0 ? line`${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
       const shown = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
-      return [line`${marks[state]} ${paint.bold(agent)}`, who ?? '', line`${lacks}${shown}`]
+      const where = environment === undefined ? '' : ` in ${environment}`
+      return [line`${marks[state]} ${paint.bold(agent)}${where}`, who ?? '', line`${lacks}${shown}`]
     }),
   )
 }

@@ -118,9 +118,10 @@ Editors start it; docs/editors.md has the lines for their settings.`,
   {
     usage: 'doctor [agent]',
     does: 'check the settings and credentials of agents',
-    more: 'cadre asks each system whose the credential is, and which permissions it lacks.',
-    examples: [[''], ['issues@eu', 'one account']],
-    options: [json],
+    more: `cadre asks each system whose the credential is, and which permissions it lacks: with the plain settings, and with
+those of each environment.`,
+    examples: [[''], ['issues@eu', 'one account'], ['ssh --env staging', 'with the settings of an environment']],
+    options: [inEnvironment, json],
     run: async (options, agent?: string) => (await import('./doctor.ts')).doctor(agent, options),
   },
 ]
