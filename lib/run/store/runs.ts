@@ -4,11 +4,11 @@
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
 import type { RunIds } from '../../files/run-ids.ts'
-import type { JsonObject } from '../../json.ts'
 import type { Masked } from '../../secrets/masked.ts'
-import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
+import { json, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import type { Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
+import { type EndedRun, type EndState, RunEnds } from './run-ends.ts'
 import type { RunGroups } from './run-groups.ts'
 import { RunInsert } from './run-insert.ts'
 
@@ -47,6 +47,7 @@ export const QUEUED_BELOW =
 export class Runs {
   readonly #db: Database
   readonly #insert: RunInsert
+  readonly #ends: RunEnds
   /** Made with the first id that is asked for: most processes only read. */
   #ids: RunIds | undefined
   readonly #get
@@ -55,29 +56,19 @@ export class Runs {
   readonly #open
   readonly #settled
   readonly #state
-  readonly #end
   readonly #children
   readonly #child
 
   constructor(db: Database, groups: RunGroups) {
     this.#db = db
     this.#insert = new RunInsert(db, groups)
+    this.#ends = new RunEnds(db)
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
     this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
     this.#open = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND completed_at IS NULL')
     this.#settled = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND settled = 1')
     this.#state = db.query<unknown, Value[]>('UPDATE runs SET state = ?2, reason = ?3 WHERE id = ?1 AND state = ?4')
-    this.#end = Object.fromEntries(
-      (['completed', 'failed', 'cancelled'] as const).map(state => [
-        state,
-        db.query<unknown, Value[]>(
-          `UPDATE runs SET state = '${state}', reason = ?2, error = ?3, outputs = ?4, handed = ?5,
-             completed_at = max(?6, coalesce(started_at, 0)), ending = NULL, deadline = NULL, time_left = NULL
-           WHERE id = ?1 AND ${RUN_FENCE[state]}`,
-        ),
-      ]),
-    )
     this.#children = db.query<ChildRow, [string, number, number, number]>(
       `SELECT ${CHILD} FROM runs WHERE parent_id = ? AND parent_position = ? AND item >= ? ORDER BY item LIMIT ?`,
     )
@@ -160,18 +151,9 @@ export class Runs {
       .run(id, deadline, left)
   }
 
-  end(
-    id: string,
-    state: 'completed' | 'failed' | 'cancelled',
-    end: {
-      reason: string | null
-      error: Masked<RunError> | null
-      outputs: Masked<JsonObject> | null
-      handed: string | null
-      at: number
-    },
-  ): boolean {
-    return this.#end[state]!.run(id, end.reason, json(end.error), json(end.outputs), end.handed, end.at).changes === 1
+  /** Ends runs, many by one statement. False when the state of one of them does not allow that. */
+  end(state: EndState, ends: readonly EndedRun[]): boolean {
+    return this.#ends.run(state, ends)
   }
 
   /** Null hands its files over again. */

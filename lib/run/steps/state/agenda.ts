@@ -58,15 +58,20 @@ export class Agenda {
     return null
   }
 
-  /** Takes the steps of a tree, as many as fit into one unit, including steps that are scheduled on the way. */
-  takeSteps(root: string, step: (live: LiveRun) => void): void {
+  /**
+   * Takes the steps of a tree, as many as fit into one unit, including steps that are scheduled on the way. `after` is
+   * called when no step is left, or there is no time for another one. It may schedule more.
+   */
+  takeSteps(root: string, step: (live: LiveRun) => void, after: () => void): void {
     const steps = this.#steps.get(root)
     if (!steps) return
     let left = this.#thrown.has(root) ? Number.POSITIVE_INFINITY : STEPS_OF_A_UNIT
     for (const live of steps) {
       steps.delete(live)
       step(live)
-      if (--left === 0 || !this.hasTime()) break
+      const isLast = --left === 0 || !this.hasTime()
+      if (isLast || steps.size === 0) after()
+      if (isLast) break
     }
     // The rest goes behind the other trees that wait for a unit.
     this.#steps.delete(root)

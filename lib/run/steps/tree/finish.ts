@@ -1,6 +1,7 @@
-// Ends a run whose phases have all ended, and reports the end to the phase above.
+// Ends runs whose phases have all ended, and reports each end to the phase above.
 
 import { CadreError } from '../../../error.ts'
+import type { Masked } from '../../../secrets/masked.ts'
 import type { LiveRun } from '../../core/core.ts'
 import { kindOf } from '../kinds/kinds.ts'
 import { sendTask } from '../phase/tasks.ts'
@@ -11,14 +12,25 @@ import { errorOf } from '../state/fault.ts'
 import type { EngineState } from '../state/state.ts'
 import { releaseKey } from './release-key.ts'
 
+const ENDS = ['completed', 'failed', 'cancelled'] as const
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
 
+/** How runs end whose rows have not been written yet. They count as running until then, but take no more steps. */
+export type EndingRuns = Map<LiveRun, Ending>
+
+interface Ending {
+  end: Masked<RunEnd>
+  handed: string | null
+  /** Why its files cannot be handed to the phase above. */
+  handFault: unknown
+}
+
 /**
- * Ends a run whose phases have all ended. Tasks come first: one writes what is still to be written of the files of the
- * tree, and one checks its file outputs and puts its result into `live.outputs`. Each schedules another step, which
- * calls this again.
+ * Decides how a run ends whose phases have all ended. Tasks come first: one writes what is still to be written of the
+ * files of the tree, and one checks its file outputs and puts its result into `live.outputs`. Each schedules another
+ * step, which calls this again.
  */
-export function finishRun(engine: EngineState, live: LiveRun): void {
+export function finishRun(engine: EngineState, live: LiveRun, ending: EndingRuns): void {
   if (!live.parent && !live.filesWritten && engine.world.hasUnwritten(live.root)) {
     if (!live.tasks.has(OF_RUN)) sendTask(engine, live, OF_RUN, 'written')
     return
@@ -36,10 +48,26 @@ export function finishRun(engine: EngineState, live: LiveRun): void {
     if (fault?.of === 'phase') handFault = fault.error
     if (fault?.of === 'run') end = engine.world.mask(live.root, failedOutputs(live, errorOf(fault.error)))
   }
+  ending.set(live, { end, handed, handFault })
+}
+
+/** Writes how the runs end, many by one statement, and tells the phases above. */
+export function recordEnds(engine: EngineState, ending: EndingRuns): void {
+  if (ending.size === 0) return
+  const ends = [...ending]
+  ending.clear()
   const at = engine.world.now()
-  if (!engine.store.runs.end(live.id, end.state, { ...end, handed, at })) {
-    throw new CadreError('internal', `run ${live.id} may not become ${end.state} now`)
+  for (const state of ENDS) {
+    const some = ends
+      .filter(([, { end }]) => end.state === state)
+      .map(([{ id }, { end, handed }]) => ({ ...end, id, handed, at }))
+    if (engine.store.runs.end(state, some)) continue
+    throw new CadreError('internal', `run ${some.map(({ id }) => id).join(' or ')} may not become ${state} now`)
   }
+  for (const [live, end] of ends) afterEnd(engine, live, end)
+}
+
+function afterEnd(engine: EngineState, live: LiveRun, { end, handed, handFault }: Ending): void {
   removeFromMemory(engine, live, end)
   engine.notes.changed(live)
   const { state }: RunEnd = end

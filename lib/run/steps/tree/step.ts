@@ -8,12 +8,17 @@ import { hasMapSlot } from '../phase/map-slots.ts'
 import { decideWhens } from '../phase/phase-end.ts'
 import { startAttempt } from '../phase/transition.ts'
 import type { EngineState } from '../state/state.ts'
-import { finishRun } from './finish.ts'
+import { type EndingRuns, finishRun, recordEnds } from './finish.ts'
 import { stopRun } from './stop.ts'
 
-/** Takes the scheduled steps of a tree, as many as fit into one unit. */
+/** Takes the scheduled steps of a tree, as many as fit into one unit. The runs that end in them end together. */
 export function takeSteps(engine: EngineState, root: string): void {
-  engine.agenda.takeSteps(root, live => step(engine, live))
+  const ending: EndingRuns = new Map()
+  engine.agenda.takeSteps(
+    root,
+    live => step(engine, live, ending),
+    () => recordEnds(engine, ending),
+  )
 }
 
 /** Lets a tree reuse a slot within the unit that released it, as long as no other tree waits for one. */
@@ -36,8 +41,8 @@ export function useSlotTurn(engine: EngineState, runId: string): void {
 }
 
 /** Ignores a run that has ended or was read from the rows again since its step was scheduled. */
-function step(engine: EngineState, live: LiveRun): void {
-  if (engine.lives.get(live.id) !== live) return
+function step(engine: EngineState, live: LiveRun, ending: EndingRuns): void {
+  if (engine.lives.get(live.id) !== live || ending.has(live)) return
   if (live.pendingStop) stopRun(engine, live, live.pendingStop)
   if (!decideWhens(engine, live)) return
   if ((live.proceeding.size > 0 || live.ready.length > 0) && hasMapSlot(engine, live)) {
@@ -49,7 +54,7 @@ function step(engine: EngineState, live: LiveRun): void {
     startReady(engine, live)
   }
   syncClocks(engine, live)
-  if (live.ended === live.phases.length) finishRun(engine, live)
+  if (live.ended === live.phases.length) finishRun(engine, live, ending)
 }
 
 /** Starts team, map and gate phases that are ready, and asks for slots for the others. */
