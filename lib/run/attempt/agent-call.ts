@@ -44,7 +44,10 @@ export function keepFilesOpen(): OpenFiles {
   const handles: FileHandle[] = []
   return {
     hooks: { holds: handle => void handles.push(handle) },
-    closeAfter: work => work.finally(() => Promise.all(handles.splice(0).map(handle => handle.close()))),
+    closeAfter: work =>
+      work.finally(() =>
+        handles.length === 0 ? undefined : Promise.all(handles.splice(0).map(handle => handle.close())),
+      ),
   }
 }
 

@@ -348,7 +348,7 @@ class AttemptClock {
   readonly #controller: AbortController
   readonly #ms: number
   #left: number
-  /** Null while the clock is stopped. */
+  /** Null while the clock is stopped, and where nothing limits the attempt. */
   #limit: Limit | null = null
 
   /** Aborts `controller` when the attempt takes longer than `ms`; undefined means no limit. */
@@ -367,6 +367,7 @@ class AttemptClock {
   }
 
   continue(): void {
+    if (this.#left === Number.POSITIVE_INFINITY) return
     this.#limit ??= new Limit(this.#left, () => {
       const message = `the attempt took longer than ${formatDuration(this.#ms)}`
       this.#controller.abort(new DOMException(message, 'TimeoutError'))

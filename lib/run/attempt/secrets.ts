@@ -16,6 +16,8 @@ export class RootSecrets {
   readonly #home: string
   readonly #seal: Seal
   readonly #known = new Map<RunId, JsonObject>()
+  /** The texts of known secret inputs, which every attempt asks for. */
+  readonly #texts = new WeakMap<JsonObject, readonly KnownSecret[]>()
   readonly #forgetting = new Map<RunId, Promise<void>>()
 
   constructor(home: string) {
@@ -74,13 +76,20 @@ export class RootSecrets {
    * process does not have the values.
    */
   values(rootId: RunId): readonly KnownSecret[] {
+    let inputs: JsonObject
     try {
-      return Object.entries(this.read(rootId)).flatMap(([name, value]) =>
-        texts(value).map(text => ({ name: `the secret input ${name}`, value: text })),
-      )
+      inputs = this.read(rootId)
     } catch {
       return []
     }
+    let known = this.#texts.get(inputs)
+    if (!known) {
+      known = Object.entries(inputs).flatMap(([name, value]) =>
+        texts(value).map(text => ({ name: `the secret input ${name}`, value: text })),
+      )
+      this.#texts.set(inputs, known)
+    }
+    return known
   }
 
   /** The top runs whose secret inputs are stored. */
