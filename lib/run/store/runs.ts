@@ -8,9 +8,8 @@ import type { Masked } from '../../secrets/masked.ts'
 import { json, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import type { Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
-import { type EndedRun, type EndState, RunEnds } from './run-ends.ts'
+import { type EndedRun, type EndState, RunEnds, RunInsert } from './run-batches.ts'
 import type { RunGroups } from './run-groups.ts'
-import { RunInsert } from './run-insert.ts'
 
 /** The part of a run that is needed to report a change of it. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
