@@ -10,7 +10,11 @@ import { folder } from '../support/folder.ts'
 const home = folder()
 let daemon: RunningDaemon
 beforeAll(async () => {
-  const settings = { environments: { production: { review: ['any'] } } }
+  const production = { host: 'web-1.example', port: 2222, key_file: '/nowhere/canary-of-a-key' }
+  const settings = {
+    agents: { ssh: { host: 'staging.example' } },
+    environments: { production: { review: ['any'], agents: { ssh: production } } },
+  }
   writeFileSync(join(home, 'settings.yml'), JSON.stringify(settings), { mode: 0o600 })
   daemon = await spawnDaemon({ home })
 })
@@ -53,3 +57,18 @@ test('after a rejection it says how the run ended, and after an approval that it
   )
   await say('watch', 'last')
 }, 60_000)
+
+const COPY = `  - name: copy
+    agent: ssh
+    action: put
+    target_entries: [{ name: page, ref: "/srv/www/{{ inputs.page }}", file: files/none/page }]`
+
+test('a plan says where a write goes: the host of the environment, and the path of the entry', async () => {
+  const path = team('copies', COPY, 'inputs: [{ name: page, type: string, default: index.html }]')
+  const written = async (...args: string[]) =>
+    /written outside\n(.*)\n/.exec((await say('plan', path, ...args)).stdout)?.[1]
+  expect(await written()).toMatch(
+    /^ {2}copy +ssh\.put +idempotent +staging\.example \/srv\/www\/\{\{ inputs\.page \}\} *$/,
+  )
+  expect(await written('--env', 'production')).toContain('web-1.example:2222 /srv/www/{{ inputs.page }}')
+})

@@ -9,26 +9,24 @@ import type { Json, JsonObject } from '../../json.ts'
 import { maskInputs } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor } from '../../secrets/redact.ts'
-import type { Scope, SecretUser } from '../../settings/settings.ts'
+import type { SecretUser } from '../../settings/settings.ts'
 import {
   accountIn,
   agentRefs,
   type Bundle,
   hasSubRuns,
   inputsFor,
-  listenerWrites,
   needsOfBundle,
   type Phase,
-  phaseWrites,
   retriesNoWrite,
   reviewOf,
   type StandardPhase,
   secretReader,
   teamsOf,
-  type Write,
 } from '../../team/team.ts'
 import { unseenNotes } from '../../text/unseen.ts'
-import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../../wire/records/plans.ts'
+import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/records/plans.ts'
+import { plannedWrites } from './planned-writes.ts'
 import {
   environmentOf,
   loadTeam,
@@ -46,13 +44,13 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
   const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
-  const writes: PlannedWrite[] = []
   const found = await sandboxesOf(stock, bundle)
   const chosen = environmentOf(stock, bundle, request.environment)
-  const team = planTeam({ catalogue: stock.catalogue, scope: chosen.scope, found }, bundle, bundle.root, [], [], writes)
+  const { catalogue } = stock
+  const team = planTeam({ catalogue, found }, bundle, bundle.root, [])
   const { labels, agents } = needsOfBundle(bundle)
   // A secret that somebody wrote into the file itself is not shown either.
-  return createRedactor(stock.settings.secrets(stock.catalogue)).json<Plan>({
+  return createRedactor(stock.settings.secrets(catalogue)).json<Plan>({
     inputs: maskInputs(fields, values),
     environment: chosen.environment,
     ...(chosen.review && { review: chosen.review }),
@@ -70,7 +68,7 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
       ...missingLends(bundle, chosen),
     ],
     team,
-    writes,
+    writes: plannedWrites({ catalogue, scope: chosen.scope }, bundle),
   })
 }
 
@@ -79,9 +77,6 @@ function declaredIn(bundle: Bundle): Pick<Plan, 'triggers'> {
   const triggers = declaredWords(bundle.team(bundle.root), { tz, now: Date.now() })
   return triggers.length === 0 ? {} : { triggers }
 }
-
-/** What a plan describes teams by. */
-type Described = Pick<Stock, 'catalogue'> & { scope: Scope | null }
 
 /** Where the commands of each team run, and what to know about it. */
 interface FoundSandboxes {
@@ -172,18 +167,14 @@ export function namesOf(users: readonly SecretUser[]): string[] {
 }
 
 function planTeam(
-  stock: Described & { found: FoundSandboxes },
+  stock: Pick<Stock, 'catalogue'> & { found: FoundSandboxes },
   bundle: Bundle,
   key: string,
   above: readonly string[],
-  path: readonly string[],
-  writes: PlannedWrite[],
 ): PlannedTeam {
   const found = bundle.team(key)
   const { name, version, phases, listeners, key: held } = found
-  const toWrite = plannedWrite(stock)
   if (above.includes(key)) return { name, version, recursive: true, phases: [] }
-  writes.push(...listenerWrites(stock.catalogue, found, path).map(toWrite))
   return {
     name,
     version,
@@ -198,13 +189,9 @@ function planTeam(
         ...(needsNetwork(phase) && { network: true }),
       }
       if (hasSubRuns(phase)) {
-        return {
-          ...planned,
-          below: planTeam(stock, bundle, phase.team, [...above, key], [...path, phase.name], writes),
-        }
+        return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key]) }
       }
       if (phase.type !== 'standard') return planned
-      writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
       const requests = requestsOf(stock, phase)
       return {
         ...planned,
@@ -251,10 +238,7 @@ function plannedCall(phase: StandardPhase): Pick<PlannedPhase, 'agent' | 'action
 }
 
 /** The requests of entries that say their address and method themselves, as those of http do. */
-function requestsOf(
-  { catalogue }: Pick<Described, 'catalogue'>,
-  { agent, sources, targets }: StandardPhase,
-): Request[] {
+function requestsOf({ catalogue }: Pick<Stock, 'catalogue'>, { agent, sources, targets }: StandardPhase): Request[] {
   const definition = catalogue.get(agent)
   const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
     entries.flatMap(({ name, entry }) => {
@@ -270,23 +254,4 @@ type Request = NonNullable<PlannedPhase['requests']>[number]
 /** The method of an entry that names none. */
 function methodIn(handler: Handler | undefined): Json | undefined {
   return (handler?.entry.properties.method as { default?: Json } | undefined)?.default
-}
-
-const plannedWrite =
-  (stock: Described) =>
-  ({ entry, credentials, ...write }: Write): PlannedWrite => ({
-    ...write,
-    credentials: credentials.map(key => stock.scope?.placeOf(key) ?? key),
-    to: target(stock, write.agent, entry),
-  })
-
-function target(stock: Described, agent: string, entry: Json | undefined): string {
-  const url = (entry as JsonObject | undefined)?.url
-  const account = entry === undefined ? null : accountIn(agent, entry)
-  if (typeof url === 'string') return account !== null && url.startsWith('/') ? `${account} ${url}` : url
-  for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
-    const value = stock.scope?.value(`agents.${agent}.${name}`)
-    if (typeof value === 'string') return value
-  }
-  return agent
 }
