@@ -87,7 +87,11 @@ const Target = Type.Object(
     ...common('POST'),
     file: Type.Optional(Type.String({ minLength: 1, description: 'The file that is sent, instead of `body`.' })),
   },
-  { additionalProperties: false, oneOf: [{ required: ['file'] }, { required: ['body'] }] },
+  {
+    additionalProperties: false,
+    oneOf: [{ required: ['file'] }, { required: ['body'] }],
+    'x-none': 'a request without content has `body: ""`',
+  },
 )
 type Entry = Type.Static<typeof Target>
 const Reply = Type.Object({
@@ -169,7 +173,7 @@ async function request(
     ...(entry.timeout && { timeout: parseDuration(entry.timeout)! }),
   })
   if (!isExpected(reply, entry.expect_status)) {
-    const doing = `[${context.callName}] ${entry.name}: ${method} ${hostOf(entry.url)}`
+    const doing = `[${context.callName}] ${entry.name}: ${method} ${placeOf(entry.url)}`
     const { account } = entry
     throw await replyError(reply, doing, {
       401: account
@@ -216,7 +220,13 @@ async function jsonOf(
   }
 }
 
-/** The host of a URL, for texts and errors. Paths and queries are left out because they may contain keys. */
+/** The host of a URL, for the text of a result. */
 function hostOf(url: string): string {
   return new URL(url).host
+}
+
+/** The host and the path of a URL, for errors. The query is left out because it may contain a key. */
+function placeOf(url: string): string {
+  const { host, pathname } = new URL(url)
+  return `${host}${pathname}`
 }

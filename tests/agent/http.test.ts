@@ -3,16 +3,20 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fakeVendor, testAgent } from 'cadre/testing'
 import http from '../../agents/http.ts'
+import { discover } from '../../lib/agent/catalogue.ts'
 import { AgentError } from '../../lib/agent/core/agent-error.ts'
 import type { Effect } from '../../lib/agent/core/effect.ts'
 import { problems } from '../../lib/schema/schema.ts'
+import { loadBundle } from '../../lib/team/compile/bundle.ts'
+import { problemsOf } from '../../lib/team/model/problem.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
+import { folder } from '../support/folder.ts'
 import { truthful } from '../support/truthful.ts'
 
 const TOKEN = 'canary-in-a-header'
 const entry = (url: string) => ({ name: 'x', url, headers: { authorization: `Bearer ${TOKEN}` } })
-// It passes on whatever comes, and its errors name the host only.
+// It passes on whatever comes, and its errors name the host and the path only.
 const words = { names: '127.0.0.1', anyReply: true, secrets: [TOKEN] }
 await testAgent({
   file: join(import.meta.dir, '../../agents/http.ts'),
@@ -129,14 +133,26 @@ describe('a source', () => {
     [503, undefined, true],
   ])('status %d where %p was expected fails and writes nothing', async (status, expect_status, retryable) => {
     using server = faultServer()
-    server.on('/', () => new Response('the reason', { status, headers: { 'retry-after': '0' } }))
+    server.on('/orders/7', () => new Response('the reason', { status, headers: { 'retry-after': '0' } }))
     const at = testContext()
-    const entry = { name: 'x', url: `${server.url}/?key=SECRET`, ...(expect_status && { expect_status }) }
+    const entry = { name: 'x', url: `${server.url}/orders/7?key=SECRET`, ...(expect_status && { expect_status }) }
     const error = await failure(source.run(entry, at.context))
-    expect(error.message).toContain(`HTTP ${status}: the reason`)
+    expect(error.message).toContain(`${new URL(server.url).host}/orders/7: HTTP ${status}: the reason`)
     expect(error.message).not.toContain('SECRET')
     expect(error.retryable).toBe(retryable)
     expect(existsSync(phaseFolder(at))).toBe(false)
+  })
+
+  test('a request without content is written with an empty body', async () => {
+    using server = faultServer()
+    server.on('/', ({ method, body }) => Response.json({ method, body }))
+    const { data } = await target.run({ name: 'x', url: server.url, method: 'PUT', body: '' }, testContext().context)
+    expect(data).toMatchObject({ json: { method: 'PUT', body: '' } })
+    const entry = `{ name: x, url: ${server.url}, method: PUT }`
+    const team = `name: "@local/x"\nversion: 1.0.0\nphases: [{ name: a, agent: http, target_entries: [${entry}] }]`
+    const agents = await discover({ home: folder() })
+    const error = await loadBundle(new Map([['team.yml', team]]), { agents }).catch(problemsOf)
+    expect(error).toMatchObject([{ message: expect.stringContaining('a request without content has `body: ""`') }])
   })
 
   test('an expected status passes, alone or in a list', async () => {

@@ -20,6 +20,11 @@ const server = Bun.serve({
       const page = Number(searchParams.get('page'))
       return Response.json({ pages: PAGES, tasks: [{ id: `${page}a` }, { id: `${page}b` }] })
     }
+    if (pathname === '/events') {
+      const page = Number(searchParams.get('after') || 1)
+      const next = page < PAGES ? `${page + 1}` : null
+      return Response.json({ next, ids: [page * 10, page * 10 + 1] })
+    }
     if (pathname === '/all') {
       const task = (id: number) => ({ id, late: id % 100 === 0, text: 'x'.repeat(2_000) })
       return Response.json({ tasks: Array.from({ length: 1_000 }, (_, id) => task(id)) })
@@ -67,6 +72,10 @@ test('all pages become one list, in order', async () => {
   const { outputs } = await run('pages')
   const ids = Array.from({ length: PAGES }, (_, at) => [`${at + 1}a`, `${at + 1}b`]).flat()
   expect(outputs).toEqual({ tasks: ids.map(id => ({ id })) })
+})
+
+test('a team that calls itself follows the cursor of each page', async () => {
+  expect((await run('follow')).outputs).toEqual({ ids: [10, 11, 20, 21, 30, 31, 40, 41] })
 })
 
 test('an export is downloaded when it is ready', async () => {

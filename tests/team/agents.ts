@@ -68,7 +68,10 @@ const agents: Record<string, AgentDefinition> = {
           file: Type.Optional(Type.String()),
           body: Type.Optional(Type.Any()),
         },
-        { oneOf: [{ required: ['file'] }, { required: ['body'] }] },
+        {
+          oneOf: [{ required: ['file'] }, { required: ['body'] }],
+          'x-none': 'a request without content has `body: ""`',
+        },
       ),
       run,
     },

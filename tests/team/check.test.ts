@@ -234,11 +234,11 @@ describe('one mistake, marked by »', () => {
     ],
     [
       [`name: a, repeat: { until: phases.»a.data.x == 1, every: 1m, most: 2 }, ${EXEC}`],
-      '`a` cannot use its own result; in `until` it is `result`',
+      '`a` cannot use its own result; in `until` it is `result`; to follow a link or a cursor, let a team call itself: see docs/write-a-team.md, "Page by page"',
     ],
     [
       [`name: a, when: »result.data.x == 1, ${EXEC}`],
-      '`result` exists only in `until` of a `repeat`; the result of a phase is `phases.<name>.data`',
+      '`result` exists only in `until` of a `repeat`; the result of a phase is `phases.<name>.data`; to follow a link or a cursor, let a team call itself: see docs/write-a-team.md, "Page by page"',
     ],
     [
       [`name: a, always: true, »repeat: { until: 'true', every: 1m, most: 2 }, ${EXEC}`],
@@ -366,7 +366,10 @@ describe('one mistake, marked by »', () => {
       'expected text, not the number 2024: write it in quotes, "2024"',
     ],
     [['»name: a, type: gate'], 'a gate needs `commands`, a `review`, or both'],
-    [['name: a, agent: http, target_entries: [»{ name: e, url: x }]'], '`file` or `body` is missing: give one of them'],
+    [
+      ['name: a, agent: http, target_entries: [»{ name: e, url: x }]'],
+      '`file` or `body` is missing: give one of them (a request without content has `body: ""`)',
+    ],
     [
       ['name: a, agent: http, target_entries: [»{ name: e, url: x, file: f, body: b }]'],
       '`file` and `body` exclude each other: give one of them',

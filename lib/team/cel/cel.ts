@@ -3,7 +3,7 @@
 export { formFor, type Givens, givesAnother } from './given.ts'
 export { itemExpression, parseForItems } from './item.ts'
 export { type InputTypes, KINDS, type Kind } from './known.ts'
-export type { Names, Use } from './survey.ts'
+export { type Names, NEXT_PAGE, type Use } from './survey.ts'
 export {
   COMMAND_TEXT,
   compileEntry,

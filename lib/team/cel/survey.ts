@@ -79,7 +79,10 @@ const OTHER_NAMES: OtherNames = {
 
 const SECRETS_PLACE =
   'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record'
-const RESULT_PLACE = '`result` exists only in `until` of a `repeat`; the result of a phase is `phases.<name>.data`'
+/** What `repeat` cannot do, because each of its turns has the same entries. */
+export const NEXT_PAGE =
+  'to follow a link or a cursor, let a team call itself: see docs/write-a-team.md, "Page by page"'
+const RESULT_PLACE = `\`result\` exists only in \`until\` of a \`repeat\`; the result of a phase is \`phases.<name>.data\`; ${NEXT_PAGE}`
 const FILE_PLACE = '`file()` can be called only in `env`, where a command needs the absolute path'
 
 export class Survey {

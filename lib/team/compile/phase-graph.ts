@@ -1,6 +1,7 @@
 // The graph of phases. Finds cycles, and checks that expressions name only phases that have ended before.
 
 import { didYouMean } from '../../text/spelling.ts'
+import { NEXT_PAGE } from '../cel/cel.ts'
 import { field, itemsOf, type Mapping, textOf } from '../yaml/yaml.ts'
 import type { Compilation } from './compilation.ts'
 
@@ -113,7 +114,7 @@ function checkUses(
     if (listeners.has(name)) compilation.source.report(place, `\`${name}\` is a listener: it has no result`)
     else if (by === null || position === undefined) continue
     else if (by === name) {
-      const hint = phases[position]!.node.entries.has('repeat') ? '; in `until` it is `result`' : ''
+      const hint = phases[position]!.node.entries.has('repeat') ? `; in \`until\` it is \`result\`; ${NEXT_PAGE}` : ''
       compilation.source.report(place, `\`${name}\` cannot use its own result${hint}`)
     } else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
       compilation.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)

@@ -37,6 +37,8 @@ interface JsonSchema {
   'x-template'?: boolean | 'text'
   /** Templates are never read in this text. The sentence says where values go instead. */
   'x-literal'?: string
+  /** What to write where none of `oneOf` seems to fit. */
+  'x-none'?: string
 }
 
 export interface Finding {
@@ -166,7 +168,7 @@ function checkObject(node: Mapping, rule: JsonSchema, templates: Templates, give
  * which exclude each other.
  */
 export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
-  const { anyOf = [], oneOf = [], not } = schema as JsonSchema
+  const { anyOf = [], oneOf = [], not, 'x-none': none } = schema as JsonSchema
   const fits = (branch: TSchema) => checkObject(node, { additionalProperties: true, ...branch }, true).length === 0
   const listed = (branches: TSchema[], word: string) => {
     const names = [...new Set(branches.flatMap(branch => (branch as JsonSchema).required ?? []))]
@@ -181,7 +183,7 @@ export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
   const given = oneOf.filter(fits)
   if (oneOf.length > 0 && given.length === 0) {
     const { place, text } = listed(oneOf, 'or')
-    found.push({ place, message: `${text} is missing: give one of them` })
+    found.push({ place, message: `${text} is missing: give one of them${none === undefined ? '' : ` (${none})`}` })
   }
   const excluded = not && fits(not) ? [not] : given.length > 1 ? given : null
   if (excluded) {
