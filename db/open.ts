@@ -19,11 +19,19 @@ export interface Migration {
 
 /** Reads `NNNN_name.sql` files, numbered from 0 or 1 without a gap, as migrations 1, 2, … */
 export async function readMigrations(folder: string): Promise<Migration[]> {
-  const names = [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
   return Promise.all(
-    names.map(async (name, index) => ({ number: index + 1, name, sql: await Bun.file(`${folder}/${name}`).text() })),
+    namesIn(folder).map(async (name, index) => ({
+      number: index + 1,
+      name,
+      sql: await Bun.file(`${folder}/${name}`).text(),
+    })),
   )
 }
+
+/** The version that a database has once all of them were applied. */
+export const countMigrations = (folder: string): number => namesIn(folder).length
+
+const namesIn = (folder: string): string[] => [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
 
 /**
  * Opens `file`, which may be `:memory:`. `synchronous` is FULL instead of NORMAL, so that an acknowledged commit

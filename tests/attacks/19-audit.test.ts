@@ -74,7 +74,7 @@ const verify = (home: string, ...args: string[]) => command(['audit', 'verify', 
 
 /** The same in this process, for many homes. */
 async function verdict(home: string) {
-  using audit = readAudit(home)
+  using audit = await readAudit(home)
   return await verifyAudit(auditLines(audit.log.source, {}), {})
 }
 

@@ -4,21 +4,18 @@
 
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { isDiskError, openForReading, openRunDatabase, readMigrations, versionOf } from '../../../db/open.ts'
 import { type Chain, GENESIS, type Link, sealOf } from '../../audit/audit-chain.ts'
 import type { AuditSource, Sealed } from '../../audit/audit-export.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
-import { ROOT } from '../../program/install-root.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
 import { counted } from '../../wire/page.ts'
 import type { HomeAuditEntry } from '../../wire/records/audit.ts'
 import { databaseFile, makeHome } from './home.ts'
 import { localName } from './local-name.ts'
 import { takeLock } from './lock.ts'
-
-export const MIGRATIONS = join(ROOT, 'db/daemon/migrations')
+import { MIGRATIONS, readRunDatabase } from './run-database.ts'
 
 /** What somebody did. */
 export interface NewEntry {
@@ -231,15 +228,9 @@ function insert(db: Database, { actor, action, target }: NewEntry): void {
 }
 
 /** The log of a home for reading, whether or not a process holds the home. Throws `not_found` where there is none. */
-export function readAudit(home: string): { log: AuditLog } & Disposable {
-  const file = databaseFile(home)
-  if (!existsSync(file)) throw new CadreError('not_found', `nothing was recorded in ${home} yet`)
-  const db = openForReading(file)
-  const known = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'audit_chain'").get()
-  if (!known) {
-    db.close()
-    throw new CadreError('not_found', `nothing was recorded in ${home} yet: its database is of an earlier version`)
-  }
+export async function readAudit(home: string): Promise<{ log: AuditLog } & Disposable> {
+  if (!existsSync(databaseFile(home))) throw new CadreError('not_found', `nothing was recorded in ${home} yet`)
+  const db = await readRunDatabase(home)
   return { log: new AuditLog(db), [Symbol.dispose]: () => db.close() }
 }
 

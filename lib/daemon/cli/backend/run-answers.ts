@@ -26,6 +26,7 @@ import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
 import { page } from '../../../wire/page.ts'
 import { withCommandsOfNow, withStarter } from '../../../wire/records/explain.ts'
 import { databaseFile } from '../../home/home.ts'
+import { readRunDatabase } from '../../home/run-database.ts'
 import { readArtifact } from '../../runs/artifact-file.ts'
 import { planOfResume } from '../../runs/cancel-resume.ts'
 import { shown, shownPhases, shownWhy, storedFilter } from '../../runs/interrupted.ts'
@@ -40,7 +41,7 @@ import { answer, answering } from './local-answers.ts'
  */
 export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
   return withHome(home, work, async () => {
-    const store = openStore(home)
+    const store = await openStore(home)
     try {
       return await work(fromDatabase(home, store))
     } finally {
@@ -55,7 +56,7 @@ export function artifactIn(home: string, runId: string, path: string): Promise<A
     home,
     client => client.artifact(runId, path),
     async () => {
-      const { db } = openStore(home)
+      const { db } = await openStore(home)
       try {
         const kept = keptFile(db, home, runId, path)
         return (await readArtifact(runFolder(home, readRunId(runId)), runId, path, kept)).chunks
@@ -77,17 +78,16 @@ export function newRunId(home: string): RunId {
 }
 
 /** The inputs that the team of a run declares. Throws `not_found`. */
-export function inputsOfRun(home: string, runId: string): readonly Field[] {
-  const store = openStore(home)
+export async function inputsOfRun(home: string, runId: string): Promise<readonly Field[]> {
+  const store = await openStore(home)
   const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
   return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
 }
 
-function openStore(home: string): Store {
-  const file = databaseFile(home)
-  if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
-  return new Store(openForReading(file))
+async function openStore(home: string): Promise<Store> {
+  if (!existsSync(databaseFile(home))) throw new CadreError('not_found', `nothing has run in ${home} yet`)
+  return new Store(await readRunDatabase(home))
 }
 
 /** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */

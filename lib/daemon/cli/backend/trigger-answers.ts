@@ -3,7 +3,6 @@
 
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
-import { openForReading } from '../../../../db/open.ts'
 import { CadreError } from '../../../error.ts'
 import { named } from '../../../firing/shown.ts'
 import { createLog } from '../../../log/log.ts'
@@ -11,6 +10,7 @@ import { GetTrigger, ListFirings, ListTriggers, PreviewTrigger } from '../../../
 import { page } from '../../../wire/page.ts'
 import { databaseFile } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
+import { readRunDatabase } from '../../home/run-database.ts'
 import { TriggerView } from '../../triggers/trigger-view.ts'
 import { type Callee, withHome } from './home-client.ts'
 import { openRunner } from './home-runner.ts'
@@ -19,7 +19,7 @@ import { answer, answering } from './local-answers.ts'
 /** Reads with `work`, which may be called more than once. */
 export function askAboutTriggers<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
   return withHome(home, work, async () => {
-    const db = openTriggers(home)
+    const db = await openTriggers(home)
     try {
       return await work(db ? fromDatabase(new TriggerView(db)) : none)
     } finally {
@@ -39,14 +39,9 @@ export async function changeTriggers<T>(home: string, work: (callee: Callee) => 
 /** Only `serve` looks at triggers, so a process of `run` that holds the home does not count. */
 export const isServed = (home: string): boolean => holderOf(home)?.command === 'serve'
 
-/** Null for a home without triggers, because nothing has run in it or its database is of an older version. */
-function openTriggers(home: string): Database | null {
-  const file = databaseFile(home)
-  if (!existsSync(file)) return null
-  const db = openForReading(file)
-  if (db.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'triggers'").get()) return db
-  db.close()
-  return null
+/** Null for a home in which nothing has run. */
+async function openTriggers(home: string): Promise<Database | null> {
+  return existsSync(databaseFile(home)) ? readRunDatabase(home) : null
 }
 
 function fromDatabase(view: TriggerView): Callee {

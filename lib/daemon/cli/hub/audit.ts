@@ -66,7 +66,7 @@ export async function listHere(options: Options): Promise<void> {
   if (options.hub !== undefined) return listAudit(options)
   refuseOrg(options)
   const here = atHub(options)
-  using audit = readAudit(homeFolder(here.home))
+  using audit = await readAudit(homeFolder(here.home))
   const found = audit.log.list(here, pageOf(here))
   list(here, found, found.audit, ({ at, actor, action, target }, paint) => [
     relative(at),
@@ -111,7 +111,7 @@ async function* opened(file: string): AsyncGenerator<Uint8Array> {
 
 async function* ofHome(options: Options): AsyncGenerator<unknown> {
   refuseOrg(options)
-  using audit = readAudit(homeFolder(options.home))
+  using audit = await readAudit(homeFolder(options.home))
   yield* auditLines(audit.log.source, rangeOf(options))
 }
 

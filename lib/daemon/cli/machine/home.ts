@@ -5,11 +5,12 @@ import { commandLine } from '../../../program/called-as.ts'
 import { Store } from '../../../run/engine.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { Audit, MIGRATIONS } from '../../home/audit.ts'
+import { Audit } from '../../home/audit.ts'
 import { settlePlace, takePlace } from '../../home/copied-home.ts'
 import { databaseFile, existingHome } from '../../home/home.ts'
 import { localName } from '../../home/local-name.ts'
 import { takeLock } from '../../home/lock.ts'
+import { MIGRATIONS } from '../../home/run-database.ts'
 
 export async function moved(options: { home?: string }): Promise<void> {
   const home = existingHome(options.home)

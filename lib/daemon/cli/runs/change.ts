@@ -73,7 +73,7 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
   if (backend.hub && (input || options.plan)) {
     throw new CadreError('invalid_request', '--plan and -i work only on the machine of the run, without --hub')
   }
-  const inputs = input ? await readInputs(inputsOfRun(homeFolder(options.home), runId), { input }) : undefined
+  const inputs = input ? await readInputs(await inputsOfRun(homeFolder(options.home), runId), { input }) : undefined
   const { parent_run_id, root_run_id } = await backend.ask(runs => runs.call(GetRun, { run_id: runId }))
   if (parent_run_id !== null) {
     const top = backend.command('resume', root_run_id)
