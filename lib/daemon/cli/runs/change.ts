@@ -92,6 +92,7 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
     else print(resumePlanLines(plan))
     return EXIT.done
   }
+  const since = Date.now()
   const { runner, result } = await backend.open('resume', runner => runner.resume(runId, request))
   if (result === null) {
     printLine(`its daemon gets the order: ${backend.command('watch', runId)}`)
@@ -102,5 +103,5 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
   if (written.length > 0) {
     printLine(`already written, and not sent again: ${writesText(written)}`)
   }
-  return watch(runner, runId, { backend, json: options.json ?? false })
+  return watch(runner, runId, { backend, json: options.json ?? false, since })
 }

@@ -3,11 +3,11 @@
 import { join } from 'node:path'
 import { formatDuration } from '../../../duration.ts'
 import type { JsonObject } from '../../../json.ts'
-import { runDetail } from '../../../run/engine.ts'
+import { runDetail, why } from '../../../run/engine.ts'
 import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { pause } from '../../../wait.ts'
-import type { RunView } from '../../../wire/records/run-records.ts'
+import type { Explanation, RunView } from '../../../wire/records/run-records.ts'
 import { shown } from '../../runs/interrupted.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { backendOf } from '../backend/home-backend.ts'
@@ -25,6 +25,8 @@ export interface WatchOptions {
   json: boolean
   /** Follow it on while only a person can continue it. */
   untilEnd?: boolean
+  /** Of a resume: when it was called. What ended earlier is not told again. */
+  since?: number
   /** What a Ctrl-C does where nobody can be asked. */
   unasked?: 'cancel' | 'leave'
 }
@@ -46,7 +48,9 @@ export async function watchRun(typed: string, options: BackendOptions & { json?:
   const record = await recordOf(backend, runId)
   const { tree } = await import('./tree.ts')
   if (!json) await tree(runId, options)
-  return printOutcome(record, { backend, json })
+  const code = printOutcome(record, { backend, json })
+  if (record.state === 'completed' && !json) await printFailedItems(runId, null, backend)
+  return code
 }
 
 /**
@@ -54,7 +58,7 @@ export async function watchRun(typed: string, options: BackendOptions & { json?:
  * has ended, and then releases the home.
  */
 export async function watch(runner: Runner, runId: string, options: WatchOptions): Promise<number> {
-  const screen = createScreen(runId)
+  const screen = createScreen(runId, options.since)
   const followed = { runner }
   using signals = new Signals({
     cancel: () => followed.runner.cancel(runId),
@@ -131,6 +135,9 @@ async function follow(
     return EXIT.interrupted
   }
   const code = printOutcome(record, options)
+  if (record.state === 'completed' && screen.model.hasMaps && !options.json) {
+    await printFailedItems(runId, runner.host, options.backend)
+  }
   if (record.completed_at !== null && !signals.leaving.aborted) await printUndelivered(runId, runner, options.backend)
   if (record.state === 'awaiting_input' && !signals.leaving.aborted) {
     await printReviews(runner, screen.model, options)
@@ -198,6 +205,29 @@ async function recordOf({ ask }: RunBackend, run_id: string) {
 async function recordIn({ daemon: { engine } }: CommandHost, runId: string) {
   await engine.untilQuiet()
   return runDetail(engine.store, runId)
+}
+
+/** Says how many items failed in a run that completed without them, and what shows and repeats them. */
+async function printFailedItems(run_id: string, host: CommandHost | null, backend: RunBackend): Promise<void> {
+  const { items = [], next } = host ? await whyIn(host, run_id) : await whyOf(backend, run_id)
+  const about = next.filter(args => args.includes('--failed'))
+  if (about.length === 0) return
+  const paint = createPaint(process.stderr)
+  const counts = items.map(({ phase, failed, total }) => line`${failed} of ${total} items of ${phase} failed`)
+  // The maps may be in runs below it.
+  const said = counts.length > 0 ? counts : [line`items failed`]
+  printMessage(said.map(text => paint.yellow(text)))
+  printMessage([['why', run_id], ...about].map(args => paint.dim(line`  ${backend.command(...args)}`)))
+}
+
+async function whyOf({ ask }: RunBackend, run_id: string): Promise<Explanation> {
+  const { GetWhy } = await import('../../../wire/calls/runs.ts')
+  return ask(runs => runs.call(GetWhy, { run_id }))
+}
+
+async function whyIn({ daemon: { engine } }: CommandHost, runId: string): Promise<Explanation> {
+  await engine.untilQuiet()
+  return why(engine.store, runId, id => engine.bundle(id))
 }
 
 /** Says which events listeners could not deliver. That does not change how the run ended. */

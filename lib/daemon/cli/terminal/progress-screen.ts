@@ -21,8 +21,9 @@ export interface Screen {
 
 const REDRAW_MS = 80
 
-export function createScreen(runId: string): Screen {
-  return process.stderr.isTTY ? createLiveTree(runId, process.stderr) : createLines(runId)
+/** `since`: where each event is a line, what ended before then is not told. */
+export function createScreen(runId: string, since = 0): Screen {
+  return process.stderr.isTTY ? createLiveTree(runId, process.stderr) : createLines(runId, since)
 }
 
 /** Rows that the last picture leaves to what is printed after it. */
@@ -59,7 +60,7 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
   }
 }
 
-function createLines(runId: string): Screen {
+function createLines(runId: string, since: number): Screen {
   const model = new RunModel(runId)
   const paint = createPaint(process.stderr)
   const printed = new Map<string, string>()
@@ -74,6 +75,7 @@ function createLines(runId: string): Screen {
       model.apply(event)
       if (event.event === 'phase') {
         const { run_id, name, state, attempt, started_at, completed_at, error } = event.data
+        if (completed_at !== null && completed_at < since) return
         const took =
           completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
         const why = error && state === 'failed' ? `  ${error.message.split('\n', 1)[0]}` : ''

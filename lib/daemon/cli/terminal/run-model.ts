@@ -29,6 +29,8 @@ export const isBegunAgain = ({ state, reason }: Pick<PhaseEvent, 'state' | 'reas
 export class RunModel {
   readonly #rootId: string
   readonly #runs = new Map<string, RunNode>()
+  /** Whether the run, or a run below it, has a map. */
+  hasMaps = false
 
   constructor(rootId: string) {
     this.#rootId = rootId
@@ -48,6 +50,7 @@ export class RunModel {
       const { run_id, position } = event.data
       const node = this.#runs.get(run_id)
       if (!node) return
+      this.hasMaps ||= event.data.type === 'map'
       node.phases[position] = event.data
       node.tried[position] =
         triedText(event.data) ?? (event.data.state === 'running' ? node.tried[position] : undefined)
