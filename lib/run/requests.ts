@@ -91,7 +91,7 @@ export class Engine {
       ? request.inputs
       : resolveFileInputs(fields, request.inputs, fileAccessOf(this.#parts.machine, row))
     const held = notStarted ? null : bundle.team(bundle.root).key
-    const key = held && keyOf(held, inputs)
+    const key = held && keyOf(held, inputs, environment)
     this.#parts.bundles.keep(bundle)
     const run: NewRun = {
       ...{ id, bundle, teamKey: bundle.root, inputs, runName, workspace, environment, fromPath, synced },

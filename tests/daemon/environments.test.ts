@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -188,6 +189,45 @@ test('a trigger has an environment at each firing, from a call or from its team'
   expect(lacking.warnings).toContainEqual(
     expect.stringContaining('no run can start yet: there is no environment nowhere'),
   )
+})
+
+test('expressions and concurrency keys can name the environment', async () => {
+  const wait = '{ name: ask, type: gate, review: { prompt: "Go on in {{ run.environment }}?" } }'
+  const below = files({
+    'team.yml': team(
+      'concurrency: { key: "deploy-{{ run.environment }}" }',
+      wait,
+      '{ name: down, type: team, team: ./down }',
+    ),
+    'down/team.yml': team(
+      '',
+      '{ name: x, agent: exec, when: run.environment == "staging", commands: [{ name: c, run: "true" }] }',
+    ),
+  })
+  const first = await start({ path: below, environment: 'staging' })
+  const other = await start({ path: below, environment: 'production' })
+  const second = await start({ path: below, environment: 'staging' })
+  const stateOf = async (run_id: string) => (await daemon.call('/v1/runs/get', { run_id })).state
+  const asks = async (run_id: string) => {
+    await until(async () => (await stateOf(run_id)) === 'awaiting_input', 'the run asks')
+    const { reviews } = await daemon.call('/v1/reviews/list', { run_id })
+    return reviews[0] as { id: string; prompt: string }
+  }
+  const review = await asks(first)
+  expect(review.prompt).toBe('Go on in staging?')
+  expect((await asks(other)).prompt).toBe('Go on in production?')
+  expect(await stateOf(second)).toBe('queued')
+  expect((await daemon.call('/v1/runs/get', { run_id: second })).reason).toBe('waits for the key deploy-staging')
+  await daemon.call('/v1/runs/cancel', { run_id: other })
+  await daemon.call('/v1/runs/cancel', { run_id: second })
+  await daemon.call(
+    '/v1/reviews/decide',
+    { review_id: review.id, decision: 'approve' },
+    { authorization: `Bearer ${daemon.token}` },
+  )
+  expect((await daemon.ended(first)).state).toBe('completed')
+  const plan = await command(['plan', below, '--env', 'production', '--json'], { home: daemon.home })
+  expect(JSON.parse(plan.stdout).concurrency.key).toBe('deploy-production')
 })
 
 test('commands: run, show, plan, and what settings accept, mask and refuse', async () => {

@@ -35,27 +35,27 @@ test('a key has a limit of 1 and waits, unless the team says something else', as
   const { concurrency, key } = await load('concurrency: { key: "deploy-{{ inputs.env }}" }')
   expect(concurrency).toBeNull()
   expect(key).toMatchObject({ source: 'deploy-{{ inputs.env }}', limit: 1, whenFull: 'queue' })
-  expect(key!.of({ env: 'prod' })).toBe('deploy-prod')
+  expect(key!.of({ env: 'prod' }, null)).toBe('deploy-prod')
   const other = await load('concurrency: { key: x, limit: 4, when_full: cancel_oldest, phases: 8 }')
   expect(other).toMatchObject({ concurrency: 8, key: { source: 'x', limit: 4, whenFull: 'cancel_oldest' } })
-  expect(other.key!.of({})).toBe('x')
+  expect(other.key!.of({}, null)).toBe('x')
 })
 
 test('a template alone may give a number, and a key must be short text', async () => {
   const { key } = await load('concurrency: { key: "{{ inputs.nr }}" }')
-  expect(key!.of({ nr: 7 })).toBe('7')
+  expect(key!.of({ nr: 7 }, null)).toBe('7')
   const must = (what: string) =>
     `the key of \`concurrency\` must be text of 1 to 200 characters, but with these inputs it ${what}`
   const env = (await load('concurrency: { key: "{{ inputs.env }}" }')).key!
-  expect(() => env.of({ env: '' })).toThrow(must('is empty'))
-  expect(() => env.of({ env: 'x'.repeat(201) })).toThrow(must('is longer'))
-  expect(() => env.of({})).toThrow(must('is not text'))
+  expect(() => env.of({ env: '' }, null)).toThrow(must('is empty'))
+  expect(() => env.of({ env: 'x'.repeat(201) }, null)).toThrow(must('is longer'))
+  expect(() => env.of({}, null)).toThrow(must('is not text'))
   const tags = (await load('concurrency: { key: "{{ inputs.tags }}" }')).key!
-  expect(() => tags.of({ tags: ['a'] })).toThrow(must('is not text'))
+  expect(() => tags.of({ tags: ['a'] }, null)).toThrow(must('is not text'))
 })
 
 test('what is known only later cannot be named, and neither can a secret', async () => {
-  const only = 'a key is needed before the run begins, so it can name only `inputs`'
+  const only = 'a key is needed before the run begins, so it can name only `inputs` and `run.environment`'
   expect(await problems('concurrency: { key: "{{ phases.ship.data }}" }')).toEqual([only])
   expect(await problems('concurrency: { key: "{{ run.id }}" }')).toEqual([only])
   expect(await problems('concurrency: { key: "{{ secrets.token }}" }')).toEqual([only])
@@ -65,6 +65,14 @@ test('what is known only later cannot be named, and neither can a secret', async
   const secret = 'input `password` is secret, and everybody who sees the run sees its key'
   expect(await problems('concurrency: { key: "a-{{ inputs.password }}" }')).toEqual([secret])
   expect(await problems('concurrency: { key: "{{ toJson(inputs) }}" }')).toEqual([secret])
+})
+
+test('a key may name the environment, which is null for the plain settings', async () => {
+  const { key } = await load('concurrency: { key: "deploy-{{ run.environment }}" }')
+  expect(key!.of({}, 'staging')).toBe('deploy-staging')
+  expect(key!.of({}, null)).toBe('deploy-')
+  const alone = (await load('concurrency: { key: "{{ run.environment }}" }')).key!
+  expect(() => alone.of({}, null)).toThrow('it is not text')
 })
 
 test('mistakes say what is expected', async () => {
@@ -84,6 +92,8 @@ test('mistakes say what is expected', async () => {
 test('a hub reads the key of a package from what was stored with it', () => {
   const key = keyFrom({ key: 'deploy-{{ inputs.env }}', limit: 2, when_full: 'skip' }, ['env'])
   expect(key).toMatchObject({ limit: 2, whenFull: 'skip' })
-  expect(key.of({ env: 'prod' })).toBe('deploy-prod')
+  expect(key.of({ env: 'prod' }, null)).toBe('deploy-prod')
+  const inPlace = keyFrom({ key: 'deploy-{{ run.environment }}', limit: 1, when_full: 'queue' }, [])
+  expect(inPlace.of({}, 'staging')).toBe('deploy-staging')
   expect(() => keyFrom({ key: '{{ inputs.gone }}', limit: 1, when_full: 'queue' }, ['env'])).toThrow('no input `gone`')
 })

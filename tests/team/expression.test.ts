@@ -105,7 +105,7 @@ describe('mistakes', () => {
     ['phases[inputs.s]', 0, "name a phase by `phases.<name>` or `phases['<name>']`"],
     ['inputs.nn', 7, 'no input `nn` (did you mean `n`?) is declared'],
     ['input.n', 0, 'unknown name `input` (did you mean `inputs`?): there are inputs, phases, item, index, run'],
-    ['run.ID', 4, 'a run has no `ID` (did you mean `id`?): it has id, name, started_at'],
+    ['run.ID', 4, 'a run has no `ID` (did you mean `id`?): it has id, name, started_at, environment'],
     ['1 +', 3, 'the expression ends too early'],
     ['inputs.s.foo(', 13, 'the expression ends too early'],
     ['{[1]: 2}', 0, "a map's key must be a text, a whole number or a bool"],

@@ -32,7 +32,7 @@ export async function problems(text: string, others?: Record<string, string>): P
 export function scope(given: Partial<Scope> = {}): Scope {
   return {
     inputs: {},
-    run: { id: 'r1', name: null, started_at: null },
+    run: { id: 'r1', name: null, started_at: null, environment: null },
     phase: name => {
       throw new Error(`phase ${name} was not expected to be read`)
     },

@@ -34,7 +34,7 @@ phases:
 `
 const given: Partial<Scope> = {
   inputs: { given: 'x', doc: 'files/a/b.md' },
-  run: { id: 'r1', name: null, started_at: 1_700_000_000_000 },
+  run: { id: 'r1', name: null, started_at: 1_700_000_000_000, environment: null },
   phase: name => PHASES[name]!,
   secret: name => `secret of ${name}`,
   file: path => `/state/${path}`,

@@ -43,9 +43,10 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Masked
   const bundle = await loadTeam(stock, request)
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
-  const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
   const found = await sandboxesOf(stock, bundle)
   const chosen = environmentOf(stock, bundle, request.environment)
+  const isComplete = problems.length + chosen.problems.length === 0
+  const { concurrency, problem } = heldBy(bundle, values, chosen.environment, isComplete)
   const { catalogue } = stock
   const team = planTeam({ catalogue, found }, bundle, bundle.root, [])
   const { labels, agents } = needsOfBundle(bundle)
@@ -110,12 +111,12 @@ function needsNetwork(phase: Phase): boolean {
   return Array.isArray(needs) && needs.includes('network')
 }
 
-function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
+function heldBy(bundle: Bundle, inputs: JsonObject, environment: string | null, complete: boolean) {
   const held = bundle.team(bundle.root).key
   if (!held) return { concurrency: null, problem: [] }
   const { limit, whenFull: when_full } = held
   try {
-    return { concurrency: { key: complete ? held.of(inputs) : null, limit, when_full }, problem: [] }
+    return { concurrency: { key: complete ? held.of(inputs, environment) : null, limit, when_full }, problem: [] }
   } catch (error) {
     return {
       concurrency: { key: null, limit, when_full },

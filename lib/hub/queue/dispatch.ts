@@ -88,7 +88,8 @@ export async function planRun(
   const { workspace = null, run_name = null, queue_timeout: wait = null } = request
   const environment = environmentOf(found, request.environment ?? null)
   return {
-    ...{ realm, found, inputs, key: concurrencyKeyOf(found, inputs), runName: run_name, workspace, environment },
+    ...{ realm, found, inputs, runName: run_name, workspace, environment },
+    key: concurrencyKeyOf(found, inputs, environment),
     needs: jobNeeds(needs, workspace, environment),
     priority: request.priority ?? 0,
     expiresAt: wait === null ? null : hub.lived() + durationOf(wait),

@@ -20,13 +20,17 @@ import { skipQueuedRun } from './run-ends.ts'
 const keys = new Recent<string, HeldKey>(1_000)
 
 /** The key of a run with these inputs. Throws `invalid_request` when they give none. */
-export function concurrencyKeyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): RequestedKey | null {
+export function concurrencyKeyOf(
+  { concurrency, inputs: fields }: PackageRow,
+  given: JsonObject,
+  environment: string | null,
+): RequestedKey | null {
   if (!concurrency) return null
   const open = fields.filter(field => !field.secret)
   const names = fields.map(({ name }) => name)
   const id = JSON.stringify([concurrency, names])
   const { of, limit, whenFull } = keys.get(id) ?? keys.set(id, keyFrom(concurrency, names))
-  return { text: of(inputsFor(open, given).values), limit, whenFull }
+  return { text: of(inputsFor(open, given).values, environment), limit, whenFull }
 }
 
 /** Lets the run of a blocked job wait for its key, or what its team says instead. */
@@ -65,7 +69,7 @@ export async function requestKeyAgain(
   found: PackageRow | null,
   job: JobRow,
 ): Promise<void> {
-  const key = found && concurrencyKeyOf(found, (await runWithLargeValues(hub.store, tx, row)).inputs)
+  const key = found && concurrencyKeyOf(found, (await runWithLargeValues(hub.store, tx, row)).inputs, row.environment)
   if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
   const keyRow = await requestKey(hub, tx, row, key)
   if (keyRow.state !== 'waits') return

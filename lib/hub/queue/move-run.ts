@@ -61,7 +61,7 @@ export async function moveRun(
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     await requestCancel(hub, tx, row, caller.user.id, {})
     const { inputs } = await runWithLargeValues(store, tx, row)
-    const key = concurrencyKeyOf(found, inputs)
+    const key = concurrencyKeyOf(found, inputs, row.environment)
     return queueRun(hub, tx, {
       caller,
       realm,

@@ -24,7 +24,7 @@ export function itemExpression(text: string, inputs: JsonObject): (item: Json, i
   const refuse = (where: string, { message }: { message: string }, cause?: unknown) =>
     new CadreError('invalid_request', `${text}: ${where}${message}`, { cause })
   if (mistakes.length > 0) throw refuse('', mistakes[0]!)
-  const run = { id: '', name: null, started_at: null }
+  const run = { id: '', name: null, started_at: null, environment: null }
   const phase = () => {
     throw new Error('an item knows no phases')
   }

@@ -105,7 +105,7 @@ const OF_PHASE: Readonly<Record<string, Kind>> = { state: 'text', reason: 'text'
 const OF_MAP: Readonly<Record<string, Kind>> = {
   ...{ total: 'a number', completed: 'a number', failed: 'a number', cancelled: 'a number', items: 'a list' },
 }
-const OF_RUN: Readonly<Record<string, Kind>> = { id: 'text', name: 'text', started_at: 'a number' }
+const OF_RUN: Readonly<Record<string, Kind>> = { id: 'text', name: 'text', started_at: 'a number', environment: 'text' }
 
 /** Functions whose type cel-js takes from one of the values that they may give. */
 const ONE_OF = ['bind', 'first', 'last', 'or', 'orValue', 'value']

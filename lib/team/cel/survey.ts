@@ -22,7 +22,7 @@ export interface Names {
   secrets?: boolean
   /** Whether there is the `result` of a turn here. */
   result?: boolean
-  /** The only names that may be used here, and why. */
+  /** The only names that may be used here, such as `inputs` or `run.environment`, and why. */
   only?: { roots: readonly string[]; why: string }
   /** The variables of an occasion of a trigger, which are the only names here. What they contain is known when it comes. */
   occasion?: readonly string[]
@@ -61,7 +61,7 @@ export interface Access {
 }
 
 const PHASE_FIELDS = ['state', 'reason', 'text', 'data', 'files', 'error']
-const RUN_FIELDS = ['id', 'name', 'started_at']
+const RUN_FIELDS = ['id', 'name', 'started_at', 'environment']
 const RESULT_FIELDS = ['text', 'data', 'files']
 const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets', 'result']
 const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
@@ -157,8 +157,9 @@ export class Survey {
     }
     if (!ROOTS.includes(root)) return this.#mistake(offset, this.#unknown(root))
     const { only } = this.#names
-    if (only && !only.roots.includes(root)) return this.#mistake(offset, only.why)
     const [first, second] = keys
+    if (only && ![root, `${root}.${first?.name}`].some(name => only.roots.includes(name)))
+      return this.#mistake(offset, only.why)
     switch (root) {
       case 'item':
       case 'index':

@@ -1,5 +1,6 @@
 // `concurrency` of a team: how many phases of one run may run at once, and the key that its runs hold. The key is known
-// before a run begins, so it can name nothing but inputs.
+// before a run begins, so it can name nothing but the inputs and
+// the environment.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -11,7 +12,7 @@ import { field, type Node, readYaml, Source, textOf, toJson } from '../yaml/yaml
 import { type Compilation, numberOf, siteOf } from './compilation.ts'
 import { ConcurrencySchema } from './team-schema.ts'
 
-const ONLY_INPUTS = 'a key is needed before the run begins, so it can name only `inputs`'
+const ONLY_INPUTS = 'a key is needed before the run begins, so it can name only `inputs` and `run.environment`'
 
 /** The node was checked against its schema before. */
 export function compileConcurrency(
@@ -54,13 +55,13 @@ export function keyFrom(declared: ConcurrencyKey, names: readonly string[]): Hel
 function heldKey(node: Node, site: Site, { key, limit, when_full }: ConcurrencyKey): HeldKey {
   const template = compileTemplate(node, {
     ...site,
-    names: { ...site.names, only: { roots: ['inputs'], why: ONLY_INPUTS } },
+    names: { ...site.names, only: { roots: ['inputs', 'run.environment'], why: ONLY_INPUTS } },
   })
   return {
     source: key,
     limit,
     whenFull: when_full,
-    of: inputs => keyText(template.evaluate(scopeOf(inputs)), template.place),
+    of: (inputs, environment) => keyText(template.evaluate(scopeOf(inputs, environment)), template.place),
   }
 }
 
@@ -83,9 +84,9 @@ function faultOf(text: unknown): string | null {
   return text.includes('\0') ? 'has a NUL character' : null
 }
 
-const scopeOf = (inputs: JsonObject) => ({
+const scopeOf = (inputs: JsonObject, environment: string | null) => ({
   inputs,
-  run: { id: '', name: null, started_at: null },
+  run: { id: '', name: null, started_at: null, environment },
   phase: () => {
     throw new CadreError('internal', ONLY_INPUTS)
   },

@@ -105,7 +105,7 @@ function mistakes(problems: readonly Problem[]): CadreError {
 const scopeOf = (occasion: JsonObject): Scope => ({
   occasion,
   inputs: {},
-  run: { id: '', name: null, started_at: null },
+  run: { id: '', name: null, started_at: null, environment: null },
   phase: () => {
     throw new CadreError('internal', 'an occasion of a trigger has no phases')
   },

@@ -19,7 +19,7 @@ const named = (kind: Name['kind'], words: Readonly<Record<string, string>>): Nam
 const ROOTS = named('variable', {
   phases: 'What earlier phases gave.',
   inputs: 'What the team was given.',
-  run: 'The run: its id, its name, and when it started.',
+  run: 'The run: its id, its name, its environment, and when it started.',
 })
 const SECRETS = named('variable', { secrets: 'Secrets of settings.yml, by name.' })
 const ITEM = named('variable', {
@@ -30,6 +30,7 @@ const OF_RUN = named('field', {
   id: 'The id of the run.',
   name: 'The name of the run, or null.',
   started_at: 'When the run started, in milliseconds since 1970.',
+  environment: 'The environment of the run, or null.',
 })
 const OF_PHASE = named('field', {
   data: 'The result as data. Null where the phase did not complete.',

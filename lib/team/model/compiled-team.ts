@@ -19,8 +19,8 @@ export interface Output {
 /** The names that an expression can use. A phase is looked up when it is named, so that only what is used is loaded. */
 export interface Scope {
   inputs: JsonObject
-  /** `started_at` in epoch milliseconds; null until the run starts. */
-  run: { id: string; name: string | null; started_at: number | null }
+  /** `started_at` in epoch milliseconds; null until the run starts. `environment`: null with the plain settings. */
+  run: { id: string; name: string | null; started_at: number | null; environment: string | null }
   phase(name: string): PhaseValue
   item?: Json
   index?: number
@@ -213,7 +213,7 @@ export interface HeldKey {
   readonly limit: number
   readonly whenFull: WhenFull
   /** The key of a run with these inputs. Throws a CadreError `invalid_request` when it is not a short text. */
-  of(inputs: JsonObject): string
+  of(inputs: JsonObject, environment: string | null): string
 }
 
 /** What may start a team by itself, once somebody has enabled it. */

@@ -34,7 +34,7 @@ export function scopeOf(
   recents.set(store, recent)
   return {
     ...givenOf(live),
-    run: { id: row.id, name: row.run_name, started_at: row.started_at },
+    run: { id: row.id, name: row.run_name, started_at: row.started_at, environment: row.environment },
     phase(name) {
       const position = team.position(name)
       const { state, reason, attempt } = live.phases[position]!

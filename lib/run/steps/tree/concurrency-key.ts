@@ -22,9 +22,9 @@ export interface Key {
   whenFull: WhenFull
 }
 
-/** Throws `invalid_request` when the inputs give no key. */
-export function keyOf({ of, limit, whenFull }: HeldKey, inputs: JsonObject): Key {
-  return { text: of(inputs), limit, whenFull }
+/** Throws `invalid_request` when the inputs and the environment give no key. */
+export function keyOf({ of, limit, whenFull }: HeldKey, inputs: JsonObject, environment: string | null): Key {
+  return { text: of(inputs, environment), limit, whenFull }
 }
 
 /** Puts a `queued` top run behind the runs that wait for its key, and starts it if the key is free. */

@@ -36,7 +36,7 @@ export function resume(engine: EngineState, runId: string, options: ResumeOption
   engine.store.runs.setReview(runId, options.review ?? null)
   if (team.key) {
     engine.notes.changedRows([row], [])
-    return queueForKey(engine, runId, keyOf(team.key, JSON.parse(row.inputs)), true)
+    return queueForKey(engine, runId, keyOf(team.key, JSON.parse(row.inputs), row.environment), true)
   }
   reopenRun(engine, engine.store.runs.get(runId)!)
   takeSteps(engine, runId)
