@@ -1,7 +1,7 @@
 // The command line: exit codes, what goes to stdout, the lock, and homes that change hands.
 
 import { describe, expect, test } from 'bun:test'
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { HOOKS_PATH } from '../../lib/wire/calls/triggers.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
@@ -186,6 +186,11 @@ phases: [{ name: count, agent: exec, commands: [{ name: c, run: "echo started >>
     child.kill('SIGKILL')
     await child.exited
     for (const word of ['validate', 'plan']) expect((await command([word, path], { home })).code).toBe(0)
+    const elsewhere = folder()
+    const planned = await command(['plan', path, '--workspace', elsewhere, '--json'], { home })
+    expect(JSON.parse(planned.stdout).workspace).toBe(realpathSync(elsewhere))
+    const unknown = await command(['plan', path, '--workspace', 'nowhere'], { home })
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('no workspace nowhere: known are')])
     expect(readFileSync(join(path, 'starts'), 'utf8')).toBe('started\n')
     const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
     expect((await command(['cancel', runs[0].run_id], { home })).code).toBe(0)

@@ -505,6 +505,7 @@ describe('afterwards', () => {
     const session = readFileSync(join(admin, 'session'), 'utf8')
     await Bun.write(join(daemon.home, 'session'), session)
     expect(await says('status', { home: daemon.home, env })).toMatch(/^realm +prod, as daemon [0-9a-f-]{36}$/m)
+    expect(await says('status', { home: daemon.home, env })).toMatch(/^to stop it +kill \d+;/m)
     await daemon.stop()
     const text = await says('status', { home: daemon.home })
     expect(text).toMatch(/^daemon +not running/m)

@@ -179,7 +179,7 @@ export class Workspaces {
 }
 
 /** The real path of a folder that exists. Throws `invalid_request`. */
-function existingFolder(path: string, field = '/workspace'): string {
+export function existingFolder(path: string, field = '/workspace'): string {
   const wrong = (message: string) =>
     new CadreError('invalid_request', `workspace ${path} ${message}`, { details: [{ path: field, message }] })
   if (!isAbsolute(path)) throw wrong('must be an absolute path')

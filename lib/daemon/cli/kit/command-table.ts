@@ -47,6 +47,10 @@ export function option<T>(flags: string, does: string, parse?: (text: string, be
   return parse ? made.argParser(parse) : made
 }
 export const json = option('--json', 'print JSON')
+export const inWorkspace = option(
+  '--workspace <folder>',
+  'where to work: a folder, or the name of a workspace (default: here)',
+)
 export const inEnvironment = option('--env <name>', 'an environment of settings.yml, such as staging')
 export const ofHub = (does: string): Option => option('--hub [url]', does, hubAddressIn)
 

@@ -26,6 +26,7 @@ function show(found: HomeStatus): void {
   const rows = [
     ['home', found.home],
     ['daemon', daemonText(found, paint)],
+    ...(found.daemon?.command === 'serve' ? [['to stop it', stopText(found.daemon)]] : []),
     ...(found.daemon?.slots ? [['slots', `${found.daemon.slots.used} in use, ${found.daemon.slots.free} free`]] : []),
     ...(found.runs ? [['runs', runsText(found.runs)]] : []),
     ...(found.triggers && found.triggers.all > 0 ? [['triggers', triggersText(found.triggers)]] : []),
@@ -57,6 +58,10 @@ function daemonText({ daemon }: HomeStatus, paint: Paint): Shown {
     ', ',
   )
 }
+
+/** A command to paste. It ends as with Ctrl-C: what runs goes on at the next start. */
+const stopText = ({ pid }: NonNullable<HomeStatus['daemon']>): Shown =>
+  line`kill ${pid}; the next start continues what runs, and a service has to be stopped as one`
 
 function copiedRows({ copied }: HomeStatus): Shown[][] {
   if (!copied) return []

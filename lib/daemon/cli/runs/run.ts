@@ -43,7 +43,7 @@ export function isTeamName(reference: string): boolean {
 }
 
 /** Reads the argument of `--workspace`: a name is used as it is, and text that looks like a path is made absolute. */
-function workspaceOf(reference: string): string {
+export function workspaceOf(reference: string): string {
   return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
 }
 

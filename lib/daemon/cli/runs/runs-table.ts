@@ -1,7 +1,7 @@
 // The commands about runs.
 
 import { SHOWN_RUN_STATES } from '../../../wire/states.ts'
-import { type Entry, inEnvironment, json, ofHub, option } from '../kit/command-table.ts'
+import { type Entry, inEnvironment, inWorkspace, json, ofHub, option } from '../kit/command-table.ts'
 import { collect, count, offset, runName } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
 
@@ -25,7 +25,7 @@ export const RUN_COMMANDS: readonly Entry[] = [
       option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
       option('--inputs <file>', 'a file with the inputs as a JSON object'),
       option('--name <name>', 'a name for the run, which lists show', runName),
-      option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)'),
+      inWorkspace,
       inEnvironment,
       option('-d, --detach', 'start it in the daemon and do not follow it'),
       record,

@@ -1,6 +1,6 @@
 // The commands about teams and agents.
 
-import { type Entry, inEnvironment, json, option } from '../kit/command-table.ts'
+import { type Entry, inEnvironment, inWorkspace, json, option } from '../kit/command-table.ts'
 import { collect } from '../kit/options.ts'
 
 const teams = () => import('./teams.ts')
@@ -62,6 +62,7 @@ export const TEAM_COMMANDS: readonly Entry[] = [
     options: [
       option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect),
       option('--inputs <file>', 'a file with the inputs as a JSON object'),
+      inWorkspace,
       inEnvironment,
       json,
     ],
