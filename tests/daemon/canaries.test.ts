@@ -70,11 +70,11 @@ phases:
   - { name: reads, agent: leaky, sources: [{ name: x, value: "{{ inputs.token }}" }] }
   - { name: writes, agent: leaky, target_entries: [{ name: x, value: "{{ inputs.token }}" }] }
   - { name: fails, agent: leaky, on_failure: continue, sources: [{ name: x, value: "{{ inputs.token }}", fail: true }] }
-  - { name: typed, agent: leaky, on_failure: continue, sources: [{ name: x, fail: "{{ inputs.token }}" }] }
-  - { name: wrong, agent: leaky, on_failure: continue, sources: [{ name: x, value: "{{ int(inputs.token) }}" }] }
+  - { name: typed, agent: leaky, on_failure: continue, sources: [{ name: x, fail: "{{ dyn(inputs.token) }}" }] }
+  - { name: wrong, agent: leaky, on_failure: continue, sources: [{ name: x, value: "{{ dyn(int(inputs.token)) }}" }] }
   - { name: when, agent: leaky, on_failure: continue, when: "int(inputs.token) > 0", sources: [{ name: x }] }
   - { name: get, agent: http, on_failure: continue, sources: [{ name: x, url: "http://127.0.0.1:9/?t={{ inputs.token }}", headers: { authorization: "{{ inputs.token }}" } }] }
-  - { name: list, type: map, on_failure: continue, items: "{{ inputs.token }}", team: ./item, inputs: { v: x } }
+  - { name: list, type: map, on_failure: continue, items: "{{ dyn(inputs.token) }}", team: ./item, inputs: { v: x } }
   - { name: each, type: map, items: "{{ [inputs.token] }}", key: "{{ item }}", team: ./item, inputs: { v: "{{ item }}" } }
   - { name: twice, type: map, on_failure: continue, items: "{{ [inputs.token, inputs.token] }}", key: "{{ item }}", team: ./item, inputs: { v: x } }
   - { name: number, type: map, on_failure: continue, items: "{{ [inputs.token] }}", team: ./number, inputs: { v: "{{ item }}" } }
@@ -161,7 +161,8 @@ test('no secret comes out anywhere', async () => {
   const path = files(TEAM)
   await ask('/v1/teams/plan', { path, inputs: { token: INPUT } })
   await ask('/v1/runs/start', { path, inputs: { token: INPUT, more: INPUT } })
-  const { data } = JSON.parse(await ask('/v1/runs/start', { path, inputs: { token: INPUT } }))
+  const { data, error } = JSON.parse(await ask('/v1/runs/start', { path, inputs: { token: INPUT } }))
+  expect(error).toBeUndefined()
   const run_id: string = data.run_id
   const stream = fetch(`${daemon.url}/v1/runs/stream?run_id=${run_id}`)
     .then(reply => reply.text())
