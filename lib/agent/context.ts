@@ -79,6 +79,8 @@ export interface ContextOptions {
    * Whether a run belongs to the same tree as this one. The files that a sub-run receives from the tree may be read.
    */
   sameTree?: (runId: string) => boolean
+  /** The folder of the run's team.yml; null for a package. */
+  teamFolder?: string | null
   /** Where the commands of the team run. Without it, as other processes of the daemon do. */
   sandbox?: AgentContext['sandbox']
   /**
@@ -121,7 +123,8 @@ export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
   const { lookup, trace, addresses, account, pace } = options
   const unwritten = options.unwritten && { ...options.unwritten, hold: options.hold }
-  const scope = { stateDir, workspace, outside: options.outside, given: options.given, sameTree: options.sameTree }
+  const { outside, given, sameTree, teamFolder } = options
+  const scope = { stateDir, workspace, outside, given, sameTree, teamFolder }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
   const waiting = (reason: string, until?: Date | number): Disposable => {

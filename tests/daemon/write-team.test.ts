@@ -72,3 +72,21 @@ test('schema --write writes the schema, and prints the line for the top of team.
   const { stdout: absolute } = await command(['schema', '--write', elsewhere], { home })
   expect(absolute).toBe(`# yaml-language-server: $schema=${elsewhere}\n`)
 }, 30_000)
+
+test('a file that lies beside team.yml and not in the workspace is told with the folder to run in', async () => {
+  const team = files({
+    'line.txt': 'hello {{ item }}\n',
+    'team.yml': `name: "@local/beside"
+version: 1.0.0
+phases:
+  - { name: fill, agent: data, action: template, sources: [{ name: a.txt, items: [1], template: line.txt }] }
+`,
+  })
+  const elsewhere = folder()
+  const failed = await command(['run', team], { home, cwd: elsewhere })
+  expect(failed.code).toBe(1)
+  expect(failed.stdout + failed.stderr).toContain(
+    `looked in ${elsewhere}; a file of this name lies beside team.yml: run with --workspace ${team}`,
+  )
+  expect((await command(['run', team, '--workspace', team], { home, cwd: elsewhere })).code).toBe(0)
+}, 30_000)

@@ -2,7 +2,7 @@
 // workspace, and an absolute path names a file of a run of the same tree. Other places, and everything else in the home,
 // are only for runs that were started on this machine from a path. Links are resolved before a path is judged.
 
-import { lstatSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { AgentError } from '../core/agent-error.ts'
@@ -22,6 +22,8 @@ export interface FileScope {
    * `file` are.
    */
   sameTree?: ((runId: string) => boolean) | undefined
+  /** The folder of the run's team.yml, where a file that is not in the workspace may lie. Null for a package. */
+  teamFolder?: string | null | undefined
 }
 
 /** Where a path leads by its text: `root` is the folder that it must not leave; null when it may lead anywhere. */
@@ -64,10 +66,17 @@ export async function locate(path: string, scope: FileScope): Promise<string> {
     if (error instanceof AgentError) throw error
     throw new AgentError(`${path} does not exist`, {
       code: 'not_found',
-      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : `looked in ${scope.workspace}`,
+      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : whereLooked(path, scope),
       cause: error,
     })
   }
+}
+
+/** Where a path of the workspace was looked for, and how the run finds it if it lies beside team.yml. */
+function whereLooked(path: string, { workspace, teamFolder }: FileScope): string {
+  const isBeside = teamFolder && !isAbsolute(path) && existsSync(join(teamFolder, path))
+  const run = isBeside ? `; a file of this name lies beside team.yml: run with --workspace ${teamFolder}` : ''
+  return `looked in ${workspace}${run}`
 }
 
 /** The absolute path for a command, which opens it by itself. It may name a file that is not there yet. */

@@ -106,6 +106,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         outside: run.fromPath,
         given: run.given,
         sameTree: run.sameTree,
+        teamFolder: run.teamFolder,
         unwritten: run.unwritten,
         processes: processesFolder(home),
         sandbox: needs =>

@@ -65,6 +65,7 @@ export class RunFolders {
       },
       fromPath: outside,
       given,
+      teamFolder: outside ? bundle.folder(row.team_key) : null,
       sameTree,
       unwritten: {
         flush: () => this.#behind.flush(row.root_id),

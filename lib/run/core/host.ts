@@ -46,6 +46,8 @@ export interface RunEnvironment {
   fromPath: boolean
   /** The file inputs that a team of a path has given to a package. */
   given: ReadonlySet<string>
+  /** The folder of its team.yml, if `fromPath`; else null. */
+  teamFolder: string | null
   /** Whether a run belongs to the same tree. */
   sameTree(runId: string): boolean
   /** Small files of the tree that are written later, but before anybody is given them. */
