@@ -1,17 +1,24 @@
-// objectstore: downloads objects from S3 and compatible stores, and uploads files to them, with requests that aws4fetch signs.
+// objectstore: downloads objects from S3 and compatible stores, uploads files to them, lists and deletes them, with requests
+// that aws4fetch signs.
 //
 //   settings:       access_key_id, secret_access_key, session_token?, region (default us-east-1), endpoint (default AWS),
 //                   addressing (path or virtual; default virtual on AWS, path elsewhere)
 //   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
 //   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
+//   list    sources:        [{ name, ref, limit? }]    ref: what the keys begin with, as s3://bucket/nightly/db-
+//   delete  target_entries: [{ name, ref or refs }]    an object, or a list of objects; no prefix and no pattern
 //
 // An object is written to files/<phase>/<name>; an object that is stored with gzip is unpacked. Objects under a prefix,
 // at most `limit`, are written to files/<phase>/<name>/<key after the prefix>. `data` has etag, size and last_modified
 // for an object, and items, total and truncated for a prefix. Uploads above 8 MiB are multipart, and files of any size
 // are streamed.
 //
-// The key needs s3:GetObject, s3:ListBucket for a prefix, and s3:PutObject and s3:AbortMultipartUpload to write. A bucket
-// in another region is reached there.
+// `list` downloads nothing: its file and `data.items` have key, ref, bytes, modified and etag, in the order of the
+// store: AWS sorts them by key, except in directory buckets.
+// `delete` is done where an object is not there. In a bucket with versions it leaves the older ones in place.
+//
+// The key needs s3:GetObject, s3:ListBucket for a prefix and `list`, s3:DeleteObject to delete, and s3:PutObject and
+// s3:AbortMultipartUpload to write. A bucket in another region is reached there.
 //
 // What a repetition after a lost reply meets: an object is written only if it is still what it was before (If-Match,
 // If-None-Match), and has a mark of the entry and the content in its metadata. So the store refuses the repetition, or
@@ -32,6 +39,7 @@ import {
   safeName,
   secret,
   Type,
+  writeListing,
 } from 'cadre'
 import {
   bucketAt,
@@ -42,6 +50,7 @@ import {
   nullable,
   type ObjectAddress,
   objectsPage,
+  remove,
   type StoredObject,
   storeAddresses,
   upload,
@@ -108,10 +117,37 @@ const Read = Type.Union([Type.Object(stored), Prefix], {
   description: 'An object has `etag` and what follows it, and a prefix has `items`.',
 })
 
+const Listing = entryOf({
+  ref: Type.String({
+    minLength: 1,
+    description: 'What the keys begin with: s3://bucket/ for all, s3://bucket/nightly/db- for some.',
+  }),
+  limit: Limit,
+})
+const Found = listingOf({
+  key: Type.String({ description: 'The key of the object.' }),
+  ref: Type.String({ description: 'The object as entries name it: s3://bucket/key.' }),
+  bytes: Type.Integer({ description: 'How many bytes it has.' }),
+  modified: stored.last_modified,
+  etag: stored.etag,
+})
+const Deletion = entryOf(
+  {
+    ref: Type.Optional(Type.String({ minLength: 1, description: 'The object to delete, as s3://bucket/key.' })),
+    refs: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        maxItems: 10_000,
+        description: 'The objects to delete, each as s3://bucket/key. The list may be empty.',
+      }),
+    ),
+  },
+  { oneOf: [{ required: ['ref'] }, { required: ['refs'] }] },
+)
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Downloads objects from S3 and compatible stores, and uploads files to them.',
+  description: 'Downloads, uploads, lists and deletes objects of S3 and compatible stores.',
   settings: Settings,
   check: whyNoStore,
   addresses: storeAddresses,
@@ -129,6 +165,26 @@ export default agent({
     const { region } = bucketAt(context, bucket)
     const text = `${context.settings.endpoint ?? 'AWS'}, ${region}: the key is valid; its permissions depend on the bucket`
     return { who: null, missing: [], text }
+  },
+  actions: {
+    list: {
+      direction: 'source',
+      description: 'Lists the objects whose keys begin with a prefix, and downloads none.',
+      effect: 'read',
+      example: { name: 'backups.json', ref: 's3://backups/nightly/', limit: 1_000 },
+      entry: Listing,
+      data: Found,
+      run: list,
+    },
+    delete: {
+      direction: 'target',
+      description: 'Deletes objects that are named one by one. What is not there is done.',
+      effect: 'idempotent',
+      example: { name: 'old', refs: ['s3://backups/nightly/2026-11-01.sql.gz'] },
+      entry: Deletion,
+      data: Type.Object({ total: Type.Integer({ description: 'How many objects were named, and are gone.' }) }),
+      run: deleteObjects,
+    },
   },
   source: {
     description: 'Downloads an object, or every object below a prefix.',
@@ -183,7 +239,7 @@ async function fetchObject(address: ObjectAddress, { name }: Source, context: Co
 }
 
 async function fetchPrefix(address: ObjectAddress, { name, limit = LIMIT }: Source, context: Context) {
-  const { objects, more } = await list(address, limit, context)
+  const { objects, more } = await objectsBelow(address, limit, context)
   const nameOf = fileNames(objects.map(({ key }) => key.slice(address.key.length)))
   const items: Json[] = []
   let bytes = 0
@@ -206,20 +262,63 @@ async function fetchPrefix(address: ObjectAddress, { name, limit = LIMIT }: Sour
   }
 }
 
-/**
- * The objects below a prefix in the order of their keys, without the empty objects that web consoles create for
- * folders.
- */
-async function list(address: ObjectAddress, limit: number, context: Context) {
+/** The objects below a prefix in the order of their keys. */
+async function objectsBelow(address: ObjectAddress, limit: number, context: Context) {
   const objects: StoredObject[] = []
   for await (const { items } of pagesOf((token?: string) => objectsPage(context, address, token))) {
     for (const object of items) {
-      if (object.key.endsWith('/') && object.size === 0) continue
+      if (isFolder(object)) continue
       if (objects.length === limit) return { objects, more: true }
       objects.push(object)
     }
   }
   return { objects, more: false }
+}
+
+/** Whether it is one of the empty objects that web consoles create for folders. */
+function isFolder({ key, size }: StoredObject): boolean {
+  return key.endsWith('/') && size === 0
+}
+
+async function list({ name, ref, limit }: Type.Static<typeof Listing>, context: Context) {
+  const address = addressOf(ref, context)
+  const about = ({ key, size, etag, last_modified }: StoredObject) => {
+    return { key, ref: urlOf({ ...address, key }), bytes: size, modified: last_modified, etag }
+  }
+  const data = await writeListing(context, {
+    name,
+    limit,
+    async page(token?: string) {
+      const { items, next } = await objectsPage(context, address, token)
+      return { items: items.filter(object => !isFolder(object)).map(about), next }
+    },
+    brief: item => item,
+  })
+  return { text: `${urlOf(address)}: ${data.total} objects${data.truncated ? ', and there are more' : ''}`, data }
+}
+
+async function deleteObjects({ ref, refs = [] }: Type.Static<typeof Deletion>, context: Context) {
+  const named = [...new Set(ref === undefined ? refs : [ref])]
+  // All of them are judged before the first is deleted.
+  await remove(
+    context,
+    named.map(each => objectAt(each, context)),
+  )
+  const total = named.length
+  return { text: total === 1 ? `${named[0]}: deleted` : `${total} objects deleted`, data: { total } }
+}
+
+/** One object. Throws an AgentError for what stands for several, which nobody has looked at. */
+function objectAt(ref: string, context: Context): ObjectAddress {
+  const address = addressOf(ref, context)
+  const isPattern = address.key.includes('*')
+  if (!isPattern && !isPrefix(address.key)) return address
+  const what = isPattern ? 'a pattern' : 'a prefix'
+  throw new AgentError(`[${context.callName}] ${JSON.stringify(ref)} is ${what}, and \`delete\` takes objects only`, {
+    code: 'invalid_request',
+    hint: 'use the action `list` first, choose among its items, and give the `ref` of each in `refs`',
+    sent: 'no',
+  })
 }
 
 /**

@@ -176,6 +176,10 @@ interface DefinitionOf<
    * @example account: ({ settings }) => ({ base: settings.base_url, headers: { 'x-api-key': settings.api_key } })
    */
   account?(context: AgentContext<Static<S>>): ApiOptions | Promise<ApiOptions>
+  /**
+   * What it does by name. `source`, `target` and `phase` beside them are what a phase without an `action` calls; where
+   * there are none, every phase needs an action.
+   */
   actions?: {
     [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase' }
   }

@@ -67,8 +67,6 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
   for (const field of [...ENTRY_HANDLERS, 'notify'] as const) {
     if (definition[field] === undefined) continue
     problems.push(...handlerProblems(definition[field], field, HANDLER_FIELDS))
-    if (actions !== undefined && field !== 'notify')
-      problems.push(`${field} cannot be combined with actions: remove one of them`)
   }
   if (![...ENTRY_HANDLERS, 'actions', 'notify'].some(field => definition[field] !== undefined)) {
     problems.push('the agent does nothing: add actions, source, target, phase or notify')

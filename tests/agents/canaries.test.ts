@@ -121,6 +121,8 @@ const CALLS: { agent: string; [field: string]: unknown }[] = [
   ...[target('crm', 'add_note', { ref: 'contacts/7' }), source('metrics', 'query_metrics')],
   ...[source('metrics', 'get_monitors', {}), source('metrics', 'get_events', {}), target('metrics', 'post_event', {})],
   ...[source('objectstore', null, { ref: 'bucket/key' }), target('objectstore', null, { ref: 'bucket/key' })],
+  source('objectstore', 'list', { ref: 'bucket/' }),
+  { agent: 'objectstore', action: 'delete', target_entries: [{ name: 'gone', ref: 'bucket/key' }] },
   ...[source('filestore', null), target('filestore', null, { ref: 'folder' })],
   ...[PULL_REQUEST, { agent: 'chat', message: 'm' }, { agent: 'email', message: 'm' }],
   // Both push from the same clone.

@@ -148,7 +148,8 @@ const AGENTS: Record<string, Row> = {
     required: ['access_key_id', 'secret_access_key'],
     optional: [],
     more: ['session_token', 'endpoint', 'region', 'addressing'],
-    calls: { source: read('ref'), target: write('ref', 'file') },
+    // Actions are beyond the interface.
+    calls: { source: read('ref'), target: write('ref', 'file'), list: read('ref'), delete: write('ref|refs') },
   },
   chat: {
     type: 'connector',
@@ -228,10 +229,11 @@ describe.each(rows)('%s', (name, { type, version, required, optional, more = [],
   })
 
   test('has its actions, each in its direction', () => {
-    const { actions, ...direct } = found()
-    const given = actions
-      ? Object.entries(actions).map(([action, { direction }]) => [action, direction])
-      : (['source', 'target', 'phase'] as const).filter(each => direct[each]).map(each => [each, each])
+    const { actions = {}, ...direct } = found()
+    const given = [
+      ...Object.entries(actions).map(([action, { direction }]) => [action, direction]),
+      ...(['source', 'target', 'phase'] as const).filter(each => direct[each]).map(each => [each, each]),
+    ]
     expect(Object.fromEntries(given)).toEqual(
       Object.fromEntries(Object.entries(calls).map(([call, [direction]]) => [call, direction])),
     )

@@ -66,6 +66,24 @@ describe.if(hasSwift)('Swift', () => {
     expect((await get({ ref: `${BUCKET}/many/`, limit: 34 })).data).toMatchObject({ total: 34, truncated: false })
   })
 
+  test('lists over pages in the order of the keys, and deletes what is named, whether it is there or not', async () => {
+    const actions = truthful(objectstore).actions!
+    const call = (action: string, entry: object, t = begin()) => {
+      return actions[action]!.run({ name: 'out.json', ...entry }, t.context)
+    }
+    const keys = Array.from({ length: 24 }, (_, n) => `gone/${String(n).padStart(2, '0')} ü+%41`)
+    await Promise.all([...keys, 'gone-not'].map(key => store.client.write(key, key)))
+    type Items = { items: { key: string; ref: string; bytes: number }[] }
+    const { items } = (await call('list', { ref: `${BUCKET}/gone/` })).data as Items
+    expect(items.map(({ key }) => key)).toEqual(keys)
+    expect(items[0]).toMatchObject({ bytes: Buffer.byteLength(keys[0]!), modified: expect.stringMatching(/^\d{4}-/) })
+    const refs = items.slice(0, 23).map(({ ref }) => ref)
+    for (const _ of [1, 2]) expect((await call('delete', { refs })).data).toEqual({ total: 23 })
+    const left = (await call('list', { ref: `${BUCKET}/gone` })).data as Items
+    expect(left.items.map(({ key }) => key)).toEqual(['gone-not', keys[23]!])
+    expect(await failureOf(call('delete', { ref: 'no-such-bucket/k' }))).toMatchObject({ code: 'not_found' })
+  })
+
   test('takes in parts what is above 8 MiB', async () => {
     const content = crypto
       .getRandomValues(new Uint8Array(2 ** 16))

@@ -36,7 +36,10 @@ function fakeStore() {
     ({ method, path, body }) => {
       const key = path.replace(`/${BUCKET}/`, '')
       if (method === 'PUT') objects.set(key, `${body}`)
-      if (method === 'GET' && key === `/${BUCKET}/`) return new Response('<ListBucketResult></ListBucketResult>')
+      if (method === 'DELETE') objects.delete(key)
+      if (method === 'DELETE') return new Response(null, { status: 204 })
+      if (method === 'GET' && (key === '' || key.startsWith('?')))
+        return new Response('<ListBucketResult></ListBucketResult>')
       const text = objects.get(key)
       if (text === undefined) return refusal(404, 'NoSuchBucket')
       return new Response(method === 'GET' ? text : null, { headers: headersOf(text) })
@@ -54,6 +57,19 @@ await testAgent({
       entry: { name: 'out.txt', ref: `${BUCKET}/first.txt` },
       names: 's3://reports/first.txt',
       scope: 's3:GetObject',
+      anyReply: true,
+    },
+    list: {
+      entry: { name: 'all.json', ref: `${BUCKET}/` },
+      names: 's3://reports/',
+      scope: 's3:ListBucket',
+      anyReply: true,
+    },
+    delete: {
+      entry: { name: 'x', ref: `${BUCKET}/first.txt` },
+      request: /^DELETE /,
+      names: 's3://reports/first.txt',
+      scope: 's3:DeleteObject',
       anyReply: true,
     },
     target: {

@@ -76,6 +76,16 @@ const agents: Record<string, AgentDefinition> = {
       run,
     },
   }),
+  store: agent({
+    ...base,
+    settings,
+    source: { effect: 'read', entry: target({ ref: Type.String() }), run },
+    target: { effect: 'idempotent', entry: target({ ref: Type.String(), file: Type.String() }), run },
+    actions: {
+      list: { direction: 'source', effect: 'read', entry: target({ prefix: Type.String() }), run },
+      delete: { direction: 'target', effect: 'idempotent', entry: target({ ref: Type.String() }), run },
+    },
+  }),
   wiki: agent({
     ...base,
     settings,

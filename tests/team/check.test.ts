@@ -26,7 +26,7 @@ phases:
 `
   expect(await problems(text)).toEqual([
     '3:1 unknown field `descripton` (did you mean `description`?)',
-    '6:12 unknown agent `isues` (did you mean `issues`?): there are issues, http, wiki, git, chat and exec',
+    '6:12 unknown agent `isues` (did you mean `issues`?): there are issues, http, store, wiki, git, chat and exec',
     '9:14 expected a duration such as 90s, 5m or 2h, not the number 90: a bare number has no unit',
     '12:25 there is no phase `fetsh` (did you mean `fetch`?)',
     '13:58 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files, error',
@@ -68,7 +68,7 @@ phases:
   expect(await problems(text)).toEqual([
     '4:26 expected one of string, number, boolean, list, object, file, not the text "integer" (did you mean `number`?)',
     '5:24 expected one of string, number, boolean, list, object, file, not the text "colour"',
-    '8:12 unknown agent `exce` (did you mean `exec`?): there are issues, http, wiki, git, chat and exec',
+    '8:12 unknown agent `exce` (did you mean `exec`?): there are issues, http, store, wiki, git, chat and exec',
     '9:35 unknown field `tiemout`: there are name, run, env and effect',
     '12:13 agent `issues` has no action `serch` (did you mean `search`?): one of search, add_comment',
     '13:34 unknown field `limt` (did you mean `limit`?)',
@@ -81,7 +81,7 @@ phases:
     '20:15 unknown field `promt` (did you mean `prompt`?)',
     '22:11 expected one of standard, gate, team, map, not the text "parallel"',
     '23:23 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files, error',
-    '26:12 unknown agent `chta` (did you mean `chat`?): there are issues, http, wiki, git, chat and exec',
+    '26:12 unknown agent `chta` (did you mean `chat`?): there are issues, http, store, wiki, git, chat and exec',
     '27:26 unknown field `mesage` (did you mean `message`?)',
   ])
 })
@@ -299,6 +299,11 @@ describe('one mistake, marked by »', () => {
       ['name: a, agent: http, »action: get, sources: [{ name: e, url: x }]'],
       'agent `http` has no actions: remove this',
     ],
+    [
+      ['name: a, agent: store, action: »delet, target_entries: [{ name: e, ref: x }]'],
+      'agent `store` has no action `delet` (did you mean `delete`?): one of list, delete',
+    ],
+    [['name: a, agent: store, target_entries: [»{ name: e, ref: x }]'], '`file` is missing'],
     [['»name: a, agent: issues, action: search'], '`sources` is missing'],
     [['»name: a, agent: http'], '`sources` or `target_entries` is missing'],
     [

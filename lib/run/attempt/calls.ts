@@ -63,8 +63,8 @@ export function handlerOf(
   kind: Call['kind'],
 ): Handler | undefined {
   const action = name === undefined ? undefined : definition.actions?.[name]
-  if (action?.direction === kind) return action
-  return kind === 'phase' && action ? undefined : definition[kind]
+  if (action) return action.direction === kind ? action : undefined
+  return definition[kind]
 }
 
 /** Evaluates the entries of a call, and yields the event loop in between. */

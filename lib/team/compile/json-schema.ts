@@ -102,9 +102,11 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   const agent = { anyOf: [{ const: name }, { type: 'string', pattern: `^${name}@` }] }
   const actionNames = Object.keys(actions)
   const direct = fieldsOf({ source, target, phase })
-  if (actionNames.length > 0) direct.action = { enum: actionNames, description: ACTION_WORDS }
-  else if (!notify?.entry.properties.action) direct.action = false
-  const cases = [when({ agent }, direct)]
+  const isNamed = actionNames.length > 0
+  if (!isNamed && !notify?.entry.properties.action) direct.action = false
+  const named = { action: { enum: actionNames, description: ACTION_WORDS } }
+  const cases = [when({ agent }, isNamed ? named : direct)]
+  if (isNamed && Object.keys(direct).length > 0) cases.push(when({ agent }, direct, 'action'))
   for (const [action, handler] of Object.entries(actions)) {
     const own = fieldsOf({ [handler.direction]: handler })
     cases.push(when({ agent, action: { const: action } }, { action: described(handler), ...own }))
@@ -124,9 +126,11 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
 
 const EVENT_CONDITION = { type: 'string', description: 'CEL that gives a bool; when it is false, nothing is sent.' }
 
-function when(test: Schema, properties: Schema): Schema {
+/** `absent` is a field without which the case holds. */
+function when(test: Schema, properties: Schema, absent?: string): Schema {
+  const not = absent === undefined ? {} : { not: { required: [absent] } }
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
-  return { if: { properties: test, required: Object.keys(test) }, then: { properties } }
+  return { if: { properties: test, required: Object.keys(test), ...not }, then: { properties } }
 }
 
 function fieldsOf(handlers: Partial<Record<'source' | 'target' | 'phase', Handler | undefined>>): Schema {

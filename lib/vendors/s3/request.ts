@@ -20,6 +20,8 @@ export interface StoreRequest extends Pick<FetchOptions, 'method' | 'timeout' | 
   body?: Uint8Array<ArrayBuffer> | string
   /** The permission that the request needs. */
   permission: string
+  /** Codes with which the store says that there is nothing left to do. */
+  done?: RegExp
 }
 
 /** Codes of S3 with our codes and hints. */
@@ -62,7 +64,7 @@ export function urlOf({ bucket, key }: ObjectAddress): string {
   return `s3://${bucket}/${key}`
 }
 
-/** Sends a request. Throws an AgentError, which names the object, for any status outside 200–299. */
+/** Sends a request. Throws an AgentError, which names the object, for any status outside 200–299 but what is `done`. */
 export async function storeRequest(
   context: StoreContext,
   object: ObjectAddress,
@@ -78,11 +80,21 @@ export async function storeRequest(
     first.reply.headers.get('x-amz-bucket-region') ??
     textOf(said.xml, 'Region') ??
     (isAws ? regionIn(first.reply.headers.get('location')) : undefined)
-  if (named === undefined || named === region) throw await explain(context, object, request, said)
+  if (named === undefined || named === region) return unlessRefused(context, object, request, said)
   const second = await send(context, object, request, named)
-  if (!second.reply.ok) throw await explain(context, object, request, await saidBy(second.reply))
+  if (!second.reply.ok) await unlessRefused(context, object, request, await saidBy(second.reply))
   regions.set(known, named)
   return second.reply
+}
+
+async function unlessRefused(
+  context: StoreContext,
+  object: ObjectAddress,
+  request: StoreRequest,
+  said: Awaited<ReturnType<typeof saidBy>>,
+): Promise<Response> {
+  if (request.done?.test(textOf(said.xml, 'Code') ?? '')) return said.reply
+  throw await explain(context, object, request, said)
 }
 
 async function send(
