@@ -1,12 +1,14 @@
 // Random trees of runs against the model: 300 of them. The seed is printed; CADRE_TEST_SEED repeats it.
 
 import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import { livedMs } from '../../lib/lived-time.ts'
 import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { openHome, pendingReviews, type Question, treeOf } from '../support/home-rows.ts'
+import { leapingClock } from '../support/leaping-clock.ts'
 import { seedOf } from '../support/random.ts'
 import { type ModelPhase, model, teamFiles, VALUES } from './model.ts'
 
@@ -74,8 +76,7 @@ test('states, reasons, outputs and the tree are what the model says', async () =
 
 test('the rules hold after every commit, also when each unit and each group has time for one thing only', async () => {
   const seed = seedOf('commits')
-  let ms = performance.now()
-  const clock = spyOn(performance, 'now').mockImplementation(() => ++ms * 1_000)
+  const clock = leapingClock()
   let commits = 0
   const unfollow = t.engine.follow(() => {
     commits++
@@ -93,9 +94,13 @@ test('the rules hold after every commit, also when each unit and each group has 
     )
   } finally {
     unfollow()
-    clock.mockRestore()
+    clock[Symbol.dispose]()
   }
   expect(commits).toBeGreaterThan(500)
+  // Other tests of this process count lived time too.
+  const lived = livedMs()
+  await Bun.sleep(20)
+  expect(livedMs()).toBeGreaterThan(lived)
 }, 120_000)
 
 async function check(phases: ModelPhase[]): Promise<void> {
