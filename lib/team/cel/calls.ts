@@ -1,5 +1,5 @@
 // All functions of expressions and the cost of a call of each: CEL's own, those of cel-go's extensions (strings, lists,
-// math, optional values), and toJson, fromJson and file. A function that is not listed here does not exist. The README
+// math, optional values), and toJson, fromJson, sum and file. A function that is not listed here does not exist. The README
 // lists all of them, and a test compares the lists. https://github.com/google/cel-go/tree/master/ext
 
 import type { Work } from '../../schema/work-budget.ts'
@@ -174,6 +174,7 @@ const COSTS: Record<string, Cost> = {
   // cadre
   file: passes,
   fromJson: json,
+  sum: each,
   toJson: free,
 }
 

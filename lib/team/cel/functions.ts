@@ -214,6 +214,13 @@ function registerMath(cel: Environment): void {
   }
 }
 
+/** A whole number where all are whole, as `+` has it. */
+function sum(list: readonly unknown[]): unknown {
+  if (list.some(each => kindOf(each) !== 'number')) throw new Error('sum takes numbers')
+  if (list.every(each => typeof each === 'bigint')) return checked(list.reduce((all, each) => all + each, 0n))
+  return list.reduce<number>((all, each) => all + Number(each), 0)
+}
+
 function checked(x: bigint): bigint {
   if (x >= MIN_INT && x <= MAX_INT) return x
   throw new Error(`integer overflow: ${x}`)
@@ -240,6 +247,7 @@ function registerOwn(cel: Environment): void {
       SYNC,
     )
     .registerFunction('fromJson(string): dyn', (text: string) => currentEvaluation().toCel(parsed(text)), SYNC)
+    .registerFunction('sum(list): dyn', sum, SYNC)
     .registerFunction('file(string): string', (path: string) => fileOf(path), SYNC)
 }
 
