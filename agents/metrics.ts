@@ -122,7 +122,8 @@ const Tags = Type.Array(Type.String(), { description: 'Its tags.' })
 const Data = {
   series: Type.Object({
     series: Type.Array(Type.Object({}, { additionalProperties: true }), {
-      description: 'The series as Datadog has them; up to 256 KiB with their points.',
+      description:
+        'The series as Datadog has them, each with its `scope`, such as host:web-1, and its `pointlist` of [ms, value]; above 256 KiB without the points.',
     }),
     total: Type.Integer({ description: 'How many series there are.' }),
     truncated: Type.Boolean({ description: 'Whether their points are only in the file.' }),

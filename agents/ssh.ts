@@ -17,6 +17,9 @@
 // packets of SFTP, in which a path is its bytes: no character of it has a meaning. Relative paths begin at the user's
 // home, and `~` is not expanded.
 //
+// A folder is copied as an archive: `tar -czf site.tgz site` in exec, `put` with `file: site.tgz` and
+// `ref: /srv/site.tgz`, then `tar -xzf /srv/site.tgz -C /srv` in `run`.
+//
 // The host must be in known_hosts, and keys are files without a passphrase. ~/.ssh/config does not apply unless
 // ssh_config is true. No agent is used or forwarded.
 //

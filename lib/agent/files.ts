@@ -205,7 +205,7 @@ export async function readable(
   const real = await locate(path, scope)
   const special = new AgentError(`${path} is not a regular file`, {
     code: 'not_found',
-    hint: 'name one file, not a folder',
+    hint: 'name one file, not a folder; for a folder make an archive with tar in exec, and name that',
   })
   if (!(await stat(real)).isFile()) throw special
   if (!hold) return Bun.file(real)

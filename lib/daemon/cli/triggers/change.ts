@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../json.ts'
 import { createLog } from '../../../log/log.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
-import { print, printJson } from '../../../text/terminal.ts'
+import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import {
   AddTrigger,
@@ -68,6 +68,10 @@ export async function addTrigger(
   const added = await place.change(all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
   printTrigger(added, { json, place })
   printHowReached(added, place)
+  if (!json && added.catch_up === 'none')
+    printMessage(
+      line`a slot missed by more than ${added.late_after ?? '5m'} is skipped; --catch-up last starts it later`,
+    )
   if (!place.hub && !(await tellsOfFailures(place.home))) printUntold()
 }
 
