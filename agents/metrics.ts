@@ -122,8 +122,7 @@ const Tags = Type.Array(Type.String(), { description: 'Its tags.' })
 const Data = {
   series: Type.Object({
     series: Type.Array(Type.Object({}, { additionalProperties: true }), {
-      description:
-        'The series as Datadog has them, each with its `scope`, such as host:web-1, and its `pointlist` of [ms, value]; above 256 KiB without the points.',
+      description: 'Each with `scope`, such as host:web-1, and `pointlist` of [ms, value] up to 256 KiB.',
     }),
     total: Type.Integer({ description: 'How many series there are.' }),
     truncated: Type.Boolean({ description: 'Whether their points are only in the file.' }),

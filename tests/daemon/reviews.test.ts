@@ -45,7 +45,7 @@ test('what a gate printed is shown from its beginning, and the first line says w
 }, 60_000)
 
 test('after a rejection it says how the run ended, and after an approval that it goes on', async () => {
-  const work = '  - { name: work, agent: exec, commands: [{ name: c, run: "sleep 0.3" }] }'
+  const work = '  - { name: work, agent: exec, commands: [{ name: c, run: "sleep 60" }] }'
   const path = team('deploy', work)
   expect((await say('run', path, '--env', 'production')).code).toBe(3)
   const rejected = await say('decide', 'last', 'reject', '--comment', 'not on Friday')
@@ -55,7 +55,7 @@ test('after a rejection it says how the run ended, and after an approval that it
   expect((await say('decide', 'last', 'approve')).stderr).toMatch(
     /^approved the run\nthe run goes on: \S.* watch \S+\n$/,
   )
-  await say('watch', 'last')
+  await say('cancel', 'last')
 }, 60_000)
 
 const COPY = `  - name: copy

@@ -273,7 +273,10 @@ test('with a daemon the same commands go through it', async () => {
   const { cadre, json, home } = place(SLOW)
   const daemon = await spawnDaemon({ home })
   const added = await cadre('schedules', 'add', 'digest', '--every', '90m')
-  expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/^nobody is told .*\n.*notify\.on_fail.*\n$/) })
+  expect(added).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/^a slot missed .*\nnobody is told .*\n.*notify\.on_fail.*\n$/),
+  })
   expect(added.stdout).toMatch(/^slow {2}active {2}every 1h 30m from /)
   expect((await cadre('schedules')).stderr).toBe('')
   expect((await cadre('why', 'slow')).stdout).toStartWith('slow has had no occasion yet')
