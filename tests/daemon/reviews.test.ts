@@ -56,6 +56,23 @@ test('after a rejection it says how the run ended, and after an approval that it
     /^approved the run\nthe run goes on: \S.* watch \S+\n$/,
   )
   await say('cancel', 'last')
+  // Who decided, and why, stands where the run is looked at.
+  const shown = (await say('show', 'last')).stdout
+  expect(shown).toMatch(/\ndecided\n {2}the run +approved? by \S+ +\S.*\n/)
+}, 60_000)
+
+test('who is asked about a run sees what it was given', async () => {
+  const path = team(
+    'ship',
+    '  - { name: work, agent: exec, commands: [{ name: c, run: "true" }] }',
+    'inputs: [{ name: page, type: string, required: true }, { name: key, type: string, secret: true }]',
+  )
+  expect((await say('run', path, '--env', 'production', '-i', 'page=index', '-i', 'key=hidden-canary')).code).toBe(3)
+  const { stdout } = await say('reviews')
+  expect(stdout).toContain('page = "index"')
+  expect(stdout).not.toContain('hidden-canary')
+  await say('decide', 'last', 'reject', '--comment', 'not today')
+  expect((await say('show', 'last')).stdout).toMatch(/\n {2}the run +reject(ed)? by \S+ +\S.* +not today\n/)
 }, 60_000)
 
 const COPY = `  - name: copy

@@ -5,8 +5,9 @@ import { createLog } from '../../../log/log.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, line, nothing, type Printable } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
+import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetPhases, GetRun, GetWhy } from '../../../wire/calls/runs.ts'
-import type { Why } from '../../../wire/records/run-records.ts'
+import type { AskedReview, Why } from '../../../wire/records/run-records.ts'
 import { doubtfulFirst, fateOf, nameOfWrite, viewedStarter, waitText } from '../../../wire/records/words.ts'
 import { homeFolder } from '../../home/home.ts'
 import { backendOf } from '../backend/home-backend.ts'
@@ -15,6 +16,7 @@ import type { BackendOptions } from '../backend/run-backend.ts'
 import { show, took } from '../kit/print.ts'
 import { stateWord, symbol } from '../terminal/state-symbols.ts'
 import { clock, table } from '../terminal/table.ts'
+import { THE_RUN } from './reviews.ts'
 import { hasFailed } from './tree.ts'
 import { outputLines, resumeCommand } from './watch.ts'
 
@@ -89,19 +91,28 @@ export async function phases(typed: string, { json, failed, ...where }: Options 
 const textOf = ({ text, text_bytes = 0 }: { text: string | null; text_bytes?: number }) =>
   text ?? `… (${sizeText(text_bytes)})`
 
-/** The inputs, outputs, files and outside writes of a run. */
+/** What was asked, what was decided, by whom and when, and what that person said. */
+const decisionRow = ({ phase, decision, decided_by, decided_at, comment }: AskedReview) => [
+  phase ?? THE_RUN,
+  `${decision}${decided_by === null ? '' : ` by ${decided_by}`}`,
+  clock(decided_at),
+  comment?.split('\n', 1)[0] ?? '',
+]
+
+/** The inputs, decisions, outputs, files and outside writes of a run. */
 export async function showRun(typed: string, { json, ...where }: Options): Promise<void> {
   const backend = await backendOf(where)
   const run_id = await backend.runId(typed)
-  const { record, files, written } = await backend.ask(async runs => {
-    const [record, { phases }, { written }] = await Promise.all([
+  const { record, files, written, decided } = await backend.ask(async runs => {
+    const [record, { phases }, { written }, { reviews }] = await Promise.all([
       runs.call(GetRun, { run_id }),
       runs.call(GetPhases, { run_id }),
       runs.call(GetWhy, { run_id }),
+      runs.call(ListReviews, { run_id, state: 'decided' }),
     ])
-    return { record, files: phases.flatMap(({ files }) => files), written }
+    return { record, files: phases.flatMap(({ files }) => files), written, decided: reviews.toReversed() }
   })
-  if (json) return void printJson({ ...record, files, written })
+  if (json) return void printJson({ ...record, files, written, decided })
   const paint = createPaint(process.stdout)
   const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, environment, inputs } =
     record
@@ -122,6 +133,7 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     line`${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
     ...table(facts).map(fact => line`  ${fact}`),
     ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, JSON.stringify(value)]))),
+    ...section('decided', table(decided.map(decisionRow))),
     ...section('outputs', outputLines(record.outputs ?? {}, backend.folderOf(run_id))),
     ...section('files', table(files.map(({ path, bytes }) => [path, sizeText(bytes)]))),
     ...section(

@@ -12,7 +12,7 @@ import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
 import type { Field } from '../../../wire/records/forms.ts'
-import type { AskedReview } from '../../../wire/records/run-records.ts'
+import type { AskedReview, RunDetailView } from '../../../wire/records/run-records.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
 import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
@@ -32,7 +32,7 @@ interface ListOptions extends BackendOptions {
 const SHOWN_LINES = 200
 const PAGE = 1_000
 /** What a review is about that has no phase: it asks whether the run may begin. */
-const THE_RUN = 'the run'
+export const THE_RUN = 'the run'
 
 export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
   const backend = await backendOf(where)
@@ -70,12 +70,14 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
   const name = [run_name, phase].filter(part => part !== null).join('/') || THE_RUN
   const { prompt_bytes } = review
+  const run = await runs.call(GetRun, { run_id })
   const isPending = state === 'pending'
   const what = isPending ? paint.yellow(kind) : `${kind} ${decision}${decided_by === null ? '' : ` by ${decided_by}`}`
   const head = line`${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
   const drawn = [
     head,
-    paint.dim(`  ${await whose(runs, run_id)}`),
+    paint.dim(`  ${whose(run)}`),
+    ...(kind === 'start' && isPending ? inputsOf(run) : []),
     ...(prompt_bytes === undefined
       ? lines(prompt || reason).map(asked => line`  ${asked}`)
       : [line`  … (${sizeText(prompt_bytes)}: ${backend.command('decide', id)})`]),
@@ -89,10 +91,13 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
 }
 
 /** The team that asks, and the top run with its team, from which a person starts to look. */
-async function whose(runs: Callee, run_id: string): Promise<string> {
-  const { team, root_run_id, call_path } = await runs.call(GetRun, { run_id })
+function whose({ run_id, team, root_run_id, call_path }: RunDetailView): string {
   return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
 }
+
+/** What a run was given that waits for its approval. */
+const inputsOf = ({ inputs }: RunDetailView): Printable[] =>
+  Object.entries(inputs).map(([name, value]) => line`  ${name} = ${JSON.stringify(value)}`)
 
 /**
  * What the commands of a gate printed, from its beginning. Lines of earlier attempts come first, where there is room for
