@@ -170,7 +170,7 @@ test('while cleanup goes on, a failure is told, and it is tolerated only where t
 })
 
 test('a resume is not recommended for outputs that do not fit: the team has to be corrected', async () => {
-  const text = `${team('{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }')}outputs: [{ name: n, type: number, value: "{{ phases.a.text }}" }]
+  const text = `${team('{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }')}outputs: [{ name: n, type: number, value: "{{ dyn(phases.a.text) }}" }]
 `
   const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': text }) })
   expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed', reason: 'outputs' })

@@ -155,7 +155,8 @@ phases:
     ...{ state: 'awaiting_input', says: /^Sub-run .* waits for a person: phase ask/, cause: 'ask' },
   },
   'an output has the wrong type': {
-    phases: () => `- { name: a, ${exec('true')} }\noutputs: [{ name: n, type: number, value: "{{ phases.a.text }}" }]`,
+    phases: () =>
+      `- { name: a, ${exec('true')} }\noutputs: [{ name: n, type: number, value: "{{ dyn(phases.a.text) }}" }]`,
     ...{ state: 'completed', says: /completed .*, but output n could not be made: .*declared number/, cause: null },
   },
   'nobody knows whether a write arrived': {
