@@ -71,7 +71,7 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
   async function renew(): Promise<void> {
     void client.close({ timeout: 0 }).catch(() => {})
     client = new Bun.SQL(url, { max: 1 })
-    const deadline = setTimeout(() => void client.close({ timeout: 0 }), PING_MS)
+    const deadline = setTimeout(() => void client.close({ timeout: 0 }).catch(() => {}), PING_MS)
     await listen().catch(() => {})
     clearTimeout(deadline)
   }
@@ -91,7 +91,7 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
     async close() {
       clearInterval(timer)
       await renewing
-      await client.close({ timeout: 0 })
+      await client.close({ timeout: 0 }).catch(() => {})
     },
   }
 }

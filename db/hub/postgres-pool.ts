@@ -218,7 +218,10 @@ export class PostgresPool {
       ...{ bornAt: performance.now(), usedAt: performance.now(), silent: 0, reads: 0, isGone: false, isLate: false },
     }
     const { sql } = connection
-    const deadline = setTimeout(() => void sql.close({ timeout: 0 }), CONNECT_SECONDS * 1_000 + PATIENCE_MS)
+    const deadline = setTimeout(
+      () => void sql.close({ timeout: 0 }).catch(() => {}),
+      CONNECT_SECONDS * 1_000 + PATIENCE_MS,
+    )
     try {
       const { statementMs } = this.#options
       await sql.unsafe([...PLANNING, `SET statement_timeout = ${statementMs}`].join('; ')).simple()

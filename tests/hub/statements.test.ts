@@ -247,8 +247,9 @@ test('a batch has the same outcome as its changes one by one', async () => {
 
 test('answers about many jobs take as many statements as about a few', async () => {
   const { store, realm } = served
-  const counts: number[] = []
-  for (const count of [2, 200]) {
+  // The least of three: what the hub does by itself may come between.
+  const counts = new Map<number, number>()
+  for (const count of [2, 200, 2, 200, 2, 200]) {
     const given = await store.write(async tx => {
       const some = ids(count)
       await tx.insert(store.runs).values(some.map(id => runRow(id, { state: 'queued' })))
@@ -265,10 +266,11 @@ test('answers about many jobs take as many statements as about a few', async () 
     })
     await store.write(async tx => {
       const by = { id: daemon_id, realm_id: realm }
-      counts.push(await statements(tx, () => recordAnswers(store, tx, by, given, 2)))
+      const found = await statements(tx, () => recordAnswers(store, tx, by, given, 2))
+      counts.set(count, Math.min(found, counts.get(count) ?? found))
     })
   }
-  expect(counts[1]).toBe(counts[0]!)
+  expect(counts.get(200)).toBe(counts.get(2)!)
 })
 
 test('to find and claim many jobs takes as many statements as one', async () => {
