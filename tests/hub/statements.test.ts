@@ -247,30 +247,22 @@ test('a batch has the same outcome as its changes one by one', async () => {
 
 test('answers about many jobs take as many statements as about a few', async () => {
   const { store, realm } = served
-  // The least of three: what the hub does by itself may come between.
-  const counts = new Map<number, number>()
-  for (const count of [2, 200, 2, 200, 2, 200]) {
-    const given = await store.write(async tx => {
+  const counts: number[] = []
+  for (const count of [2, 200]) {
+    // In one transaction, so that no loop of the hub ends the jobs before they are answered.
+    await store.write(async tx => {
       const some = ids(count)
       await tx.insert(store.runs).values(some.map(id => runRow(id, { state: 'queued' })))
-      const lease = {
-        state: 'leased' as const,
-        leased_to: daemon_id,
-        lease_id: 'l',
-        lease_until: Date.now() + 60_000,
-        deliveries: 1,
-      }
+      const held = { leased_to: daemon_id, lease_id: 'l', lease_until: Date.now() + 60_000, deliveries: 1 }
+      const lease = { state: 'leased' as const, ...held }
       const job = { realm_id: realm, kind: 'run' as const, payload: {}, priority: 0, created_at: 1, created_by: 1 }
       await tx.insert(store.jobs).values(some.map(id => ({ id, run_id: id, ...job, ...lease })))
-      return some.map((jobId): JobAnswer => ({ jobId, leaseId: 'l', status: 'accepted' }))
-    })
-    await store.write(async tx => {
+      const given = some.map((jobId): JobAnswer => ({ jobId, leaseId: 'l', status: 'accepted' }))
       const by = { id: daemon_id, realm_id: realm }
-      const found = await statements(tx, () => recordAnswers(store, tx, by, given, 2))
-      counts.set(count, Math.min(found, counts.get(count) ?? found))
+      counts.push(await statements(tx, () => recordAnswers(store, tx, by, given, 2)))
     })
   }
-  expect(counts.get(200)).toBe(counts.get(2)!)
+  expect(counts[1]).toBe(counts[0]!)
 })
 
 test('to find and claim many jobs takes as many statements as one', async () => {
