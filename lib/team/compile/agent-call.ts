@@ -12,7 +12,7 @@ import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { checkForeign, checkItemExpressions } from './foreign.ts'
 import { OTHER_FIELDS } from './other-fields.ts'
-import { closedObject, entryList, ownFields, PHASE_FIELDS } from './team-schema.ts'
+import { closedObject, entryList, ownFields, PHASE_FIELDS } from './phase-schema.ts'
 
 /** The name of an agent without its account: `issues@eu` is the agent `issues` with other settings. */
 export function agentName(ref: string): string {

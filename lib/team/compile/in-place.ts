@@ -8,8 +8,8 @@ import { type Field, type MapPhase, problemWith, type Scope, type Template } fro
 import { field, itemsOf, type Mapping, type Node, type Place, textOf, toJson } from '../yaml/yaml.ts'
 import { type Compilation, nothingAt, only, siteOf } from './compilation.ts'
 import { compileFields } from './fields.ts'
+import { PHASE_FIELDS } from './phase-schema.ts'
 import { isTemplated } from './sub-team.ts'
-import { PHASE_FIELDS } from './team-schema.ts'
 
 /** The names of the item, which no other input may have. */
 const OF_ITEM: readonly string[] = ['item', 'index']

@@ -5,15 +5,8 @@
 import type { TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import type { AgentLookup } from './compilation.ts'
-import {
-  ACTION_WORDS,
-  AGENT_WORDS,
-  EVENT_WORDS,
-  NOTIFY_WORDS,
-  ownFields,
-  PHASE_FIELDS,
-  TeamSchema,
-} from './team-schema.ts'
+import { ACTION_WORDS, AGENT_WORDS, NOTIFY_WORDS, ownFields, PHASE_FIELDS } from './phase-schema.ts'
+import { EVENT_WORDS, TeamSchema } from './team-schema.ts'
 
 type Schema = Record<string, unknown>
 

@@ -8,7 +8,7 @@ import type { EventName, Listener } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { findAgent } from './agent-call.ts'
 import { type Compilation, checkAgainst, nothingAt, only, siteOf } from './compilation.ts'
-import { closedObject, ownFields, PHASE_FIELDS } from './team-schema.ts'
+import { closedObject, ownFields, PHASE_FIELDS } from './phase-schema.ts'
 import { checkTogether } from './value-check.ts'
 
 /** The fields that only ordinary phases have. */

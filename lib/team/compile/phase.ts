@@ -29,8 +29,8 @@ import {
 } from './compilation.ts'
 import { compileFields } from './fields.ts'
 import { isInPlace, keyInPlace, mapOnly, withoutOwn } from './in-place.ts'
+import { closedObject, PHASE_FIELDS } from './phase-schema.ts'
 import { compileRepeat, refuseOnce } from './repeat.ts'
-import { closedObject, PHASE_FIELDS } from './team-schema.ts'
 
 const BACKOFF = 2_000
 const MAP_CONCURRENCY = 16
