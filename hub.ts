@@ -5,10 +5,11 @@
 
 import { Elysia } from 'elysia'
 import { health } from './lib/http/health.ts'
-import { listen, stopOnSignal } from './lib/http/listen.ts'
+import { drainMsOf, listen, stopOnSignal } from './lib/http/listen.ts'
 import { openapi } from './lib/http/openapi/openapi-routes.ts'
 import { root, STRICT } from './lib/http/root.ts'
 import { startChores } from './lib/hub/chores/chores.ts'
+import { noteProcess } from './lib/hub/cli/drain.ts'
 import { runCommand } from './lib/hub/cli/program.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
 import type { Hub } from './lib/hub/core/hub.ts'
@@ -93,6 +94,7 @@ export async function serve(flags: HubFlags): Promise<void> {
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const chores = startChores(hub, config)
+  const drainMs = drainMsOf(config.drainSeconds, log)
   stopOnSignal(
     listening,
     log,
@@ -100,8 +102,9 @@ export async function serve(flags: HubFlags): Promise<void> {
       await chores.stop()
       await hub.close()
     },
-    config.drainMs,
+    drainMs,
   )
+  noteProcess(config, listening, drainMs, log)
   print(line`hub listening on ${listening.url}`)
 }
 

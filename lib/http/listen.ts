@@ -9,6 +9,11 @@ import { type App, watched } from './watch.ts'
 
 /** Requests in progress get this long to end after a stop was requested. */
 const GRACE_MS = 8_000
+/** A process ends this long after it began to stop at the latest. */
+export const STOP_MS = GRACE_MS + 1_500
+
+/** The longest drain. The services of deploy/ give a stop this time and 15 seconds. */
+export const MOST_DRAIN_SECONDS = 300
 
 export interface Listening {
   readonly url: string
@@ -72,6 +77,17 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
   }
 }
 
+/** `seconds` of CADRE_DRAIN_SECONDS in milliseconds. Warns of more than the longest drain, which then counts. */
+export function drainMsOf(seconds: number, log: Log): number {
+  if (seconds > MOST_DRAIN_SECONDS) {
+    log.warn('CADRE_DRAIN_SECONDS is longer than the longest drain, which counts', {
+      seconds,
+      counts: MOST_DRAIN_SECONDS,
+    })
+  }
+  return Math.min(seconds, MOST_DRAIN_SECONDS) * 1_000
+}
+
 /**
  * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits with 0, within ten seconds in any case.
  * For `drainMs` before that it still answers, and `/ready` says that it stops, so that a load balancer can send requests
@@ -86,7 +102,7 @@ export function stopOnSignal(listening: Listening, log: Log, close: () => void |
     listening.leave()
     drain = startPause(drainMs)
     if (drainMs > 0) await drain.over
-    setTimeout(() => process.exit(0), GRACE_MS + 1_500).unref()
+    setTimeout(() => process.exit(0), STOP_MS).unref()
     await listening.stop()
     await close()
     process.exit(0)

@@ -6,6 +6,7 @@ import { isPostgres, type StoreOptions } from '../../db/hub/store.ts'
 import { isAllowEntry, isLoopback } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
 import { hookHostsFrom } from '../http/hook-hosts.ts'
+import { MOST_DRAIN_SECONDS } from '../http/listen.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
@@ -35,8 +36,8 @@ export interface HubConfig {
   quotas: QuotaValues
   metricsToken: string | undefined
   artifacts: ArtifactStore | null
-  /** How long a hub still answers after it was asked to stop. */
-  drainMs: number
+  /** How long a hub still answers after it was asked to stop, as somebody wished. */
+  drainSeconds: number
   keepRunsDays: number
   keepAuditDays: number
 }
@@ -74,7 +75,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
     artifacts: artifactStore(env),
-    drainMs: wholeNumber('CADRE_DRAIN_SECONDS', env.CADRE_DRAIN_SECONDS ?? '0', 3_600) * 1_000,
+    drainSeconds: drainSeconds(env.CADRE_DRAIN_SECONDS || '0'),
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
     keepAuditDays: wholeNumber('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS ?? String(KEEP_AUDIT_DAYS), 36_500),
   }
@@ -88,6 +89,12 @@ function databaseOf(location: string): string {
     'invalid_request',
     `--database or CADRE_HUB_DATABASE: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
   )
+}
+
+/** A larger number than the longest drain is no mistake: `drainMsOf` says what counts. */
+function drainSeconds(text: string): number {
+  const most = MOST_DRAIN_SECONDS
+  return /^[0-9]+$/.test(text) ? Number(text) : wholeNumber('CADRE_DRAIN_SECONDS', text, most)
 }
 
 function wholeNumber(name: string, text: string, most: number, least = 0): number {

@@ -35,6 +35,23 @@ export function isRunning(pid: number, started: string): boolean {
   return !isDead(state) && startOf(pid) === started
 }
 
+/** What tells a process from all others, for a file that outlives it. */
+export interface ProcessMark {
+  pid: number
+  /** The id of the machine's boot. */
+  boot: string
+  /** See `startOf`. Ids are reused, above all in containers, so they are not enough. */
+  started: string
+}
+
+export const ownMark = (): ProcessMark => ({
+  pid: process.pid,
+  boot: bootId(),
+  started: startOf(process.pid) ?? '',
+})
+
+export const isAlive = ({ pid, boot, started }: ProcessMark): boolean => boot === bootId() && isRunning(pid, started)
+
 /** The live processes of a group, without zombies. */
 export function groupMembers(group: number): number[] {
   return liveProcesses()

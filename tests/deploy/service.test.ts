@@ -4,6 +4,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parse } from 'yaml'
+import { MOST_DRAIN_SECONDS } from '../../lib/http/listen.ts'
 import { folder } from '../support/folder.ts'
 import { machine } from '../support/machine.ts'
 
@@ -96,6 +98,26 @@ describe.if(process.platform === 'linux')('with systemd', () => {
       }
     }
   })
+})
+
+test('whatever stops a server by force gives it the longest drain and 15 seconds', () => {
+  const textOf = (file: string) => readFileSync(join(REPOSITORY, 'deploy', file), 'utf8')
+  const given = (file: string, pattern: RegExp) => [
+    file,
+    ...Array.from(textOf(file).matchAll(pattern), found => found[1]),
+  ]
+  const expected = `${MOST_DRAIN_SECONDS + 15}`
+  for (const served of ['daemon', 'hub']) {
+    for (const folder of ['systemd', 'systemd/user']) {
+      const unit = `${folder}/cadre-${served}.service`
+      expect(given(unit, /^TimeoutStopSec=(.+)$/gm)).toEqual([unit, expected])
+    }
+    const plist = `launchd/cadre-${served}.plist`
+    expect(given(plist, /<key>ExitTimeOut<\/key>\s*<integer>(.+?)<\/integer>/g)).toEqual([plist, expected])
+  }
+  const compose = parse(textOf('compose.yml'), { merge: true }) as { services: Record<string, object> }
+  const period = { stop_grace_period: `${expected}s` }
+  expect([compose.services.hub, compose.services.daemon]).toMatchObject([period, period])
 })
 
 test('the plists are XML, and start what the units start', () => {

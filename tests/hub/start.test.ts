@@ -256,6 +256,7 @@ test('a hub that was told to stop says so and still answers, for as long as CADR
   // A second signal ends that time.
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
+  expect(await child.stderr.text()).toContain('"seconds":600,"counts":300}')
 })
 
 test.each([
@@ -267,7 +268,7 @@ test.each([
   [{ CADRE_ARTIFACTS: 'file:///nowhere/at/all' }, 'CADRE_ARTIFACTS: there is no folder /nowhere/at/all; make it'],
   [{ CADRE_ARTIFACTS: 'file:///', CADRE_ARTIFACTS_MAX_MB: '1.5' }, 'CADRE_ARTIFACTS_MAX_MB: expected a whole number'],
   [{ CADRE_HUB_POOL: '0' }, 'CADRE_HUB_POOL: expected a whole number from 1 to 1000, got 0'],
-  [{ CADRE_DRAIN_SECONDS: 'soon' }, 'CADRE_DRAIN_SECONDS: expected a whole number from 0 to 3600, got soon'],
+  [{ CADRE_DRAIN_SECONDS: 'soon' }, 'CADRE_DRAIN_SECONDS: expected a whole number from 0 to 300, got soon'],
 ])('a variable that makes no sense stops the start: %j', async (env, told) => {
   const child = hub(['serve', '--port', '0'], { CADRE_HUB_DATABASE: join(folder(), 'hub.db'), ...env })
   expect(await child.exited).toBe(2)

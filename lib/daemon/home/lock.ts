@@ -6,19 +6,11 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { CadreError } from '../../error.ts'
 import { type FileIdentity, identityOf, isSameFile } from '../../files/file-identity.ts'
-import { bootId, isRunning, startOf } from '../../program/process.ts'
+import { isAlive, ownMark, type ProcessMark } from '../../program/process.ts'
 
-export interface Holder {
-  pid: number
+export interface Holder extends ProcessMark {
   /** The folder whose lock it is. Locks of older versions do not say it. */
   home?: FileIdentity
-  /** The id of the machine's boot. It changes when the machine restarts. */
-  boot: string
-  /**
-   * The start time of the process as the system reports it. Process ids alone are not enough, because they are reused,
-   * above all in containers.
-   */
-  started: string
   /** The command of the process. `serve` stays, and any other command ends with its last run. */
   command: string
   /** The address where it serves the API. Null before it serves, and when it is about to end. */
@@ -37,13 +29,7 @@ const fileOf = (home: string) => join(home, 'daemon.lock')
 export function takeLock(home: string, command: string): Lock {
   const file = fileOf(home)
   const draft = `${file}.${process.pid}`
-  const self = {
-    pid: process.pid,
-    home: identityOf(home),
-    boot: bootId(),
-    started: startOf(process.pid) ?? '',
-    command,
-  }
+  const self = { ...ownMark(), home: identityOf(home), command }
   const write = (address: string | null) => {
     const holder: Holder = { ...self, address }
     writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 })
@@ -52,7 +38,7 @@ export function takeLock(home: string, command: string): Lock {
     write(null)
     while (!linked(draft, file)) {
       const holder = readHolder(home)
-      if (holder && isAlive(home, holder)) throw held(home, holder)
+      if (holder && holds(home, holder)) throw held(home, holder)
       displace(home, holder)
     }
   } finally {
@@ -77,7 +63,7 @@ export function takeLock(home: string, command: string): Lock {
 /** Who holds `home` now; null when nobody does. */
 export function holderOf(home: string): Holder | null {
   const holder = readHolder(home)
-  return holder && isAlive(home, holder) ? holder : null
+  return holder && holds(home, holder) ? holder : null
 }
 
 function held(home: string, { pid, command = 'serve', address }: Holder): CadreError {
@@ -136,7 +122,7 @@ function parseHolder(text: string): Holder | null {
   }
 }
 
-function isAlive(folder: string, { pid, home, boot, started }: Holder): boolean {
-  if (home !== undefined && !isSameFile(home, identityOf(folder))) return false
-  return boot === bootId() && isRunning(pid, started)
+function holds(folder: string, holder: Holder): boolean {
+  if (holder.home !== undefined && !isSameFile(holder.home, identityOf(folder))) return false
+  return isAlive(holder)
 }

@@ -1,5 +1,5 @@
-// The command line of the hub: `bun hub.ts` serves, `user …` manages accounts, `backup` and `restore` copy the
-// database, `key rotate` changes the key of what is sealed.
+// The command line of the hub: `bun hub.ts` serves, `drain` stops it, `user …` manages accounts, `backup` and `restore`
+// copy the database, `key rotate` changes the key of what is sealed.
 
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
@@ -11,6 +11,7 @@ import { commanderOutput, print, printMessage } from '../../text/terminal.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { rotateHubKey } from '../keys/rotate-keys.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
+import { drain } from './drain.ts'
 import { type ReconcileFlags, reconcile } from './reconcile.ts'
 
 const database = [
@@ -57,6 +58,16 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
       refuseWords(program, command)
       return serve(flags)
     })
+
+  program
+    .command('drain')
+    .description('stop the hub on this machine, as SIGTERM does, and wait for its end')
+    .option('--port <number>', 'the port of the hub, where several serve here')
+    .option(...database)
+    .addHelpText('after', examples('drain', 'drain --port 7500'))
+    .action(({ port, ...flags }: HubFlags) =>
+      drain(hubConfig(flags), port === undefined ? undefined : hubConfig({ port }).port),
+    )
 
   const user = program
     .command('user')

@@ -30,7 +30,7 @@ const PATIENCE_MS = 1_000
 const MOST = 50
 
 /** The commands of the hub, which are another program (lib/hub/cli). */
-export const HUB_COMMANDS = ['serve', 'user', 'backup', 'restore', 'reconcile', 'key']
+export const HUB_COMMANDS = ['serve', 'drain', 'user', 'backup', 'restore', 'reconcile', 'key']
 
 interface Cursor {
   command: Command
