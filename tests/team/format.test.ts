@@ -98,7 +98,6 @@ phases:
       - name: e
         run: plain text
           over lines
-
 # end
 `
 

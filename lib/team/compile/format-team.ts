@@ -10,5 +10,7 @@ export function formatTeam(file: string, bytes: Uint8Array): { before: string; a
   if (before === null) source.report({ offset: 0, path: '' }, 'the file is not UTF-8 text')
   const after = before === null ? null : formatYaml(source)
   if (before === null || after === null) throw problemError(file, source.problems)
-  return { before, after }
+  // A byte order mark is no part of the text.
+  const mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? '\ufeff' : ''
+  return { before: mark + before, after: mark + after }
 }

@@ -46,9 +46,13 @@ export function readYaml(source: Source): Node | null {
     source.report(start, `the file has more than ${MAX_LINES} lines: move parts of it into sub-teams`)
     return null
   }
-  const odd = source.text.search(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/)
+  const odd = source.text.search(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\r(?!\n)/)
   if (odd !== -1) {
-    source.report({ offset: odd, path: '' }, 'YAML does not allow this control character: remove it')
+    const message =
+      source.text[odd] === '\r'
+        ? 'this line ends in a carriage return without a line feed: save the file with line feeds'
+        : 'YAML does not allow this control character: remove it'
+    source.report({ offset: odd, path: '' }, message)
     return null
   }
   try {
