@@ -63,4 +63,5 @@ export const {
   sealingKeys,
   copies,
   confirmations,
+  chores,
 } = tables(isPostgres ? postgres : sqlite)

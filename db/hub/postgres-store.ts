@@ -40,8 +40,8 @@ const LOST_TRIES = 3
 const READ_ONLY = `SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS closed`
 /** Held while the database is migrated. */
 const LOCK = 'cadre_hub'
-/** Chores run one after the other, and the audit log is sealed beside them. */
-const CHORE_CONNECTIONS = 2
+/** Most chores take a moment, so a few that wait for locks leave connections to the others. */
+const CHORE_CONNECTIONS = 4
 const CHORE_STATEMENT_MS = 30_000
 
 export async function openPostgres(url: string, { pool: size, statementMs }: StoreOptions): Promise<Store> {

@@ -1,5 +1,6 @@
 // The hub's tables, defined once for both dialects. Columns have the names of the wire protocol.
 
+import { choreTables } from './chore-tables.ts'
 import type { Columns } from './columns.ts'
 import { hookTables } from './hook-tables.ts'
 import { lineageTables } from './lineage-tables.ts'
@@ -20,6 +21,7 @@ export function tables(columns: Columns) {
     ...hookTables(columns, triggering),
     ...tellTables(columns, tenancy),
     ...lineageTables(columns),
+    ...choreTables(columns),
   }
 }
 

@@ -73,7 +73,7 @@ export function afterCommit(tx: Db, then: () => void): void {
 
 /** For PostgreSQL. */
 export interface StoreOptions {
-  /** How many connections calls have at most (`CADRE_HUB_POOL`). Chores have two more. */
+  /** How many connections calls have at most (`CADRE_HUB_POOL`). Chores have four more. */
   pool: number
   /** How long a statement of a call may take, in milliseconds (`CADRE_HUB_STATEMENT_SECONDS`). */
   statementMs: number

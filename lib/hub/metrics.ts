@@ -4,6 +4,7 @@
 import { and, count, eq, gte, isNotNull, isNull, min, sql } from 'drizzle-orm'
 import { gauge, type Sample } from '../http/metrics.ts'
 import { ONLINE_MS, STALE_MS } from './access/daemons.ts'
+import type { ChoreOutcome } from './core/chore.ts'
 import type { Hub } from './core/hub.ts'
 
 /** The state of a run in the words of the conventions. */
@@ -64,11 +65,46 @@ export async function stored(hub: Hub): Promise<string> {
     gauge('cadre_hub_older_copy', 'Whether the hub is on an older copy of its database and holds what waited in it.', [
       [{}, hub.lineage.isOlderCopy ? 1 : 0],
     ]),
+    ...(await choreGauges(hub)),
     ...connectionGauges(hub),
     gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
       [{}, Number(messages!.many)],
     ]),
   ].join('')
+}
+
+/** What came of each chore, whichever hub does it, and of those that this hub does for itself. */
+async function choreGauges({ store, ownChores }: Hub): Promise<string[]> {
+  const rows: (ChoreOutcome & { name: string })[] = await store.db.select().from(store.chores)
+  const all = [...rows, ...[...ownChores].map(([name, outcome]) => ({ name, ...outcome }))]
+  const samples = (of: (outcome: ChoreOutcome) => number | null): Sample[] =>
+    all.flatMap(({ name: chore, ...outcome }) => {
+      const value = of(outcome)
+      return value === null ? [] : [[{ chore }, value] as const]
+    })
+  const seconds = (ms: number | null) => (ms === null ? null : ms / 1_000)
+  return [
+    gauge(
+      'cadre_chore_last_run_timestamp_seconds',
+      'When the last run of a chore ended.',
+      samples(({ last_run_at }) => seconds(last_run_at)),
+    ),
+    gauge(
+      'cadre_chore_last_run_duration_seconds',
+      'How long the last run of a chore took.',
+      samples(({ last_run_ms }) => seconds(last_run_ms)),
+    ),
+    gauge(
+      'cadre_chore_last_error_timestamp_seconds',
+      'When a run of a chore failed last.',
+      samples(({ last_error_at }) => seconds(last_error_at)),
+    ),
+    gauge(
+      'cadre_chore_failing',
+      'Whether the last run of a chore failed.',
+      samples(({ last_run_at, last_error }) => (last_run_at === null ? null : Number(last_error !== null))),
+    ),
+  ]
 }
 
 /** Those of this process. */

@@ -70,6 +70,7 @@ export function createHub(options: HubOptions): Hub {
   const lineage = createLineage({ store, log, now, lived, notifier, process: id })
   const sealer = createSealer(key)
   return {
+    id,
     store,
     log,
     now,
@@ -98,6 +99,7 @@ export function createHub(options: HubOptions): Hub {
     artifacts: options.artifacts ?? null,
     tracer: options.tracer ?? null,
     counts: new Counts(),
+    ownChores: new Map(),
     checker,
     async close() {
       await checker.close()

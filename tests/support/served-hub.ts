@@ -75,7 +75,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
       if (ask === 'skew') {
         skew = ms
         // What is due by now is not waited for.
-        void chores.runDue()
+        chores.runDue()
         hub.notifier.notify(WEBHOOK_TOPIC)
       }
       if (ask === 'flush') await hub.lastSeen.flush()

@@ -1,12 +1,11 @@
-// What a serving hub does by itself, at intervals, besides answering calls. Several hubs on one database do it at once:
-// each transaction decides which of them wins.
+// What a serving hub does by itself, at intervals, besides answering calls. Of several hubs on one database, one at a time
+// does each chore (leases.ts). Where two did it nevertheless, each transaction would decide which of them wins.
 
-import { backoff } from '../../backoff.ts'
-import { messageOf } from '../../error.ts'
 import { ONLINE_MS } from '../access/daemons.ts'
 import { countQuotaUseOfAllRealms } from '../access/quotas.ts'
 import { deleteFilesOfDeletedRuns } from '../artifacts/kept-files.ts'
 import type { HubConfig } from '../config.ts'
+import type { ChoreOutcome, Steps } from '../core/chore.ts'
 import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
@@ -19,6 +18,8 @@ import { deleteOldFirings } from '../triggers/old-firings.ts'
 import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
 import { deleteOldDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
 import { queueStaleDaemonMessages } from '../webhooks/webhooks.ts'
+import { type Chore, ChoreLoop } from './chore-loop.ts'
+import { Leases } from './leases.ts'
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
@@ -26,30 +27,24 @@ const DAY_MS = 24 * HOUR_MS
 /** A run that no daemon asks for ends at most this much later than its deadline. */
 const TICK_MS = 2 * SECOND_MS
 
-/** After a failure, then after twice as long, up to the interval of the chore. */
-const RETRY_MS = 5 * SECOND_MS
-
 /** How long things are kept. */
 type Retention = Pick<HubConfig, 'keepRunsDays' | 'keepAuditDays'>
 
-interface Chore {
-  name: string
-  everyMs: number
-  /** The message of the log when it fails. */
-  failure: string
-  run(hub: Hub, retention: Retention): Promise<void>
+interface HubChore extends Chore {
+  run(hub: Hub, retention: Retention): Steps
 }
 
-/** In the order in which those that are due run. */
-const CHORES: readonly Chore[] = [
+const CHORES: readonly HubChore[] = [
   {
     name: 'check_lineage',
+    isOfEachHub: true,
     everyMs: TICK_MS,
     failure: 'the database could not be compared with what is known of it',
     run: hub => hub.lineage.check(),
   },
   {
     name: 'choose_sealing_key',
+    isOfEachHub: true,
     everyMs: 5 * SECOND_MS,
     failure: 'the keys of the other hubs could not be read',
     run: hub => hub.keys.refresh(),
@@ -77,6 +72,7 @@ const CHORES: readonly Chore[] = [
   },
   {
     name: 'seal_audit_entries',
+    isOfEachHub: true,
     everyMs: TICK_MS,
     failure: 'audit entries could not be sealed',
     // Those of a command, or of a hub that was killed: entries of this process are sealed when they are committed.
@@ -145,53 +141,48 @@ const CHORES: readonly Chore[] = [
 ]
 
 /** Deletes what is older than `days` by the time that is believed, a part at a time. `deleteSome` returns how many it deleted. */
-async function deleteOld(
+async function* deleteOld(
   hub: Hub,
   days: number,
   deleteSome: (hub: Hub, before: number) => Promise<number>,
-): Promise<void> {
-  while ((await deleteSome(hub, hub.clock.believed() - days * DAY_MS)) > 0) await Bun.sleep(100)
+): AsyncGenerator<void> {
+  while ((await deleteSome(hub, hub.clock.believed() - days * DAY_MS)) > 0) yield
 }
 
 /**
- * Runs the chores when they are due, looks at triggers, seals audit entries, and sends webhooks, until `stop` is called. `runDue` runs at once
- * what is due every two seconds.
+ * Runs the chores when they are due, looks at triggers, seals audit entries, and sends webhooks, until `stop` is called.
+ * `runDue` runs at once what is due every two seconds.
  */
-export function startChores(serving: Hub, retention: Retention): { runDue(): Promise<void>; stop(): Promise<void> } {
+export function startChores(serving: Hub, retention: Retention): { runDue(): void; stop(): Promise<void> } {
   const hub: Hub = { ...serving, store: serving.store.forChores }
-  const nextAt = new Map<Chore, number>()
-  const failures = new Map<Chore, number>()
-  let isRunning = false
-  const runDue = async () => {
-    if (isRunning) return
-    isRunning = true
-    for (const chore of CHORES) {
-      const { name, everyMs, failure, run } = chore
-      if (everyMs > TICK_MS && performance.now() < (nextAt.get(chore) ?? 0)) continue
-      nextAt.set(chore, performance.now() + everyMs)
-      try {
-        await run(hub, retention)
-        failures.delete(chore)
-      } catch (error) {
-        // What is due once an hour is tried again soon: a store of files may have been away for a moment.
-        const failed = failures.get(chore) ?? 0
-        failures.set(chore, failed + 1)
-        nextAt.set(chore, performance.now() + backoff(failed, { firstMs: RETRY_MS, mostMs: everyMs }))
-        hub.log.warn(failure, { chore: name, error: messageOf(error).split('\n', 1)[0] })
-      }
-    }
-    isRunning = false
+  const { store, clock, log, now, id: holder, ownChores } = hub
+  const names = CHORES.filter(({ isOfEachHub }) => !isOfEachHub).map(({ name }) => name)
+  const leases = new Leases({ store, clock, log, holder, names, taken })
+  const loops = new Map(CHORES.map(chore => [chore, loopOf(chore)]))
+
+  function loopOf(chore: HubChore): ChoreLoop {
+    const { name, isOfEachHub } = chore
+    const run = () => chore.run(hub, retention)
+    const own = { isMine: () => true, note: (outcome: ChoreOutcome) => void ownChores.set(name, outcome) }
+    const leased = { isMine: () => leases.holds(name), note: (outcome: ChoreOutcome) => leases.note(name, outcome) }
+    return new ChoreLoop({ chore, run, now, log, ...(isOfEachHub ? own : leased) })
   }
-  void runDue()
-  const timer = setInterval(() => void runDue(), TICK_MS)
-  timer.unref()
+
+  function taken(names: string[]): void {
+    for (const [{ name }, loop] of loops) if (names.includes(name)) loop.wake()
+  }
+
+  leases.start()
   serving.sealing.start(() => sealAudit(hub))
   const stopSending = sendWebhooks(serving)
   const stopLooking = lookAtTriggers(serving)
-  const stop = async () => {
-    clearInterval(timer)
-    await stopLooking()
-    await Promise.all([serving.sealing.stop(), stopSending()])
+  return {
+    runDue() {
+      for (const [{ everyMs }, loop] of loops) if (everyMs <= TICK_MS) loop.wake()
+    },
+    async stop() {
+      await Promise.all([stopLooking(), ...[...loops.values()].map(loop => loop.stop())])
+      await Promise.all([leases.stop(), serving.sealing.stop(), stopSending()])
+    },
   }
-  return { runDue, stop }
 }

@@ -9,6 +9,7 @@ import type { Remembered } from '../../wire/protocol.ts'
 import type { QuotaValues } from '../../wire/records/quotas.ts'
 import type { PackageChecker } from '../packages/packages.ts'
 import type { ArtifactStore } from './artifact-store.ts'
+import type { ChoreOutcome } from './chore.ts'
 import type { Counts } from './counts.ts'
 import type { HubClock } from './hub-clock.ts'
 import type { LastSeen } from './last-seen.ts'
@@ -27,6 +28,8 @@ export interface PasswordCost {
 }
 
 export interface Hub {
+  /** The id of this process in `hub_processes`. */
+  readonly id: string
   readonly store: Store
   readonly log: Log
   /** The time as it stands, in epoch milliseconds: for people, and for sessions, tokens and invitations. */
@@ -71,6 +74,8 @@ export interface Hub {
   /** Exports spans (`OTEL_EXPORTER_OTLP_ENDPOINT`), or null. */
   readonly tracer: Tracer | null
   readonly counts: Counts
+  /** What came of the chores that each hub does, by their names. What one hub does for all is in the table of chores. */
+  readonly ownChores: Map<string, ChoreOutcome>
   readonly checker: PackageChecker
   close(): Promise<void>
 }

@@ -168,8 +168,8 @@ function rowsOf(table: Table): Rows {
   return made
 }
 
-/** Whether a table tells an older copy: it counts the commits of the hub, its chores included, and the beats of hubs. */
-const isMemory = (table: Table): boolean => /^(memory|hub_processes$|lived_time$)/.test(getTableName(table))
+/** Whether a table tells an older copy, or what hubs do by themselves: it counts commits, beats and chores. */
+const isMemory = (table: Table): boolean => /^(memory|hub_processes$|lived_time$|chores$)/.test(getTableName(table))
 
 /** Differs from what it was before any commit to the database. */
 export async function commitsOf({ epoch, db, users }: Store): Promise<string> {
