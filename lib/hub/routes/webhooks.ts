@@ -38,7 +38,6 @@ type DeliveryRow = Tables['webhookDeliveries']['$inferSelect']
 
 const ACTIVE = { state: 'active' as const, reason: null }
 const STOPPED = { state: 'stopped' as const, reason: 'owner_lost_role' as const }
-const BOTH_IDS = '`id` and `webhook_id` name the webhook; give one of them'
 
 export function webhooks(hub: Hub) {
   const { store } = hub
@@ -105,8 +104,8 @@ export function webhooks(hub: Hub) {
         return { id, realm_id }
       }),
     ),
-    answer(TakeOverWebhook, async ({ body: { realm_id, webhook_id, id = webhook_id ?? '' }, caller }) => {
-      if (webhook_id !== undefined && id !== webhook_id) throw new CadreError('invalid_request', BOTH_IDS)
+    answer(TakeOverWebhook, async ({ body: { realm_id, webhook_id, ...body }, caller }) => {
+      const id = namedId(body.id, webhook_id, '`id` and `webhook_id` name the webhook')
       const taken = await caller.write(async tx => {
         const [found] = await tx.select().from(webhooks).where(eq(webhooks.id, id))
         // Without the realm in the body, the error for a webhook that the caller may not see is that for a missing one.
@@ -125,7 +124,8 @@ export function webhooks(hub: Hub) {
       hub.notifier.notify(WEBHOOK_TOPIC)
       return taken
     }),
-    answer(RedeliverMessage, async ({ body: { realm_id, id }, caller }) => {
+    answer(RedeliverMessage, async ({ body: { realm_id, delivery_id, ...body }, caller }) => {
+      const id = namedId(body.id, delivery_id, '`id` and `delivery_id` name the message')
       const sent = await caller.write(async tx => {
         const realm = await caller.realm(realm_id, 'operator', tx)
         const ids = tx.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.realm_id, realm_id))
@@ -160,6 +160,15 @@ export function webhooks(hub: Hub) {
       }
     }),
   ])
+}
+
+/** What two fields of a body name, one of which is given. */
+function namedId(id: string | undefined, other: string | undefined, both: string): string {
+  const given = id ?? other
+  if (given === undefined || (other !== undefined && given !== other)) {
+    throw new CadreError('invalid_request', `${both}; give one of them`)
+  }
+  return given
 }
 
 function mintWebhookSecret(): string {

@@ -1,7 +1,14 @@
 // The webhooks of a realm, and what happened to their messages.
 
 import { useSignal } from '@preact/signals'
-import { AddWebhook, ListDeliveries, ListWebhooks, RemoveWebhook, TakeOverWebhook } from '../../wire/calls/webhooks.ts'
+import {
+  AddWebhook,
+  ListDeliveries,
+  ListWebhooks,
+  RedeliverMessage,
+  RemoveWebhook,
+  TakeOverWebhook,
+} from '../../wire/calls/webhooks.ts'
 import { HOOK_EVENTS } from '../../wire/records/hook-events.ts'
 import type { WebhookDelivery } from '../../wire/records/hooks.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
@@ -116,6 +123,20 @@ export function Webhooks({ realm }: { realm: Realm }) {
           { title: 'Reply', class: 'wrap', cell: each => each.error ?? each.status ?? '–' },
           { title: 'Next', cell: each => <UpcomingTime at={each.next_at} /> },
           { title: 'When', cell: each => <When at={each.created_at} /> },
+          may(realm, 'operator') && {
+            title: '',
+            class: 'end',
+            cell: each =>
+              each.finished_at !== null && (
+                <ConfirmButton
+                  question="The receiver gets it again, under the same id."
+                  action={() => hub(RedeliverMessage, { realm_id, delivery_id: each.id })}
+                  done={sent.again}
+                >
+                  Send again
+                </ConfirmButton>
+              ),
+          },
         ]}
       />
     </>

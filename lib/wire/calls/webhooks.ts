@@ -49,7 +49,11 @@ export const TakeOverWebhook = call('/v1/realms/webhook_take_over', {
 export const RedeliverMessage = call('/v1/realms/redeliver_webhook', {
   summary: 'Send a message of a webhook again, under the same id',
   hub: { user: { grant: { realms: 'write' }, realm: 'operator' } },
-  body: closed({ realm_id: Uuid, id: Text(200, 1) }),
+  body: closed({
+    realm_id: Uuid,
+    id: Type.Optional(Text(200, 1)),
+    delivery_id: Type.Optional(Text(200, 1)),
+  }),
   data: WebhookDelivery,
 })
 export const ListDeliveries = call('/v1/realms/webhook_deliveries', {

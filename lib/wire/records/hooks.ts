@@ -35,6 +35,8 @@ export const Webhook = named('webhook', {
   reason: nullable(Type.Enum(['owner_lost_role']), { description: 'Why it is stopped.' }),
 })
 
+export type Webhook = Static<typeof Webhook>
+
 export const WebhookDelivery = named('webhook_delivery', {
   id: Text,
   webhook_id: Text,

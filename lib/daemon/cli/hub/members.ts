@@ -3,6 +3,7 @@
 import type { Option } from 'commander'
 import type { Static } from 'typebox'
 import { CadreError } from '../../../error.ts'
+import { commandLine } from '../../../program/called-as.ts'
 import { listed } from '../../../text/spelling.ts'
 import type { Role } from '../../../wire/access.ts'
 import { AddOrgMember, GetOrg, RemoveOrgMember } from '../../../wire/calls/orgs.ts'
@@ -156,5 +157,8 @@ function leftBehind({ owns }: Removed): string[] {
   ]
   return left.length === 0
     ? []
-    : ['These belonged to that account, and have stopped. Take webhooks over on the page of the realm:', ...left]
+    : [
+        `These belonged to that account, and have stopped. To take a webhook over: ${commandLine('webhooks', 'take-over')}`,
+        ...left,
+      ]
 }

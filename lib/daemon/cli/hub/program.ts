@@ -68,6 +68,7 @@ const GROUPS: readonly [word: string, does: string, table: () => Promise<{ ENTRI
   ['tokens', 'manage credentials of programs and people', () => import('./tokens.ts')],
   ['teams', 'list, show and hide published teams', () => import('./teams.ts')],
   ['daemons', 'list, approve, pause and remove daemons', () => import('./daemons.ts')],
+  ['webhooks', 'list, add and remove webhooks of a realm, and send messages again', () => import('./webhooks.ts')],
   ['queue', 'list and cancel runs that wait for a daemon', () => import('./queue.ts')],
 ]
 

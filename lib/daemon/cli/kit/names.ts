@@ -8,6 +8,8 @@ import { ListDaemons } from '../../../wire/calls/daemons.ts'
 import { ListOrgs } from '../../../wire/calls/orgs.ts'
 import { GetRealm, ListRealms } from '../../../wire/calls/realms.ts'
 import { ListScopes } from '../../../wire/calls/scopes.ts'
+import { ListWebhooks } from '../../../wire/calls/webhooks.ts'
+import type { Webhook } from '../../../wire/records/hooks.ts'
 import type { Daemon, Org, Realm, Scope } from '../../../wire/records/hub-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 
@@ -47,6 +49,15 @@ const DAEMON: Kind<Daemon> = {
     ({ id }, wanted) => BEGINNING.test(wanted) && id.startsWith(wanted),
   ],
 }
+const WEBHOOK: Kind<Webhook> = {
+  what: 'webhook',
+  labelOf: ({ url, id }) => `${url} (${id})`,
+  fits: [
+    ({ id }, wanted) => id === wanted,
+    ({ url }, wanted) => url === wanted,
+    ({ id }, wanted) => BEGINNING.test(wanted) && id.startsWith(wanted),
+  ],
+}
 
 /** The realm by its id, slug or name, or by `org/slug`. */
 export async function realmOf(client: HubClient, wanted: string | undefined): Promise<Realm> {
@@ -76,6 +87,11 @@ export async function scopeOf(client: HubClient, wanted: string | undefined): Pr
 /** The daemon by its name, its id or the beginning of its id. */
 export async function daemonOf(client: HubClient, wanted: string): Promise<Daemon> {
   return one(client, await every(client, ListDaemons, 'daemons', {}), wanted, DAEMON)
+}
+
+/** The webhook of a realm by its address, its id or the beginning of its id. */
+export async function webhookOf(client: HubClient, realm_id: string, wanted: string): Promise<Webhook> {
+  return one(client, await every(client, ListWebhooks, 'webhooks', { realm_id }), wanted, WEBHOOK)
 }
 
 /** What limits a list to a realm, if one was named. */
