@@ -163,6 +163,7 @@ describe('a run', () => {
       started_at: expect.any(Number),
       started_by: { kind: 'person', name: expect.any(String), via: 'api' },
       completed_at: expect.any(Number),
+      lived_ms: expect.any(Number),
       deliveries: [],
     })
     const { deliveries: _, ...listed } = record

@@ -66,6 +66,7 @@ const putRuns = batchWriter(({ runs }) => runs, {
       'workspace',
       'started_at',
       'completed_at',
+      'lived_ms',
       'kept_since',
       'rev',
       'beside',

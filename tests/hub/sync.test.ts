@@ -325,6 +325,21 @@ describe('reading', () => {
     const roots = await hub.ok(hub.admin, 'runs/list', { realm_id: realm, root_only: true, limit: 1 })
     expect(roots.runs[0].root_run_id).toBe(roots.runs[0].run_id)
   })
+  test('how long a run lived is told of ended runs, and an older daemon says it by times only', async () => {
+    const [told, older] = [crypto.randomUUID(), crypto.randomUUID()]
+    const ended = { state: 'completed', completed_at: 1_000 + 72 * 3_600_000 }
+    await report(runChange(told, { ...ended, lived_ms: 42_000 }), runChange(older, ended))
+    const lived = async (id: string) => [
+      (await get(id)).lived_ms,
+      (await hub.ok(hub.admin, 'runs/why', { run_id: id })).lines[0].match(/ after (.*)\./)?.[1],
+    ]
+    expect(await lived(told)).toEqual([42_000, '42s'])
+    expect(await lived(older)).toEqual([null, '3d'])
+    const { runs } = await hub.ok(hub.admin, 'runs/list', { begins: told })
+    expect(runs).toMatchObject([{ run_id: told, lived_ms: 42_000 }])
+    await report(runChange(told, { lived_ms: null }, 2))
+    expect((await get(told)).lived_ms).toBeNull()
+  })
   test('a silent daemon’s runs have crashed, until it calls again', async () => {
     const [live, over] = [crypto.randomUUID(), crypto.randomUUID()]
     await report(runChange(live), runChange(over, done))

@@ -124,6 +124,8 @@ const WORDS: Readonly<Record<string, string>> = {
   inputs: 'The inputs, by name.',
   items: 'The items of a map.',
   lines: 'The lines, in order.',
+  lived_ms:
+    'How many milliseconds its attempts took together; pauses, sleeps and steps of the clock do not count. Null until it ends, or where its daemon does not say.',
   max_attempts: 'How often it is tried at most, the first time included.',
   missing: 'What is missing: lines that do not come any more, or what a run lacks to start.',
   missing_secrets: 'The named secrets that cannot be read.',

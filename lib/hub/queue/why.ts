@@ -148,7 +148,8 @@ async function factsOf(hub: Hub, found: Found, leaf: Found | null): Promise<RunF
   return {
     ...{ run_id: row.run_id, run_name: row.run_name, team: row.team, call_depth: row.call_depth, state },
     environment: row.environment,
-    ...{ reason: row.reason, started_at: row.started_at, completed_at: row.completed_at, error, phases },
+    ...{ reason: row.reason, error, phases },
+    ...{ started_at: row.started_at, completed_at: row.completed_at, lived_ms: row.lived_ms },
     cause: inState.find(({ name }) => name === named) ?? inState[0] ?? null,
     turn: state === 'queued' ? await turnOf(hub, row) : state === 'awaiting_input' ? await approvalOf(hub, row) : null,
     deliveries: deliveries.filter(each => matches(DeliveryRecord, each)),

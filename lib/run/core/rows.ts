@@ -55,6 +55,10 @@ export interface RunRow {
   environment: string | null
   /** Who may approve a top run before anything of it begins, as a JSON list of names; null when nobody is asked. */
   review: string | null
+  /** How long its ended attempts took, in lived milliseconds; null for a run from before this was counted. */
+  lived_ms: number | null
+  /** The lived time at which the attempt began that goes on; null when none does. */
+  lived_since: number | null
 }
 
 export interface PhaseRow {

@@ -12,6 +12,9 @@ export const INVARIANTS: Record<string, string> = {
   'nothing ends before it starts': `
     SELECT id FROM runs WHERE completed_at < started_at
     UNION ALL SELECT run_id FROM phases WHERE completed_at < started_at`,
+  'lived time is counted of a run exactly while it goes on, and never backwards': `
+    SELECT id FROM runs WHERE lived_ms < 0 OR (lived_since IS NOT NULL AND (completed_at IS NOT NULL OR state = 'queued'))
+      OR (lived_ms IS NOT NULL AND lived_since IS NULL AND completed_at IS NULL AND state <> 'queued')`,
   'an ended run has no open phase': `
     SELECT runs.id FROM runs JOIN phases ON phases.run_id = runs.id
     WHERE runs.completed_at IS NOT NULL AND phases.completed_at IS NULL`,

@@ -8,7 +8,7 @@ import type { Masked } from '../../secrets/masked.ts'
 import { json, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import type { Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
-import { type EndedRun, type EndState, RunEnds, RunInsert } from './run-batches.ts'
+import { type EndedRun, type EndState, endOfAttempt, RunEnds, RunInsert } from './run-batches.ts'
 import type { RunGroups } from './run-groups.ts'
 
 /** The part of a run that is needed to report a change of it. */
@@ -267,14 +267,14 @@ export class Runs {
   }
 
   /** Starts the new attempt of a `queued` run. */
-  startQueued(id: string, at: number, deadline: number | null): void {
+  startQueued(id: string, { at, lived, deadline }: { at: number; lived: number; deadline: number | null }): void {
     this.#db
       .query(
         `UPDATE runs SET state = 'running', reason = NULL, started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
-           settled = CASE WHEN parent_id IS NULL THEN 0 ELSE settled END
+           settled = CASE WHEN parent_id IS NULL THEN 0 ELSE settled END, lived_since = ?4
          WHERE id = ?1 AND state = 'queued'`,
       )
-      .run(id, at, deadline)
+      .run(id, at, deadline, lived)
   }
 
   /** Who may approve the new attempt of a `queued` top run before it begins. */
@@ -313,15 +313,15 @@ export class Runs {
   }
 
   /** Ends every open run of a tree after a fault of the engine: the top run fails, those below are cancelled. */
-  abandon(rootId: string, error: Masked<RunError>, at: number): ChangedRun[] {
+  abandon(rootId: string, error: Masked<RunError>, at: number, lived: number): ChangedRun[] {
     return this.#db
-      .query<ChangedRun, [string, string, number]>(
+      .query<ChangedRun, [string, string, number, number]>(
         `UPDATE runs SET state = iif(parent_id IS NULL, 'failed', 'cancelled'), reason = 'internal',
            error = iif(parent_id IS NULL, ?2, NULL), completed_at = max(?3, coalesce(started_at, 0)), ending = NULL,
-           deadline = NULL, time_left = NULL
+           deadline = NULL, time_left = NULL, ${endOfAttempt('?4')}
          WHERE root_id = ?1 AND completed_at IS NULL RETURNING ${CHANGED}`,
       )
-      .all(rootId, JSON.stringify(error), at)
+      .all(rootId, JSON.stringify(error), at, lived)
   }
 
   /** Top runs that have ended, but whose deliveries, reports or secrets are still to be dealt with. */

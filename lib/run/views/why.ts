@@ -165,12 +165,13 @@ function runFacts(
   cause: PhaseFacts | null,
   turn: string | null,
 ): RunFacts {
-  const { id, run_name, team, environment, call_depth, state, reason, error, started_at, completed_at } = row
+  const { id, run_name, team, environment, call_depth, state, reason, error } = row
   const deliveries = store.deliveries
     .of(id)
     .map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
-  const place = { run_id: id, run_name, team, environment, call_depth, state, reason, started_at, completed_at }
-  return { ...place, error: parse(error), phases, cause, turn, deliveries }
+  const place = { run_id: id, run_name, team, environment, call_depth, state, reason }
+  const { started_at, completed_at, lived_ms } = row
+  return { ...place, started_at, completed_at, lived_ms, error: parse(error), phases, cause, turn, deliveries }
 }
 
 function factsOf(store: Store, row: PhaseRow, phase: Phase, waiting: Waiting | null): PhaseFacts {

@@ -1,6 +1,7 @@
 // Times as people read them: relative to now, with the exact time on hover.
 
 import { signal } from '@preact/signals'
+import { type RunTimes, tookMs } from '../../wire/records/words.ts'
 
 /** The present time, updated once a second. Only the elements that show it are drawn again. */
 export const now = signal(Date.now())
@@ -50,6 +51,12 @@ function agoOf(ms: number): string {
 export function Duration({ from, until }: { from: number | null; until: number | null }) {
   if (from === null) return <span class="quiet">–</span>
   return <span class="number">{durationOf((until ?? now.value) - from)}</span>
+}
+
+/** How long a run took, or takes. */
+export function Took({ of: run }: { of: RunTimes }) {
+  const ms = tookMs(run)
+  return ms === null ? <Duration from={run.started_at} until={null} /> : <span class="number">{durationOf(ms)}</span>
 }
 
 export function durationOf(given: number): string {

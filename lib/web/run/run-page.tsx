@@ -8,7 +8,7 @@ import { useKeys } from '../kit/keys.tsx'
 import { Failure, Json } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
-import { Duration, When } from '../kit/time.tsx'
+import { Took, When } from '../kit/time.tsx'
 import { Files } from './files.tsx'
 import { type Detail, Live } from './live.ts'
 import { Logs } from './logs.tsx'
@@ -169,7 +169,7 @@ export function RunHeader({
               started <When at={run.started_at} />
             </span>
             <span>
-              {run.completed_at === null ? 'for' : 'took'} <Duration from={run.started_at} until={run.completed_at} />
+              {run.completed_at === null ? 'for' : 'took'} <Took of={run} />
             </span>
           </p>
           <p class="facts quiet small">{origin}</p>

@@ -13,7 +13,7 @@ import { useKeys } from '../kit/keys.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
 import { State, wordOf } from '../kit/state.tsx'
-import { Duration, When } from '../kit/time.tsx'
+import { Took, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 
 type Run = Static<typeof RunView>
@@ -181,7 +181,7 @@ function Row({ run, index, count, chosen }: { run: Run | undefined; index: numbe
       </span>
       <span class="small times">
         <When at={run.started_at} />
-        <Duration from={run.started_at} until={run.completed_at} />
+        <Took of={run} />
       </span>
     </div>
   )

@@ -74,6 +74,8 @@ const Run = Type.Object({
   created_at: Type.Optional(Time),
   started_at: NullableTime,
   completed_at: NullableTime,
+  /** Null while the run goes on, and for one from before this was counted. Older daemons leave it out. */
+  lived_ms: Type.Optional(nullable(Count)),
   deliveries: Type.Optional(AnyList),
   /** An `Explanation`; absent where there is nothing to explain. A hub passes over one of another form. */
   why: Type.Optional(AnyJson),

@@ -8,7 +8,7 @@ import { oneLine } from '../../text/one-line.ts'
 import { cut, jsonBytes, within } from '../budget.ts'
 import type { Explanation, FailedItems, RunError, Written } from './run-records.ts'
 import type { StartedBy } from './started-by.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText } from './words.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText, tookMs } from './words.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -50,6 +50,7 @@ export interface RunFacts {
   error: RunError | null
   started_at: number | null
   completed_at: number | null
+  lived_ms: number | null
   phases: readonly PhaseFacts[]
   /** One of `phases`. */
   cause: PhaseFacts | null
@@ -323,10 +324,11 @@ function leafFirst(chain: readonly RunFacts[]): readonly string[] {
 }
 
 function sentence(run: RunFacts): string {
-  const { run_id, run_name, team, call_depth, state, reason, error, started_at, completed_at, cause, turn } = run
+  const { run_id, run_name, team, call_depth, state, reason, error, cause, turn } = run
   const place = run.environment === null ? '' : ` in the environment ${run.environment}`
   const name = `${call_depth === 0 ? 'Run' : 'Sub-run'} ${run_name ? `${oneLine(run_name)} (${run_id})` : run_id} of ${team}${place}`
-  const took = completed_at && started_at ? ` after ${formatDuration(completed_at - started_at)}` : ''
+  const ms = tookMs(run)
+  const took = ms === null ? '' : ` after ${formatDuration(ms)}`
   if (state === 'completed') return `${name} completed${took}${error ? `, but ${closed(error.message)}` : '.'}`
   if (state === 'cancelled') {
     const why = reason && reason !== 'cancelled' ? ` (${reason})` : ''

@@ -75,13 +75,21 @@ const AT_HUB = {
   created_at: Type.Optional(Time),
 }
 const recorded = <P extends TProperties>(more: P) =>
-  Type.Object({ ...RUN, environment: NullableText, state: RunState, started_by: nullable(StartedBy), ...more })
+  Type.Object({
+    ...RUN,
+    environment: NullableText,
+    lived_ms: nullable(Type.Integer()),
+    state: RunState,
+    started_by: nullable(StartedBy),
+    ...more,
+  })
 /** A run as people are shown it, by a daemon or by a hub. */
 const viewOf = <P extends TProperties>(more: P) =>
   Type.Object({
     ...RUN,
     ...AT_HUB,
     environment: Type.Optional(NullableText),
+    lived_ms: Type.Optional(nullable(Type.Integer())),
     state: ViewedState,
     started_by: StartedByView,
     ...more,

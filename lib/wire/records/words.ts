@@ -12,6 +12,21 @@ export function waitText({ reason, until }: Waiting, now = Date.now()): string {
   return `${reason}, until ${isSoon ? at.slice(11, 19) : `${at.slice(0, 10)} ${at.slice(11, 16)}`} UTC`
 }
 
+export interface RunTimes {
+  started_at: number | null
+  completed_at: number | null
+  lived_ms?: number | null | undefined
+}
+
+/**
+ * How many milliseconds an ended run took: what its attempts lived, or the time between its start and its end where its
+ * server does not count that. Null while it goes on, and for one that never began.
+ */
+export function tookMs({ started_at, completed_at, lived_ms = null }: RunTimes): number | null {
+  if (started_at === null || completed_at === null) return null
+  return lived_ms ?? Math.max(0, completed_at - started_at)
+}
+
 /** What a run waits for that `reviewers` may approve. */
 export function approvalText(reviewers: readonly string[]): string {
   const isOpen = reviewers.length === 0 || reviewers.includes('any')

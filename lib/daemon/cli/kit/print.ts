@@ -6,6 +6,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import { createPaint, line, type Paint, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { unreadableIn } from '../../../wire/call.ts'
+import { type RunTimes, tookMs } from '../../../wire/records/words.ts'
 import { table } from '../terminal/table.ts'
 
 export function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => Shown[][]): void {
@@ -51,7 +52,8 @@ export function columns(): number {
   return process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
 }
 
-export function took(started: number | null, completed: number | null): string {
-  if (started === null) return ''
-  return completed === null ? '…' : formatDuration(completed - started)
+export function took(of: RunTimes): string {
+  const ms = tookMs(of)
+  if (ms !== null) return formatDuration(ms)
+  return of.started_at === null ? '' : '…'
 }

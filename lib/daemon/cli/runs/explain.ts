@@ -80,7 +80,7 @@ export async function phases(typed: string, { json, failed, ...where }: Options 
         line`${symbol(paint, state)} ${name}`,
         paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
         line`${stateWord(paint, state)}${reason === null ? '' : paint.dim(` (${reason})`)}`,
-        took(started_at, completed_at),
+        took({ started_at, completed_at }),
         (error?.message ?? (!waiting ? textOf(phase) : `waiting: ${waitText(waiting)}`)).split('\n', 1)[0]!,
       ],
     ),
@@ -114,9 +114,8 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
   })
   if (json) return void printJson({ ...record, files, written, decided })
   const paint = createPaint(process.stdout)
-  const { team, version, run_name, state, error, started_at, completed_at, attempt, workspace, environment, inputs } =
-    record
-  const time = took(started_at, completed_at)
+  const { team, version, run_name, state, error, started_at, attempt, workspace, environment, inputs } = record
+  const time = took(record)
   const starter = viewedStarter(record.started_by)
   const facts = [
     ['run', run_id],

@@ -59,13 +59,13 @@ export async function runs(options: RunsOptions): Promise<void> {
   const found = await backend.ask(runs => runs.call(ListRuns, query))
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
   show(json, found, paint =>
-    found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [
-      columns() < ROOMY ? symbol(paint, state) : line`${symbol(paint, state)} ${stateWord(paint, state)}`,
-      team +
-        (run_name === null ? '' : ` ${run_name}`) +
-        (state === 'queued' && reason !== null ? paint.dim(` ${reason}`) : ''),
-      ...(columns() < NARROW ? [] : [clock(started_at)]),
-      took(started_at, completed_at),
+    found.runs.map((run, at) => [
+      columns() < ROOMY ? symbol(paint, run.state) : line`${symbol(paint, run.state)} ${stateWord(paint, run.state)}`,
+      run.team +
+        (run.run_name === null ? '' : ` ${run.run_name}`) +
+        (run.state === 'queued' && run.reason !== null ? paint.dim(` ${run.reason}`) : ''),
+      ...(columns() < NARROW ? [] : [clock(run.started_at)]),
+      took(run),
       paint.dim(ids[at]!),
     ]),
   )

@@ -16,13 +16,13 @@ import { symbol } from '../terminal/state-symbols.ts'
 
 type Entry = Static<typeof TreeView>['runs'][number]
 type Phase = Static<typeof PhasesView>['phases'][number]
-type Delivery = RunDetailView['deliveries'][number]
 
 interface Node {
   entry: Entry
   /** Empty when only the run is shown. */
   phases: readonly Phase[]
-  deliveries: readonly Delivery[]
+  /** What its record has that an entry of a tree has not; null when only the run is shown. */
+  record: RunDetailView | null
   below: Node[]
 }
 
@@ -66,7 +66,7 @@ export const hasFailed = ({ state, type, data }: Phase): boolean =>
 function nodesOf(entries: readonly Entry[]): Node | null {
   const path: Node[] = []
   for (const entry of entries) {
-    const node: Node = { entry, phases: [], deliveries: [], below: [] }
+    const node: Node = { entry, phases: [], record: null, below: [] }
     path[entry.call_depth] = node
     // The run above may be missing in what the hub has.
     const above = path[entry.call_depth - 1] ?? path.slice(0, entry.call_depth).findLast(Boolean)
@@ -85,11 +85,11 @@ async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
     await Promise.all(
       wanted.slice(at, at + AT_ONCE).map(async node => {
         const { run_id } = node.entry
-        const [{ phases }, { deliveries }] = await Promise.all([
+        const [{ phases }, record] = await Promise.all([
           runs.call(GetPhases, { run_id }),
           runs.call(GetRun, { run_id }),
         ])
-        Object.assign(node, { phases, deliveries })
+        Object.assign(node, { phases, record })
       }),
     )
   }
@@ -99,8 +99,8 @@ async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
 const flat = (node: Node): Node[] => [node, ...node.below.flatMap(flat)]
 
 function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
-  const { entry, phases, deliveries, below } = node
-  const { run_name, call_path, parent_phase, state, started_at, completed_at, run_id } = entry
+  const { entry, phases, record, below } = node
+  const { run_name, call_path, parent_phase, state, run_id } = entry
   const shownBefore = depth > 0 && node.phases.length > 0
   const name = (depth === 0 ? call_path[0] : (run_name ?? (shownBefore ? call_path.at(-1) : parent_phase))) ?? run_id
   const title = depth === 0 && run_name !== null ? `${name} ${run_name}` : name
@@ -111,16 +111,16 @@ function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
   ]
   const known = new Set(phases.map(phase => phase.name))
   return [
-    row(depth, state, title, took(started_at, completed_at), paint.dim(run_id)),
+    row(depth, state, title, took({ ...entry, lived_ms: record?.lived_ms }), paint.dim(run_id)),
     ...phases.flatMap(phase => [
-      row(depth + 1, phase.state, phase.name, took(phase.started_at, phase.completed_at), noteOf(phase, state, paint)),
+      row(depth + 1, phase.state, phase.name, took(phase), noteOf(phase, state, paint)),
       ...below.filter(({ entry }) => entry.parent_phase === phase.name).flatMap(each => rowsOf(each, paint, depth + 2)),
     ]),
     // Runs whose phases are not shown.
     ...below
       .filter(({ entry }) => !known.has(entry.parent_phase ?? ''))
       .flatMap(each => rowsOf(named(each), paint, depth + 1)),
-    ...deliveries
+    ...(record?.deliveries ?? [])
       .filter(each => each.state === 'failed' || each.state === 'unknown')
       .map(({ phase, event, error, state }) =>
         row(

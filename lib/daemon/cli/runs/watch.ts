@@ -8,6 +8,7 @@ import { createPaint, line, nothing, type Printable, paragraph, type Shown } fro
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { pause } from '../../../wait.ts'
 import type { Explanation, RunView } from '../../../wire/records/run-records.ts'
+import { tookMs } from '../../../wire/records/words.ts'
 import { shown } from '../../runs/interrupted.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { backendOf } from '../backend/home-backend.ts'
@@ -155,7 +156,7 @@ function printOutcome(record: RunView, { backend, json }: WatchOptions): number 
 }
 
 function printEnd(record: RunView, backend: RunBackend): void {
-  const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
+  const { run_id, root_run_id, state, outputs, attempt, error, completed_at } = record
   const paint = createPaint(process.stderr)
   const printLine = (text: Shown): void => printMessage(line`${text}`)
   const next = (...args: string[]) => printLine(paint.dim(`  ${backend.command(...args)}`))
@@ -164,8 +165,9 @@ function printEnd(record: RunView, backend: RunBackend): void {
     if (rows.length > 0 && process.stderr.isTTY) printMessage(nothing)
     print(rows)
   }
-  const took = completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
-  printMessage(nothing, line`${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
+  const ms = tookMs(record)
+  const time = ms === null ? '' : `  ${formatDuration(ms)}`
+  printMessage(nothing, line`${stateWord(paint, state)}  ${record.team}${time}  ${paint.dim(run_id)}`)
   if (error) printMessage(paragraph(error.message))
   if (error?.hint) printLine(paint.dim(error.hint))
   // It ended in the queue of the hub, so that no daemon has anything to resume.

@@ -17,6 +17,7 @@ import {
   wrap,
 } from '../../../text/printable.ts'
 import type { PhaseEvent } from '../../../wire/records/run-records.ts'
+import { type RunTimes, tookMs } from '../../../wire/records/words.ts'
 import { hasEnded, isBegunAgain, type RunNode } from './run-model.ts'
 import { symbol } from './state-symbols.ts'
 
@@ -237,8 +238,10 @@ function widthOf({ depth, label, note }: Line): number {
 }
 
 /** Shows the time of what still runs in tenths of a second, which is calmer to look at than milliseconds. */
-function elapsed(times: { started_at: number | null; completed_at: number | null }, now: number): string {
-  if (times.started_at === null) return ''
-  const ms = Math.max(0, (times.completed_at ?? now) - times.started_at)
-  return times.completed_at === null && ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
+function elapsed(of: RunTimes, now: number): string {
+  const whole = tookMs(of)
+  if (whole !== null) return formatDuration(whole)
+  if (of.started_at === null) return ''
+  const ms = Math.max(0, now - of.started_at)
+  return ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
 }

@@ -68,7 +68,8 @@ function startCreated(engine: EngineState, row: RunRow, team: Team, run: NewRun,
 
 /** Inserts a top run that waits for its concurrency key. */
 export function createQueuedRun(engine: EngineState, run: NewRun): void {
-  const row: RunRow = { ...newRow(run, null, engine.world), state: 'queued', started_at: null, deadline: null }
+  const started: RunRow = newRow(run, null, engine.world)
+  const row: RunRow = { ...started, state: 'queued', started_at: null, deadline: null, lived_since: null }
   engine.store.runs.insert([row])
   engine.store.phases.insert([row.id], run.bundle.team(run.teamKey).phases.length)
   engine.notes.touch(row.id)
@@ -89,7 +90,7 @@ function endsAlone({ inputs, listeners }: Team): boolean {
 }
 
 function newRow(run: NewRun, above: Above | null, world: World): RunRow {
-  const now = world.now()
+  const [now, lived] = [world.now(), world.lived()]
   const team = run.bundle.team(run.teamKey)
   const parent = above?.live.row
   return {
@@ -120,7 +121,7 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     created_at: now,
     started_at: run.notStarted ? null : now,
     completed_at: null,
-    deadline: startClock(team.timeout, world.lived()).deadline,
+    deadline: startClock(team.timeout, lived).deadline,
     time_left: null,
     logged: 0,
     log_sent: 0,
@@ -131,5 +132,7 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     started_by: parent ? null : JSON.stringify(run.startedBy ?? UNKNOWN_STARTER),
     environment: run.environment,
     review: parent ? null : json(run.review),
+    lived_ms: 0,
+    lived_since: run.notStarted ? null : lived,
   }
 }

@@ -17,8 +17,9 @@ type Run = Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>
 export function reopenRun(engine: EngineState, row: RunRow): void {
   const { notes, store, world } = engine
   const { timeout } = teamOf(engine, row)
-  const { deadline } = startClock(timeout, world.lived())
-  store.runs.startQueued(row.id, world.now(), deadline)
+  const lived = world.lived()
+  const { deadline } = startClock(timeout, lived)
+  store.runs.startQueued(row.id, { at: world.now(), lived, deadline })
   const isOpened = store.phases.states(row.id).some(({ state }) => state === 'pending')
   if (!isOpened && row.parent_id !== null) openPhases(engine, row, repetitionsOf(engine, row))
   const live = readRun(engine, store.runs.get(row.id)!)

@@ -56,11 +56,11 @@ export function recordEnds(engine: EngineState, ending: EndingRuns): void {
   if (ending.size === 0) return
   const ends = [...ending]
   ending.clear()
-  const at = engine.world.now()
+  const [at, lived] = [engine.world.now(), engine.world.lived()]
   for (const state of ENDS) {
     const some = ends
       .filter(([, { end }]) => end.state === state)
-      .map(([{ id }, { end, handed }]) => ({ ...end, id, handed, at }))
+      .map(([{ id }, { end, handed }]) => ({ ...end, id, handed, at, lived }))
     if (engine.store.runs.end(state, some)) continue
     throw new CadreError('internal', `run ${some.map(({ id }) => id).join(' or ')} may not become ${state} now`)
   }

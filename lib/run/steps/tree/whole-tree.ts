@@ -31,7 +31,7 @@ export function abandonTree(engine: EngineState, root: string, error: RunError):
   dropTree(engine, root)
   const reviews = store.reviews.closeTree(root, at)
   const phases = store.phases.abandon(root, at)
-  const runs = store.runs.abandon(row.root_id, engine.world.mask(row.root_id, error), at)
+  const runs = store.runs.abandon(row.root_id, engine.world.mask(row.root_id, error), at, engine.world.lived())
   try {
     notes.changedRows(runs, phases)
     notes.changedRows([], reviews, 'review')

@@ -1,0 +1,1 @@
+ALTER TABLE `runs` ADD `lived_ms` integer;
