@@ -347,7 +347,7 @@ test('issue-triage: a model suggests, a person takes some out, and the rest is w
   expect(review.prompt).toContain(`- ${keys[0]} Highest: It costs money.`)
   const { state, message, outputs } = await ended(runId)
   expect([state, message]).toEqual(['completed', undefined])
-  expect(outputs).toEqual({ suggested: issues.issues.size, written: 2 })
+  expect(outputs).toEqual({ more: false, suggested: issues.issues.size, written: 2 })
   const priorities = [...issues.issues.values()].map(({ key, fields }) => [key, fields.priority?.name])
   expect(Object.fromEntries(priorities)).toEqual({
     ...Object.fromEntries(others.map(key => [key, 'Medium'])),

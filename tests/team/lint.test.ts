@@ -115,6 +115,52 @@ test.each(EXAMPLES.map(({ name }) => name))('nothing is found in the example %s'
   expect(lintBundle(await loadBundle(join(ROOT, 'examples', name), { agents }), agents)).toEqual([])
 })
 
+const through = (listing: string, items: string, more = '') => `${HEAD}phases:
+  - name: find
+    ${listing}
+  - name: each
+    type: map
+    depends_on: [find]
+    items: "{{ ${items} }}"
+    key: "{{ item.key }}"
+    agent: exec
+    commands: [{ name: c, run: "true" }]
+${more}`
+const SEARCH = 'agent: issues\n    action: search\n    sources: [{ name: found.json, ref: project = WEB }]'
+const FILTER = (items: string) =>
+  `agent: data\n    action: filter\n    sources: [{ name: a.json, items: ${items}, where: "true" }]`
+const MORE = 'outputs: [{ name: more, value: "{{ phases.find.data.truncated }}" }]'
+
+test.each([
+  [SEARCH, 'phases.find.data.items', 'phases.find.data.truncated'],
+  [SEARCH, "phases['find'].data.entries['found.json'].items", "phases['find'].data.entries['found.json'].truncated"],
+  [SEARCH, 'phases.find.data.items.filter(i, i.key != null)', 'phases.find.data.truncated'],
+  [FILTER('"{{ [run.id] }}"'), 'phases.find.data.items', 'phases.find.data.truncated'],
+])('a map over a list that may be cut off: %s, %s', async (listing, items, look) => {
+  const agents = await discover({ home: folder() })
+  const found = lintBundle(await loadBundle(files({ 'team.yml': through(listing, items) }), { agents }), agents)
+  expect(found.map(({ rule }) => rule)).toEqual(['unseen-truncation'])
+  expect(found[0]!.message).toStartWith('`each` goes through the `items` of `find`, which may be cut off: name `')
+  expect(found[0]!.message).toContain(`name \`${look}\` in an output or a \`when\``)
+  expect(found[0]!.quote).toContain('items: ')
+})
+
+test.each([
+  [through(SEARCH, 'phases.find.data.items', MORE)],
+  [
+    through(SEARCH, 'phases.find.data.items').replace(
+      '    items: ',
+      '    # lint: allow unseen-truncation\n    items: ',
+    ),
+  ],
+  [through(SEARCH, '[phases.find.data.total]')],
+  [through(SEARCH, '[phases.find.text]')],
+  [through(FILTER('[{ key: a }]'), 'phases.find.data.items')],
+  [through('agent: exec\n    commands: [{ name: c, run: "true" }]', 'phases.find.data.items')],
+])('no map over a list that may be cut off, or one that is looked at', async text => {
+  expect(await lint({ 'team.yml': text })).toEqual([])
+})
+
 test('in a map in place, too', async () => {
   const text = `${HEAD}inputs:
   - { name: used, type: string }

@@ -1,6 +1,8 @@
 // What is probably not meant in a team that is valid. Each rule has a name, and a comment `# lint: allow NAME` in the line of
 // a finding, or in the line above, allows it there.
 
+import type { TObject } from 'typebox'
+import { isObject } from '../../json.ts'
 import {
   type Agents,
   type Bundle,
@@ -10,6 +12,7 @@ import {
   phaseWrites,
   readersOf,
   reviewOf,
+  type StandardPhase,
   type Team,
   teamsOf,
 } from '../model/model.ts'
@@ -30,6 +33,8 @@ type LintRule =
   | 'secret-in-file'
   /** What a model made is written to another system, and no person is asked before. */
   | 'write-without-gate'
+  /** A map over a list that may be cut off, and nothing looks whether it was. */
+  | 'unseen-truncation'
 export type LintFinding = Problem & { rule: LintRule }
 
 /** The findings in the teams of the bundle, except in those of other packages. */
@@ -43,7 +48,7 @@ export function lintBundle(bundle: Bundle, agents: Agents): LintFinding[] {
     const whole = readYaml(source)
     const found = teams.flatMap(([key, team]) => {
       const root = whole && nodeOfTeam(whole, key)
-      return root ? new Linter({ bundle, agents, calls, key, team, source, root }).all() : []
+      return root ? new Linter({ bundle, agents, calls, key, team, source, whole, root }).all() : []
     })
     return found.sort((a, b) => a.line - b.line || a.column - b.column)
   })
@@ -68,6 +73,8 @@ interface Given {
   key: string
   team: Team
   source: Source
+  /** What the file has, and what of it the team is. */
+  whole: Node
   root: Node
 }
 
@@ -90,6 +97,7 @@ class Linter {
       this.#unused(phase)
       this.#unseen(phase)
       this.#writes(phase)
+      this.#truncation(phase)
     }
     // Those of a map in place were found with the file.
     if (!this.#given.team.inPlace) this.#secrets()
@@ -152,6 +160,23 @@ class Linter {
     )
   }
 
+  /** Where the file names `truncated` at all, somebody looks. */
+  #truncation(phase: Phase): void {
+    const { team, agents, whole } = this.#given
+    if (phase.type !== 'map' || [...scalarsIn(whole)].some(({ value }) => /\btruncated\b/.test(String(value)))) return
+    const items = String(phase.items.source)
+    for (const name of phase.items.phases) {
+      const listing = team.phases[team.position(name)]!
+      const [, data] = items.match(LIST_OF(name)) ?? []
+      if (data === undefined || listing.type !== 'standard' || !mayBeCut(listing, agents)) continue
+      this.#report(
+        'unseen-truncation',
+        field(this.#nodes.get(phase.name), 'items')!,
+        `\`${phase.name}\` goes through the \`items\` of \`${name}\`, which may be cut off: name \`${data}.truncated\` in an output or a \`when\`, or go through the parts into which the agent \`data\` can \`split\` the file of \`${name}\``,
+      )
+    }
+  }
+
   #writes(phase: Phase): void {
     const { agents, key } = this.#given
     if (phase.type !== 'standard' || phaseWrites(agents, phase, []).length === 0) return
@@ -196,6 +221,22 @@ function isNamed(team: Team, phase: string): boolean {
     ),
   )
   return outputs.length + phases.length > 0 || told
+}
+
+/** What stands before `.items` where an expression names those of a phase. */
+const LIST_OF = (phase: string): RegExp =>
+  new RegExp(`(phases\\s*(?:\\.\\??${phase}|\\[\\??['"]${phase}['"]\\])\\.\\??data[^\\s(,]*?)\\.\\??items\\b`)
+
+/** Whether a phase has a listing, of which not all may be in `data`. A list that is written out is short enough. */
+function mayBeCut({ agent, action, sources }: StandardPhase, agents: Agents): boolean {
+  const definition = agents.get(agent.split('@', 1)[0]!)
+  const handler = action === undefined ? definition?.source : definition?.actions?.[action]
+  const { properties = {} } = (handler?.data ?? {}) as Partial<TObject>
+  if (!('items' in properties && 'truncated' in properties)) return false
+  return sources.some(({ entry: { source } }) => {
+    const items = isObject(source) ? source.items : undefined
+    return !Array.isArray(items) || JSON.stringify(items).includes('{{')
+  })
 }
 
 /** Of commands it is not known what they do. */

@@ -48,8 +48,8 @@ export const TEAM_COMMANDS: readonly Entry[] = [
   {
     usage: 'lint <team>',
     does: 'find probable mistakes in a valid team',
-    more: `The rules are unused-input, unused-phase, unused-team, unseen-failure, secret-in-file and write-without-gate. A comment
-\`# lint: allow RULE\` in a line, or in the line above, allows it there.`,
+    more: `The rules are unused-input, unused-phase, unused-team, unseen-failure, unseen-truncation, secret-in-file and
+write-without-gate. A comment \`# lint: allow RULE\` in a line, or in the line above, allows it there.`,
     examples: [['./team'], ['./team --strict', 'exit 1 if anything is found'], ['./team --json', 'for programs']],
     options: [option('--strict', 'exit 1 if anything is found'), json],
     run: async (options, team: string) => (await import('./lint.ts')).lint(team, options),
