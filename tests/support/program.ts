@@ -11,10 +11,12 @@ import { join, resolve } from 'node:path'
 const TRANSPILED = process.env.BUN_RUNTIME_TRANSPILER_CACHE_PATH ?? join(homedir(), '.bun/install/cache/@t@')
 
 /**
- * Keeps freed memory, and leaves out the slowest compiler of JavaScript, which pays after minutes only. Three files of
- * tests took 7.5 s of processor time instead of 12.2 s.
+ * Takes memory in large pages where Linux has them, keeps what was freed, and leaves out the slowest compiler of
+ * JavaScript, which pays after minutes only. Most of what a start costs are page faults: with large pages `serve` has 1,700
+ * of them instead of 8,800, and takes 0.25 s of processor time instead of 0.45 s, a hub 0.49 s instead of 0.88 s, and
+ * `runs` 0.08 s instead of 0.12 s.
  */
-export const SHORT_LIVED = { MIMALLOC_PURGE_DELAY: '-1', BUN_JSC_useFTLJIT: '0' }
+export const SHORT_LIVED = { MIMALLOC_ALLOW_THP: '1', MIMALLOC_PURGE_DELAY: '-1', BUN_JSC_useFTLJIT: '0' }
 
 export function environmentAt(home: string): Record<string, string> {
   return {
