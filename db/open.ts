@@ -65,9 +65,9 @@ const CACHE_KIB = 16_384
 /** Keeps in memory what large transactions change. */
 export function keepChangesInMemory(db: Database): void {
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`)
-  // Each unit of a group is a savepoint, for which SQLite keeps what its pages were. Once that has exceeded 64 KiB, it
-  // would go to a temporary file from then on (measured: 8,000 writes to it for a thousand runs of three phases, twice as
-  // many as to the log).
+  // SQLite keeps what the pages were that a savepoint, or a statement for many rows, changes. Once that has exceeded
+  // 64 KiB, it would go to a temporary file from then on (measured, with a savepoint for each unit: 8,000 writes to it for
+  // a thousand runs of three phases, twice as many as to the log).
   db.run('PRAGMA temp_store = MEMORY')
 }
 

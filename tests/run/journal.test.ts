@@ -90,7 +90,26 @@ test('a unit that throws is applied once more, and then its run fails; the rest 
   await rest
   expect(applied).toBe(2)
   expect(notes()).toEqual(['a'])
-  expect(calls.filter(call => call !== 'commit')).toEqual(['undone r', 'undone r', 'failed r'])
+  expect(calls.filter(call => call !== 'commit')).toEqual(['undone r', 'rollback', 'undone r', 'failed r'])
+})
+
+test('what a group had applied before one of its units threw is applied again, and once', async () => {
+  const { journal: j, calls, note, following, unit, notes } = journal()
+  let applied = 0
+  const before = ['a', 'b'].map((text, n) =>
+    j.write({ root: text, request: n === 1, apply: () => note(text) && `${text} ${++applied}` }),
+  )
+  following.push({
+    root: 'r',
+    apply() {
+      note('half')
+      following.push(unit('c'))
+      throw new Error('once')
+    },
+  })
+  expect(await Promise.all(before)).toEqual(['a 3', 'b 4'])
+  expect(notes()).toEqual(['a', 'b', 'c'])
+  expect(calls).toEqual(['undone r', 'rollback', 'commit'])
 })
 
 test('a unit that throws once is applied again on what the rows say', async () => {
