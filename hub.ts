@@ -102,7 +102,7 @@ export async function serve(flags: HubFlags): Promise<void> {
       await chores.stop()
       await hub.close()
     },
-    drainMs,
+    { ms: drainMs },
   )
   noteProcess(config, listening, drainMs, log)
   print(line`hub listening on ${listening.url}`)

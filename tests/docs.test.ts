@@ -29,6 +29,7 @@ const REASONS: Readonly<Record<string, string>> = {
   realm: 'tests/daemon/realm-triggers-commands.test.ts runs them at a hub',
   files: 'tests/link/artifacts.test.ts has hubs that keep files in a store, and hubs that keep them in a folder',
   audit: 'tests/attacks/19-audit-hub.test.ts exports and verifies',
+  drain: 'tests/daemon/drain.test.ts drains daemons in which something runs',
   hubs: 'tests/hub/postgres has several hubs on one database',
   copy: 'tests/doubt has hubs on older copies of their databases',
 }

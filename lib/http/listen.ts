@@ -2,7 +2,7 @@
 
 import type { Server } from 'bun'
 import { CadreError } from '../error.ts'
-import type { Log } from '../log/log.ts'
+import type { Fields, Log } from '../log/log.ts'
 import { startPause } from '../wait.ts'
 import { routesOf } from './routes.ts'
 import { type App, watched } from './watch.ts'
@@ -77,6 +77,14 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
   }
 }
 
+/** Reads CADRE_DRAIN_SECONDS, of which `drainMsOf` says what counts. */
+export function drainSecondsIn({ CADRE_DRAIN_SECONDS: text }: Record<string, string | undefined>): number {
+  if (!text) return 0
+  if (/^[0-9]+$/.test(text)) return Number(text)
+  const expected = `expected a whole number from 0 to ${MOST_DRAIN_SECONDS}`
+  throw new CadreError('invalid_request', `CADRE_DRAIN_SECONDS: ${expected}, got ${text}`)
+}
+
 /** `seconds` of CADRE_DRAIN_SECONDS in milliseconds. Warns of more than the longest drain, which then counts. */
 export function drainMsOf(seconds: number, log: Log): number {
   if (seconds > MOST_DRAIN_SECONDS) {
@@ -88,24 +96,37 @@ export function drainMsOf(seconds: number, log: Log): number {
   return Math.min(seconds, MOST_DRAIN_SECONDS) * 1_000
 }
 
+export interface DrainOptions {
+  /** How long a drain lasts that a signal begins. */
+  ms: number
+  /** Begins a drain of at most `ms`; the default is a pause of that time. */
+  start?(ms: number): { over: Promise<void>; end(): void }
+}
+
 /**
  * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits with 0, within ten seconds in any case.
- * For `drainMs` before that it still answers, and `/ready` says that it stops, so that a load balancer can send requests
- * elsewhere. A second signal ends that time. Call this before the start is announced, because whoever reads that line may
- * send a signal at once.
+ * During the drain before that it still answers, and `/ready` says that it stops, so that a load balancer can send requests
+ * elsewhere. A second signal ends the drain. Call this before the start is announced, because whoever reads that line may
+ * send a signal at once. Returns a function that does what a signal does, with a drain of its own length.
  */
-export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>, drainMs = 0): void {
-  let drain: ReturnType<typeof startPause> | null = null
-  const stop = async (signal: string) => {
+export function stopOnSignal(
+  listening: Listening,
+  log: Log,
+  close: () => void | Promise<void>,
+  { ms: signalMs, start = startPause }: DrainOptions,
+): (because: Fields, ms: number) => Promise<void> {
+  let drain: ReturnType<typeof start> | null = null
+  const stop = async (because: Fields, ms: number) => {
     if (drain) return drain.end()
-    log.info('stopping', { signal })
+    log.info('stopping', because)
     listening.leave()
-    drain = startPause(drainMs)
-    if (drainMs > 0) await drain.over
+    drain = start(ms)
+    if (ms > 0) await drain.over
     setTimeout(() => process.exit(0), STOP_MS).unref()
     await listening.stop()
     await close()
     process.exit(0)
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop({ signal }, signalMs))
+  return stop
 }

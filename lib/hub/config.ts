@@ -6,7 +6,7 @@ import { isPostgres, type StoreOptions } from '../../db/hub/store.ts'
 import { isAllowEntry, isLoopback } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
 import { hookHostsFrom } from '../http/hook-hosts.ts'
-import { MOST_DRAIN_SECONDS } from '../http/listen.ts'
+import { drainSecondsIn } from '../http/listen.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
@@ -75,7 +75,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
     artifacts: artifactStore(env),
-    drainSeconds: drainSeconds(env.CADRE_DRAIN_SECONDS || '0'),
+    drainSeconds: drainSecondsIn(env),
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
     keepAuditDays: wholeNumber('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS ?? String(KEEP_AUDIT_DAYS), 36_500),
   }
@@ -89,12 +89,6 @@ function databaseOf(location: string): string {
     'invalid_request',
     `--database or CADRE_HUB_DATABASE: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
   )
-}
-
-/** A larger number than the longest drain is no mistake: `drainMsOf` says what counts. */
-function drainSeconds(text: string): number {
-  const most = MOST_DRAIN_SECONDS
-  return /^[0-9]+$/.test(text) ? Number(text) : wholeNumber('CADRE_DRAIN_SECONDS', text, most)
 }
 
 function wholeNumber(name: string, text: string, most: number, least = 0): number {

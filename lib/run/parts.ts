@@ -64,8 +64,15 @@ export const WRITTEN_FACT = 'files_written'
 
 export type Parts = ReturnType<typeof assemble>
 
-/** `isHeld`: whether a top run is being deleted or resumed. No work starts after `stopping` has fired. */
-export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: (runId: string) => boolean) {
+/**
+ * `isHeld`: whether a top run is being deleted or resumed. No phase begins after `draining` has fired, and no work at all
+ * starts after `stopping` has.
+ */
+export function assemble(
+  options: EngineOptions,
+  { stopping, draining }: { stopping: AbortSignal; draining: AbortSignal },
+  isHeld: (runId: string) => boolean,
+) {
   const { db, home, host, log, secrets, outbox } = options
   const now = (): number => options.now?.() ?? Date.now()
   const bootClock = options.bootClock ?? machineBootClock()
@@ -107,7 +114,8 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       executing: (runId, position, attempt) => attempts.has(runId, position, attempt),
       settling: (runId, position, attempt) => attempts.isSettling(runId, position, attempt),
       paced: (runId, position, attempt) => attempts.isPaced(runId, position, attempt),
-      paused: () => stopping.aborted || disk.low !== null || behind.isStalled,
+      draining: () => draining.aborted,
+      paused: () => stopping.aborted || draining.aborted || disk.low !== null || behind.isStalled,
       followed: () => followers.any,
       hasUnwritten: rootId => behind.has(rootId),
       wakeAt: at => dueTimer.wakeAt(at),

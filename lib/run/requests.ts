@@ -58,11 +58,14 @@ export class Engine {
   /** Top runs that are being deleted, or resumed. */
   readonly #held = new Set<string>()
   readonly #stop = new AbortController()
+  readonly #drain = new AbortController()
   #opening: Promise<void> | undefined
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.#parts = assemble(options, this.#stop.signal, runId => this.#held.has(runId))
+    this.#parts = assemble(options, { stopping: this.#stop.signal, draining: this.#drain.signal }, runId =>
+      this.#held.has(runId),
+    )
     this.store = this.#parts.store
     this.logs = this.#parts.logs
   }
@@ -79,7 +82,7 @@ export class Engine {
 
   /** `also`, here and below, changes other rows in the transaction of the request, if the request changes anything. */
   async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
-    if (this.#stop.signal.aborted) throw stopping()
+    this.#mustNotEnd()
     const { bundle, runName = null, workspace = null, fromPath = false, synced = false, ...more } = request
     const { notStarted, startedBy, environment = null, review = null } = more
     const id = request.runId ?? this.store.runs.newId()
@@ -129,7 +132,7 @@ export class Engine {
    * unknown phase, or when the run needs the values of secret inputs again.
    */
   async resume(runId: string, options: ResumeOptions = {}, also?: () => void): Promise<RunRecord> {
-    if (this.#stop.signal.aborted) throw stopping()
+    this.#mustNotEnd()
     const row = resumable(this.#parts.machine, runId, options)
     this.#mustBeFree(runId)
     const bundle = this.bundle(row.bundle_id)
@@ -171,6 +174,10 @@ export class Engine {
     await deleted.finally(() => this.#held.delete(runId))
   }
 
+  #mustNotEnd(): void {
+    if (this.#stop.signal.aborted || this.#drain.signal.aborted) throw stopping()
+  }
+
   #mustBeFree(runId: string): void {
     if (!this.#held.has(runId)) return
     throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed: try again in a moment`)
@@ -190,12 +197,12 @@ export class Engine {
     const live = this.#parts.machine.lives.get(runId)
     const turn = live ? null : turnOfRun(this.store, runId)
     const { attempts, lived, machine } = this.#parts
-    const short = this.#shortage
+    const halted = this.isDraining ? 'the next start, because the daemon drains' : spaceText(this.#shortage)
     const wallTime = (at: number) => machine.world.now() + Math.max(0, at - lived.now())
     const waits = (position: number) => {
       if (turn) return { reason: turn, until: null }
       if (!live) return null
-      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), short, wallTime)
+      return waitOf(live, position, attempts.note(runId, position, live.phases[position]!.attempt), halted, wallTime)
     }
     return runPhases(this.store, runId, id => this.bundle(id), { name, waitOf: waits })
   }
@@ -302,8 +309,33 @@ export class Engine {
   get load(): { runs: number; slots: number; free: number; stalled: string | null } {
     const slots = this.#parts.machine.slots.inUse
     const stalled = this.#parts.journal.stalled ?? this.#shortage
-    const free = stalled ? 0 : Math.max(0, this.#options.slots - slots)
+    const free = stalled || this.isDraining ? 0 : Math.max(0, this.#options.slots - slots)
     return { runs: this.#parts.machine.lives.size, slots, free, stalled }
+  }
+
+  /**
+   * From now on no run starts and no phase begins. What is executed goes on, and what waits, such as for a person or for a
+   * time, begins with the next start.
+   */
+  drain(): void {
+    this.#drain.abort()
+  }
+
+  get isDraining(): boolean {
+    return this.#drain.signal.aborted
+  }
+
+  /** What a drain waits for: phases that are executed, and runs whose files or messages are under way (phase null). */
+  get underWay(): { run_id: string; team: string; phase: string | null }[] {
+    const { attempts, folders, machine, messenger } = this.#parts
+    const executed = attempts.atWork.flatMap(({ runId, position }) => {
+      const live = machine.lives.get(runId)
+      return live ? [{ run_id: runId, team: live.team.name, phase: live.phase(position).name }] : []
+    })
+    const others = new Set([...folders.busy, ...messenger.busy])
+    for (const { run_id } of executed) others.delete(run_id)
+    const rest = [...others].flatMap(id => this.store.runs.get(id) ?? [])
+    return [...executed, ...rest.map(({ id, team }) => ({ run_id: id, team, phase: null }))]
   }
 
   /** Interrupts the running attempts without recording an outcome. The next start continues them. */
@@ -333,5 +365,7 @@ export class Engine {
     return this.#parts.journal.write({ root, apply, request: true })
   }
 }
+
+const spaceText = (lacking: string | null): string | null => lacking && `space on the disk: ${lacking}`
 
 const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')

@@ -415,6 +415,8 @@ describe('what the calls of a daemon declare', () => {
     '/v1/runs/team': ['open', null],
     '/schema/team.json': ['open', null],
     '/v1/agents/doctor': ['token', null],
+    // It ends the process, which another user of the machine must not do.
+    '/v1/daemon/drain': ['token', null],
   }
 
   test('is what was decided', () => {

@@ -38,6 +38,8 @@ export interface RunningDaemon {
   envelope<T = any>(path: string, type: string, payload?: object): Promise<T>
   /** The record of a run once it has ended. */
   ended(runId: string): Promise<RunRecord>
+  /** The exit code, once the process has ended. */
+  readonly exited: Promise<number>
   /** Sends SIGTERM, and returns the exit code and the time until the exit. */
   stop(): Promise<{ code: number; ms: number }>
   kill(signal: NodeJS.Signals): Promise<void>
@@ -152,6 +154,7 @@ function control(child: Bun.Subprocess, home: string, url: string, output: Runni
   return {
     ...callsOf(home, url),
     pid: child.pid,
+    exited: child.exited,
     output,
     async stop() {
       const started = performance.now()

@@ -11,7 +11,7 @@ import { closeAtEnd, watchHome } from './left.ts'
 import { environmentAt } from './program.ts'
 
 /** What tests do with a daemon, wherever it runs. */
-export interface ServedDaemon extends Omit<RunningDaemon, 'pid' | 'kill' | 'stop'> {
+export interface ServedDaemon extends Omit<RunningDaemon, 'pid' | 'exited' | 'kill' | 'stop'> {
   stop(): Promise<unknown>
 }
 

@@ -116,7 +116,7 @@ const ownCommands = (serve: (flags: ServeFlags) => Promise<void>): readonly Entr
   {
     usage: 'serve',
     does: 'start the daemon: dashboard and API',
-    more: 'The daemon first continues interrupted runs. It works until SIGTERM or Ctrl-C.',
+    more: 'The daemon first continues interrupted runs. It works until SIGTERM, Ctrl-C or `drain`.',
     isDefault: true,
     examples: [[''], ['--port 7402 --home ~/.cadre-test', 'a second daemon with a home of its own']],
     options: [

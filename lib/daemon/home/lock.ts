@@ -66,6 +66,12 @@ export function holderOf(home: string): Holder | null {
   return holder && holds(home, holder) ? holder : null
 }
 
+/** Whether the lock still names `holder`, which has ended: it did not end by itself. */
+export function isLeft(home: string, { pid, started }: Holder): boolean {
+  const left = readHolder(home)
+  return left?.pid === pid && left.started === started
+}
+
 function held(home: string, { pid, command = 'serve', address }: Holder): CadreError {
   const at = address === null ? '' : ` at ${address}`
   const doing =

@@ -20,6 +20,7 @@ import { audit } from './audit.ts'
 import { hooks } from './hooks.ts'
 import { log } from './log.ts'
 import { metrics } from './metrics.ts'
+import { ownProcess } from './process.ts'
 import { reviews } from './reviews.ts'
 import { runs } from './runs.ts'
 import { schema } from './schema.ts'
@@ -52,7 +53,7 @@ export function daemonApp(
     .use(root(daemon.log, { program: 'the daemon', damageOf: thrown => damageOf(thrown, databaseFile(daemon.home)) }))
     .use(
       health(
-        () => ({ version, ...daemon.engine.load, copied: copyForHealth(daemon) }),
+        () => ({ version, ...daemon.engine.load, stalled: daemon.halted, copied: copyForHealth(daemon) }),
         () => daemon.trouble(),
       ),
     )
@@ -68,6 +69,7 @@ export function daemonApp(
     .use(agents(daemon, kit))
     .use(settings(daemon, kit))
     .use(audit(daemon, kit))
+    .use(ownProcess(daemon, kit))
     .use(metrics(daemon, kit))
     .use(schema(daemon, kit))
     .use(web())

@@ -18,14 +18,16 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
   ])
 
   function text(counts: Sample[]): string {
-    const { slots, free, stalled } = daemon.engine.load
+    const { slots, free } = daemon.engine.load
     const { left } = daemon.outbox
     return [
       gauge('cadre_build_info', 'Version of the daemon.', [[{ version }, 1]]),
       gauge('cadre_runs', 'Runs by state, sub-runs included.', counts),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
       gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),
-      gauge('cadre_stalled', '1 while nothing new begins, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
+      gauge('cadre_stalled', '1 while nothing new begins, as on a full disk or in a drain.', [
+        [{}, daemon.halted === null ? 0 : 1],
+      ]),
       gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, left.changes]]),
       gauge('cadre_outbox_lines', 'Log lines that the hub has not acknowledged.', [[{}, left.lines]]),
       gauge('cadre_hub_connected', '1 while the hub answers. Absent where the daemon has no hub.', connected()),

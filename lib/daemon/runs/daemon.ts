@@ -33,6 +33,7 @@ import { keepsNone, Sandboxes } from '../packages/sandboxes.ts'
 import { makeUnreadable } from '../packages/unreadable.ts'
 import { Tells } from '../tells/tells.ts'
 import { AgentVersions } from './agent-versions.ts'
+import type { Drain } from './drain.ts'
 import { engineHost } from './engine-host.ts'
 import { type Environment, logLimitOf, settleOf, slotsOf } from './limits.ts'
 import { OpenRuns } from './open-runs.ts'
@@ -80,6 +81,8 @@ export class Daemon {
   readonly hookSecrets: HookSecrets
   /** The address where it listens, or null while it does not. */
   address: string | null = null
+  /** Ends this process once what runs has ended, see `Drain`; null in a process that does not serve. */
+  drain: ((mostMs: number | null) => Drain) | null = null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
   /** Reports the runs of a command without a daemon to the hub, when the home is enrolled. */
@@ -229,10 +232,15 @@ export class Daemon {
     return (this.remote ?? this.reporter)?.lists(team) ?? false
   }
 
+  /** Why nothing begins here now, or null. */
+  get halted(): string | null {
+    return this.engine.isDraining ? 'the daemon drains' : this.engine.load.stalled
+  }
+
   /** Why this daemon cannot start runs now, or null. Throws when the database does not answer. */
   trouble(): string | null {
     versionOf(this.db)
-    return this.engine.load.stalled
+    return this.halted
   }
 
   /** `value` without the secrets that this daemon knows. */

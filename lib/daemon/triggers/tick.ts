@@ -36,8 +36,8 @@ interface Work {
  */
 export async function tick(daemon: Daemon, triggers: Triggers): Promise<void> {
   const { tables } = triggers
-  // Nothing can be recorded, which the engine has said. Slots stay due meanwhile.
-  if (daemon.engine.load.stalled !== null) return
+  // Nothing can be recorded, which the engine has said, or the daemon drains. Slots stay due meanwhile.
+  if (daemon.halted !== null) return
   const all = new Map<string, Work>()
   const add = (id: string, work: Work) => void all.set(id, { ...all.get(id), ...work })
   for (const id of tables.firings.triggersThatWait()) add(id, { waits: true })
@@ -116,7 +116,7 @@ async function lookAt(
 
 /** Its lane is taken for too long. Without a disk that takes writes that is no fault of its own. */
 async function sayLate({ lanes, tables }: Triggers, daemon: Daemon, trigger: Trigger): Promise<void> {
-  if (daemon.engine.load.stalled !== null) return
+  if (daemon.halted !== null) return
   await daemon.engine.commit(() => {
     if (lanes.isTaken(trigger.id)) noteLate(daemon, tables.triggers, trigger, tables.now())
   })

@@ -36,7 +36,7 @@ export class Watches {
   /** One look at each folder whose turn has come. Nothing that one fails with keeps the others from theirs. */
   async look(): Promise<void> {
     const { daemon, tables } = this.#home
-    if (this.#isClosed || daemon.engine.load.stalled !== null) return
+    if (this.#isClosed || daemon.halted !== null) return
     this.#forgetGone()
     // The copy of a home has not seen what came since: a person says what becomes of it.
     const live = tables.triggers.watches().filter(({ paused }) => !isOfCopy(paused))

@@ -136,6 +136,14 @@ export class Attempts {
     return (this.#running.get(keyOf(runId, position, attempt))?.pacing ?? null) !== null
   }
 
+  /** The attempts that execute something now: they wait for no other system to settle, and for no limit. */
+  get atWork(): { runId: string; position: number }[] {
+    return [...this.#running]
+      .filter(([, { settling, pacing }]) => settling === null && pacing === null)
+      .map(([key]) => key.split(':') as [string, string])
+      .map(([runId, position]) => ({ runId, position: Number(position) }))
+  }
+
   /** What a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number, attempt: number): Wait | undefined {
     const { settling, pacing } = this.#running.get(keyOf(runId, position, attempt)) ?? {}

@@ -50,6 +50,11 @@ export class PhaseFolders {
     this.#inLane(folderLane(runId, position), () => this.#clear(runId, position))
   }
 
+  /** The runs for which something is done now. */
+  get busy(): string[] {
+    return [...this.#lanes.keys()].map(lane => lane.split(':', 1)[0]!)
+  }
+
   /** Resolves when all current work is done, of the runs for which `of` returns true. */
   async idle(of: (runId: string) => boolean = () => true): Promise<void> {
     const busy = [...this.#lanes].filter(([lane]) => of(lane.split(':', 1)[0]!))

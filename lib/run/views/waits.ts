@@ -6,15 +6,15 @@ import { type LiveRun, phaseEnded, turnOfBound } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 /**
- * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `short` says that the disk
- * has too little space to start anything, and is null when it has enough. `wallTime` turns the lived time at which
+ * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `halted` says
+ * what the daemon waits for before it starts anything, such as space on the disk, and is null when it starts. `wallTime` turns the lived time at which
  * something is due into what a clock on the wall will show.
  */
 export function waitOf(
   live: LiveRun,
   position: number,
   note: { reason: string; until: Date | undefined } | undefined,
-  short: string | null,
+  halted: string | null,
   wallTime: (at: number) => number,
 ): Waiting | null {
   const phase = live.phases[position]!
@@ -22,7 +22,7 @@ export function waitOf(
   if (phase.state === 'pending' && phase.open === 0 && phase.dueAt !== null && !live.ready.includes(position)) {
     return { reason: nextOf(live, position), until: wallTime(phase.dueAt) }
   }
-  const reason = reasonOf(live, position, short)
+  const reason = reasonOf(live, position, halted)
   return reason === null ? null : { reason, until: null }
 }
 
@@ -36,7 +36,7 @@ function nextOf(live: LiveRun, position: number): string {
 /** `turn 3 of 40`. */
 export const turnText = (turn: number, most: number): string => `turn ${turnOfBound(turn, most)} of ${most}`
 
-function reasonOf(live: LiveRun, position: number, short: string | null): string | null {
+function reasonOf(live: LiveRun, position: number, halted: string | null): string | null {
   const phase = live.phases[position]!
   const { team } = live
   if (phase.state === 'awaiting_input') return `a person (${phase.reason})`
@@ -52,7 +52,7 @@ function reasonOf(live: LiveRun, position: number, short: string | null): string
   }
   if (live.parked) return `a place among the sub-runs of ${live.row.parent_phase}`
   if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
-  return short ? `space on the disk: ${short}` : 'a free slot of the daemon'
+  return halted ?? 'a free slot of the daemon'
 }
 
 /** What a top run waits for before it begins; null when it waits for no key. */

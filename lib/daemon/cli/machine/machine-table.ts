@@ -157,6 +157,14 @@ export const MACHINE_COMMANDS: readonly Entry[] = [
     ],
   },
   {
+    usage: 'drain',
+    does: 'stop the daemon once what it executes has ended',
+    more: 'No new phase begins. What waits for a person or a time does not hold it up. The next start continues the runs.',
+    examples: [[''], ['--most 1h', 'phases that take longer are interrupted, and begin anew at the next start']],
+    options: [option('--most <duration>', 'how long phases may take to end (default 10m)')],
+    run: async options => (await import('./drain.ts')).drain(options),
+  },
+  {
     usage: 'upgrade [release]',
     does: 'verify a release of cadre and install it',
     more: 'RELEASE is a file or an address. Without it, cadre says how to upgrade this installation, and fetches nothing.',

@@ -2,7 +2,7 @@
 
 import { CadreError, messageOf } from '../../../error.ts'
 import { hookHostsFrom } from '../../../http/hook-hosts.ts'
-import { type Listening, stopOnSignal } from '../../../http/listen.ts'
+import { drainMsOf, drainSecondsIn, type Listening, stopOnSignal } from '../../../http/listen.ts'
 import { type Log, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
@@ -12,6 +12,7 @@ import { bytesToKeep, daysIn } from '../../home/chores/retention.ts'
 import { homeFolder } from '../../home/home.ts'
 import { linkHub } from '../../link/link-daemon.ts'
 import { Daemon } from '../../runs/daemon.ts'
+import { Drain } from '../../runs/drain.ts'
 
 export interface ServeFlags {
   home?: string
@@ -25,6 +26,8 @@ type ServeConfig = ReturnType<typeof serveConfig>
 
 const DEFAULT_PORT = '7401'
 const PATIENCE_MS = 3_000
+/** The longest time of a drain that says none. */
+const DRAIN_MS = 10 * 60_000
 
 /** The configuration: flags first, then the environment, then the defaults. */
 export function serveConfig(flags: ServeFlags, env: Environment) {
@@ -36,6 +39,7 @@ export function serveConfig(flags: ServeFlags, env: Environment) {
     strict: strictFrom(env.CADRE_LOCAL_AUTH),
     /** The names by which senders may call hooks, besides those of this machine. */
     hookHosts: hookHostsFrom(env.CADRE_HOOK_HOSTS),
+    drainSeconds: drainSecondsIn(env),
     keep: {
       days: daysIn('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS, 30),
       auditDays: daysIn('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS, 400),
@@ -91,7 +95,18 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   const log = logFromEnvironment()
   const { daemon, listening, close } = await openDaemon(config, log, serve)
   process.on('SIGHUP', () => void daemon.reloadSettings())
-  stopOnSignal(listening, log, close)
+  let drain: Drain | null = null
+  const start = (ms: number) => {
+    drain = new Drain(daemon.engine, ms)
+    return drain
+  }
+  const stop = stopOnSignal(listening, log, close, { ms: drainMsOf(config.drainSeconds, log), start })
+  daemon.drain = mostMs => {
+    if (drain && mostMs !== null) drain.within(mostMs)
+    // The drain begins before this returns.
+    if (!drain) void stop({ by: 'drain' }, mostMs ?? DRAIN_MS)
+    return drain!
+  }
   print(line`daemon listening on ${listening.url}`)
 }
 

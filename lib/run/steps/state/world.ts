@@ -29,6 +29,8 @@ export interface World {
   hasUnwritten(rootId: RunId): boolean
   /** Whether leaf phases have to wait even though slots are free. */
   paused(): boolean
+  /** Whether nothing may begin any more, because the process ends once what runs has ended. */
+  draining(): boolean
   /** Whether anybody on this machine follows changes. */
   followed(): boolean
   /** Says that something is due when the lived time is `at`. */

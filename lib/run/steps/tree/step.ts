@@ -57,13 +57,14 @@ function step(engine: EngineState, live: LiveRun, ending: EndingRuns): void {
   if (live.ended === live.phases.length) finishRun(engine, live, ending)
 }
 
-/** Starts team, map and gate phases that are ready, and asks for slots for the others. */
+/** Starts team, map and gate phases that are ready, and asks for slots for the others. In a drain nothing starts. */
 function startReady(engine: EngineState, live: LiveRun): void {
   const limit = concurrencyOf(live)
   let leaves = 0
   for (const position of [...live.ready]) {
     if (live.running >= limit) break
     if (live.phase(position).isLeaf) leaves++
+    else if (engine.world.draining()) continue
     else if (!engine.agenda.hasTime()) engine.agenda.add(live)
     else startPhase(engine, live, position)
   }
