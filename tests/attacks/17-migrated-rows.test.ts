@@ -75,7 +75,7 @@ test('of SQLite', async () => {
 
 const server = process.env.TEST_POSTGRES_URL
 test.skipIf(!server)('of PostgreSQL', async () => {
-  await using database = await freshPostgres(server!)
+  await using database = await freshPostgres(server!, { empty: true })
   const journal = await Bun.file(join(MIGRATIONS, 'postgres/meta/_journal.json')).json()
   const entries: { tag: string; when: number }[] = journal.entries
   const before = entries.findIndex(({ tag }) => tag.includes('large_values'))

@@ -14,6 +14,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Engine, type EngineOptions, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
 import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
+import { copyBegun } from './begun.ts'
 import { folder } from './folder.ts'
 import { endLeftIn, watchHome } from './left.ts'
 
@@ -68,6 +69,7 @@ export async function testEngine(
   const agents: Record<string, Agent> = { exec, ...options.agents }
   const file = join(home, 'daemon.db')
   const migrations = await readMigrations(join(import.meta.dir, '../../db/daemon/migrations'))
+  copyBegun('daemon.db', file)
   const db = openRunDatabase(file, migrations)
   if (options.grown) await growLog(db, file)
   const secrets = new RootSecrets(home)

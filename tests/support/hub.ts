@@ -12,6 +12,7 @@ import { hashPassword } from '../../lib/hub/access/accounts.ts'
 import type { Hub, PasswordCost } from '../../lib/hub/core/hub.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
+import { TEMPLATE } from './begun.ts'
 import { folder } from './folder.ts'
 import { alternate, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
@@ -78,10 +79,13 @@ export interface TestHub {
 const LONGEST_TEST_MS = 3_600_000
 
 /**
- * Creates a database on the PostgreSQL at `server`, which is dropped at the end of its scope. Its contents need not
- * survive a power cut. Databases of killed tests are dropped too.
+ * Creates a database on the PostgreSQL at `server`, which is dropped at the end of its scope. In the suite it is migrated,
+ * unless it has to be `empty`. Its contents need not survive a power cut. Databases of killed tests are dropped too.
  */
-export async function freshPostgres(server: string): Promise<AsyncDisposable & { location: string }> {
+export async function freshPostgres(
+  server: string,
+  { empty = false }: { empty?: boolean } = {},
+): Promise<AsyncDisposable & { location: string }> {
   const sql = new Bun.SQL(server, { max: 1 })
   const left = await sql<{ name: string }[]>`SELECT datname AS name FROM pg_database WHERE datname ~ '^hub_[0-9]{13}_'`
   for (const { name } of left) {
@@ -89,7 +93,7 @@ export async function freshPostgres(server: string): Promise<AsyncDisposable & {
     await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
   }
   const name = `hub_${Date.now()}_${crypto.randomUUID().replaceAll('-', '')}`
-  await sql.unsafe(`CREATE DATABASE ${name}`)
+  await sql.unsafe(`CREATE DATABASE ${name}${empty ? '' : TEMPLATE}`)
   await sql.unsafe(`ALTER DATABASE ${name} SET synchronous_commit = off`)
   const location = new URL(server)
   location.pathname = name

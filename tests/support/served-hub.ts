@@ -2,6 +2,7 @@
 // buffered times of use.
 
 import { openStore } from '../../db/hub/open-store.ts'
+import { isPostgres } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
 import { listen } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/access/accounts.ts'
@@ -13,6 +14,7 @@ import { createHub } from '../../lib/hub/serve.ts'
 import { WEBHOOK_TOPIC } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { openTracer } from '../../lib/log/tracing.ts'
+import { copyBegun } from './begun.ts'
 import { drivenClock } from './driven-clock.ts'
 import { environmentAt } from './program.ts'
 
@@ -45,6 +47,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
   const config = hubConfig({}, env)
   const lines: string[] = []
   let { skew = 0 } = place
+  if (!isPostgres(database)) copyBegun('hub.db', database)
   const log = createLog({ level: 'debug', format: 'json', write: line => lines.push(line) })
   const hub = createHub({
     store: await openStore(database),
