@@ -54,6 +54,9 @@ const SCOPES = {
 }
 type ObjectName = keyof typeof SCOPES
 const WRITE = 'crm.objects.contacts.write'
+/** All of them where a template stands for the object. */
+const reading = (object: string) =>
+  Object.hasOwn(SCOPES, object) ? [SCOPES[object as ObjectName]] : Object.values(SCOPES)
 
 const API = 'https://api.hubapi.com'
 /** The form of the API keys that HubSpot no longer accepts. */
@@ -168,6 +171,7 @@ export default agent({
       description: 'Searches contacts, companies, deals or tickets by text, by filters, or by both.',
       direction: 'source',
       effect: 'read',
+      permissions: ({ object = 'contacts' }) => reading(object),
       example: { name: 'customers.json', ref: 'acme' },
       entry: entryOf(
         {
@@ -206,6 +210,7 @@ export default agent({
       description: 'Adds a note to a contact, company, deal or ticket.',
       direction: 'target',
       effect: 'once',
+      permissions: ({ ref }) => [WRITE, ...reading(ref.split('/', 1)[0]!)],
       example: { name: 'note', ref: 'contacts/42', file: 'files/write/note.md' },
       entry: entryOf({
         ref: Type.String({
@@ -293,7 +298,8 @@ function reader(object: ObjectName, description: string, ref: string, sample: st
   const entry = entryOf({ ref: textOf(ref), properties: Properties, associations: Associations })
   const run = (entry: Get, context: Context) => get(object, entry, context)
   const example = { name: `${object}.json`, ref: sample }
-  return { description, direction: 'source' as const, effect: 'read' as const, example, entry, data: RecordData, run }
+  const call = { direction: 'source' as const, effect: 'read' as const, permissions: reading(object) }
+  return { ...call, description, example, entry, data: RecordData, run }
 }
 
 async function get(object: ObjectName, entry: Get, context: Context): Promise<AgentResult> {

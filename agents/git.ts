@@ -141,6 +141,9 @@ const Opened = Type.Object({
   commit: Type.String({ description: 'The last commit of the branch.' }),
 })
 
+/** What `doctor` can find missing on either host. */
+const PERMISSIONS = ['repo', 'read:repository:bitbucket']
+
 export default agent({
   type: 'connector',
   version: '1.1.1',
@@ -175,6 +178,7 @@ export default agent({
     create_pr: {
       direction: 'phase',
       effect: 'once',
+      permissions: PERMISSIONS,
       description: 'Commits and pushes what changed, and opens a pull request or updates the one that is open.',
       example: { title: 'Update the report', branch: 'update-report' },
       entry: Entry,
@@ -186,6 +190,7 @@ export default agent({
   notify: {
     description: 'Commits, pushes and opens a pull request when an event of a run happens.',
     effect: 'once',
+    permissions: PERMISSIONS,
     example: { action: 'create_pr', title: 'What the failed run changed' },
     entry: Type.Object(
       {

@@ -52,6 +52,8 @@ const AFTER = 'page[after]'
 const COMMENT_MOST = 65_535
 /** How often a comment is sent to a ticket that others update at the same time. */
 const MOST_TRIES = 3
+/** What an account needs for each of the actions. */
+const AGENT = 'the role agent'
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
 /** The field of a comment's metadata that contains the idempotency key. */
 const MARK = 'cadre_key'
@@ -175,7 +177,7 @@ export default agent({
   async doctor(context) {
     const call = zendesk(context)<{ user: Account }>
     const { user } = await call('get the account', '/api/v2/users/me', { reply: Reply.account })
-    const missing = user.role === 'end-user' ? ['the role agent'] : []
+    const missing = user.role === 'end-user' ? [AGENT] : []
     return { who: user.email ?? user.name, missing, text: `${siteOf(context)}, as ${user.role}` }
   },
   actions: {
@@ -183,6 +185,7 @@ export default agent({
       description: 'Reads a ticket.',
       direction: 'source',
       effect: 'read',
+      permissions: [AGENT],
       example: { name: 'ticket.json', ref: '1234' },
       entry: entryOf({ ref: ticketId }),
       data: TicketData,
@@ -199,6 +202,7 @@ export default agent({
       description: 'Reads the comments of a ticket, the oldest first.',
       direction: 'source',
       effect: 'read',
+      permissions: [AGENT],
       example: { name: 'comments.json', ref: '1234' },
       entry: entryOf({ ref: ticketId, limit: Limit }),
       data: CommentsData,
@@ -218,6 +222,7 @@ export default agent({
       description: 'Searches tickets, users and organizations with the search syntax of Zendesk.',
       direction: 'source',
       effect: 'read',
+      permissions: [AGENT],
       example: { name: 'open.json', ref: 'type:ticket status:open', limit: 50 },
       entry: entryOf({
         ref: Type.String({ minLength: 1, description: 'The search, such as `type:ticket status:open`.' }),
@@ -238,6 +243,7 @@ export default agent({
       description: 'Adds a comment to a ticket: an internal note, unless it is public.',
       direction: 'target',
       effect: 'once',
+      permissions: [AGENT],
       example: { name: 'answer', ref: '1234', file: 'files/write/answer.md', public: true },
       entry: entryOf({
         ref: ticketId,
@@ -265,6 +271,7 @@ export default agent({
       description: 'Sets the status of a ticket.',
       direction: 'target',
       effect: 'idempotent',
+      permissions: [AGENT],
       example: { name: 'solved', ref: '1234', status: 'solved' },
       entry: entryOf(
         {

@@ -105,6 +105,7 @@ export default agent({
     get_issue: {
       direction: 'source',
       effect: 'read',
+      permissions: jira.needing(),
       description: 'Reads an issue. The file contains all of its fields, and `data` its description as Markdown.',
       example: { name: 'issue.json', ref: 'WEB-12' },
       entry: entryOf({ ref: Key }),
@@ -121,6 +122,7 @@ export default agent({
     get_issue_tree: {
       direction: 'source',
       effect: 'read',
+      permissions: jira.needing(),
       description: 'Reads an issue with its children, their children, and the issues that each of them links to.',
       example: { name: 'tree.json', ref: 'WEB-12', depth: 2 },
       entry: entryOf({
@@ -149,6 +151,7 @@ export default agent({
     get_comments: {
       direction: 'source',
       effect: 'read',
+      permissions: jira.needing(),
       description: 'Reads the comments of an issue as Markdown, the oldest first.',
       example: { name: 'comments.json', ref: 'WEB-12' },
       entry: entryOf({ ref: Key, limit: Limit }),
@@ -172,6 +175,7 @@ export default agent({
     search: {
       direction: 'source',
       effect: 'read',
+      permissions: jira.needing(),
       description: 'Finds issues by a query in JQL.',
       example: { name: 'open.json', ref: 'project = WEB and status = Open', limit: 50 },
       entry: entryOf({
@@ -194,6 +198,7 @@ export default agent({
     get_attachments: {
       direction: 'source',
       effect: 'read',
+      permissions: jira.needing(),
       description: 'Downloads the attachments of an issue into a folder that has the name of the entry.',
       example: { name: 'attachments', ref: 'WEB-12' },
       entry: entryOf({
@@ -213,6 +218,7 @@ export default agent({
     add_comment: {
       direction: 'target',
       effect: 'once',
+      permissions: jira.needing('ADD_COMMENTS'),
       description: 'Adds a comment to an issue.',
       example: { name: 'comment', ref: 'WEB-12', file: 'files/write/comment.md' },
       entry: entryOf({
@@ -241,6 +247,7 @@ export default agent({
     add_attachment: {
       direction: 'target',
       effect: 'once',
+      permissions: jira.needing('CREATE_ATTACHMENTS'),
       description: 'Attaches a file to an issue, unless the issue already has it with the same name and content.',
       example: { name: 'report', ref: 'WEB-12', file: 'files/report/report.pdf' },
       entry: entryOf({
@@ -267,6 +274,7 @@ export default agent({
     transition: {
       direction: 'target',
       effect: 'once',
+      permissions: ({ comment }) => moving(comment),
       description: 'Moves an issue to another status, and comments on it if wanted.',
       example: { name: 'done', ref: 'WEB-12', to: 'Done' },
       entry: entryOf(
@@ -291,6 +299,7 @@ export default agent({
     create_issue: {
       direction: 'target',
       effect: 'once',
+      permissions: jira.needing('CREATE_ISSUES'),
       description: 'Creates the issues of a file. Those that name their key exist already and are left alone.',
       example: { name: 'issues', file: 'files/write/issues.json' },
       entry: entryOf({ file: Dispatch }),
@@ -327,6 +336,7 @@ export default agent({
     update_issue: {
       direction: 'target',
       effect: 'idempotent',
+      permissions: jira.needing('EDIT_ISSUES'),
       description: 'Changes the summary, description, labels and parent of the issues of a file.',
       example: { name: 'issue', ref: 'WEB-12', file: 'files/write/issue.json' },
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
@@ -336,6 +346,7 @@ export default agent({
     update_fields: {
       direction: 'target',
       effect: 'idempotent',
+      permissions: jira.needing('EDIT_ISSUES'),
       description: 'Changes other fields of the issues of a file, which are named by their id or name.',
       example: { name: 'fields', ref: 'WEB-12', file: 'files/write/fields.json' },
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
@@ -346,6 +357,7 @@ export default agent({
   notify: {
     description: 'Adds a comment to an issue or moves it, when an event of a run happens.',
     effect: 'once',
+    permissions: ({ action, message }) => (action === 'transition' ? moving(message) : jira.needing('ADD_COMMENTS')),
     example: { action: 'add_comment', ref: 'WEB-12' },
     entry: Type.Object(
       {
@@ -366,6 +378,9 @@ export default agent({
     },
   },
 })
+
+const moving = (comment: string | undefined) =>
+  jira.needing('TRANSITION_ISSUES', ...(comment === undefined ? [] : (['ADD_COMMENTS'] as const)))
 
 function attachmentResult(
   issue: jira.Issue,

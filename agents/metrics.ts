@@ -185,6 +185,7 @@ export default agent({
       description: 'Runs a metrics query over the last hour, or over another window that ends now.',
       direction: 'source',
       effect: 'read',
+      permissions: ['timeseries_query'],
       example: { name: 'cpu.json', ref: 'avg:system.cpu.user{env:prod} by {host}' },
       entry: entryOf({
         ref: textOf('The query, such as `avg:system.cpu.user{env:prod} by {host}`.'),
@@ -213,6 +214,7 @@ export default agent({
       description: 'Lists monitors with their states, by name and tags.',
       direction: 'source',
       effect: 'read',
+      permissions: ['monitors_read'],
       example: { name: 'monitors.json', monitor_tags: 'team:core' },
       entry: entryOf({
         query: Type.Optional(textOf('A part of the names of the monitors.')),
@@ -243,6 +245,7 @@ export default agent({
       description: 'Lists events of the last day, or of another window, the newest first.',
       direction: 'source',
       effect: 'read',
+      permissions: ['events_read'],
       example: { name: 'events.json' },
       entry: entryOf({
         query: Type.Optional(
@@ -268,6 +271,8 @@ export default agent({
       description: 'Posts an event to the event stream.',
       direction: 'target',
       effect: 'once',
+      // To look for the event after a lost reply.
+      permissions: ['events_read'],
       example: { name: 'event', file: 'files/write/event.json' },
       entry: entryOf({
         file: textOf(

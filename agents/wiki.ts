@@ -42,6 +42,7 @@ import {
 
 /** Maximum size of a page; Confluence refuses larger ones. */
 const PAGE_MOST = 5 * 1024 * 1024
+const READ = 'read:page:confluence'
 
 const text = (description: string) => Type.String({ minLength: 1, description })
 const Title = Type.String({
@@ -89,6 +90,7 @@ export default agent({
     get_page: {
       direction: 'source',
       effect: 'read',
+      permissions: [READ],
       description:
         'Reads a page as Markdown; as storage format if the name ends in .html or .xml; or its record as .json.',
       example: { name: 'page.md', ref: '123456' },
@@ -104,6 +106,7 @@ export default agent({
     search: {
       direction: 'source',
       effect: 'read',
+      permissions: ['search:confluence'],
       description: 'Finds pages and other content by a query in CQL.',
       example: { name: 'pages.json', ref: 'type = page and space = DOCS and text ~ "release"' },
       entry: entryOf({
@@ -129,6 +132,7 @@ export default agent({
     get_attachments: {
       direction: 'source',
       effect: 'read',
+      permissions: [READ],
       description: 'Downloads the attachments of a page into a folder that has the name of the entry.',
       example: { name: 'attachments', ref: '123456' },
       entry: entryOf({
@@ -146,6 +150,7 @@ export default agent({
     create_page: {
       direction: 'target',
       effect: 'once',
+      permissions: [READ, 'read:space:confluence'],
       description: 'Creates a page in a space.',
       example: { name: 'page', ref: 'DOCS', title: 'Release 1.4', file: 'files/write/page.md' },
       entry: entryOf({
@@ -174,6 +179,7 @@ export default agent({
     update_page: {
       direction: 'target',
       effect: 'idempotent',
+      permissions: [READ],
       description: 'Replaces the title and the whole content of a page with a new version.',
       example: { name: 'page', ref: '123456', title: 'Release 1.4', file: 'files/write/page.md' },
       entry: entryOf({ ref: PageId, title: Title, file: File }),
@@ -187,6 +193,7 @@ export default agent({
     add_attachment: {
       direction: 'target',
       effect: 'idempotent',
+      permissions: [READ],
       description: 'Attaches a file to a page. A file whose name the page already has becomes a new version.',
       example: { name: 'report', ref: '123456', file: 'files/report/report.pdf' },
       entry: entryOf({

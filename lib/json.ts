@@ -53,6 +53,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+export function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every(each => typeof each === 'string')
+}
+
 /** JSON with sorted keys and without blanks, so that the same content always gives the same text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -15,7 +15,10 @@ import type { ApiOptions } from './net/requests.ts'
 export interface Diagnosis {
   /** The owner of the credential according to the vendor; null when the vendor cannot be asked. */
   who: string | null
-  /** Permissions that some action needs and the credential lacks, as the vendor names them. */
+  /**
+   * Permissions that some action needs and the credential lacks, named as in `permissions` of the actions. `doctor` of the
+   * command line sorts them: what no team calls is no fault.
+   */
   missing: string[]
   /** One line that says what was reached, and what could not be determined. */
   text: string
@@ -70,6 +73,11 @@ export interface Handler {
    * `5m`; default 60s. Until then null from `find` proves nothing.
    */
   settles?: string
+  /**
+   * What the credential must be allowed for it, as `doctor` of the agent names what is missing. A function where that
+   * depends on the entry, in which templates still stand in place of values. Without it any permission may be needed.
+   */
+  permissions?: readonly string[] | ((entry: unknown) => readonly string[])
 }
 
 export interface Action extends Handler {
@@ -141,6 +149,11 @@ interface HandlerOf<Settings, E extends TObject> {
   sees?: 'at once'
   /** See `settles` of `Handler`. */
   settles?: string
+  /**
+   * See `permissions` of `Handler`.
+   * @example permissions: ['stock:write']
+   */
+  permissions?: readonly string[] | ((entry: Static<E>) => readonly string[])
 }
 
 interface DefinitionOf<

@@ -1,7 +1,7 @@
 // Checks an agent's definition before the core uses it, and lists every problem in words for its author. Pure.
 
 import { A_DURATION, parseDuration } from '../duration.ts'
-import { isObject } from '../json.ts'
+import { isObject, isTexts } from '../json.ts'
 import { Type } from '../schema/type.ts'
 import { LEND } from './define.ts'
 
@@ -25,7 +25,18 @@ const FIELDS = [
   'notify',
   ...ENTRY_HANDLERS,
 ]
-const HANDLER_FIELDS = ['description', 'effect', 'example', 'entry', 'data', 'run', 'find', 'sees', 'settles']
+const HANDLER_FIELDS = [
+  'description',
+  'effect',
+  'example',
+  'entry',
+  'data',
+  'run',
+  'find',
+  'sees',
+  'settles',
+  'permissions',
+]
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction']
 
 /** All problems of the definition that a file exports; empty when it is a valid agent. */
@@ -114,6 +125,9 @@ function handlerProblems(handler: unknown, path: string, fields: string[]): stri
   }
   if (handler.settles !== undefined && !isDuration(handler.settles)) {
     problems.push(`${path}.settles must be ${A_DURATION}, not ${show(handler.settles)}`)
+  }
+  if (handler.permissions !== undefined && typeof handler.permissions !== 'function' && !isTexts(handler.permissions)) {
+    problems.push(`${path}.permissions must be a list of texts, or a function of the entry that returns one`)
   }
   for (const field of ['sees', 'settles']) {
     if (handler[field] !== undefined && handler.find === undefined) {

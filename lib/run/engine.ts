@@ -42,6 +42,7 @@ export { Reads } from './search/search.ts'
 export { CHOICES, type Change, type Decision, maskInputs, planResume, type ResumeOptions } from './steps/steps.ts'
 export {
   type Commit,
+  type Executed,
   HOME_FACTS,
   type ListedReview,
   OPEN_TOPS,

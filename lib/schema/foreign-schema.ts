@@ -7,7 +7,7 @@
 import type { TLocalizedValidationError } from 'typebox/error'
 import type { Detail } from '../error.ts'
 import { messageOf } from '../error.ts'
-import { isObject, type Json, type JsonObject } from '../json.ts'
+import { isObject, isTexts, type Json, type JsonObject } from '../json.ts'
 import { checkPattern, fromJavaScript, matches } from './linear-regex.ts'
 import { misfitsIn } from './schema.ts'
 import { Refusal, Work } from './work-budget.ts'
@@ -32,7 +32,7 @@ const KINDS = {
     isObject(value) && Object.values(value).every(each => KINDS['a schema'](each as Json)),
   'a mapping of names to lists of texts': (value: Json) =>
     isObject(value) && Object.values(value).every(each => KINDS['a list of texts'](each as Json)),
-  'a list of texts': (value: Json) => Array.isArray(value) && value.every(each => typeof each === 'string'),
+  'a list of texts': isTexts,
   'a list': (value: Json) => Array.isArray(value),
   'a whole number from 0': (value: Json) => Number.isSafeInteger(value) && Number(value) >= 0,
   'a number': (value: Json) => typeof value === 'number',

@@ -30,6 +30,7 @@ export {
   literalOrigins,
   mayHaveAccount,
   needsOfBundle,
+  permissionNeeds,
   phaseWrites,
   problemWith,
   readersOf,

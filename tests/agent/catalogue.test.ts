@@ -178,6 +178,11 @@ describe('files that cannot be agents are named and skipped', () => {
       /actions\.get_level\.direction must be 'source', 'target' or 'phase', not "sideways"/,
     ],
     ['a bad effect', stock().replace("'read'", "'maybe'"), /actions\.get_level\.effect must be .*, not "maybe"/],
+    [
+      'permissions that are no list',
+      stock().replace("effect: 'read',", "effect: 'read', permissions: 'stock:read',"),
+      /get_level\.permissions must be a list of texts, or a function of the entry/,
+    ],
     ['a misspelt field', stock().replace('effect:', 'efect:'), /unknown field 'efect'/],
     [
       'settings that are no schema',

@@ -1,11 +1,11 @@
-// `doctor`: all agents against their vendors, in good order, with refused credentials, and with permissions that lack.
+// `doctor`: all agents against their vendors, in good order and with refused credentials. What credentials lack is in
+// needed-permissions.test.ts.
 
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Finding } from '../../lib/daemon/runs/agent-checks.ts'
-import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { ACCOUNT as ATLASSIAN } from '../vendors/atlassian.ts'
@@ -158,34 +158,6 @@ test.each(['', '@eu'])('credentials that are refused: what to set anew, for acco
   }
   expect(code).toBe(1)
   expect(stdout + stderr).not.toContain('canary')
-})
-
-test('permissions that lack are named', async () => {
-  const forbidden = () => refusal(403, { message: 'no' })
-  wiki.fail(/api\/search/, forbidden)
-  const permissions = {
-    BROWSE_PROJECTS: { havePermission: true },
-    ADD_COMMENTS: { havePermission: false },
-  }
-  issues.fail(/mypermissions/, () => Response.json({ permissions }))
-  crm.fail(/access-token-info/, () => Response.json({ hubId: 1234, scopes: ['tickets', 'crm.objects.deals.read'] }))
-  metrics.fail(/monitor/, forbidden)
-  helpdesk.fail(/users\/me/, () => Response.json({ user: { id: 2, name: 'Kim', email: null, role: 'end-user' } }))
-  github.fail(/GET \/user$/, () => Response.json({ login: 'x' }, { headers: { 'x-oauth-scopes': 'read:user' } }))
-  bitbucket.fail(/repositories\/acme$/, forbidden)
-  const { code, of } = await doctor(good(), '--json')
-  const lacks = {
-    wiki: ['search:confluence'],
-    issues: ['CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS', 'CREATE_ATTACHMENTS'],
-    crm: ['crm.objects.contacts.read', 'crm.objects.companies.read', 'crm.objects.contacts.write'],
-    metrics: ['monitors_read'],
-    helpdesk: ['the role agent'],
-    git: ['repo'],
-    'git@bucket': ['read:repository:bitbucket'],
-  }
-  for (const [agent, missing] of Object.entries(lacks)) expect(of(agent)).toMatchObject({ state: 'wrong', missing })
-  expect(of('filestore').state).toBe('fine')
-  expect(code).toBe(1)
 })
 
 test('a table, in which what nobody has set up is no fault', async () => {

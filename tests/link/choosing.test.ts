@@ -1,10 +1,10 @@
 // A real daemon tells the hub what it offers, at the start and when that changes.
 
 import { afterAll, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { spawnDaemon } from '../support/daemon.ts'
+import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub } from '../support/hub.ts'
@@ -37,6 +37,48 @@ test('labels, agents and what their doctors found reach the hub, and a new label
   process.kill(daemon.pid, 'SIGHUP')
   await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed', 'the run')
   expect((await seen()).labels).toEqual({ gpu: 'yes', region: 'eu', ...own })
+  await daemon.stop()
+  await hub.stop()
+}, 60_000)
+
+test('a permission that a credential lacks makes the agent wrong at the hub once a team needs it', async () => {
+  const hub = await startTestHub()
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const home = folder()
+  mkdirSync(join(home, 'agents'))
+  const handler = "entry: Type.Object({ name: Type.String() }), run: async () => ({ text: '', data: null })"
+  writeFileSync(
+    join(home, 'agents/shop.ts'),
+    `import { agent, Type } from 'cadre'
+export default agent({
+  type: 'connector', version: '1.0.0', description: 'Sells.', settings: Type.Object({ shelf: Type.Integer() }),
+  doctor: async () => ({ who: null, missing: ['shop:write'], text: 'asked' }),
+  actions: {
+    look: { direction: 'source', effect: 'read', permissions: [], ${handler} },
+    sell: { direction: 'target', effect: 'once', permissions: ['shop:write'], ${handler} },
+  },
+})
+`,
+  )
+  const write = (shelf: number) =>
+    writeFileSync(join(home, 'settings.yml'), `agents: { shop: { shelf: ${shelf} } }\n`, { mode: 0o600 })
+  write(1)
+  const daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
+  const finding = async () => {
+    const [seen] = (await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })).daemons
+    return seen.agents.find((agent: { name: string }) => agent.name === 'shop')?.doctor
+  }
+  const look = '  - { name: look, agent: shop, action: look, sources: [{ name: out }] }\n'
+  const sell = '  - { name: sell, agent: shop, action: sell, target_entries: [{ name: out }] }\n'
+  const team = (phases: string) => `name: "@local/shop"\nversion: 1.0.0\nphases:\n${phases}`
+  const workspace = files({ 'team.yml': team(look) })
+  expect((await command(['workspaces', 'add', workspace], { home })).code).toBe(0)
+  await until(async () => (await finding()) === 'fine', 'the finding without a team that sells')
+  writeFileSync(join(workspace, 'team.yml'), team(look + sell))
+  // The doctors are asked again at once when the settings of agents have changed.
+  write(2)
+  process.kill(daemon.pid, 'SIGHUP')
+  await until(async () => (await finding()) === 'wrong', 'the finding with a team that sells')
   await daemon.stop()
   await hub.stop()
 }, 60_000)

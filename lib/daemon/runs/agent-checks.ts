@@ -1,6 +1,6 @@
-// Checks whether agents could do their work: their settings, and what the other system says about the credential. It
-// also reports keys of settings.yml that nothing reads, named secrets that cannot be read, and whether the hub gives
-// jobs. Writes nothing.
+// Checks whether agents could do their work: their settings, and what the other system says about the credential. What it
+// lacks is a fault only where a team of this home needs it. It also reports keys of settings.yml that nothing reads, named
+// secrets that cannot be read, and whether the hub gives jobs. Writes nothing.
 
 import type { Catalogue } from '../../agent/catalogue.ts'
 import { createContext } from '../../agent/context.ts'
@@ -9,7 +9,6 @@ import type { AgentDefinition } from '../../agent/define.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { limitSignal } from '../../lived-time.ts'
-import type { Log } from '../../log/log.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { createRedactor, type Redactor } from '../../secrets/redact.ts'
 import { noAgent, type Scope, type Settings } from '../../settings/settings.ts'
@@ -17,15 +16,12 @@ import { listed } from '../../text/spelling.ts'
 import type { Finding } from '../../wire/calls/agents.ts'
 import { whyNoJobs } from '../home/hub-approval.ts'
 import type { Sandboxes } from '../packages/sandboxes.ts'
+import { type HomeParts, needsOfTeams, sortMissing } from './permission-needs.ts'
 
 export type { Finding }
 
-export interface Patient {
-  home: string
-  catalogue: Catalogue
-  settings: Settings
+export interface Patient extends HomeParts {
   sandboxes: Sandboxes
-  log: Log
 }
 
 /** What is asked about. */
@@ -59,13 +55,42 @@ export async function examine(patient: Patient, question: Question): Promise<Mas
     throw new CadreError('invalid_request', noAgent(only, catalogue))
   }
   const accounts = accountsOf(patient, question)
-  const findings = await Promise.all(accounts.map(account => look(account, patient)))
+  const { findings, unread } = await sortedByNeed(
+    await Promise.all(accounts.map(async account => ({ account, finding: await look(account, patient) }))),
+    patient,
+  )
   const isOfOne = typeof environment === 'string'
   const others = await Promise.all([
     ofFile(patient, question, accounts),
     ...(isOfOne ? [] : [ofSandboxes(patient, only), ofHub(patient, only)]),
   ])
-  return createRedactor(settings.secrets(catalogue)).json([...findings, ...others.flat()])
+  return createRedactor(settings.secrets(catalogue)).json([...findings, ...others.flat(), ...unread])
+}
+
+/** Teams are only looked at where a credential lacks something. */
+async function sortedByNeed(
+  looked: readonly { account: Account; finding: Finding }[],
+  patient: Patient,
+): Promise<Record<'findings' | 'unread', Finding[]>> {
+  if (looked.every(({ finding }) => finding.missing.length === 0)) {
+    return { findings: looked.map(({ finding }) => finding), unread: [] }
+  }
+  const needs = await needsOfTeams(patient)
+  const findings = looked.map(({ account, finding }) => {
+    if (finding.missing.length === 0) return finding
+    const sorted = sortMissing(finding.missing, account, needs, patient.settings)
+    return { ...finding, ...sorted, state: sorted.missing.length > 0 ? ('wrong' as const) : ('fine' as const) }
+  })
+  const unread = needs.unread.map(({ what, why }) => {
+    return {
+      agent: what,
+      state: 'settings' as const,
+      who: null,
+      missing: [],
+      text: `not all that it needs is known: ${why}`,
+    }
+  })
+  return { findings, unread }
 }
 
 /** What is looked at, by name. An agent that only environments have settings for is not looked at without one. */
@@ -191,7 +216,7 @@ async function found({ agent, isUnset }: Account, settings: Scope, patient: Pati
     )
     // This redactor also knows what the agent has learnt meanwhile, such as an access token.
     const { who, missing, text } = redactor.json(answer)
-    return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
+    return { agent, state: 'fine', who, missing, text }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
     return { ...finding, state: 'wrong', text: redactor.text(messageOf(error) + hint) }

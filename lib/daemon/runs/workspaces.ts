@@ -45,6 +45,11 @@ export class Workspaces {
     return this.#rows().map(row => this.#record(row))
   }
 
+  /** The folders of all. */
+  paths(): string[] {
+    return this.#rows().map(({ path }) => path)
+  }
+
   /**
    * Registers a folder, renames a registered one, and offers it to dispatched runs, or no longer. Throws
    * `invalid_request`, and `conflict` for a name in use.

@@ -48,6 +48,13 @@ export interface RunFilter extends GroupFilter {
   offset: number
 }
 
+/** What a run executes, and in which environment. */
+export interface Executed {
+  bundle_id: string
+  team: string
+  environment: string | null
+}
+
 /** Takes about a millisecond. */
 const COUNTED_AT_ONCE = 10_000
 
@@ -138,6 +145,28 @@ export class RunLists {
             ]),
           ]),
     ]
+  }
+
+  /** What top runs that began since then execute, and in which environment: a part of the runs at a time, each once. */
+  *begunSince(since: number): Generator<Executed[]> {
+    const columns = 'DISTINCT bundle_id, team, environment'
+    const rest = 'parent_id IS NULL AND coalesce(started_at, created_at) >= ?'
+    let after = firstIdSince(since)
+    yield this.#db
+      .query<Executed, Value[]>(`SELECT ${columns} FROM runs INDEXED BY runs_late WHERE ${LATE} AND id < ? AND ${rest}`)
+      .all(after, since)
+    for (;;) {
+      const { last } = this.#db
+        .query<{ last: string | null }, Value[]>(
+          `SELECT max(id) AS last FROM (SELECT id FROM runs WHERE parent_id IS NULL AND id > ? ORDER BY id LIMIT ${COUNTED_AT_ONCE})`,
+        )
+        .get(after)!
+      if (last === null) return
+      yield this.#db
+        .query<Executed, Value[]>(`SELECT ${columns} FROM runs WHERE id > ? AND id <= ? AND ${rest}`)
+        .all(after, last, since)
+      after = last
+    }
   }
 
   /** The teams of runs with this whole name, or with it after any scope. */

@@ -74,6 +74,7 @@ export type { Due, PhaseChange, PhaseStates, Renewal } from './phases.ts'
 export type { EntryId, Unasked } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
 export {
+  type Executed,
   firstIdSince,
   LATE,
   type RunFilter,

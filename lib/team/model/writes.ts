@@ -61,7 +61,7 @@ export function onceEntry(agents: Agents, call: AgentCall): string | undefined {
 
 type Kind = 'source' | 'target' | 'phase' | 'notify'
 
-function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: string; entry: Json }[] {
+export function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: string; entry: Json }[] {
   if (sources.length + targets.length === 0) return [{ kind: 'phase', name: '', entry: fields.source }]
   return [
     ...sources.map(({ name, entry }) => ({ kind: 'source' as const, name, entry: entry.source })),
@@ -69,7 +69,7 @@ function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: s
   ]
 }
 
-function handlerOf(agents: Agents, agent: string, action: string | null, kind: Kind): Handler | undefined {
+export function handlerOf(agents: Agents, agent: string, action: string | null, kind: Kind): Handler | undefined {
   const definition = agents.get(agent)
   return action === null ? definition?.[kind] : definition?.actions?.[action]
 }

@@ -77,7 +77,7 @@ export function issuePath(key: string, rest = ''): string {
   return `/rest/api/3/issue/${pathSegment(key)}${rest}`
 }
 
-/** The permissions that the agent's actions need in at least one project, under Jira's names. */
+/** The permissions that the agent's actions need in at least one project, under Jira's names. Writes read before and after. */
 const PERMISSIONS = [
   'BROWSE_PROJECTS',
   'CREATE_ISSUES',
@@ -85,7 +85,10 @@ const PERMISSIONS = [
   'TRANSITION_ISSUES',
   'ADD_COMMENTS',
   'CREATE_ATTACHMENTS',
-]
+] as const
+
+/** What an action needs that writes in these ways; without any, it reads. */
+export const needing = (...writes: (typeof PERMISSIONS)[number][]) => ['BROWSE_PROJECTS', ...writes]
 
 export async function examine(context: AtlassianContext): Promise<Diagnosis> {
   const call = jira(context)

@@ -23,6 +23,7 @@ export {
   getIssue,
   type Issue,
   type JiraComment,
+  needing,
   plainDocument,
   searchPage,
   treeOf,

@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals'
 import { isObject, type JsonObject } from '../../json.ts'
 import type { AgentEntry, Finding } from '../../wire/calls/agents.ts'
 import { ExamineAgents, ListAgents } from '../../wire/calls/agents.ts'
+import { findingText, lackWords } from '../../wire/records/words.ts'
 import { ActionButton } from '../kit/actions.tsx'
 import { call, token } from '../kit/api.ts'
 import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
@@ -150,16 +151,20 @@ export function Doctor({ agent }: { agent?: string }) {
       {started.value && <TokenForm />}
       {found.value && (
         <ul class="chain" role="status">
-          {found.value.map(({ agent: name, environment, state, who, missing, text }, index) => (
-            <li key={index}>
-              <State of={STATES[state].state} bare />
-              <div>
-                <strong>{name}</strong> {environment} <span class="quiet small">{who ?? STATES[state].word}</span>
-                {missing.length > 0 && <p>lacks {missing.join(', ')}</p>}
-                <p class="quiet wrap">{text}</p>
-              </div>
-            </li>
-          ))}
+          {found.value.map((finding, index) => {
+            const { agent: name, environment, state, who } = finding
+            const lacks = lackWords(finding)
+            return (
+              <li key={index}>
+                <State of={STATES[state].state} bare />
+                <div>
+                  <strong>{name}</strong> {environment} <span class="quiet small">{who ?? STATES[state].word}</span>
+                  {lacks !== null && <p>{lacks}</p>}
+                  <p class="quiet wrap">{findingText(finding)}</p>
+                </div>
+              </li>
+            )
+          })}
         </ul>
       )}
     </section>

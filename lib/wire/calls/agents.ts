@@ -43,8 +43,12 @@ const Finding = Type.Object({
   state: Type.Enum(['fine', 'wrong', 'unset', 'settings']),
   /** The owner of the credential. */
   who: NullableText,
-  /** Permissions that the credential lacks. */
+  /** Permissions that the credential lacks and that a team of this home needs. */
   missing: Type.Array(AnyText),
+  /** The phases and listeners that need what is missing. */
+  needed_by: Type.Optional(Type.Array(Type.Object({ permission: AnyText, team: AnyText, phase: AnyText }))),
+  /** Permissions that the credential lacks and that no team of this home needs. */
+  unneeded: Type.Optional(Type.Array(AnyText)),
   text: AnyText,
 })
 export type Finding = Static<typeof Finding>

@@ -65,6 +65,28 @@ export function doubtfulFirst(all: readonly Written[]): Written[] {
 export const isCertain = ({ state, copies = [], unconfirmed = false }: Written): boolean =>
   state === 'done' && copies.length === 0 && !unconfirmed
 
+/** What `doctor` found of a credential. */
+interface Found {
+  text: string
+  missing: readonly string[]
+  needed_by?: readonly { permission: string; team: string; phase: string }[]
+  unneeded?: readonly string[]
+}
+
+/** What a credential lacks, each with who needs it: `repo (phase publish of @acme/release, and 2 more)`; null for nothing. */
+export function lackWords({ missing, needed_by = [] }: Found): string | null {
+  const words = missing.map(permission => {
+    const [first, ...more] = needed_by.filter(each => each.permission === permission)
+    const others = more.length > 0 ? `, and ${more.length} more` : ''
+    return first ? `${permission} (phase ${first.phase} of ${first.team}${others})` : permission
+  })
+  return words.length > 0 ? `lacks ${words.join(', ')}` : null
+}
+
+/** What a finding says, with what the credential lacks and nobody needs. */
+export const findingText = ({ text, unneeded = [] }: Found): string =>
+  unneeded.length === 0 ? text : `${text}; lacks ${unneeded.join(', ')}, which no team here needs`
+
 /** Who or what may start a run, as filters name it. */
 export const STARTERS: Record<StartedBy['kind'], string> = {
   person: 'a person',

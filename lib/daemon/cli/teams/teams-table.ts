@@ -120,7 +120,7 @@ Editors start it; docs/editors.md has the lines for their settings.`,
     usage: 'doctor [agent]',
     does: 'check the settings and credentials of agents',
     more: `cadre asks each system whose the credential is, and which permissions it lacks: with the plain settings, and with
-those of each environment.`,
+those of each environment. What no team of the registered workspaces and of the last 30 days' runs needs is a note.`,
     examples: [[''], ['issues@eu', 'one account'], ['ssh --env staging', 'with the settings of an environment']],
     options: [inEnvironment, json],
     run: async (options, agent?: string) => (await import('./doctor.ts')).doctor(agent, options),
