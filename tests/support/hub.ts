@@ -75,8 +75,8 @@ export interface TestHub {
   stop(): Promise<void>
 }
 
-/** No test takes this long. An older database belongs to a test that was killed. */
-const LONGEST_TEST_MS = 3_600_000
+/** No suite takes this long, whose template is used to its end. An older database belongs to tests that were killed. */
+const LONGEST_SUITE_MS = 6 * 3_600_000
 
 /**
  * Creates a database on the PostgreSQL at `server`, which is dropped at the end of its scope. In the suite it is migrated,
@@ -89,7 +89,7 @@ export async function freshPostgres(
   const sql = new Bun.SQL(server, { max: 1 })
   const left = await sql<{ name: string }[]>`SELECT datname AS name FROM pg_database WHERE datname ~ '^hub_[0-9]{13}_'`
   for (const { name } of left) {
-    if (Number(name.split('_')[1]) > Date.now() - LONGEST_TEST_MS) continue
+    if (Number(name.split('_')[1]) > Date.now() - LONGEST_SUITE_MS) continue
     await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
   }
   const name = `hub_${Date.now()}_${crypto.randomUUID().replaceAll('-', '')}`
