@@ -9,6 +9,7 @@ import { drainMsOf, listen, stopOnSignal } from './lib/http/listen.ts'
 import { openapi } from './lib/http/openapi/openapi-routes.ts'
 import { root, STRICT } from './lib/http/root.ts'
 import { startChores } from './lib/hub/chores/chores.ts'
+import { clocksNotice } from './lib/hub/chores/compare-clocks.ts'
 import { noteProcess } from './lib/hub/cli/drain.ts'
 import { runCommand } from './lib/hub/cli/program.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
@@ -56,6 +57,7 @@ export const hubApp = (hub: Hub) =>
           const { lacking } = hub.keys
           return {
             ...hub.lineage.notice(),
+            ...clocksNotice(hub),
             ...(degraded && { degraded: [degraded] }),
             ...(lacking.length > 0 && { lack_key: [...lacking] }),
           }

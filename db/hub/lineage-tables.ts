@@ -57,6 +57,8 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     left_at: int(),
     /** The ids of the keys of its `CADRE_HUB_KEY`, with spaces between them, the one that it seals with first; null: not said. */
     keys: text(),
+    /** By how many milliseconds the clock of its machine is ahead of that of the database; null: not said. */
+    clock_ahead: int(),
   })
 
   /** Keys that sealed values of the database may need. A hub without one of them does not start. */

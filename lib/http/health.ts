@@ -17,6 +17,11 @@ const Ready = Type.Object({
       description: 'Why nothing can be changed now, while reads work. `/ready?for=writes` is 503 then.',
     }),
   ),
+  clocks_apart_ms: Type.Optional(
+    Type.Integer({
+      description: 'By how much the clocks of hubs on the same database differ, in milliseconds; only above 2000.',
+    }),
+  ),
   lack_key: Type.Optional(
     Type.Array(Type.String(), {
       description: 'The ids of hubs on the same database that lack the first key of this hub’s CADRE_HUB_KEY.',
@@ -28,7 +33,7 @@ const Ready = Type.Object({
 const PATIENCE_MS = 2_000
 
 type Degraded = 'database_read_only' | 'database_full'
-type Besides = { older_copy?: string; lack_key?: string[]; degraded?: Degraded[] }
+type Besides = { older_copy?: string; clocks_apart_ms?: number; lack_key?: string[]; degraded?: Degraded[] }
 
 /**
  * `trouble` says what keeps the program from working, or null. `besides` says what else is to be known of one that works.

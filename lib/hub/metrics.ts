@@ -66,6 +66,12 @@ export async function stored(hub: Hub): Promise<string> {
       [{}, hub.lineage.isOlderCopy ? 1 : 0],
     ]),
     ...(await choreGauges(hub)),
+    gauge('cadre_hub_clock_ahead_seconds', 'By how much the clock of this hub is ahead of that of the database.', [
+      [{}, hub.clock.ahead() / 1_000],
+    ]),
+    gauge('cadre_hub_clocks_apart_seconds', 'By how much the clocks of hubs on the same database differ.', [
+      [{}, hub.clocksApart.ms / 1_000],
+    ]),
     ...connectionGauges(hub),
     gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
       [{}, Number(messages!.many)],

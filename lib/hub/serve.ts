@@ -76,6 +76,7 @@ export function createHub(options: HubOptions): Hub {
     now,
     lived,
     clock,
+    clocksApart: { ms: 0 },
     startedAt: lived(),
     memo: createMemo(() => store.epoch()),
     lineage,

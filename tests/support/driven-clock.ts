@@ -4,5 +4,6 @@ import { type HubClock, momentOf } from '../../lib/hub/core/hub-clock.ts'
 
 export const drivenClock = (now: () => number): HubClock => ({
   ...{ now, lived: now, believed: now, keptSince: now },
+  ahead: () => 0,
   inStatement: () => momentOf(now()),
 })

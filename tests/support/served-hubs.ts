@@ -31,10 +31,11 @@ export async function startHub(database: string, env: Record<string, string> = {
       ...env,
     },
     stdout: 'pipe',
-    stderr: 'ignore',
+    stderr: Bun.file(join(home, 'log')),
   })
   const { value } = await child.stdout.getReader().read()
-  return { child, url: /http:\S+/.exec(new TextDecoder().decode(value))![0] }
+  const url = /http:\S+/.exec(new TextDecoder().decode(value))![0]
+  return { child, url, log: () => Bun.file(join(home, 'log')).text() }
 }
 
 export type HubProcess = Awaited<ReturnType<typeof startHub>>

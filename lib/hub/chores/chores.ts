@@ -19,6 +19,7 @@ import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
 import { deleteOldDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
 import { queueStaleDaemonMessages } from '../webhooks/webhooks.ts'
 import { type Chore, ChoreLoop } from './chore-loop.ts'
+import { compareClocks } from './compare-clocks.ts'
 import { Leases } from './leases.ts'
 
 const SECOND_MS = 1_000
@@ -48,6 +49,13 @@ const CHORES: readonly HubChore[] = [
     everyMs: 5 * SECOND_MS,
     failure: 'the keys of the other hubs could not be read',
     run: hub => hub.keys.refresh(),
+  },
+  {
+    name: 'compare_clocks',
+    isOfEachHub: true,
+    everyMs: 5 * SECOND_MS,
+    failure: 'the clocks of the hubs could not be compared',
+    run: compareClocks,
   },
   {
     name: 'end_undeliverable_runs',

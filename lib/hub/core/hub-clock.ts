@@ -17,6 +17,8 @@ export interface HubClock {
   believed(): number
   /** From when a thing that ends now is kept: `now`, unless the clock fell behind a time that was believed, an hour ago at most. */
   keptSince(): number
+  /** By how many milliseconds the clock of this machine is at least ahead of that of the database. Below 0: behind. */
+  ahead(): number
   /** `now` as a statement reads it: on PostgreSQL from the database itself, so that several hubs have one clock. */
   inStatement(): SQL<number>
 }
@@ -40,6 +42,7 @@ const CONFIRMS_MS = 60_000
 interface Seen {
   row: LivedTime
   clock: number
+  ahead: number
   at: number
   own: number
 }
@@ -62,6 +65,7 @@ export class DatabaseClock implements HubClock {
   /** The row as it was after the last look, the database's clock then, and when that was. Null before the first look. */
   #row: LivedTime | null = null
   #clock = 0
+  #ahead = 0
   #lookedAt = 0
   /** How long this process has lived since that look, and until when that is counted. */
   #own = 0
@@ -94,6 +98,10 @@ export class DatabaseClock implements HubClock {
 
   keptSince(): number {
     return Math.max(this.now(), this.#row?.latest ?? 0)
+  }
+
+  ahead(): number {
+    return this.#ahead
   }
 
   inStatement(): SQL<number> {
@@ -156,42 +164,48 @@ export class DatabaseClock implements HubClock {
     this.#own = Math.max(0, this.#own - seen.own)
     this.#row = seen.row
     this.#clock = seen.clock
+    this.#ahead = seen.ahead
     this.#lookedAt = seen.at
   }
 
   /** The first look only reads: a process that has just begun has lived nothing, and takes nothing away from the others. */
   async #begin(): Promise<Seen | null> {
     if (this.#row) return null
-    const { row, clock } = await this.#read(this.#store.db)
+    const { row, ...clocks } = await this.#read(this.#store.db)
     this.beat()
     this.#own = 0
-    return row ? { row, clock, at: this.#beatAt, own: 0 } : null
+    return row ? { row, ...clocks, at: this.#beatAt, own: 0 } : null
   }
 
   async #move(tx: Db): Promise<Seen> {
     // A transaction may be done again. What counts is what had been lived when it read the row.
     for (;;) {
-      const { row: before, clock } = await this.#read(tx)
+      const { row: before, ...clocks } = await this.#read(tx)
       this.beat()
-      const seen = { clock, at: this.#beatAt, own: this.#own }
+      const { clock } = clocks
+      const seen = { ...clocks, at: this.#beatAt, own: this.#own }
       const row = before ? movedBy(before, clock, seen.own) : firstRow(clock, await this.#lastBeat(tx))
       if (await this.#put(tx, before, row)) return { ...seen, row }
     }
   }
 
-  /** The row, and the clock of the database at that moment. */
-  async #read(db: Db): Promise<{ row: LivedTime | undefined; clock: number }> {
+  /** The row, the clock of the database at that moment, and by how much the clock of this machine is ahead of it. */
+  async #read(db: Db): Promise<{ row: LivedTime | undefined; clock: number; ahead: number }> {
     const { livedTime, dialect } = this.#store
     if (dialect === 'sqlite') {
       const [row] = await db.select().from(livedTime)
-      return { row, clock: this.#wall() }
+      return { row, clock: this.#wall(), ahead: 0 }
     }
     const clock = OF_POSTGRES.mapWith(Number)
+    const sentAt = this.#wall()
     const [found] = await db
       .select({ clock, row: livedTime })
       .from(sql`(SELECT 1) AS one`)
       .leftJoin(livedTime, eq(livedTime.id, 1))
-    return { row: found!.row ?? undefined, clock: found!.clock }
+    const { row, clock: theirs } = found!
+    // The database looked at its clock at some time between the two of this machine.
+    const ahead = Math.max(0, sentAt - theirs) + Math.min(0, this.#wall() - theirs)
+    return { row: row ?? undefined, clock: theirs, ahead }
   }
 
   /** Fails when another hub has moved the row since it was read: the same span would count twice. */

@@ -37,6 +37,8 @@ export interface Hub {
   /** What every limit of runs, jobs and daemons counts, in milliseconds. */
   readonly lived: () => number
   readonly clock: HubClock
+  /** How far the clocks of the machines of hubs were apart when they were last compared, in milliseconds. */
+  readonly clocksApart: { ms: number }
   /** When this process began to listen, in lived time. */
   readonly startedAt: number
   readonly memo: Memo

@@ -3,15 +3,13 @@
 // cannot read. A hub seals with the first of its keys that every living hub holds, so that a new key can be given to one
 // hub after the other. A key is listed before anything is sealed with it.
 
-import { and, eq, gt, isNull, like, ne, sql } from 'drizzle-orm'
+import { eq, like, ne } from 'drizzle-orm'
 import type { Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
+import { type LivingHub, livingHubs } from '../core/living-hubs.ts'
 import type { Sealer } from '../core/sealer.ts'
 import { sealedTables } from './sealed-columns.ts'
-
-/** A hub notes that it lives every ten seconds. One that has not for this long, in lived time, has ended. */
-const LIVE_MS = 60_000
 
 export interface KeyParts {
   store: Store
@@ -82,20 +80,8 @@ export class HubKeys {
   }
 }
 
-/** The hubs that noted lately that they live, with the keys that they hold. */
-export const livingHubs = ({ db, hubProcesses, livedTime }: Store) =>
-  db
-    .select({ id: hubProcesses.id, keys: hubProcesses.keys })
-    .from(hubProcesses)
-    .where(
-      and(
-        isNull(hubProcesses.left_at),
-        gt(hubProcesses.beat_at, sql`(SELECT ${livedTime.lived} FROM ${livedTime}) - ${LIVE_MS}`),
-      ),
-    )
-
 /** The ids of the hubs that do not hold a key. */
-export const lackKey = (hubs: Awaited<ReturnType<typeof livingHubs>>, keyId: string): string[] =>
+export const lackKey = (hubs: readonly LivingHub[], keyId: string): string[] =>
   hubs.filter(({ keys }) => !keys?.split(' ').includes(keyId)).map(({ id }) => id)
 
 /** Lists a key as one that sealed values may need. */

@@ -5,7 +5,8 @@ import { and, asc, eq, gt } from 'drizzle-orm'
 import { CadreError } from '../../error.ts'
 import { record } from '../access/audit.ts'
 import type { Hub } from '../core/hub.ts'
-import { lackKey, listKey, listOnly, livingHubs } from './hub-keys.ts'
+import { livingHubs } from '../core/living-hubs.ts'
+import { lackKey, listKey, listOnly } from './hub-keys.ts'
 import { sealedTables } from './sealed-columns.ts'
 
 const PART = 200

@@ -1,0 +1,1 @@
+ALTER TABLE `hub_processes` ADD `clock_ahead` integer;
