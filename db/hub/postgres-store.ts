@@ -1,24 +1,14 @@
-// The hub's database in PostgreSQL: migrations, transactions, and what only PostgreSQL has.
+// The hub's database in PostgreSQL: transactions, and what only PostgreSQL has.
 
 import { drizzle } from 'drizzle-orm/bun-sql'
-import { migrate } from 'drizzle-orm/bun-sql/migrator'
 import { CadreError } from '../../lib/error.ts'
 import { openChannel } from './channel.ts'
 import { postgres } from './columns.ts'
 import { Commits, HIGHEST_COUNT, IdentityChanged, PostgresCounter, postgresIdentity } from './commits.ts'
-import journal from './migrations/postgres/meta/_journal.json'
+import { appliedTo, MIGRATIONS_KNOWN, migratePostgres } from './postgres-migration.ts'
 import { isLost, PostgresPool, type Statements } from './postgres-pool.ts'
 import { tables } from './schema.ts'
-import {
-  behindSchema,
-  type Db,
-  keepForAfter,
-  MIGRATIONS,
-  type Store,
-  type StoreOptions,
-  sqlState,
-  withItself,
-} from './store.ts'
+import { behindSchema, type Db, keepForAfter, type Store, type StoreOptions, sqlState, withItself } from './store.ts'
 
 /** The connection of each transaction. */
 const connections = new WeakMap<Db, Statements>()
@@ -38,14 +28,12 @@ const TRIES = 10
 const LOST_TRIES = 3
 /** A standby, or a server or database that was told to take no changes. */
 const READ_ONLY = `SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS closed`
-/** Held while the database is migrated. */
-const LOCK = 'cadre_hub'
 /** Most chores take a moment, so a few that wait for locks leave connections to the others. */
 const CHORE_CONNECTIONS = 4
 const CHORE_STATEMENT_MS = 30_000
 
-export async function openPostgres(url: string, { pool: size, statementMs }: StoreOptions): Promise<Store> {
-  await migrateOnce(url)
+export async function openPostgres(url: string, { pool: size, statementMs, log }: StoreOptions): Promise<Store> {
+  await migratePostgres(url, log)
   const commits = new Commits()
   const pool = new PostgresPool(url, { size, statementMs })
   const chores = new PostgresPool(url, { size: CHORE_CONNECTIONS, statementMs: CHORE_STATEMENT_MS })
@@ -123,7 +111,7 @@ function storeOn(pool: PostgresPool, counter: PostgresCounter, commits: Commits)
     writeUnchecked: writing('serializable', true),
     identity: () => postgresIdentity(pool.reads),
     storedCount: async () => Number((await pool.reads.unsafe(HIGHEST_COUNT))[0].count ?? 0),
-    problem: async () => behindSchema(await appliedTo(pool.reads), journal.entries.length),
+    problem: async () => behindSchema(await appliedTo(pool.reads), MIGRATIONS_KNOWN),
     async degraded() {
       const [{ closed }] = await pool.reads.unsafe(READ_ONLY)
       return closed ? ('database_read_only' as const) : pool.isFull ? ('database_full' as const) : null
@@ -135,37 +123,4 @@ function storeOn(pool: PostgresPool, counter: PostgresCounter, commits: Commits)
 /** What Drizzle has of PostgreSQL's FOR. */
 interface Locking<Q> {
   for(strength: 'share' | 'update', which: object): Q
-}
-
-/** Migrates the database by a connection of its own, on which statements take as long as they need. */
-async function migrateOnce(url: string): Promise<void> {
-  const client = new Bun.SQL(url, { max: 1 })
-  try {
-    // Hubs that start at the same time migrate one after the other.
-    await client`SELECT pg_advisory_lock(hashtext(${LOCK}))`
-    await refuseNewer(client)
-    const migrationsFolder = `${MIGRATIONS}/postgres`
-    await migrate(drizzle({ client }), { migrationsFolder, migrationsSchema: 'public' })
-    await client`SELECT pg_advisory_unlock(hashtext(${LOCK}))`
-  } finally {
-    await client.close()
-  }
-}
-
-/** Refuses a database that a newer program has migrated, without changing it. */
-async function refuseNewer(client: Bun.SQL): Promise<void> {
-  const [{ found }] = await client`SELECT to_regclass('public.__drizzle_migrations') AS found`
-  if (found === null) return
-  const applied = await appliedTo(client)
-  const known = journal.entries.length
-  if (applied <= known) return
-  throw new CadreError(
-    'conflict',
-    `the database has schema version ${applied}, but this program supports at most ${known}: start the newer program, or restore a backup made by this one`,
-  )
-}
-
-async function appliedTo(client: Statements): Promise<number> {
-  const [{ applied }] = await client.unsafe('SELECT count(*)::int AS applied FROM public.__drizzle_migrations')
-  return applied
 }

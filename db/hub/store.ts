@@ -1,4 +1,5 @@
 import type { BunSQLiteDatabase } from 'drizzle-orm/bun-sqlite'
+import type { Log } from '../../lib/log/log.ts'
 import { ROOT } from '../../lib/program/install-root.ts'
 import type { Channel } from './channel.ts'
 import type { Commits } from './commits.ts'
@@ -77,6 +78,8 @@ export interface StoreOptions {
   pool: number
   /** How long a statement of a call may take, in milliseconds (`CADRE_HUB_STATEMENT_SECONDS`). */
   statementMs: number
+  /** Says what a migration waits for. */
+  log?: Pick<Log, 'warn'>
 }
 
 /** A folder for each dialect. */

@@ -118,7 +118,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { publicUrl, hookHosts } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log)
-  const store = await openStore(database, config.connections)
+  const store = await openStore(database, { ...config.connections, log })
   const clock = new DatabaseClock({ store, log })
   const options = {
     publicUrl,

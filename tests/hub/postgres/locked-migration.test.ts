@@ -1,0 +1,60 @@
+// A hub that starts on a database of an earlier version while another session holds a lock that the migration needs. Needs
+// `TEST_POSTGRES_URL`, a server where databases may be created.
+
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { openStore } from '../../../db/hub/open-store.ts'
+import { MIGRATIONS } from '../../../db/hub/store.ts'
+import { createLog } from '../../../lib/log/log.ts'
+import { until, within } from '../../support/bounded.ts'
+import { freshPostgres } from '../../support/hub.ts'
+
+const server = process.env.TEST_POSTGRES_URL
+const folder = join(MIGRATIONS, 'postgres')
+
+/** Makes the tables of the first version. */
+async function firstVersion(sql: Bun.SQL): Promise<void> {
+  const [first] = readdirSync(folder)
+    .filter(name => name.endsWith('.sql'))
+    .sort()
+  const { entries } = await Bun.file(join(folder, 'meta/_journal.json')).json()
+  await sql.unsafe(await Bun.file(join(folder, first!)).text()).simple()
+  await sql`CREATE TABLE __drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`
+  await sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('first', ${entries[0].when})`
+}
+
+test.skipIf(!server)(
+  'it says for whom it waits, and lets others read meanwhile',
+  async () => {
+    await using database = await freshPostgres(server!)
+    const sql = new Bun.SQL(database.location, { max: 3 })
+    await firstVersion(sql)
+    const lines: string[] = []
+    const log = createLog({ format: 'json', write: line => lines.push(line) })
+    const release = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<number>()
+    const holding = sql.begin(async tx => {
+      const [{ pid }] = await tx`SELECT pg_backend_pid() AS pid, (SELECT count(*) FROM runs)`
+      held.resolve(pid)
+      await release.promise
+    })
+    const pid = await held.promise
+    const opened = openStore(database.location, { log })
+    const said = await until(() => lines.find(line => line.includes('waits for a lock')), 'the log says it')
+    expect(JSON.parse(said)).toMatchObject({
+      level: 'warn',
+      lock: 'runs',
+      sessions: [{ pid, state: 'idle in transaction' }],
+    })
+    // They would queue up behind the migration until the other session ends.
+    for (let n = 0; n < 3; n++) await within(sql`SELECT count(*) FROM runs`, 'another session reads')
+    release.resolve()
+    await holding
+    const store = await opened
+    expect(await store.problem()).toBeNull()
+    expect(await store.db.select().from(store.runs)).toEqual([])
+    await Promise.all([store.close(), sql.close()])
+  },
+  120_000,
+)
