@@ -27,7 +27,7 @@ export class Sealing {
   /** There may be entries to seal. */
   wake(): void {
     this.#due = true
-    this.#round ??= this.#rounds()
+    if (this.#seal) this.#round ??= this.#rounds()
   }
 
   /** Resolves when nothing is being sealed any more. */
