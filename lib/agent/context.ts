@@ -52,6 +52,8 @@ export interface ContextOptions {
   pace?: (() => Promise<void>) | undefined
   /** Called before each command, and resolves when it may begin. */
   mayBegin?: () => Promise<void>
+  /** Called before a request is sent again, and resolves when a limit lets it. */
+  mayRepeat?: () => Promise<void>
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request, with whether it may change something. */
@@ -121,7 +123,7 @@ const loadFetch = (): Promise<typeof Fetch> => (fetching ??= import('./fetch.ts'
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
-  const { lookup, trace, addresses, account, pace } = options
+  const { lookup, trace, addresses, account, pace, mayRepeat } = options
   const unwritten = options.unwritten && { ...options.unwritten, hold: options.hold }
   const { outside, given, sameTree, teamFolder } = options
   const scope = { stateDir, workspace, outside, given, sameTree, teamFolder }
@@ -142,7 +144,7 @@ export function createContext(options: ContextOptions): AgentContext {
   const request: ReturnType<typeof Fetch.guardedFetch> = async (url, init) => {
     guarded ??= loadFetch().then(({ guardedFetch }) =>
       guardedFetch(
-        { settings, network, addresses, effect, signal, log, waiting, trace, account, pace },
+        { settings, network, addresses, effect, signal, log, waiting, trace, account, pace, mayRepeat },
         { ...(lookup && { lookup }) },
       ),
     )

@@ -37,6 +37,8 @@ export interface FetchPolicy {
   waiting?: ((reason: string, until?: Date) => Disposable) | undefined
   /** Resolves when a limit of the account lets the next request begin. */
   pace?: (() => Promise<void>) | undefined
+  /** Resolves when the limits of the phase, and of those above, let a request be sent again. The first one has begun. */
+  mayRepeat?: (() => Promise<void>) | undefined
   /** Makes a span of each request, if requests are traced. */
   trace?: CallTrace | undefined
   /** The account in whose name all requests of the call are sent. */
@@ -139,6 +141,7 @@ export function guardedFetch(
     const deadline = lived() + TOTAL
 
     for (let attempt = 1; ; attempt++) {
+      if (attempt > 1) await policy.mayRepeat?.()
       await paced(policy, attempt)
       const { result, limited } = await judged(await settle(send(request, once)))
       const again =

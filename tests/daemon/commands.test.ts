@@ -190,10 +190,40 @@ phases: [{ name: count, agent: exec, commands: [{ name: c, run: "echo started >>
     const planned = await command(['plan', path, '--workspace', elsewhere, '--json'], { home })
     expect(JSON.parse(planned.stdout).workspace).toBe(realpathSync(elsewhere))
     const unknown = await command(['plan', path, '--workspace', 'nowhere'], { home })
-    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('no workspace nowhere: known are')])
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining('there is no workspace nowhere (known are '),
+    ])
     expect(readFileSync(join(path, 'starts'), 'utf8')).toBe('started\n')
     const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
     expect((await command(['cancel', runs[0].run_id], { home })).code).toBe(0)
+  })
+
+  test('`--workspace` takes a folder here by its name, unless a workspace has that name', async () => {
+    const home = folder()
+    const above = files({
+      'where/team.yml': `name: "@local/where"
+version: 1.0.0
+outputs: [{ name: folder, value: "{{ phases.here.data.commands[0].stdout }}" }]
+phases: [{ name: here, agent: exec, commands: [{ name: c, run: pwd }] }]
+`,
+      'one/file': '',
+      'two/file': '',
+      'named/file': '',
+    })
+    const works = async (word: string, folder: string) => {
+      const planned = await command(['plan', 'where', '--workspace', word, '--json'], { home, cwd: above })
+      expect(JSON.parse(planned.stdout).workspace).toBe(realpathSync(join(above, folder)))
+      const done = await command(['run', 'where', '--workspace', word], { home, cwd: above })
+      expect(done.stdout).toBe(`folder  ${realpathSync(join(above, folder))}\n`)
+    }
+    await works('one', 'one')
+    await command(['workspaces', 'add', join(above, 'two'), '--name', 'named'], { home })
+    await works('named', 'two')
+    await works('./named', 'named')
+    const unknown = await command(['run', 'where', '--workspace', 'three'], { home, cwd: above })
+    expect(unknown.code).toBe(2)
+    expect(unknown.stderr).toMatch(/there is no workspace three \(known are .*named.*\), and no folder three in /)
   })
 
   test('a misspelt command is told with the one that was meant', async () => {

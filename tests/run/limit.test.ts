@@ -5,6 +5,7 @@ import { AgentError } from '../../lib/agent/cadre.ts'
 import { type PaceClock, type PaceLimit, Paces } from '../../lib/run/attempt/paces.ts'
 import { until } from '../support/bounded.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
+import { faultServer } from '../support/faults.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants } from '../support/invariants.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
@@ -67,6 +68,28 @@ describe('a pace', () => {
       if (tenth) expect(tenth.at - each.at).toBeGreaterThanOrEqual(1_000)
     }
     expect(clock.most).toBe(1)
+  })
+
+  test('lets entries of a short time begin one after the other, as often as it says, and of a long one at once', async () => {
+    const clock = standing()
+    const paces = new Paces(clock)
+    const forty = { ...ten, count: 40 }
+    const begun: number[] = []
+    for (let number = 0; number < 400; number++) {
+      void paces.wait([forty], signal).then(turn => {
+        turn.begin()
+        begun.push(clock.now())
+      })
+    }
+    // A timer of this machine rings up to some milliseconds late.
+    while (begun.length < 400 && clock.now() < 20_000) {
+      clock.pass(7)
+      await Bun.sleep(0)
+    }
+    const most = (ms: number) => Math.max(...begun.map(at => begun.filter(each => each >= at && each < at + ms).length))
+    expect([most(1_000) <= 40, most(100) <= 9, begun.at(-1)! < 10_100]).toEqual([true, true, true])
+    const hundred = { key: 'hour', name: 'hour', count: 100, per: 3_600_000 }
+    expect(Array.from({ length: 101 }, () => paces.begin([hundred])).filter(each => each)).toHaveLength(100)
   })
 
   test('keeps the place of an entry that may begin, and gives it back when the entry does not', async () => {
@@ -180,6 +203,27 @@ describe('the limit of a phase', () => {
     clock.pass(3_600_000)
     expect((await t.engine.ended(run_id)).state).toBe('completed')
     expect(calls).toEqual(['a', 'a', 'b'])
+  })
+
+  test('a request that is sent again counts like the first', async () => {
+    using server = faultServer()
+    let asked = 0
+    server.on('/', () =>
+      asked++ === 0 ? new Response('', { status: 429, headers: { 'retry-after': '0' } }) : new Response('done'),
+    )
+    const { calls } = await engine({
+      async a(context) {
+        await (await context.fetch(server.url)).text()
+      },
+      b: () => ({}),
+    })
+    const two = { name: 'both', agent: 'act', sources: [{ name: 'a' }, { name: 'b' }] }
+    const { run_id } = await t.start(team([{ ...two, ...limit(2) }]))
+    await until(() => waits(run_id).includes('the limit of both (2 per 1h)'), 'the second entry')
+    expect([asked, calls]).toEqual([2, ['a']])
+    clock.pass(3_600_000)
+    expect((await t.engine.ended(run_id)).state).toBe('completed')
+    expect(calls).toEqual(['a', 'b'])
   })
 
   test('of commands each counts, also those of a gate below', async () => {

@@ -708,3 +708,16 @@ describe('size', () => {
 
   test('1,001 do not', async () => expect(await problems(long(1_001))).toEqual(['1004:5 expected at most 1000']))
 })
+
+test('a comma that ends a text within braces is told as that', async () => {
+  const text = `name: '@local/t'
+version: 1.0.0
+inputs:
+  - { name: folder, type: string, description: The folder with the files, in the workspace }
+phases:
+  - { name: a, agent: exec, commands: [{ name: a, run: ls }] }
+`
+  expect(await problems(text)).toEqual([
+    '4:75 unknown field `in the workspace`: a comma ends a text within { }, so put the text before it in quotes',
+  ])
+})

@@ -313,6 +313,7 @@ const WORDS: Readonly<Record<string, string>> = {
 
   // Triggers.
   day: 'The local day, such as 2027-03-28.',
+  delivery_id: 'The id of a message of a webhook.',
   detail: 'Why, in a sentence.',
   enabled: 'Whether it looks at occasions.',
   firing_id: 'The id of the firing.',

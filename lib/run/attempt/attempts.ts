@@ -236,6 +236,7 @@ export class Attempts {
         flush: environment.unwritten.flush,
         settling: this.#settlingWaitOf(live, position, attempt, running, mask),
         mayBegin: this.#mayBeginOf(live, position, attempt, running, mask),
+        mayRepeat: this.#mayRepeatOf(live, position),
       },
     )
   }
@@ -316,6 +317,18 @@ export class Attempts {
         running.pacing = null
         running.clock.continue()
       }
+    }
+  }
+
+  /**
+   * A request that is sent again counts like an entry that begins: what an API has refused because it was too much would
+   * otherwise come on top of the next ones, and be too much again. The attempt keeps its slot, as in the wait before.
+   */
+  #mayRepeatOf(live: LiveRun, position: number): ((signal: AbortSignal) => Promise<void>) | null {
+    const limits = limitsOf(live, position)
+    if (limits.length === 0) return null
+    return async signal => {
+      if (!this.#parts.paces.begin(limits)) (await this.#parts.paces.wait(limits, signal)).begin()
     }
   }
 

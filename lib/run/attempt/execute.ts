@@ -59,6 +59,8 @@ export interface AttemptServices {
   settling: SettlingWait
   /** Resolves when the limits of the phase, and of those above, let an entry or a command begin; null without limits. */
   mayBegin: (() => Promise<void>) | null
+  /** The same for a request that is sent again. */
+  mayRepeat: ((signal: AbortSignal) => Promise<void>) | null
 }
 
 export interface Attempt {
@@ -186,6 +188,7 @@ async function perform(
     ...(services.mayBegin && { mayBegin: services.mayBegin }),
     identity: services.identity(name),
   }
+  const { mayRepeat } = services
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
     services.context(
       {
@@ -196,7 +199,7 @@ async function perform(
         },
         signal: until,
       },
-      { ...hooks, ...more },
+      { ...hooks, ...(mayRepeat && { mayRepeat: () => mayRepeat(until) }), ...more },
     )
   // `validate` refuses what the file shows; the effect of an entry may follow from a template.
   if (effect === 'once' && attempt.phase.repeat) throw neverRepeated(name)

@@ -1,5 +1,6 @@
-// How many entries may begin within a time: at most `count` in any `per`, whoever sends them. A pace belongs to a `limit`
-// of a phase or of an account, and all that is below it shares it. Entries that may not begin yet wait in one line, in the
+// How many entries may begin within a time: at most `count` in any `per`, whoever sends them. Within a short time they
+// begin one after the other and not all at once: a server counts what arrives, and of two bursts a second apart the first may
+// arrive late and the second in time. A pace belongs to a `limit` of a phase or of an account, and all below it share it. Entries that may not begin yet wait in one line, in the
 // order in which they came, with one timer for all of them. Times are of the monotonic clock of the process, and nothing
 // is kept over a restart: the next process begins to count anew.
 
@@ -50,20 +51,32 @@ interface Waiting {
   grant(turn: Turn): void
 }
 
+/** Entries of a longer time begin at once: five of a hundred an hour should not wait for each other. */
+const LONGEST_SPREAD_MS = 10_000
+
 /** When the last entries of a pace began, and how many have the right to begin. */
 class Pace {
   readonly per: number
   readonly #begun: number[] = []
   readonly #count: number
+  /** On average from one beginning to the next. */
+  readonly #distance: number
+  /** So much earlier than that an entry may begin, so that one that begins late makes the next ones no later. */
+  readonly #slack: number
+  /** When the next one would begin if each kept the distance. */
+  #due = Number.NEGATIVE_INFINITY
   reserved = 0
 
   constructor({ count, per }: PaceLimit) {
     this.#count = count
     this.per = per
+    this.#distance = per > LONGEST_SPREAD_MS ? 0 : per / count
+    this.#slack = per / 10
   }
 
   begin(now: number): void {
     this.#begun.push(now)
+    this.#due = Math.max(this.#due, now) + this.#distance
   }
 
   /** Milliseconds until the next entry may begin; infinite while only what is reserved decides that. */
@@ -71,7 +84,7 @@ class Pace {
     const past = this.#begun.findIndex(at => at > now - this.per)
     this.#begun.splice(0, past === -1 ? this.#begun.length : past)
     const over = this.#begun.length + this.reserved - this.#count
-    if (over < 0) return 0
+    if (over < 0) return Math.max(0, Math.max(this.#due, now) + this.reserved * this.#distance - this.#slack - now)
     const first = this.#begun[over]
     return first === undefined ? Number.POSITIVE_INFINITY : first + this.per - now
   }

@@ -80,6 +80,8 @@ export interface ContextHooks {
   waits?: (reason: MaskedText, until: Date | undefined) => () => void
   /** Called before each command, and resolves when a limit lets it begin. */
   mayBegin?: () => Promise<void>
+  /** Called before a request is sent again, and resolves when a limit lets it. */
+  mayRepeat?: () => Promise<void>
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Called before each request and each process, with whether it may change something outside. */

@@ -140,13 +140,18 @@ function checkChoice(node: Node, rule: JsonSchema): Finding[] {
   return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${near}` }]
 }
 
+/** `{ description: The folder, in the workspace }` has a field `in the workspace` without a value. */
+const isRestOfText = (key: string, value: Node): boolean =>
+  /\s/.test(key) && value.kind === 'scalar' && value.value === null
+const CUT_TEXT = ': a comma ends a text within { }, so put the text before it in quotes'
+
 function checkObject(node: Mapping, rule: JsonSchema, templates: Templates, givens?: Givens): Finding[] {
   const found: Finding[] = []
   const properties = rule.properties ?? {}
   for (const [key, { key: place, node: value }] of node.entries) {
     const schema = Object.hasOwn(properties, key) ? properties[key]! : schemaOfOther(rule, key)
     if (schema === null) {
-      const near = didYouMean(key, Object.keys(properties), OTHER_FIELDS)
+      const near = isRestOfText(key, value) ? CUT_TEXT : didYouMean(key, Object.keys(properties), OTHER_FIELDS)
       const known = Object.keys(properties).length > 0 && !near ? `: there are ${listed(Object.keys(properties))}` : ''
       found.push({ place, message: `unknown field \`${key}\`${near}${known}` })
     } else if (

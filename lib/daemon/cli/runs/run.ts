@@ -20,6 +20,7 @@ import { homeBackend } from '../backend/home-backend.ts'
 import { type HomeRunner, openRunner, type Started, servedRunner } from '../backend/home-runner.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
+import { workspaceOf } from '../kit/workspace.ts'
 import { watch } from './watch.ts'
 
 export interface RunOptions extends InputOptions {
@@ -42,11 +43,6 @@ export function isTeamName(reference: string): boolean {
   return /^@[^/]+\/[^/]+$/.test(reference) || (isInPlaceName(reference) && !existsSync(reference))
 }
 
-/** Reads the argument of `--workspace`: a name is used as it is, and text that looks like a path is made absolute. */
-export function workspaceOf(reference: string): string {
-  return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
-}
-
 /**
  * The given inputs with the paths of files as the run has to read them. They are relative to the caller's folder; in
  * another workspace they must be absolute, and `files/` would be a folder of the run. Throws when there is no such file.
@@ -66,6 +62,8 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
+  const workspace =
+    options.workspace === undefined ? resolve('.') : (await workspaceOf(options.workspace, home)).reference
   let runId: RunId | undefined
   const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
     const { inputs, newId, start: startPrepared } = await prepare(whichTeam(reference))
@@ -74,7 +72,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     return startPrepared(runId, {
       inputs: filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
-      workspace: workspaceOf(options.workspace ?? '.'),
+      workspace,
       ...(options.env !== undefined && { environment: options.env }),
       ...(options.detach && { unattended: true }),
     })

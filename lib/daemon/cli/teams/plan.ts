@@ -1,24 +1,21 @@
 // `plan PATH|TEAM`: prints what a run would do, without doing it.
 
-import { isAbsolute } from 'node:path'
 import type { Static } from 'typebox'
 import { formatDuration } from '../../../duration.ts'
-import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
 import { createPaint, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import { ListTriggers } from '../../../wire/calls/triggers.ts'
-import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../../wire/records/plans.ts'
 import { homeFolder } from '../../home/home.ts'
 import { existingFolder } from '../../runs/workspaces.ts'
-import { askAboutRuns } from '../backend/run-answers.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
 import { askAboutTriggers } from '../backend/trigger-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
-import { whichTeam, workspaceOf } from '../runs/run.ts'
+import { workspaceOf } from '../kit/workspace.ts'
+import { whichTeam } from '../runs/run.ts'
 import { table } from '../terminal/table.ts'
 import { triggerWord } from '../terminal/trigger-lines.ts'
 
@@ -28,7 +25,10 @@ export async function plan(
   options: InputOptions & { home?: string; env?: string; workspace?: string; json?: boolean },
 ): Promise<number> {
   const which = whichTeam(reference)
-  const workspace = options.workspace === undefined ? null : await folderOf(options.workspace, options.home)
+  const workspace =
+    options.workspace === undefined
+      ? null
+      : existingFolder((await workspaceOf(options.workspace, homeFolder(options.home))).path)
   const found = await askAboutTeams(homeFolder(options.home), createLog({ level: 'warn' }), async teams => {
     const { inputs } = await teams.call(ValidateTeam, which)
     const environment = options.env === undefined ? {} : { environment: options.env }
@@ -42,17 +42,6 @@ export async function plan(
     print(drawPlan(found, workspace, started, createPaint(process.stdout)))
   }
   return found.missing.length > 0 ? EXIT.usage : EXIT.done
-}
-
-/** The folder that a run would work in. Throws `invalid_request` where `run` would. */
-async function folderOf(reference: string, home: string | undefined): Promise<string> {
-  const asked = workspaceOf(reference)
-  if (isAbsolute(asked)) return existingFolder(asked)
-  const { workspaces } = await askAboutRuns(homeFolder(home), runs => runs.call(ListWorkspaces, {}))
-  const found = workspaces.find(({ workspace_id, name }) => workspace_id === asked || name === asked)
-  if (found) return existingFolder(found.path)
-  const known = workspaces.map(({ name }) => name).join(', ') || 'none'
-  throw new CadreError('invalid_request', `no workspace ${asked}: known are ${known}; for a folder, write ./${asked}`)
 }
 
 /** How many of what starts a team are listed. */

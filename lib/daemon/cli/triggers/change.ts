@@ -62,7 +62,7 @@ export async function addTrigger(
   const team = teamOf(place, reference)
   const read = await readTeam(place, team)
   const inputs = await inputsOf(read.inputs, options)
-  const spec = { ...specOf(options, place), team, inputs, kind }
+  const spec = { ...(await specOf(options, place)), team, inputs, kind }
   const free = name ?? (await freeName(place, read.name ?? basename(team), kind))
   const shared = secret === undefined ? {} : { secret: await secretOf('--secret', secret) }
   const added = await place.change(all => all.call(AddTrigger, { ...spec, ...shared, name: free }))
@@ -117,7 +117,7 @@ export async function updateTrigger(
     SpecOptions & { name?: string; team?: string; addSecret?: string; expireSecret?: string; keep?: boolean },
 ): Promise<void> {
   const place = await triggerPlaceOf(placeIn({ home, realm, hub }))
-  const spec = specOf(options, place)
+  const spec = await specOf(options, place)
   const was = await place.ask(all => all.call(GetTrigger, { name }))
   const team = reference === undefined ? was.team : teamOf(place, reference)
   const isGiven = options.input !== undefined || options.inputs !== undefined

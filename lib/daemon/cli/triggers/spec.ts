@@ -11,6 +11,7 @@ import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { readInputs } from '../kit/inputs.ts'
 import type { AtMost } from '../kit/options.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
+import { workspaceOf } from '../kit/workspace.ts'
 
 export type NewTrigger = Static<(typeof AddTrigger)['body']>
 
@@ -67,10 +68,10 @@ export interface SpecOptions {
 }
 
 /** The properties of a body, but for the inputs. */
-export function specOf(
+export async function specOf(
   options: SpecOptions,
-  { hub }: Pick<TriggerPlace, 'hub'>,
-): Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'> {
+  { home, hub }: Pick<TriggerPlace, 'home' | 'hub'>,
+): Promise<Omit<NewTrigger, 'name' | 'kind' | 'team' | 'inputs' | 'secret'>> {
   const { cron, every, at, from, tz, overlap, catchUp, window, max, lateAfter, jitter, queueMax } = options
   const { when, atMost, workspace, env, runName, after, on, again } = options
   const given = {
@@ -81,7 +82,7 @@ export function specOf(
     ...{ queue_max: queueMax, at_most: orNull(atMost), when: orNull(when), run_name: orNull(runName) },
     environment: orNull(env),
     // In a realm it is a name.
-    workspace: !hub && workspace && /^\.{1,2}$|\//.test(workspace) ? resolve(workspace) : orNull(workspace),
+    workspace: !hub && workspace ? (await workspaceOf(workspace, home)).reference : orNull(workspace),
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
