@@ -236,6 +236,16 @@ test('commands: run, show, plan, and what settings accept, mask and refuse', asy
   const { run_id } = JSON.parse(ran.stdout)
   await daemon.ended(run_id)
   expect((await command(['show', run_id], { home })).stdout).toMatch(/environment +staging/)
+  // Lists and trees name it where there is one, and say nothing else of runs without.
+  const list = async () => (await command(['runs', '--all', '--limit', '100'], { home })).stdout.split('\n')
+  const lineOf = async (id: string) => (await list()).find(each => each.includes(id))
+  const plain = (await daemon.call('/v1/runs/start', { path: files({ 'team.yml': team('', phase()) }) })).run_id
+  await daemon.ended(plain)
+  expect(await lineOf(run_id)).toMatch(/@local\/deploy in staging +\S/)
+  expect(await lineOf(plain)).toMatch(/@local\/deploy +\d/)
+  const head = async (id: string) => (await command(['tree', id], { home })).stdout.split('\n')[0]
+  expect(await head(run_id)).toMatch(/@local\/deploy in staging +\S/)
+  expect(await head(plain)).toMatch(/@local\/deploy +\d/)
   const unknown = await command(['run', path, '--env', 'nowhere'], { home })
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no environment nowhere')])
   expect((await command(['plan', path, '--env', 'production'], { home })).stdout).toContain('production')

@@ -77,6 +77,27 @@ test('the drawn tree keeps the error of the last attempt while the next one runs
   expect(draw()).toHaveLength(1)
 })
 
+test('the drawn tree names the environment of its run in its first line, where it has one', () => {
+  const firstLine = (environment?: string | null) => {
+    const model = new RunModel('r')
+    const run = { run_id: 'r', root_run_id: 'r', parent_run_id: null, parent_phase: null, run_name: 'night' }
+    const data = {
+      ...run,
+      team: '@local/t',
+      state: 'running',
+      error: null,
+      started_at: 1,
+      completed_at: null,
+      environment,
+    }
+    model.apply({ event: 'run', data } as RunEvent)
+    return String(drawRun(model.root!, { paint: createPaint({}), now: 2, live: false, columns: 100, rows: 20 })[0])
+  }
+  expect(firstLine('production')).toMatch(/ @local\/t night in production /)
+  expect(firstLine(null)).toMatch(/ @local\/t night {2}/)
+  expect(firstLine()).toBe(firstLine(null))
+})
+
 test('an answer that is wrong is told what is missing, once', async () => {
   expect(readChoice('', ['approve', 'reject'])).toEqual({ wrong: 'please answer: approve, reject' })
   expect(readChoice('re', ['retry', 'reject'])).toEqual({ wrong: 're may be retry or reject' })

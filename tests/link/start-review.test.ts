@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
@@ -55,6 +55,10 @@ test('it is approved at the hub, by those whom the environment names', async () 
     'of @admin/t in the environment production waits for an approval before anything of it begins, by admin.',
   )
   expect(next).toContainEqual(['decide', review.id])
+  const key = (await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'asker' })).token
+  const env = { CADRE_API_KEY: key }
+  const { stdout } = await command(['runs', '--hub', hub.url], { home: folder(), env })
+  expect(stdout.split('\n').find(each => each.includes(run_id))).toMatch(/@admin\/t in production +\S/)
   const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id })
   expect(phases.filter((each: { state: string }) => each.state !== 'pending')).toEqual([])
   const wrong = await hub.call(hub.admin, 'reviews/decide', { review_id: review.id, decision: 'retry' })

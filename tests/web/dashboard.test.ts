@@ -3,6 +3,7 @@
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Response } from 'playwright-core'
 import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
+import { change } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { expectAccessibleAt } from './axe.ts'
@@ -143,6 +144,19 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.locator('.facts .state.completed').waitFor()
     expect((await daemon.ended(run_id)).state).toBe('completed')
     await set(null)
+
+    // Its machine slept for three days, which only the clock of the machine says.
+    const slept = 'UPDATE runs SET started_at = started_at - 259200000, lived_ms = 42000 WHERE id = ?'
+    change(daemon.home, slept, run_id)
+    await page.reload()
+    await page.locator('.facts').getByText('took 42.0 s').waitFor()
+    await page.getByRole('link', { name: 'Runs', exact: true }).first().click()
+    const items = page.getByRole('list', { name: 'Runs' }).getByRole('listitem')
+    const item = items.filter({ has: page.locator(`a[href$="${run_id}"]`) })
+    await item.getByText('· in production').waitFor()
+    await item.getByText('42.0 s').waitFor()
+    const places = await items.locator('.about').allTextContents()
+    expect(places.filter(text => text.includes('· in '))).toHaveLength(1)
   })
 
   test('without the local token a decision is not offered, and the page says how to get it', async () => {

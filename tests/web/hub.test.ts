@@ -6,6 +6,7 @@ import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD } from '../support/hub.ts'
+import { runChange } from '../support/sync.ts'
 import { expectAccessible } from './axe.ts'
 import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { startWorld, type World } from './hub-world.ts'
@@ -563,6 +564,27 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     }
     await hub.ok(hub.admin, 'dispatch/cancel', { run_id: run })
     await world.reached(run, 'cancelled')
+  })
+
+  test('the list of runs names the environment of a run, and says how long it lived', async () => {
+    const { hub } = await worldOf()
+    await hub.addTeam('name: "@admin/t"\nversion: 1.0.0\nphases: [{ name: say, type: gate, review: { prompt: x } }]\n')
+    const { token } = await hub.realmToken(hub.admin, hub.realm)
+    const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'reporter' })
+    const ended = { state: 'completed', started_at: Date.now() - 3 * 86_400_000, completed_at: Date.now() }
+    const [placed, plain] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()]
+    const changes = [
+      { ...runChange(placed, { ...ended, environment: 'production', lived_ms: 42_000 }), seq: 1 },
+      { ...runChange(plain, ended), seq: 2 },
+    ]
+    await hub.ok(token, 'runs/sync', { protocol: 1, daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes })
+    const page = await open('runs')
+    const item = (id: string) => page.getByRole('listitem').filter({ has: page.locator(`a[href$="${id}"]`) })
+    await item(placed).getByText('completed · in production').waitFor()
+    await item(placed).getByText('42.0 s').waitFor()
+    await item(plain).getByText('3 days', { exact: true }).waitFor()
+    expect(await item(plain).locator('.about').textContent()).toBe('completed')
+    await hub.ok(token, 'daemons/deregister', { daemon_id })
   })
 
   test('another origin can neither act with the session nor frame the page, and /v1 ignores the cookie', async () => {

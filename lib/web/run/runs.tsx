@@ -176,6 +176,7 @@ function Row({ run, index, count, chosen }: { run: Run | undefined; index: numbe
       </a>
       <span class="quiet small about">
         {run.run_name === null ? wordOf(run.state) : `${run.team} · ${wordOf(run.state)}`}
+        {run.environment && ` · in ${run.environment}`}
         {run.state === 'queued' && run.reason !== null && ` · ${run.reason}`}
         {run.error && ` · ${run.error.message}`}
       </span>

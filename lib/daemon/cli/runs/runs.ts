@@ -63,6 +63,7 @@ export async function runs(options: RunsOptions): Promise<void> {
       columns() < ROOMY ? symbol(paint, run.state) : line`${symbol(paint, run.state)} ${stateWord(paint, run.state)}`,
       run.team +
         (run.run_name === null ? '' : ` ${run.run_name}`) +
+        (run.environment ? paint.dim(` in ${run.environment}`) : '') +
         (run.state === 'queued' && run.reason !== null ? paint.dim(` ${run.reason}`) : ''),
       ...(columns() < NARROW ? [] : [clock(run.started_at)]),
       took(run),

@@ -104,14 +104,15 @@ function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
   const shownBefore = depth > 0 && node.phases.length > 0
   const name = (depth === 0 ? call_path[0] : (run_name ?? (shownBefore ? call_path.at(-1) : parent_phase))) ?? run_id
   const title = depth === 0 && run_name !== null ? `${name} ${run_name}` : name
-  const row = (deep: number, mark: string, text: string, time: string, note: Shown) => [
+  const place = depth === 0 && record?.environment ? paint.dim(` in ${record.environment}`) : ''
+  const row = (deep: number, mark: string, text: Shown, time: string, note: Shown) => [
     line`${'  '.repeat(deep)}${symbol(paint, mark)} ${text}`,
     time,
     note,
   ]
   const known = new Set(phases.map(phase => phase.name))
   return [
-    row(depth, state, title, took({ ...entry, lived_ms: record?.lived_ms }), paint.dim(run_id)),
+    row(depth, state, line`${title}${place}`, took({ ...entry, lived_ms: record?.lived_ms }), paint.dim(run_id)),
     ...phases.flatMap(phase => [
       row(depth + 1, phase.state, phase.name, took(phase), noteOf(phase, state, paint)),
       ...below.filter(({ entry }) => entry.parent_phase === phase.name).flatMap(each => rowsOf(each, paint, depth + 2)),

@@ -57,12 +57,15 @@ const urgency = ({ state }: Pick<Line, 'state'>): number => URGENCY[state] ?? 3
 
 export function drawRun(root: RunNode, options: DrawOptions): Printable[] {
   const { record } = root
+  const { paint } = options
+  const name = record.run_name === null ? '' : line` ${paint.dim(record.run_name)}`
+  const place = record.environment ? line` ${paint.dim(`in ${record.environment}`)}` : ''
   const title: Line = {
     parent: null,
     depth: 0,
     state: record.state,
-    label: line`${options.paint.bold(record.team)}${record.run_name === null ? '' : line` ${options.paint.dim(record.run_name)}`}`,
-    note: record.state === 'queued' && record.reason !== null ? options.paint.yellow(record.reason) : nothing,
+    label: line`${paint.bold(record.team)}${name}${place}`,
+    note: record.state === 'queued' && record.reason !== null ? paint.yellow(record.reason) : nothing,
     time: elapsed(record, options.now),
     asides: ownErrorLines(root),
   }
