@@ -12,6 +12,9 @@ export function linesOf(text: string): string[] {
     .filter(Boolean)
 }
 
+/** All lines of a text as they are, whatever ends them. */
+export const splitLines = (text: string): string[] => text.split(/\r\n|[\n\v\f\u0085\u2028\u2029]/)
+
 /** The text with each line break replaced by ` / `. */
 export function oneLine(text: string): string {
   return linesOf(text).join(' / ')

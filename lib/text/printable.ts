@@ -3,7 +3,7 @@
 // functions that write to a terminal (lib/text/terminal.ts) take nothing else, so that a name from outside cannot
 // command the terminal.
 
-import { oneLine } from './one-line.ts'
+import { oneLine, splitLines } from './one-line.ts'
 import { seen } from './unseen.ts'
 
 /** A value that is cleaned when it is shown, unless it is printable already. */
@@ -60,7 +60,7 @@ const BREAK = /[\n\v\f\r\u0085\u2028\u2029]/
 
 /** A text of several lines, each for itself. An empty line stays. */
 export function lines(text: string): Printable[] {
-  return text.split(/\r\n|[\n\v\f\u0085\u2028\u2029]/).map(each => printable(seen(each.replaceAll('\t', '  '))))
+  return splitLines(text).map(each => printable(seen(each.replaceAll('\t', '  '))))
 }
 
 /** The same with further lines indented, so that none of them looks like a line of ours. */

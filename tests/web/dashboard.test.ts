@@ -19,6 +19,17 @@ phases:
   - { name: after, depends_on: [talk], agent: exec, commands: [{ name: c, run: "echo done" }] }
 `
 
+/** Its gate prints more than is shown, in colours. */
+const PRINTS = `name: "@local/prints"
+version: 1.0.0
+inputs: [{ name: page, type: string, required: true }, { name: key, type: string, secret: true }]
+phases:
+  - name: ask
+    type: gate
+    commands: [{ name: c, run: 'for i in $(seq 1 250); do printf "\\033[32mchange %s\\033[0m\\n" $i; done' }]
+    review: { prompt: "Go on?", reviewers: [any] }
+`
+
 /** Runs in the page if markup from a run becomes markup of the page. */
 const EVIL = '<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>'
 const HOSTILE = `name: "@local/hostile"
@@ -123,6 +134,30 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await card.getByRole('button', { name: 'Approve' }).click()
     await page.getByText('Nothing waits for you.').waitFor()
     expect((await daemon.ended(run_id)).outputs).toEqual({ said: 'gladly' })
+  })
+
+  test('the inbox shows what the run was given and what its gate printed, from its beginning', async () => {
+    const daemon = await daemonOf()
+    const inputs = { page: 'index', key: 'canary-of-the-key' }
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': PRINTS }), inputs })
+    const { page } = await open('reviews')
+    const card = page.getByRole('region', { name: 'Review of ask' })
+    const given = await card.locator('pre.json').textContent()
+    expect(JSON.parse(given!)).toEqual({ page: 'index', key: '***' })
+    const output = card.getByLabel('Output of ask').locator('> div')
+    await output.first().waitFor()
+    const shown = await output.allTextContents()
+    expect(shown).toEqual(Array.from({ length: 200 }, (_, at) => `change ${at + 1}`))
+    await card.getByText('50 lines are not shown').waitFor()
+    expect(await page.content()).not.toContain('canary-of-the-key')
+    await card.getByRole('link', { name: 'the whole log' }).click()
+    // The log follows a run that goes on, so its end is in view.
+    await page.getByText('change 250', { exact: true }).waitFor()
+    expect(page.url()).toContain(`runs/${run_id}/logs?phase=ask`)
+    await page.goBack()
+    await card.getByRole('button', { name: 'Reject' }).click()
+    await page.getByText('Nothing waits for you.').waitFor()
+    expect((await daemon.ended(run_id)).state).toBe('failed')
   })
 
   test('the start of a run in an environment is approved in the inbox', async () => {

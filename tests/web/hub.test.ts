@@ -6,7 +6,7 @@ import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD } from '../support/hub.ts'
-import { runChange } from '../support/sync.ts'
+import { reviewChange, runChange } from '../support/sync.ts'
 import { expectAccessible } from './axe.ts'
 import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { startWorld, type World } from './hub-world.ts'
@@ -584,6 +584,38 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await item(placed).getByText('42.0 s').waitFor()
     await item(plain).getByText('3 days', { exact: true }).waitFor()
     expect(await item(plain).locator('.about').textContent()).toBe('completed')
+    await hub.ok(token, 'daemons/deregister', { daemon_id })
+  })
+
+  test('the inbox shows what a gate printed, and what the hub lacks of it until it comes', async () => {
+    const { hub } = await worldOf()
+    const { token } = await hub.realmToken(hub.admin, hub.realm)
+    const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'printer' })
+    const epoch = crypto.randomUUID()
+    const send = (from_seq: number, ...changes: object[]) =>
+      hub.ok(token, 'runs/sync', {
+        ...{ protocol: 1, daemon_id, epoch, from_seq },
+        changes: changes.map((change, at) => ({ ...change, seq: from_seq + at })),
+      })
+    const run_id = Bun.randomUUIDv7()
+    const log = { lines: 2, ended: false, kept: false }
+    const line = (seq: number) => ({
+      ...{ kind: 'log', run_id, attempt: 1, to: seq },
+      lines: [{ seq, phase: 'say', at: 5, stream: 'stdout', text: `change ${seq}` }],
+    })
+    const inputs = { page: 'index', key: '***' }
+    const waiting = runChange(run_id, { state: 'awaiting_input', reason: 'review', inputs, log })
+    await send(1, waiting, reviewChange(run_id, Bun.randomUUIDv7()), line(1))
+    const page = await open('reviews')
+    const card = page.getByRole('region', { name: 'Review of say' })
+    await card.getByText('The hub lacks lines of the log of this run: line 2 is still to come').waitFor()
+    await card.getByText(`logs ${run_id} --phase say`).waitFor()
+    expect(await card.getByLabel('Output of say').locator('> div').allTextContents()).toEqual(['change 1'])
+    expect(JSON.parse((await card.locator('pre.json').textContent())!)).toEqual(inputs)
+    await send(4, line(2))
+    await card.getByText('change 2', { exact: true }).waitFor()
+    expect(await card.getByText('The hub lacks lines').count()).toBe(0)
+    await send(5, runChange(run_id, { state: 'cancelled', reason: 'cancelled', completed_at: 2_000 }))
     await hub.ok(token, 'daemons/deregister', { daemon_id })
   })
 

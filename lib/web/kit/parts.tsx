@@ -4,6 +4,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { pieces } from './ansi.ts'
 import { command, keepToken, Refusal, token } from './api.ts'
 import { bound, Field, handleSubmit } from './fields.tsx'
 
@@ -93,6 +94,19 @@ export function ScrollTable({ head, children }: { head: readonly ComponentChildr
 
 export function Json({ of }: { of: unknown }) {
   return <pre class="json">{JSON.stringify(of, null, 2)}</pre>
+}
+
+/** A text with the colours that terminals would give it. */
+export function Coloured({ text }: { text: string }) {
+  return (
+    <>
+      {pieces(text).map((piece, index) => (
+        <span key={index} class={piece.class}>
+          {piece.text}
+        </span>
+      ))}
+    </>
+  )
 }
 
 interface Loaded<T> {

@@ -3,9 +3,8 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { pieces } from '../kit/ansi.ts'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
-import { Empty, Failure } from '../kit/parts.tsx'
+import { Coloured, Empty, Failure } from '../kit/parts.tsx'
 import { filters } from '../kit/route.ts'
 import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
@@ -128,11 +127,7 @@ function lineElement(line: LoggedLine | undefined, paths: Paths | null) {
         {path}
       </span>
       <span class="text" title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
-        {pieces(line.text).map((piece, index) => (
-          <span key={index} class={piece.class}>
-            {piece.text}
-          </span>
-        ))}
+        <Coloured text={line.text} />
         {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
       </span>
     </div>

@@ -1,28 +1,14 @@
-// The questions that runs ask people, with the forms of their answers.
+// The questions that runs ask people.
 
-import { useSignal } from '@preact/signals'
-import { DecideReview, ListReviews } from '../../wire/calls/reviews.ts'
-import { type Choice, choicesOf } from '../../wire/choices.ts'
+import { ListReviews } from '../../wire/calls/reviews.ts'
 import type { AskedReview } from '../../wire/records/run-records.ts'
-import { useAction } from '../kit/actions.tsx'
-import { call, token } from '../kit/api.ts'
-import { bound, Field, handleSubmit } from '../kit/fields.tsx'
-import { Fields, type Typed, valuesOf } from '../kit/forms.tsx'
-import { Empty, Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
-import { route, to, withQuery } from '../kit/route.ts'
-import { State } from '../kit/state.tsx'
+import { call } from '../kit/api.ts'
+import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
+import { route, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
+import { AskedAbout } from './asked-about.tsx'
 
 const REFRESH_MS = 2_000
-
-const LABELS: Record<Choice, string> = {
-  approve: 'Approve',
-  reject: 'Reject',
-  retry: 'Retry: try the phase again',
-  skip: 'Skip: go on without it',
-  complete: 'Complete: it was done elsewhere',
-  fail: 'Fail: end the run',
-}
 
 /** The pending reviews, for the inbox and for the number beside its link. */
 export const usePendingReviews = () =>
@@ -97,78 +83,8 @@ function DecidedReviews() {
   )
 }
 
-/** A link to the run, with the phase if it is about one. */
-function AskedAbout({
-  review: { run_id, run_name, phase },
-}: {
-  review: Pick<AskedReview, 'run_id' | 'run_name' | 'phase'>
-}) {
-  return (
-    <a href={withQuery(to('runs', run_id), { phase: phase ?? '' })}>
-      {run_name ?? run_id}
-      {phase !== null && ` › ${phase}`}
-    </a>
-  )
-}
-
-/** The review with the large fields that a list leaves out. */
-function useFullReview(review: AskedReview): AskedReview {
-  const { id, prompt_bytes, entries_bytes, inputs_bytes } = review
-  const isCut = (prompt_bytes ?? entries_bytes ?? inputs_bytes) !== undefined
-  const found = useLoaded(isCut ? `review ${id}` : 'no review', async () =>
-    isCut ? await call(ListReviews, { review_id: id }) : null,
-  )
-  return (isCut && found.data?.reviews[0]) || review
-}
-
-/** One pending review. `done` is called after the answer. */
-export function ReviewCard({ review: listed, done }: { review: AskedReview; done(): unknown }) {
-  const review = useFullReview(listed)
-  const typed = useSignal<Typed>({})
-  const comment = useSignal('')
-  const { busy, error, run } = useAction()
-  const { id, phase, kind, prompt, reason, form = [], created_at } = review
-
-  const decide = (decision: Choice) =>
-    run(async () => {
-      const values = decision === 'approve' && form.length > 0 ? { values: valuesOf(form, typed.value) } : {}
-      const given = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
-      await call(DecideReview, { review_id: id, decision, ...given, ...values })
-      await done()
-    })
-  const [first, ...others] = choicesOf(kind)
-  return (
-    <section class="card" aria-label={`Review of ${phase ?? 'the run'}`}>
-      <header class="row">
-        <State of="awaiting_input" bare />
-        <h2>
-          <AskedAbout review={review} />
-        </h2>
-        <span class="quiet small">
-          asked <When at={created_at} />
-        </span>
-      </header>
-      {prompt !== '' && <p class="prompt wrap">{prompt}</p>}
-      {kind === 'escalation' && reason !== '' && <p class="quiet wrap">{reason}</p>}
-      <form onSubmit={handleSubmit(() => first !== undefined && decide(first))}>
-        <div class="grid">
-          <Fields of={form} typed={typed} prefix={id} />
-          <Field label="Comment" maxLength={10_000} {...bound(comment)} />
-        </div>
-        {token.value !== null && first !== undefined && (
-          <div class="row">
-            <button type="submit" disabled={busy}>
-              {LABELS[first]}
-            </button>
-            {others.map(each => (
-              <button key={each} type="button" class="plain" disabled={busy} onClick={() => decide(each)}>
-                {LABELS[each]}
-              </button>
-            ))}
-          </div>
-        )}
-      </form>
-      {error === null ? <TokenForm /> : <Failure of={error} />}
-    </section>
-  )
+/** One pending review. `done` is called after the answer. Its code is loaded when something waits. */
+export function ReviewCard(props: { review: AskedReview; done(): unknown }) {
+  const { data, error } = useLoaded('review', () => import('./review-card.tsx'))
+  return data ? <data.ReviewCard {...props} /> : <Failure of={error} />
 }

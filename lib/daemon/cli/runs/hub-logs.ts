@@ -1,8 +1,7 @@
 // What `logs RUN --hub` says at the end: whether the hub has all lines.
 
-import type { Static } from 'typebox'
 import { GetLogs } from '../../../wire/calls/runs.ts'
-import type { LineRange } from '../../../wire/records/run-records.ts'
+import { lackOf } from '../../../wire/records/log-lacks.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 
 /** Runs with incomplete logs that are named. */
@@ -21,26 +20,3 @@ export async function lacksOfLogs(
   }
   return remarks.length > 0 ? remarks : ['the hub has the whole log']
 }
-
-/** What the hub does not have of a log, in words; null when it has all. */
-function lackOf({
-  complete = null,
-  missing = [],
-  to_come = null,
-  kept,
-  cut,
-}: Static<typeof GetLogs.data>): string | null {
-  if (complete) return null
-  if (kept) return 'its daemon keeps the lines, because its setting `sync` is `status`'
-  if (complete === null) return 'its daemon does not say whether these are all lines'
-  const never =
-    missing.length > 0
-      ? [
-          `${missing.map(inWords).join(', ')} are missing for good${cut ? ', because the realm has used up its quota of log bytes' : ''}`,
-        ]
-      : []
-  const later = to_come && (to_come.to === null ? `lines from ${to_come.from} on` : inWords(to_come as LineRange))
-  return [...never, ...(later ? [`${later} are still to come`] : [])].join('; ')
-}
-
-const inWords = ({ from, to }: LineRange): string => (from === to ? `line ${from}` : `lines ${from} to ${to}`)

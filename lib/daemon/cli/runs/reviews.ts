@@ -3,6 +3,7 @@
 
 import { CadreError, messageOf } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
+import { commandLine } from '../../../program/called-as.ts'
 import { CHOICES } from '../../../run/engine.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, line, lines, nothing, type Paint, type Printable } from '../../../text/printable.ts'
@@ -11,6 +12,7 @@ import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
+import { askedOutput, markOf } from '../../../wire/records/asked-output.ts'
 import type { Field } from '../../../wire/records/forms.ts'
 import type { AskedReview, RunDetailView } from '../../../wire/records/run-records.ts'
 import { backendOf } from '../backend/home-backend.ts'
@@ -28,9 +30,6 @@ interface ListOptions extends BackendOptions {
   all?: boolean
 }
 
-/** How many lines are shown of what a gate's commands printed, so that nobody approves what they have not seen. */
-const SHOWN_LINES = 200
-const PAGE = 1_000
 /** What a review is about that has no phase: it asks whether the run may begin. */
 export const THE_RUN = 'the run'
 
@@ -99,41 +98,25 @@ function whose({ run_id, team, root_run_id, call_path }: RunDetailView): string 
 const inputsOf = ({ inputs }: RunDetailView): Printable[] =>
   Object.entries(inputs).map(([name, value]) => line`  ${name} = ${JSON.stringify(value)}`)
 
-/**
- * What the commands of a gate printed, from its beginning. Lines of earlier attempts come first, where there is room for
- * all of them. The first line says how many lines are left out.
- */
+/** What the phase printed that asks. The first line says how many lines are left out, the last one what the hub lacks. */
 async function printedBy(
   runs: Callee,
   { run_id, phase, backend }: { run_id: string; phase: string; backend: RunBackend },
 ): Promise<Printable[]> {
-  const { phases } = await runs.call(GetPhases, { run_id })
-  // The review may name a phase that the run does not have.
-  const { attempt, started_at } = phases.find(({ name }) => name === phase) ?? { attempt: 1, started_at: null }
-  const earlier: Printable[] = []
-  const present: Printable[] = []
-  let total = 0
-  for (let after_seq = 0; ; ) {
-    const { lines: more, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
-    for (const { text, at } of more) {
-      const kept = at < (started_at ?? 0) ? earlier : present
-      const found = lines(text)
-      total += found.length
-      kept.push(...found.slice(0, SHOWN_LINES + 1 - kept.length))
-    }
-    if (next === after_seq) break
-    after_seq = next
-  }
-  const hasRoom = earlier.length + present.length <= SHOWN_LINES
-  const before = hasRoom ? earlier : []
-  const shown = [...before, ...present.slice(0, SHOWN_LINES)]
-  const left = total - shown.length
-  const mark = line`(attempt ${attempt}${present.length === 0 ? ' printed nothing' : ''})`
+  const output = await askedOutput(phase, {
+    phases: () => runs.call(GetPhases, { run_id }),
+    lines: (after_seq, limit) => runs.call(GetLogs, { run_id, phase, after_seq, limit }),
+  })
+  const { earlier, hasEarlier, present, left, lacks } = output
+  const log = ['logs', run_id, '--phase', phase]
   return [
-    ...(left > 0 ? [line`… ${left} lines are not shown: ${backend.command('logs', run_id, '--phase', phase)}`] : []),
-    ...before,
-    ...(earlier.length > 0 ? [mark] : []),
-    ...shown.slice(before.length),
+    ...(left > 0 ? [line`… ${left} lines are not shown: ${backend.command(...log)}`] : []),
+    ...earlier.flatMap(lines),
+    ...(hasEarlier ? [line`${markOf(output)}`] : []),
+    ...present.flatMap(lines),
+    ...(lacks === null
+      ? []
+      : [line`… the hub lacks lines of its log: ${lacks}; on the machine of its daemon: ${commandLine(...log)}`]),
   ]
 }
 
