@@ -18,9 +18,9 @@ import { TriggerTable } from '../../triggers/trigger-table.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { homeBackend } from '../backend/home-backend.ts'
 import { type HomeRunner, openRunner, type Started, servedRunner } from '../backend/home-runner.ts'
+import { workspaceOf } from '../backend/named-workspace.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
-import { workspaceOf } from '../kit/workspace.ts'
 import { watch } from './watch.ts'
 
 export interface RunOptions extends InputOptions {

@@ -7,11 +7,11 @@ import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import type { Field } from '../../../team/team.ts'
 import type { AddTrigger } from '../../../wire/calls/triggers.ts'
+import { workspaceOf } from '../backend/named-workspace.ts'
 import type { TriggerPlace } from '../backend/trigger-place.ts'
 import { readInputs } from '../kit/inputs.ts'
 import type { AtMost } from '../kit/options.ts'
 import { typedSecret } from '../kit/typed-secret.ts'
-import { workspaceOf } from '../kit/workspace.ts'
 
 export type NewTrigger = Static<(typeof AddTrigger)['body']>
 

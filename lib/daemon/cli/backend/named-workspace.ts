@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
 import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
 import { databaseFile } from '../../home/home.ts'
-import { askAboutRuns } from '../backend/run-answers.ts'
+import { askAboutRuns } from './run-answers.ts'
 
 /** `reference` is the name of a workspace, or the path. */
 interface Workspace {
