@@ -186,7 +186,7 @@ test('retention leaves an anchor with hash, count and time, from which the rest 
   const before = entries(await exported(owner.token))
   const old = before[2]!
   // What the chore does every hour, at a time when the first three entries are too old.
-  while ((await deleteOldEntries({ store: hub.store }, old.at + 1)) > 0) {
+  while ((await deleteOldEntries({ store: hub.store }, old.at + 1, 1)) > 0) {
     // Removed in parts.
   }
   const rest = await exported(owner.token)

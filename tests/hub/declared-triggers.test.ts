@@ -42,7 +42,8 @@ const refused = async (path: string, body: object): Promise<unknown[]> => {
   return [status, error?.message]
 }
 /** What hubs do every thirty seconds. */
-const check = () => checkTriggers(createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() }))
+const check = () =>
+  Array.fromAsync(checkTriggers(createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() })))
 
 test('a schedule starts runs once it is enabled, and says where it stands', async () => {
   const version = await publish(nightly('{{ slot }}'))

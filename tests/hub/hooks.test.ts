@@ -188,9 +188,9 @@ test('the body is sealed, masked where it is shown, and deleted after its days',
   }
   const DAY = 86_400_000
   const sweep = { store: hub.store } as Parameters<typeof deleteOldBodies>[0]
-  await deleteOldBodies(sweep, Date.now() + 6 * DAY)
+  await deleteOldBodies(sweep, Date.now() + 6 * DAY, 100)
   expect((await shown()).body).not.toBeNull()
-  await deleteOldBodies(sweep, Date.now() + 8 * DAY)
+  await deleteOldBodies(sweep, Date.now() + 8 * DAY, 100)
   expect((await shown()).body).toBeNull()
   expect((await hub.call(hub.admin, 'triggers/refire', { firing_id: firing, again: true })).status).toBe(409)
 })

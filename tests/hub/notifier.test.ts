@@ -46,7 +46,7 @@ const stateOf = async (run_id: string) => {
 }
 
 const ends = {
-  'is lost': tx => endUndeliverableRuns(hub, tx, tested.realm),
+  'is lost': async tx => void (await endUndeliverableRuns(hub, tx, tested.realm)),
   'is refused': (tx, job) => failRefusedRun(hub, tx, job, 'desk'),
 } satisfies Record<string, (tx: Db, job: JobRow) => Promise<void>>
 

@@ -85,7 +85,7 @@ class Queue {
       expect(await hasClaimableJobs(store, taker, 1, NOW)).toBe(true)
       expect(await giveUpJobs(store, tx, realm, NOW)).toEqual([])
       expect(await claimJobs(store, tx, taker, 1, NOW)).toHaveLength(1)
-      await endUndeliverableRunsOfAllRealms({ ...hub, store })
+      await Array.fromAsync(endUndeliverableRunsOfAllRealms({ ...hub, store }))
     }
   }
 

@@ -338,7 +338,7 @@ test('old firings are deleted, but the newest hundred, what waits, and those who
     ...{ state: n === 7 ? ('waiting' as const) : ('skipped' as const), count: 1, variables: {} },
   }))
   await hub.store.write(tx => tx.insert(firings).values(rows))
-  await deleteOldFirings({ store: hub.store, clock: drivenClock(Date.now) } as never, 30 * 24 * HOUR)
+  await Array.fromAsync(deleteOldFirings({ store: hub.store, clock: drivenClock(Date.now) } as never, 30 * 24 * HOUR))
   const left = await hub.store.db.select().from(firings).where(eq(firings.trigger_id, added.id))
   expect(left).toHaveLength(102)
   expect(left.some(({ id }) => id === started.id)).toBe(true)

@@ -77,13 +77,14 @@ export async function countQuotaUse(hub: Hub, tx: Db, realm: Realm): Promise<voi
 }
 
 /** Counts anew in every realm, once an hour: what a hub without these quotas has changed meanwhile was not counted. */
-export async function countQuotaUseOfAllRealms(hub: Hub): Promise<void> {
+export async function* countQuotaUseOfAllRealms(hub: Hub): AsyncGenerator<void> {
   const { realms, db } = hub.store
   for (const { id } of await db.select({ id: realms.id }).from(realms)) {
     await hub.store.write(async tx => {
       const [realm] = await tx.select().from(realms).where(eq(realms.id, id))
       if (realm) await countQuotaUse(hub, tx, realm)
     })
+    yield
   }
 }
 

@@ -127,7 +127,7 @@ export async function storedOf({ artifacts, store }: Hub, rootId: string, files:
 }
 
 /** Removes the files of runs that were deleted. */
-export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
+export async function* deleteFilesOfDeletedRuns(hub: Hub): AsyncGenerator<void> {
   const { artifacts: fileStore, store } = hub
   if (fileStore === null) return
   const { keptFiles } = store
@@ -140,7 +140,10 @@ export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
       .orderBy(asc(keptFiles.asked_at))
       .limit(BATCH)
     if (left.length === 0) break
-    for (const file of left) await fileStore.remove(file)
+    for (const file of left) {
+      await fileStore.remove(file)
+      yield
+    }
     const gone = left.map(({ sha256 }) => sha256)
     const roots = left.map(({ root_run_id }) => root_run_id)
     const removed = and(
@@ -153,6 +156,7 @@ export async function deleteFilesOfDeletedRuns(hub: Hub): Promise<void> {
       const forgotten = await tx.delete(keptFiles).where(removed).returning()
       for (const { realm_id, bytes } of forgotten) await addBytes(hub, tx, realm_id, 'stored_bytes', -bytes)
     })
+    yield
   }
   await fileStore.tidy(hub.now())
 }

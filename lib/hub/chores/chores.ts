@@ -5,11 +5,12 @@ import { ONLINE_MS } from '../access/daemons.ts'
 import { countQuotaUseOfAllRealms } from '../access/quotas.ts'
 import { deleteFilesOfDeletedRuns } from '../artifacts/kept-files.ts'
 import type { HubConfig } from '../config.ts'
+import { BatchSize } from '../core/batch-size.ts'
 import type { ChoreOutcome, Steps } from '../core/chore.ts'
 import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
-import { deleteOldRuns } from '../reports/runs.ts'
+import { deleteOldRuns } from '../reports/old-runs.ts'
 import { deleteOldTells, endLostTells } from '../tells/tell-jobs.ts'
 import { checkTriggers } from '../triggers/check-triggers.ts'
 import { deleteOldBodies } from '../triggers/hook-table.ts'
@@ -74,8 +75,8 @@ const CHORES: readonly HubChore[] = [
     everyMs: TICK_MS,
     failure: 'silent daemons could not be found',
     // While this hub was away, no daemon could call it.
-    run: async hub => {
-      if (hub.lived() >= hub.startedAt + ONLINE_MS) await queueStaleDaemonMessages(hub)
+    run: async function* (hub) {
+      if (hub.lived() >= hub.startedAt + ONLINE_MS) yield* queueStaleDaemonMessages(hub)
     },
   },
   {
@@ -148,13 +149,15 @@ const CHORES: readonly HubChore[] = [
   },
 ]
 
-/** Deletes what is older than `days` by the time that is believed, a part at a time. `deleteSome` returns how many it deleted. */
+/** Deletes what is older than `days` by the time that is believed. `deleteSome` returns how many rows it deleted. */
 async function* deleteOld(
   hub: Hub,
   days: number,
-  deleteSome: (hub: Hub, before: number) => Promise<number>,
+  deleteSome: (hub: Hub, before: number, most: number) => Promise<number>,
 ): AsyncGenerator<void> {
-  while ((await deleteSome(hub, hub.clock.believed() - days * DAY_MS)) > 0) yield
+  const size = new BatchSize()
+  const some = (most: number) => deleteSome(hub, hub.clock.believed() - days * DAY_MS, most)
+  while ((await size.timed(some)) > 0) yield
 }
 
 /**

@@ -181,7 +181,7 @@ export async function holdersOfKey(hub: Hub, db: Db, { realm_id, key }: KeyRow):
 }
 
 /** Lets runs begin that wait for runs whose daemons have fallen silent. */
-export async function grantKeysOfSilentDaemons(hub: Hub): Promise<void> {
+export async function* grantKeysOfSilentDaemons(hub: Hub): AsyncGenerator<void> {
   const { daemons, db, concurrencyKeys, runs } = hub.store
   const silent = await db
     .selectDistinct({ realm_id: concurrencyKeys.realm_id, key: concurrencyKeys.key })
@@ -193,6 +193,7 @@ export async function grantKeysOfSilentDaemons(hub: Hub): Promise<void> {
     const waiting = rowsOfKey(hub, realm_id, key, ['waits'])
     const [any] = await db.select({ id: concurrencyKeys.run_id }).from(concurrencyKeys).where(waiting).limit(1)
     if (any) await hub.store.write(tx => grantKey(hub, tx, realm_id, key))
+    yield
   }
 }
 

@@ -12,12 +12,15 @@ import type { JobRow } from '../core/job-rows.ts'
 import type { ReportedRun } from '../reports/runs.ts'
 import { queueRunMessages } from '../webhooks/webhooks.ts'
 import { releaseKey } from './concurrency-keys.ts'
-import { giveUpJobs, realmsToSweep } from './undeliverable-jobs.ts'
+import { giveUpJobs, MOST_AT_ONCE, realmsToSweep } from './undeliverable-jobs.ts'
 
-/** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
-export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
+/**
+ * Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them: all, or those of `rounds`.
+ * Returns how many jobs of runs these were.
+ */
+export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string, rounds?: number): Promise<number> {
   const { store, now, lived } = hub
-  const lost = await giveUpJobs(store, tx, realmId, lived())
+  const lost = await giveUpJobs(store, tx, realmId, lived(), rounds)
   await countEndOfWait(hub, tx, realmId, lost.filter(({ job }) => job.kind === 'run').length)
   for (const { job, reason, cancelled } of lost) {
     if (job.kind === 'resume') {
@@ -28,13 +31,16 @@ export async function endUndeliverableRuns(hub: Hub, tx: Db, realmId: string): P
     const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
     await endQueuedRun(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
   }
+  return lost.length
 }
 
 /** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
-export async function endUndeliverableRunsOfAllRealms(hub: Hub): Promise<void> {
+export async function* endUndeliverableRunsOfAllRealms(hub: Hub): AsyncGenerator<void> {
   const { store, lived } = hub
-  for (const realmId of await realmsToSweep(store, lived()))
-    await store.write(tx => endUndeliverableRuns(hub, tx, realmId))
+  for (const realmId of await realmsToSweep(store, lived())) {
+    while ((await store.write(tx => endUndeliverableRuns(hub, tx, realmId, 1))) >= MOST_AT_ONCE) yield
+    yield
+  }
 }
 
 /**

@@ -9,7 +9,7 @@ import { inState, type JobRow } from '../core/job-rows.ts'
 /** A job is given up after this many deliveries. */
 export const MOST_DELIVERIES = 5
 /** How many jobs that waited too long are given up at once. */
-const MOST_AT_ONCE = 100
+export const MOST_AT_ONCE = 100
 
 /** The job of a run, or of its resumption, that will never be accepted, with the reason to store in the run. */
 export interface GivenUpJob {
@@ -23,12 +23,18 @@ export interface GivenUpJob {
  * run that was cancelled before any daemon accepted it. Returns the jobs among them that start or resume a run,
  * because nothing comes of those.
  */
-export async function giveUpJobs(store: Store, tx: Db, realm: string, now: number): Promise<GivenUpJob[]> {
+export async function giveUpJobs(
+  store: Store,
+  tx: Db,
+  realm: string,
+  now: number,
+  rounds = Number.POSITIVE_INFINITY,
+): Promise<GivenUpJob[]> {
   const { jobs } = store
   const lost: GivenUpJob[] = []
-  for (;;) {
+  for (let round = 0; ; round++) {
     const some = await giveUpCandidates(store, tx, realm, now)
-    if (some.length === 0) return lost
+    if (some.length === 0 || round === rounds) return lost
     for (const { job, reason, cancelled } of some) {
       const state = cancelled ? 'cancelled' : 'dead'
       await tx.update(jobs).set({ state, error: reason, finished_at: now }).where(eq(jobs.id, job.id))

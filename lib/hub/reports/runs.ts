@@ -13,7 +13,6 @@ import { type StartedBy, UNKNOWN_STARTER } from '../../wire/records/started-by.t
 import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
-import { addBytes } from '../access/quotas.ts'
 import type { Hub } from '../core/hub.ts'
 import { runWithLargeValues } from './large-values.ts'
 import { isAfter, isBelow, treeOrder } from './tree-order.ts'
@@ -204,32 +203,6 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
       ),
     )
     .orderBy(...treeOrder(store))
-}
-
-/** Deletes the root runs that ended before `before`, with their trees. Returns the number of deleted runs. */
-export async function deleteOldRuns(hub: Hub, before: number): Promise<number> {
-  const { store } = hub
-  const { runs } = store
-  // As the index has it.
-  const since = sql`CASE WHEN ${runs.kept_since} IS NULL THEN ${runs.completed_at} ELSE ${runs.kept_since} END`
-  return store.write(async tx => {
-    const old = tx
-      .select({ id: runs.run_id })
-      .from(runs)
-      .where(and(eq(runs.run_id, runs.root_run_id), inArray(runs.state, [...ENDED_RUN_STATES]), lt(since, before)))
-      .limit(200)
-    const roots = (await old).map(({ id }) => id)
-    if (roots.length === 0) return 0
-    const gone = await tx
-      .delete(runs)
-      .where(inArray(runs.root_run_id, roots))
-      .returning({ realm: runs.realm_id, bytes: runs.log_bytes })
-    for (const [realm, those] of Map.groupBy(gone, each => each.realm)) {
-      const bytes = those.reduce((sum, each) => sum + each.bytes, 0)
-      if (bytes > 0) await addBytes(hub, tx, realm, 'log_bytes', -bytes)
-    }
-    return gone.length
-  })
 }
 
 /**

@@ -2,6 +2,7 @@
 // other daemon tells the same, and then what came of it.
 
 import { and, asc, eq, gte, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm'
+import { deleteAtMost } from '../../../db/hub/delete-at-most.ts'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
@@ -156,18 +157,9 @@ export async function endLostTells({ store, lived, clock }: Hub): Promise<void> 
   })
 }
 
-const MOST_DELETED = 1_000
-
-/** Deletes some that ended before then, by the time that is believed. Returns how many. */
-export async function deleteOldTells({ store }: Hub, before: number): Promise<number> {
+/** Deletes at most `most` that ended before then, by the time that is believed. Returns how many. */
+export async function deleteOldTells({ store }: Hub, before: number, most: number): Promise<number> {
   const { tells } = store
-  const old = await store.db
-    .select({ id: tells.id })
-    .from(tells)
-    .where(and(isNotNull(tells.finished_at), lt(tells.finished_at, before)))
-    .limit(MOST_DELETED)
-  if (old.length === 0) return 0
-  const ids = old.map(({ id }) => id)
-  await store.write(tx => tx.delete(tells).where(inArray(tells.id, ids)))
-  return old.length
+  const where = and(isNotNull(tells.finished_at), lt(tells.finished_at, before))
+  return store.write(tx => deleteAtMost(store, tx, tells, { where, most }))
 }

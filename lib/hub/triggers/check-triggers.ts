@@ -11,7 +11,7 @@ import { listedPackage } from '../queue/dispatch.ts'
 import { breakTrigger, ownerText } from './problem.ts'
 import { declaredIn, type Look, putTrigger, type RealmTrigger, takeTrigger } from './trigger-table.ts'
 
-export async function checkTriggers(hub: Hub): Promise<void> {
+export async function* checkTriggers(hub: Hub): AsyncGenerator<void> {
   const { triggers, db } = hub.store
   const isOrphan = not(hasRole(hub.store, triggers.owner_id, triggers.realm_id, 'operator'))
   const enabled = and(isNull(triggers.removed_at), eq(triggers.enabled, true))
@@ -24,6 +24,7 @@ export async function checkTriggers(hub: Hub): Promise<void> {
       const taken = await takeTrigger(hub, tx, id, { claimed: true })
       if (taken) await check({ ...taken, hub, tx })
     })
+    yield
   }
 }
 

@@ -34,9 +34,6 @@ import { ENDED_RUN_STATES, RUN_STATES } from '../../wire/states.ts'
 import { CRASHED_MS } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 
-/** How many rows one transaction deletes. */
-const DELETED_AT_ONCE = 500
-
 type Row = Tables['firings']['$inferSelect']
 
 const read = ({ seq: _, ...firing }: Row): Firing => firing
@@ -329,14 +326,14 @@ export async function newestKept({ firings, db }: Store, triggerId: string, coun
 }
 
 /**
- * Deletes some final firings of a trigger that were seen before a moment, whose run is not there, and that come before the
+ * Deletes at most `most` final firings of a trigger that were seen before a moment, whose run is not there, and that come before the
  * number `first`. Returns how many, and which ends of runs they had.
  */
 export async function deleteOldOf(
   { firings, runs }: Store,
   tx: Db,
   triggerId: string,
-  { seenBefore, first }: { seenBefore: number; first: number },
+  { seenBefore, first, most }: { seenBefore: number; first: number; most: number },
 ): Promise<{ deleted: number; ends: number[] }> {
   const { seq, trigger_id, seen_at, state, run_id, end_id } = firings
   const run = tx.select({ one: sql`1` }).from(runs).where(eq(runs.run_id, run_id))
@@ -345,7 +342,7 @@ export async function deleteOldOf(
     .select({ seq })
     .from(firings)
     .where(and(those, notExists(run)))
-    .limit(DELETED_AT_ONCE)
+    .limit(most)
   const deleted = await tx.delete(firings).where(inArray(seq, old)).returning({ end_id })
   return { deleted: deleted.length, ends: [...new Set(deleted.flatMap(row => row.end_id ?? []))] }
 }

@@ -13,9 +13,6 @@ import type { Hub } from '../core/hub.ts'
 import type { Sealer } from '../core/sealer.ts'
 import type { RealmTrigger } from './trigger-table.ts'
 
-/** How many bodies one transaction deletes. */
-const DELETED_AT_ONCE = 500
-
 export async function insertHook({ hooks }: Store, tx: Db, triggerId: string): Promise<void> {
   await tx.insert(hooks).values({ trigger_id: triggerId, token: newToken() })
 }
@@ -101,8 +98,8 @@ export async function waited({ hookBodies }: Store, tx: Db, firingId: string): P
   await tx.delete(hookBodies).where(and(eq(hookBodies.firing_id, firingId), isNull(hookBodies.delete_at)))
 }
 
-/** Deletes some of those that are old by the believed time, but for firings that wait. Returns how many. */
-export async function deleteOldBodies({ store }: Hub, before: number): Promise<number> {
+/** Deletes at most `most` that are old by the believed time, but for firings that wait. Returns how many. */
+export async function deleteOldBodies({ store }: Hub, before: number, most: number): Promise<number> {
   const { hookBodies, firings, db } = store
   const { firing_id, delete_at } = hookBodies
   const isOld = or(lt(delete_at, before), isNull(delete_at))
@@ -111,7 +108,7 @@ export async function deleteOldBodies({ store }: Hub, before: number): Promise<n
     .from(hookBodies)
     .innerJoin(firings, eq(firings.id, firing_id))
     .where(and(isOld, ne(firings.state, sql`'waiting'`)))
-    .limit(DELETED_AT_ONCE)
+    .limit(most)
   if (old.length === 0) return 0
   const ids = old.map(row => row.firing_id)
   await store.write(tx => tx.delete(hookBodies).where(inArray(firing_id, ids)))

@@ -20,8 +20,6 @@ type Entry = Omit<AuditRow, (typeof SEAL)[number]>
 
 /** How many entries are sealed in one transaction. */
 const SEALED_AT_ONCE = 500
-/** How many entries are removed in one transaction. */
-const REMOVED_AT_ONCE = 1_000
 /** Other writes come between two transactions of the chore. */
 const REST_MS = 5
 
@@ -99,15 +97,15 @@ const putHeads = batchWriter(({ auditChains }) => auditChains, {
 
 /**
  * Removes the oldest sealed entries, those before `before` and before every younger one, and puts an anchor in their
- * place. Returns how many, at most 1,000.
+ * place. Returns how many, at most `most`.
  */
-export async function deleteOldEntries({ store }: Pick<Hub, 'store'>, before: number): Promise<number> {
+export async function deleteOldEntries({ store }: Pick<Hub, 'store'>, before: number, most: number): Promise<number> {
   const { audit, auditChains } = store
   const [first] = await oldestSealed(store, store.db, 1)
   if (!first || first.at >= before) return 0
   return store.writeAfter(async tx => {
     await lockChains(store, tx)
-    const found = await oldestSealed(store, tx, REMOVED_AT_ONCE)
+    const found = await oldestSealed(store, tx, most)
     const young = found.findIndex(({ at }) => at >= before)
     const old = young === -1 ? found : found.slice(0, young)
     const last = new Map(old.map(row => [chainOf(row.org_id), row]))

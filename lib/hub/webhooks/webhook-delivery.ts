@@ -6,6 +6,7 @@
 
 import { createHmac } from 'node:crypto'
 import { and, asc, eq, isNotNull, lt, lte, notInArray } from 'drizzle-orm'
+import { deleteAtMost } from '../../../db/hub/delete-at-most.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { guardedFetch } from '../../agent/fetch.ts'
@@ -181,19 +182,11 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
   }
 }
 
-/** Deletes deliveries that ended before `before`. Returns the number of deleted ones, at most 1,000. */
-export async function deleteOldDeliveries({ store }: Hub, before: number): Promise<number> {
-  const { webhookDeliveries: deliveries, db } = store
-  const old = await db
-    .select({ at: deliveries.finished_at })
-    .from(deliveries)
-    .where(and(isNotNull(deliveries.finished_at), lt(deliveries.finished_at, before)))
-    .orderBy(asc(deliveries.finished_at))
-    .limit(1_000)
-  const last = old.at(-1)?.at
-  if (last == null) return 0
-  const gone = lte(deliveries.finished_at, last)
-  return (await store.write(tx => tx.delete(deliveries).where(gone).returning({ id: deliveries.id }))).length
+/** Deletes at most `most` deliveries that ended before `before`. Returns how many. */
+export async function deleteOldDeliveries({ store }: Hub, before: number, most: number): Promise<number> {
+  const { webhookDeliveries: deliveries } = store
+  const where = and(isNotNull(deliveries.finished_at), lt(deliveries.finished_at, before))
+  return store.write(tx => deleteAtMost(store, tx, deliveries, { where, most }))
 }
 
 function refusal(status: number): string {

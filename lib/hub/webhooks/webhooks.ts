@@ -199,23 +199,33 @@ export async function queueAuditMessages(hub: Hub, tx: Db, entries: readonly Sea
 
 const hookColumns = ({ id, realm_id, events, created_at }: Tables['webhooks']) => ({ id, realm_id, events, created_at })
 
+const STALE_AT_ONCE = 50
+
 /** Finds the daemons that have become silent since the last look, and writes one message about each. */
-export async function queueStaleDaemonMessages(hub: Hub): Promise<void> {
+export async function* queueStaleDaemonMessages(hub: Hub): AsyncGenerator<void> {
   const { daemons, db } = hub.store
   const silent = and(
     isNull(daemons.removed_at),
     lt(daemons.last_seen_at, hub.lived() - ONLINE_MS),
     or(isNull(daemons.stale_at), lt(daemons.stale_at, daemons.last_seen_at)),
   )
-  const [first] = await db.select({ id: daemons.id }).from(daemons).where(silent).limit(1)
-  if (!first) return
-  await hub.store.write(async tx => {
-    const found = await tx.update(daemons).set({ stale_at: hub.lived() }).where(silent).returning()
-    for (const daemon of found) {
-      const { id, realm_id, name, hostname } = daemon
-      const last_seen_at = hub.lastSeen.lastCallOf(daemon).at
-      const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
-      await queueMessages(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
-    }
-  })
+  for (;;) {
+    const some = await db.select({ id: daemons.id }).from(daemons).where(silent).limit(STALE_AT_ONCE)
+    if (some.length === 0) return
+    const ids = some.map(({ id }) => id)
+    await hub.store.write(async tx => {
+      const found = await tx
+        .update(daemons)
+        .set({ stale_at: hub.lived() })
+        .where(and(silent, inArray(daemons.id, ids)))
+        .returning()
+      for (const daemon of found) {
+        const { id, realm_id, name, hostname } = daemon
+        const last_seen_at = hub.lastSeen.lastCallOf(daemon).at
+        const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
+        await queueMessages(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
+      }
+    })
+    yield
+  }
 }
