@@ -35,13 +35,12 @@ import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { openHub } from './lib/hub/serve.ts'
-import { logConsole, logFromEnvironment } from './lib/log/log.ts'
+import { serverLog } from './lib/log/server-log.ts'
+import { build, version } from './lib/program/version.ts'
 import { line } from './lib/text/printable.ts'
 import { print } from './lib/text/terminal.ts'
 import { web } from './lib/web/web.ts'
-import manifest from './package.json'
 
-const { version } = manifest
 const description = 'Tokens, tenancy, packages, dispatch, and the runs of all daemons.'
 
 /** The API, which is not served yet. */
@@ -49,22 +48,18 @@ export const hubApp = (hub: Hub) =>
   new Elysia(STRICT)
     .use(root(hub.log, { program: 'the hub' }))
     .use(
-      health(
-        () => ({ version }),
-        hub.store.problem,
-        async () => {
-          const degraded = await hub.store.degraded()
-          const { lacking } = hub.keys
-          return {
-            ...hub.lineage.notice(),
-            ...clocksNotice(hub),
-            ...(degraded && { degraded: [degraded] }),
-            ...(lacking.length > 0 && { lack_key: [...lacking] }),
-          }
-        },
-      ),
+      health(build, hub.store.problem, async () => {
+        const degraded = await hub.store.degraded()
+        const { lacking } = hub.keys
+        return {
+          ...hub.lineage.notice(),
+          ...clocksNotice(hub),
+          ...(degraded && { degraded: [degraded] }),
+          ...(lacking.length > 0 && { lack_key: [...lacking] }),
+        }
+      }),
     )
-    .use(metrics(hub, version))
+    .use(metrics(hub))
     .use(session(hub))
     .use(auth(hub))
     .use(users(hub))
@@ -90,9 +85,7 @@ export const hubApp = (hub: Hub) =>
 /** Serves until SIGTERM or SIGINT. */
 export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)
-  const log = logFromEnvironment()
-  // While PostgreSQL is away, Bun says on the console that it tries again.
-  logConsole(log)
+  const log = serverLog()
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const chores = startChores(hub, config)

@@ -7,6 +7,7 @@ import { join, relative } from 'node:path'
 import { MODULES } from '../lib/agent/imports.ts'
 import type { Dashboard } from '../lib/program/carried.ts'
 import { ROOT } from '../lib/program/install-root.ts'
+import { commit } from '../lib/program/version.ts'
 import { build as buildDashboard } from '../lib/web/web.ts'
 import manifest from '../package.json'
 
@@ -49,6 +50,8 @@ export async function compile(outfile: string, target?: Target, releaseKey?: str
         name: 'carried',
         setup(build) {
           build.onLoad({ filter: /\/lib\/program\/carried\.ts$/ }, () => ({ contents: carried, loader: 'ts' }))
+          const stamp = JSON.stringify({ commit: commit() ?? '' })
+          build.onLoad({ filter: /\/lib\/program\/stamp\.json$/ }, () => ({ contents: stamp, loader: 'json' }))
           if (releaseKey === undefined) return
           const contents = `export const releaseKey = ${JSON.stringify(releaseKey)}`
           build.onLoad({ filter: /\/lib\/program\/release-key\.ts$/ }, () => ({ contents, loader: 'ts' }))

@@ -1,7 +1,7 @@
 // `bun run release [TARGET …]` makes the release of the commit HEAD in `dist/release`: the npm file, the programs of all
 // targets or of those that are named, the image where it can be built, a bill of materials, and the checksums of them all.
 // Two releases of one commit have the same bytes: everything is made from an export of the commit with the packages of
-// bun.lock, dated with the commit's time. `bun run release sign` signs the checksums and the version, also on another
+// bun.lock, dated with the commit's time. `bun run release raise` gives it a new number before. `bun run release sign` signs the checksums and the version, also on another
 // machine, with the private key of CADRE_RELEASE_KEY (PEM) or of the file CADRE_RELEASE_KEY_FILE.
 
 import {
@@ -34,6 +34,7 @@ import { type SigningKey, signingKeyFrom } from '../lib/program/signing-key.ts'
 import { billOfMaterials } from './bill-of-materials.ts'
 import { TARGETS, type Target } from './build.ts'
 import { buildImages } from './image.ts'
+import { mustBeNew, raise } from './raise.ts'
 
 /** What npm adds to `files` of package.json. */
 const ALWAYS = ['package.json', 'README.md', 'LICENSE']
@@ -47,6 +48,7 @@ export async function makeRelease(repository: string, out: string, targets: read
     mkdirSync(folder)
     run(['tar', '-x', '-C', folder], repository, git(repository, ['archive', 'HEAD']))
     const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }
+    mustBeNew(repository, version, git)
     if (!isReleaseVersion(version)) throw new Error(`package.json has the version ${version}, which no release has`)
     const every = ['--os=*', '--cpu=*', '--libc=*']
     run([process.execPath, 'install', '--frozen-lockfile', '--production', '--ignore-scripts', ...every], folder)
@@ -155,9 +157,15 @@ export function givenKey(): SigningKey | null {
 if (import.meta.main) {
   const out = join(ROOT, 'dist/release')
   const words = process.argv.slice(2)
+  if (words[0] === 'raise' && words.length === 2) {
+    process.stdout.write(`${raise(ROOT, words[1]!, git)}\n`)
+    process.exit()
+  }
   const unknown = words.find(word => word !== 'sign' && !TARGETS.some(target => target === word))
   if (unknown !== undefined || (words.includes('sign') && words.length > 1)) {
-    process.stderr.write(`usage: bun run release [${TARGETS.join('|')} …], or bun run release sign\n`)
+    process.stderr.write(
+      `usage: bun run release [${TARGETS.join('|')} …], bun run release raise VERSION, or bun run release sign\n`,
+    )
     process.exit(2)
   }
   const key = givenKey()

@@ -36,6 +36,8 @@ export function runTables(
       name: text().notNull(),
       hostname: text(),
       version: text(),
+      /** The commit that its program is made of; null: it does not say. */
+      commit: text(),
       capacity: int(),
       agents: json<OfferedAgent[]>().notNull(),
       workspaces: json<string[]>().notNull(),

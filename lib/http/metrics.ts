@@ -14,6 +14,11 @@ export function gauge(name: string, help: string, samples: readonly Sample[]): s
   return family(name, help, 'gauge', lines(name, samples))
 }
 
+/** What the program is. Prometheus takes an empty label for none. */
+export function buildInfo({ version, commit }: { version: string; commit: string | null }): string {
+  return gauge('cadre_build_info', 'Version of the program, and its commit.', [[{ version, commit: commit ?? '' }, 1]])
+}
+
 /** A sum since the start of the process, for each set of labels. */
 export class Counter {
   readonly #sums = new Map<string, { labels: Labels; sum: number }>()

@@ -4,8 +4,10 @@ import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/open-store.ts'
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log/log.ts'
+import { jsonLog } from '../log/server-log.ts'
 import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
+import { build } from '../program/version.ts'
 import { line } from '../text/printable.ts'
 import { printMessage } from '../text/terminal.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
@@ -117,7 +119,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
   const { publicUrl, hookHosts } = config
   const hold = serveAlone(database)
-  const tracer = await openTracer(process.env, 'cadre-hub', log)
+  const tracer = await openTracer(process.env, 'cadre-hub', log, build)
   const store = await openStore(database, { ...config.connections, log })
   const clock = new DatabaseClock({ store, log })
   const options = {
@@ -141,7 +143,10 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   await hub.keys.refresh()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
-    printMessage(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
+    const told = `first start: account ${config.admin.username} with password ${password} (shown only now)`
+    const json = jsonLog()
+    if (json) json.warn(told)
+    else printMessage(line`${told}`)
   }
   const close = async () => {
     await clock.close()

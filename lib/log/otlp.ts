@@ -9,7 +9,8 @@ import type { Span, Tracer } from './trace.ts'
 export interface OtlpOptions {
   url: string
   headers: Record<string, string>
-  service: string
+  /** What the spans are of. */
+  resource: Span['attributes']
   log: Log
   /** How long spans wait for others. */
   delayMs?: number
@@ -103,7 +104,7 @@ export class OtlpTracer implements Tracer {
   }
 
   #request(spans: readonly Span[]) {
-    const resource = { attributes: attributesOf({ 'service.name': this.#options.service }) }
+    const resource = { attributes: attributesOf(this.#options.resource) }
     return { resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'cadre' }, spans: spans.map(spanOf) }] }] }
   }
 }

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import manifest from '../../package.json'
 import { fencesOf, INSTALLS } from '../support/fences.ts'
 import { folder } from '../support/folder.ts'
+import { VERSION_TEXT } from '../support/head.ts'
 import { machine } from '../support/machine.ts'
 import { fillIn, registry } from '../support/registry.ts'
 import { hasBubblewrap } from '../support/sandbox.ts'
@@ -48,7 +48,7 @@ describe.skipIf(!hasBubblewrap)('installed, used and removed', () => {
       if (way === 'clone') await run(shown!.text.split('\n')[0]!, clone)
       if (way === 'npm') fillIn(join(home, '.local/lib/node_modules/cadre/node_modules'))
 
-      expect(await run('cadre --version')).toBe(`${manifest.version}\n`)
+      expect(await run('cadre --version')).toBe(`${VERSION_TEXT}\n`)
       for (const { language, words, text } of firstTeam) {
         if (language === 'yaml') put(join(home, words[0]!), text)
         else expect(await run(text)).toEndWith('hello\n')

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { join } from 'node:path'
 import manifest from '../../package.json'
 import { folder } from '../support/folder.ts'
+import { VERSION_TEXT } from '../support/head.ts'
 import { machine } from '../support/machine.ts'
 import { fillIn, registry } from '../support/registry.ts'
 import { journey } from './journey.ts'
@@ -106,7 +107,7 @@ test('without the Bun that npm installs, that of PATH is used, and without any a
   const { code, stderr } = await on.run(['cadre', '--version'])
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^cadre: no Bun was found: .*npm install --global bun/)])
   symlinkSync(process.execPath, join(on.bin, 'bun'))
-  expect(await must(['cadre', '--version'])).toBe(`${manifest.version}\n`)
+  expect(await must(['cadre', '--version'])).toBe(`${VERSION_TEXT}\n`)
 })
 
 test('the folder of these tests is hostile: it runs where Bun is started without care', async () => {

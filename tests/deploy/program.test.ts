@@ -11,6 +11,7 @@ import { newSigningKey } from '../../lib/program/signing-key.ts'
 import manifest from '../../package.json'
 import { files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { VERSION_TEXT } from '../support/head.ts'
 import { machine } from '../support/machine.ts'
 import { journey } from './journey.ts'
 
@@ -30,7 +31,7 @@ test('is the Bun of commands, and still cadre when they call it', async () => {
   }
   const path = files({ 'team.yml': JSON.stringify(team), 'script.ts': script })
   const { stdout } = await on.run(['cadre', 'run', path, '--json'], { cwd: path })
-  expect(JSON.parse(stdout).outputs).toEqual({ count: '3', version: manifest.version })
+  expect(JSON.parse(stdout).outputs).toEqual({ count: '3', version: VERSION_TEXT })
 })
 
 test('upgrade says what to replace', async () => {
@@ -65,5 +66,5 @@ test('a release of its key takes its place, and nothing else does', async () => 
     stdout: expect.stringContaining(`is cadre ${version} now`),
   })
   expect(statSync(program).ino).not.toBe(before)
-  expect((await on.run(['cadre', '--version'])).stdout).toBe(`${version}\n`)
+  expect((await on.run(['cadre', '--version'])).stdout).toBe(`${VERSION_TEXT}\n`)
 }, 120_000)

@@ -4,10 +4,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
+import manifest from '../../package.json'
 import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
+import { HEAD } from '../support/head.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -405,7 +407,12 @@ test('the hub shows all slots of a daemon, whatever it does when it starts, and 
   await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'running', 'the run')
   await kill('SIGKILL')
   const again = await spawnDaemon({ home, env: three })
-  expect((await seen('three')).capacity).toBe(3)
+  expect(await seen('three')).toMatchObject({
+    capacity: 3,
+    version: manifest.version,
+    commit: HEAD,
+    labels: { cadre: manifest.version },
+  })
   await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
   await endedOnHub(run_id)
   await again.stop()

@@ -4,9 +4,11 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import manifest from '../../package.json'
 import { until } from '../support/bounded.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { HEAD } from '../support/head.ts'
 import { startTestHub } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
 import { type ReceivedSpan, traceReceiver } from '../vendors/otlp.ts'
@@ -96,6 +98,11 @@ phases:
   const { lines } = await daemon.call('/v1/runs/logs', { run_id })
   expect(lines[0].text).toBe(`00-${top.trace}-${one('shell').id}-01`)
   expect(receiver.text()).not.toContain('canary')
+  const made = HEAD === null ? [] : [{ key: 'vcs.ref.head.revision', value: { stringValue: HEAD } }]
+  expect(receiver.resource().slice(1)).toEqual([
+    { key: 'service.version', value: { stringValue: manifest.version } },
+    ...made,
+  ])
   // The site is named; neither the paths nor the query are.
   expect(receiver.text()).toContain('127.0.0.1')
   expect(receiver.text()).not.toMatch(/\/(yes|no)\b|word=/)

@@ -14,6 +14,7 @@ import { createHub } from '../../lib/hub/serve.ts'
 import { WEBHOOK_TOPIC } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { openTracer } from '../../lib/log/tracing.ts'
+import { build } from '../../lib/program/version.ts'
 import { copyBegun } from './begun.ts'
 import { drivenClock } from './driven-clock.ts'
 import { environmentAt } from './program.ts'
@@ -52,7 +53,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
   const hub = createHub({
     store: await openStore(database),
     log,
-    tracer: await openTracer(env, 'cadre-hub', log),
+    tracer: await openTracer(env, 'cadre-hub', log, build),
     clock: drivenClock(() => Date.now() + skew),
     home,
     passwordCost,

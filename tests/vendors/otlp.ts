@@ -51,6 +51,7 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
   const spans: ReceivedSpan[] = []
   const faults: string[] = []
   let text = ''
+  let lastResource: { key: string; value: object }[] = []
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -66,6 +67,7 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
         return new Response(fault, { status: 400 })
       }
       for (const { resource, scopeSpans } of JSON.parse(body).resourceSpans) {
+        lastResource = resource.attributes
         const service = resource.attributes[0].value.stringValue
         for (const { spans: received } of scopeSpans)
           spans.push(...received.map((span: Received) => read(span, service)))
@@ -77,6 +79,8 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
     url: server.url.origin,
     spans,
     faults,
+    /** What the last spans were of. */
+    resource: () => lastResource,
     /** Everything that was received. */
     text: () => text,
     [Symbol.asyncDispose]: () => server.stop(true),

@@ -1,11 +1,12 @@
 // The command line of the daemon: what all commands have in common, and `serve`. The others stand in tables by topic.
 
 import { Command, CommanderError, Help } from 'commander'
+import { isServe, jsonLog, outputIn } from '../../log/server-log.ts'
 import { calledAs, isCadre } from '../../program/called-as.ts'
+import { addVersion } from '../../program/version-option.ts'
 import { addHelp, examplesText } from '../../text/command-words.ts'
 import { commanderOutput } from '../../text/terminal.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
-import { version } from '../home/version.ts'
 import { printFailure } from './failure.ts'
 import { type Act, addCommands, calledEntry, type Entry, HEADINGS, option, under } from './kit/command-table.ts'
 import { MACHINE_COMMANDS } from './machine/machine-table.ts'
@@ -15,17 +16,19 @@ import { RUN_COMMANDS } from './runs/runs-table.ts'
 import { TEAM_COMMANDS } from './teams/teams-table.ts'
 import { TRIGGER_COMMANDS } from './triggers/triggers-table.ts'
 
+/** The log that says what ends a `serve` whose log is JSON. */
+const json = isServe(process.argv.slice(2)) ? jsonLog() : null
+
 /** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
 
-const program = new Command(calledAs())
+const program = addVersion(new Command(calledAs()))
   .description('Runs teams: pipelines in one YAML file, on this machine.')
-  .version(version, '-V, --version', 'print the version')
   .option('--home <folder>', 'the folder with runs, settings and keys (CADRE_HOME, default ~/.cadre)')
   .helpOption('-h, --help', 'print this help')
   .helpCommand('help [command]', 'print the help of a command')
   .exitOverride()
-  .configureOutput(commanderOutput)
+  .configureOutput(json ? outputIn(json) : commanderOutput)
   // Every command takes options, so `[options]` in a list would only take space.
   .configureHelp({ subcommandTerm: command => new Help().subcommandTerm(command).replace(' [options]', '') })
   .showHelpAfterError('(use --help for more information)')
@@ -95,7 +98,7 @@ function act(work: () => Promise<unknown>, path?: string): Promise<void> {
 }
 
 function fail(thrown: unknown, path?: string): number {
-  return printFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
+  return printFailure(thrown, { home: program.opts<{ home?: string }>().home, path }, json)
 }
 
 const FIRST_CALLS = [

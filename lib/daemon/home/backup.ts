@@ -29,11 +29,11 @@ import { dirname, join, resolve } from 'node:path'
 import { openForReading, readMigrations, versionOf } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
+import { version } from '../../program/version.ts'
 import { RESTORED } from './copied-home.ts'
 import { databaseFile, makeHome } from './home.ts'
 import { takeLock } from './lock.ts'
 import { MIGRATIONS } from './run-database.ts'
-import { version } from './version.ts'
 
 /** What of a home is in a backup, besides its database. Everything else is made anew, or is not ours. */
 const KEPT = ['settings.yml', 'key', 'secrets', 'publish-keys.json', 'agents', 'tsconfig.json', 'packages', 'runs']

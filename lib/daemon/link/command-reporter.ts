@@ -3,10 +3,10 @@
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../../error.ts'
+import { version } from '../../program/version.ts'
 import { Heartbeat } from '../../wire/calls/daemon-link.ts'
 import { isMoved, PROTOCOL } from '../../wire/protocol.ts'
 import { enrolmentOf } from '../access/hub-credentials.ts'
-import { version } from '../home/version.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { HubClient } from './hub-client.ts'
 import { keepTeams, knownTeams, register, startOf } from './register.ts'

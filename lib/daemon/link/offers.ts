@@ -2,10 +2,10 @@
 // asked in the background, so that a slow vendor delays no job.
 
 import { messageOf } from '../../error.ts'
+import { version } from '../../program/version.ts'
 import { pause, unlessAborted } from '../../wait.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
 import { TAKEN_KINDS } from '../../wire/records/jobs.ts'
-import { version } from '../home/version.ts'
 import { examine, type Patient } from '../runs/agent-checks.ts'
 import type { Workspaces } from '../runs/workspaces.ts'
 import type { Offer } from './enrolled-daemon.ts'

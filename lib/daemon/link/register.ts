@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os'
 import type { Static } from 'typebox'
+import { commit } from '../../program/version.ts'
 import { HOME_FACTS, type Store } from '../../run/engine.ts'
 import { Register, type Start } from '../../wire/calls/daemon-link.ts'
 import { type Bulletin, PROTOCOL } from '../../wire/protocol.ts'
@@ -40,12 +41,14 @@ export async function register(
 ): Promise<Static<typeof Register.data>> {
   const known = facts.get('daemon_id')
   const realm = again ? facts.get('realm_id') : null
+  const made = commit()
   const teams_version = facts.get('teams_version')
   const body = {
     ...(known !== null && { daemon_id: known }),
     ...(realm !== null && { realm_id: realm }),
     hostname: hostname(),
     protocol: PROTOCOL,
+    ...(made !== null && { commit: made }),
     ...introduction,
     ...startOf({ facts }),
     ...(teams_version !== null && { teams_version }),

@@ -6,13 +6,13 @@ import { damageOf } from '../../../db/open.ts'
 import { health } from '../../http/health.ts'
 import { openapi } from '../../http/openapi/openapi-routes.ts'
 import { root, STRICT } from '../../http/root.ts'
+import { build, version } from '../../program/version.ts'
 import { web } from '../../web/web.ts'
 import { createAccess } from '../access/access.ts'
 import { daemonKit } from '../access/kit.ts'
 import { createCredentials } from '../access/remote-credentials.ts'
 import { UsedTokens } from '../access/used-tokens.ts'
 import { databaseFile, localToken } from '../home/home.ts'
-import { version } from '../home/version.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { agents } from './agents.ts'
 import { artifacts } from './artifacts.ts'
@@ -53,7 +53,7 @@ export function daemonApp(
     .use(root(daemon.log, { program: 'the daemon', damageOf: thrown => damageOf(thrown, databaseFile(daemon.home)) }))
     .use(
       health(
-        () => ({ version, ...daemon.engine.load, stalled: daemon.halted, copied: copyForHealth(daemon) }),
+        () => ({ ...build(), ...daemon.engine.load, stalled: daemon.halted, copied: copyForHealth(daemon) }),
         () => daemon.trouble(),
       ),
     )

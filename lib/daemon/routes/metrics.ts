@@ -1,12 +1,12 @@
 // GET /metrics: what the daemon does.
 
-import { eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
+import { buildInfo, eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
 import { resource } from '../../http/resource.ts'
+import { build } from '../../program/version.ts'
 import { RUN_STATES, type Store } from '../../run/engine.ts'
 import { GetMetrics } from '../../wire/calls/metrics.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
-import { version } from '../home/version.ts'
 import type { Daemon } from '../runs/daemon.ts'
 
 export function metrics(daemon: Daemon, kit: DaemonKit) {
@@ -21,7 +21,7 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
     const { slots, free } = daemon.engine.load
     const { left } = daemon.outbox
     return [
-      gauge('cadre_build_info', 'Version of the daemon.', [[{ version }, 1]]),
+      buildInfo(build()),
       gauge('cadre_runs', 'Runs by state, sub-runs included.', counts),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
       gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),

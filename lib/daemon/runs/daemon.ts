@@ -12,6 +12,7 @@ import type { Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import { openTracer } from '../../log/tracing.ts'
+import { build } from '../../program/version.ts'
 import { Engine, Reads, RootSecrets, Seal, Store } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { openSettings, type Settings } from '../../settings/settings.ts'
@@ -112,7 +113,7 @@ export class Daemon {
       const slots = slotsOf(env)
       const logLimit = logLimitOf(env)
       settleOf(env, settings)
-      const tracer = await openTracer(env, 'cadre-daemon', options.log)
+      const tracer = await openTracer(env, 'cadre-daemon', options.log, build)
       const db = openRunDatabase(file, migrations)
       settlePlace(db, home, Date.now())
       const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, env })

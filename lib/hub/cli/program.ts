@@ -4,7 +4,10 @@
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
 import { CadreError } from '../../error.ts'
+import { createLog, type Log } from '../../log/log.ts'
+import { isServe, jsonLog, logEnd, outputIn } from '../../log/server-log.ts'
 import { hubCalledAs } from '../../program/called-as.ts'
+import { addVersion } from '../../program/version-option.ts'
 import { addHelp, examplesText, refuseWords } from '../../text/command-words.ts'
 import { line, lines } from '../../text/printable.ts'
 import { commanderOutput, print, printMessage } from '../../text/terminal.ts'
@@ -27,24 +30,38 @@ const examples = (...calls: readonly string[]) => examplesText(hubCalledAs(), ca
 
 /** Runs the command that the process was called with, and sets its exit code. */
 export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Promise<void> {
+  const serves = isServe(process.argv.slice(2))
+  const json = serves ? jsonLog() : null
+  if (serves) {
+    // Errors that no code has handled.
+    for (const event of ['uncaughtException', 'unhandledRejection']) {
+      process.on(event, (thrown: unknown) => {
+        logEnd(json ?? createLog(), thrown)
+        process.exit(1)
+      })
+    }
+  }
   try {
-    await program(serve).parseAsync()
+    await program(serve, json).parseAsync()
   } catch (error) {
-    if (error instanceof CadreError) printMessage(line`hub: ${error.message}`)
-    else if ((error as { code?: string }).code?.startsWith('commander.')) {
+    if ((error as { code?: string }).code?.startsWith('commander.')) {
       process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
-    } else throw error
-    process.exit(error instanceof CadreError && error.code === 'unavailable' ? 1 : 2)
+    }
+    if (json) logEnd(json, error)
+    else if (error instanceof CadreError) printMessage(line`hub: ${error.message}`)
+    else throw error
+    process.exit(!(error instanceof CadreError) || error.code === 'unavailable' ? 1 : 2)
   }
 }
 
-function program(serve: (flags: HubFlags) => Promise<void>): Command {
-  const program = new Command(hubCalledAs())
+/** `json`: the log to which mistakes in the words of `serve` go; null where a person reads them. */
+function program(serve: (flags: HubFlags) => Promise<void>, json: Log | null): Command {
+  const program = addVersion(new Command(hubCalledAs()))
     .description('The hub: signs people in, stores published teams, gives runs to daemons, and shows the runs of all.')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
-    .configureOutput(commanderOutput)
+    .configureOutput(json ? outputIn(json) : commanderOutput)
 
   program
     .command('serve', { isDefault: true })

@@ -56,6 +56,7 @@ export function daemonProtocol(hub: Hub) {
         name: body.name,
         hostname: body.hostname ?? null,
         version: body.version ?? null,
+        commit: body.commit ?? null,
         agents: [],
         labels: null,
         workspaces: [],

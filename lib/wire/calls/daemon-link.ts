@@ -74,6 +74,9 @@ export const Register = call('/v1/daemons/register', {
       name: Title(200),
       hostname: Type.Optional(Title(255)),
       version: Type.Optional(Version),
+      commit: Type.Optional(
+        Type.String({ pattern: '^[0-9a-f]{7,64}$', description: 'The commit of git that the daemon is made of.' }),
+      ),
       protocol: ProtocolVersion,
       capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
       ...START,

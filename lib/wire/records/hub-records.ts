@@ -142,6 +142,9 @@ export const Daemon = named('daemon', {
   name: Text,
   hostname: nullable(Text),
   version: nullable(Text),
+  commit: Type.Optional(
+    nullable(Text, { description: 'The commit that it is made of; null: it does not say. Older hubs do not say.' }),
+  ),
   capacity: nullable(Type.Integer()),
   agents: Type.Array(OfferedAgent),
   labels: Type.Record(Type.String(), Text),

@@ -36,6 +36,7 @@ export const ENTRIES: readonly Entry[] = [
       ['realm', daemon.realm_id],
       ['host', daemon.hostname ?? ''],
       ['version', daemon.version ?? ''],
+      ...(daemon.commit ? [['commit', daemon.commit] as const] : []),
       ['slots', `${daemon.capacity ?? ''}`],
       ['sandbox', sandboxText(daemon)],
       ['registered', relative(daemon.registered_at)],

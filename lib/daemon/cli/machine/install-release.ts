@@ -163,7 +163,8 @@ function checkStart(draft: string, version: string): void {
 function versionOf(program: string): string | null {
   try {
     const { success, stdout } = Bun.spawnSync([program, '--version'], { cwd: '/', stderr: 'ignore', timeout: START_MS })
-    return success ? stdout.toString().trimEnd() : null
+    // The commit follows the number.
+    return success ? (stdout.toString().split(/\s/, 1)[0] ?? null) : null
   } catch {
     // The system does not execute it.
     return null

@@ -5,9 +5,9 @@ import { realpathSync } from 'node:fs'
 import { CadreError } from '../../../error.ts'
 import { calledAs, quoted } from '../../../program/called-as.ts'
 import { installation, ROOT } from '../../../program/install-root.ts'
+import { version } from '../../../program/version.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
-import { version } from '../../home/version.ts'
 import { replaceProgram, verifiedNpmFile } from './install-release.ts'
 
 type Way = ReturnType<typeof installation>
