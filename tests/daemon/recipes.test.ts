@@ -33,6 +33,9 @@ const server = Bun.serve({
       asked += 1
       return Response.json({ state: asked > 0 ? 'done' : 'running', url: new URL('/exports/42.csv', request.url).href })
     }
+    if (pathname.startsWith('/customers/')) {
+      return pathname.endsWith('2') ? new Response('property tier is locked', { status: 400 }) : Response.json({})
+    }
     if (pathname === '/exports/42.csv') return new Response('a,b\n1,2\n')
     posts += 1
     const key = request.headers.get('idempotency-key')!
@@ -76,6 +79,14 @@ test('all pages become one list, in order', async () => {
 
 test('a team that calls itself follows the cursor of each page', async () => {
   expect((await run('follow')).outputs).toEqual({ ids: [10, 11, 20, 21, 30, 31, 40, 41] })
+})
+
+test('a report says which records were refused, and why', async () => {
+  const { run_id, state } = await run('refused', { customers: [{ id: 'c1' }, { id: 'c2' }, { id: 'c3' }] })
+  expect(state).toBe('completed')
+  const report = () =>
+    readFileSync(join(daemon.home, 'runs', run_id, 'files/refused/refused.csv'), 'utf8').split(/\r?\n/)
+  expect(report()).toEqual(['key,error.message', expect.stringMatching(/^c2,.*HTTP 400: property tier is locked$/), ''])
 })
 
 test('an export is downloaded when it is ready', async () => {

@@ -135,11 +135,11 @@ test('an item that fails has null outputs, and `resume --failed` repeats what di
   const { run_id, state } = await t.run(FAILING, { dir, names })
   expect(state).toBe('completed')
   expect(phase(t, run_id, 'names').data).toEqual({ all: 'A - -' })
-  const items = () => (phase(t, run_id, 'each').data as { items: { state: string; outputs: object }[] }).items
+  const items = () => (phase(t, run_id, 'each').data as { items: object[] }).items
   expect(items()).toMatchObject([
-    { state: 'completed', outputs: { text: 'A' } },
-    { state: 'failed', outputs: { text: null } },
-    { state: 'failed', outputs: { text: null } },
+    { state: 'completed', outputs: { text: 'A' }, error: null },
+    { state: 'failed', outputs: { text: null }, error: { code: 'exit', message: 'command say exited with code 1' } },
+    { state: 'failed', outputs: { text: null }, error: { code: 'exit', message: 'command say exited with code 1' } },
   ])
   const runs = below(t, run_id, 'each')
   await Bun.write(join(dir, 'b'), '')

@@ -11,7 +11,8 @@ import type { Json, JsonObject } from '../../json.ts'
 import { type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
 import { type Bundle, type MapPhase, secretReader, type TeamPhase } from '../../team/team.ts'
 import { endTurn } from '../../turns.ts'
-import { type LiveRun, parse, type RunRow } from '../core/core.ts'
+import { cut } from '../../wire/budget.ts'
+import { type LiveRun, parse, type RunError, type RunRow } from '../core/core.ts'
 import { checkOutputs, type FilesBehind, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   awaiting,
@@ -41,6 +42,8 @@ const CHILDREN_PAGE = 200
 const LOOK_MS = 200
 /** An upper bound for the size of a map's `data` without its items. */
 const COUNTS_BYTES = 200
+/** What stands of the error of an item in a map's `data`, which has to have room for all items. */
+const MESSAGE_BYTES = 500
 
 interface Parts {
   machine: Machine
@@ -253,7 +256,8 @@ export class Tasks {
       if (handed) files.push(...handed.files)
       const outputs = handed ? JSON.stringify(handed.outputs) : done ? (child.outputs ?? '{}') : none
       const name = JSON.stringify(key)
-      const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${child?.state ?? 'pending'}","outputs":${outputs}}`
+      const state = child?.state ?? 'pending'
+      const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${state}","outputs":${outputs},"error":${errorText(child)}}`
       bytes += Buffer.byteLength(text) + 1
       if (bytes <= MAX_DATA_BYTES) kept = texts.length + 1
       texts.push(text)
@@ -282,6 +286,12 @@ export class Tasks {
       await endTurn()
     }
   }
+}
+
+/** Why an item failed, as JSON. The row has the text already masked. */
+function errorText(child: ChildRow | undefined): string {
+  const error = child?.state === 'failed' ? parse<RunError>(child.error) : null
+  return JSON.stringify(error && { code: error.code, message: cut(error.message, MESSAGE_BYTES) })
 }
 
 function* linesOf(texts: readonly string[]): Generator<string> {

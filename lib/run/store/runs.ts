@@ -18,9 +18,19 @@ const CHANGED = 'id, root_id, synced, bundle_id, team_key'
 /** The part of a sub-run that its team or map phase needs. */
 export type ChildRow = Pick<
   RunRow,
-  'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'handed' | 'bundle_id' | 'team_key' | 'workspace' | 'team'
+  | 'id'
+  | 'item'
+  | 'run_name'
+  | 'state'
+  | 'error'
+  | 'outputs'
+  | 'handed'
+  | 'bundle_id'
+  | 'team_key'
+  | 'workspace'
+  | 'team'
 >
-const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, workspace, team'
+const CHILD = 'id, item, run_name, state, error, outputs, handed, bundle_id, team_key, workspace, team'
 
 /** Sets an ended run to `queued` for a new attempt. */
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
