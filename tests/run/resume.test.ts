@@ -125,7 +125,7 @@ phases:
     '  - { name: post, agent: work, depends_on: [act], target_entries: [{ name: t, title: "{{ inputs.v }}" }] }',
   ),
 }
-const whole = { state: 'completed', reason: null, whole: true, renewed: false, runs: null } as const
+const whole = { state: 'completed' as const, reason: null, whole: true, renewed: false, runs: null, maps: [] }
 const items = (...pairs: string[]) => pairs.map(pair => ({ k: pair[0]!, v: pair }))
 
 describe('a map behind the phase', () => {

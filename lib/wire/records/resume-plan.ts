@@ -17,12 +17,19 @@ const RunsBelow = Type.Object({
 })
 export type RunsBelow = Static<typeof RunsBelow>
 
+const MapBelow = Type.Object({ phase: AnyText, ...RunsBelow.properties })
+export type MapBelow = Static<typeof MapBelow>
+
 const RepeatedPhase = Type.Object({
   ...ENDED,
   whole: Type.Boolean({ description: 'Whether everything below the phase is repeated, also what completed.' }),
   renewed: Type.Boolean({ description: 'Whether a map evaluates its items again.' }),
   /** Null also for a map that has not evaluated its items yet. */
   runs: nullable(RunsBelow),
+  maps: Type.Array(MapBelow, {
+    description:
+      'The maps in its sub-runs that are repeated in part, with the phases that lead to them, such as `work/each`.',
+  }),
 })
 
 /**

@@ -1,7 +1,7 @@
 // The plan of a resume on a terminal: what stays, what runs again, and what becomes of the writes to other systems.
 
 import { line, type Printable } from '../../../text/printable.ts'
-import type { Fate, PlannedWrite, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
+import type { Fate, MapBelow, PlannedWrite, ResumePlan } from '../../../wire/records/resume-plan.ts'
 import { nameOfWrite } from '../../../wire/records/words.ts'
 
 /** How many writes of a kind are named. */
@@ -20,14 +20,16 @@ export function resumePlanLines({ kept, repeated, writes, writes_more }: ResumeP
     state === 'completed' ? phase : `${phase} (${[state, reason].filter(Boolean).join(', ')})`,
   )
   const again = repeated.map(({ phase, whole, renewed, runs }) => {
-    const notes = [whole && runs ? 'whole' : '', renewed ? 'items evaluated again' : '', runs ? itemsText(runs) : '']
+    const notes = [whole && runs ? 'whole' : '', renewed ? 'items evaluated again' : '']
     const shown = notes.filter(Boolean).join('; ')
     return shown ? `${phase} (${shown})` : phase
   })
+  const items = repeated.flatMap(({ phase, runs, maps }) => [...(runs ? [{ phase, ...runs }] : []), ...maps])
   const ofFate = (fate: Fate) => writes.filter(write => write.fate === fate)
   return [
     line`Stays: ${stays.join(', ') || 'nothing'}`,
     line`Runs again: ${again.join(', ') || 'nothing'}`,
+    ...items.flatMap(itemsLine),
     ...(Object.keys(FATE) as Fate[]).flatMap(fate => {
       const found = ofFate(fate)
       return found.length === 0 ? [] : [line`${FATE[fate]} ${writesText(found)}`]
@@ -46,8 +48,9 @@ export function writesText(writes: readonly Omit<PlannedWrite, 'fate'>[]): strin
   return `${shown.join('; ')}${more}`
 }
 
-function itemsText({ kept, repeated, names }: RunsBelow): string {
-  if (kept === 0 && names.length === 0) return ''
+function itemsLine({ phase, kept, repeated, names }: MapBelow): Printable[] {
+  // The one sub-run of a team phase has no key.
+  if (kept === 0 && names.length === 0) return []
   const named = names.length > 0 ? `: ${names.join(', ')}${names.length < repeated ? ', …' : ''}` : ''
-  return `${repeated} of ${kept + repeated}${named}`
+  return [line`${phase}: ${repeated} of ${kept + repeated} items run again${named}`]
 }

@@ -2,7 +2,7 @@
 // phase will give to a sub-run: one that gets other inputs is repeated whole.
 
 import { hasSubRuns, type Phase, runsCommands } from '../../../team/team.ts'
-import type { Fate, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
+import type { Fate, MapBelow, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
 import { parse, phaseEnded, type ReceiptRow, type Repetition, type RunRow } from '../../core/core.ts'
 import { countedChildren, PassedOver, type Rows, repetitionsBelow, repetitionsOf, teamOf } from '../run/repeated.ts'
 import { fromPhase, makesOnlyOutputs, type ResumeOptions, resumable } from './resume.ts'
@@ -44,7 +44,8 @@ export function planResume(rows: Rows, runId: string, options: ResumeOptions, in
       if (repetition === 'keep') return []
       const runs = runsBelow(rows, row, phase, repetition, passedOver)
       const how = { whole: repetition === 'whole', renewed: phase.type === 'map' && repetition !== 'rest' }
-      return [{ ...ended[phase.index]!, ...how, runs }]
+      const maps = interrupted ? [] : mapsBelow(rows, row, phase, repetition, passedOver)
+      return [{ ...ended[phase.index]!, ...how, runs, maps }]
     }),
     new: [],
     removed: [],
@@ -53,9 +54,43 @@ export function planResume(rows: Rows, runId: string, options: ResumeOptions, in
   }
 }
 
+/** The maps in the sub-runs of a phase that are repeated in part, each over all runs that have it. */
+function mapsBelow(
+  rows: Rows,
+  top: Pick<RunRow, 'id'>,
+  phase: Phase,
+  repetition: Repetition,
+  passedOver: PassedOver | null,
+): MapBelow[] {
+  const maps = new Map<string, MapBelow>()
+  const add = (name: string, { kept, repeated, names }: RunsBelow): void => {
+    const map = maps.get(name) ?? { phase: name, kept: 0, repeated: 0, names: [] }
+    map.kept += kept
+    map.repeated += repeated
+    map.names.push(...names.slice(0, NAMES - map.names.length))
+    maps.set(name, map)
+  }
+  const walk = (run: Pick<RunRow, 'id'>, above: Phase, made: Repetition, path: string): void => {
+    if (!hasSubRuns(above) || made === 'whole') return
+    for (const child of countedChildren(rows, run.id, above)) {
+      const below = repetitionsBelow(rows, child, passedOver)
+      for (const each of below === null ? [] : teamOf(rows, child).phases) {
+        const how = below![each.index]!
+        if (how === 'keep') continue
+        const name = `${path}/${each.name}`
+        const runs = each.type === 'map' ? runsBelow(rows, child, each, how, passedOver) : null
+        if (runs) add(name, runs)
+        walk(child, each, how, name)
+      }
+    }
+  }
+  walk(top, phase, repetition, phase.name)
+  return [...maps.values()]
+}
+
 function runsBelow(
   rows: Rows,
-  row: RunRow,
+  row: Pick<RunRow, 'id'>,
   phase: Phase,
   repetition: Repetition,
   passedOver: PassedOver | null,
