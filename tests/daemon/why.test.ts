@@ -261,7 +261,11 @@ test('a sub-run cannot be resumed by itself: its top run tells how to go on', as
     ['show', below],
     ['why', run_id],
   ])
-  expect((await daemon.call('/v1/runs/why', { run_id })).next).toEqual([['show', run_id]])
+  expect((await daemon.call('/v1/runs/why', { run_id })).next).toEqual([
+    ['show', run_id],
+    ['tree', run_id, '--failed'],
+    ['resume', run_id, '--failed'],
+  ])
 })
 
 test('a sub-run that failed and was passed over leads to its top run, which cannot be resumed as it is', async () => {
@@ -331,6 +335,74 @@ test('which items of a map failed, and why, is told by their errors and keys', a
   const phases = await command(['phases', run_id, '--failed'], { home: daemon.home })
   expect(phases.stdout).toContain('each')
   expect(phases.stdout).not.toContain('quiet')
+})
+
+const tolerant = (exit: string) => `name: "@local/tolerant"
+version: 1.0.0
+inputs: [{ name: codes, type: list }]
+phases:
+  - name: each
+    type: map
+    items: "{{ inputs.codes }}"
+    key: "k{{ index }}"
+    on_item_failure: continue
+    phases:
+      - { name: try, agent: exec, ${exit}env: { N: "{{ item }}" }, commands: [{ name: c, run: 'exit "$N"' }] }
+      - { name: then, agent: exec, depends_on: [try], commands: [{ name: t, run: "true" }] }
+`
+
+test('a phase that was passed over inside items is told with their keys, and repeated', async () => {
+  const path = files({ 'team.yml': tolerant('on_failure: continue, ') })
+  const { run_id } = await daemon.call('/v1/runs/start', { path, inputs: { codes: [0, 2, 2, 3] } })
+  expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed' })
+  const { lines, next, items } = await daemon.call('/v1/runs/why', { run_id })
+  const code = (n: number) => `command c exited with code ${n}`
+  expect(lines[1]).toBe(
+    `3 of 4 items of each failed in phase try, which was passed over: 2 × ${code(2)} (k1, k2); 1 × ${code(3)} (k3).`,
+  )
+  expect(items).toMatchObject([{ run_id, phase: 'each', passed_over: 'try', total: 4, failed: 3 }])
+  const resume = ['resume', run_id, '--failed']
+  expect(next).toEqual([['show', run_id], ['tree', run_id, '--failed'], resume])
+  const watched = await command(['watch', run_id], { home: daemon.home })
+  expect(watched.stderr).toContain('3 of 4 items of each failed in phase try, which was passed over')
+
+  await daemon.call('/v1/runs/resume', { run_id, failed: true })
+  await daemon.ended(run_id)
+  const attempts = async (key: string) => {
+    const { runs } = await daemon.call('/v1/runs/tree', { run_id })
+    const item = runs.find(({ run_name }: { run_name: string }) => run_name === key)
+    return (await phaseNamed(item.run_id, 'try')).attempt
+  }
+  expect(await Promise.all(['k0', 'k1', 'k3'].map(attempts))).toEqual([1, 2, 2])
+})
+
+test('failed items are told from the top run, at any depth, with the keys of all maps above', async () => {
+  const outer = `{ name: work, type: team, team: ./mid }`
+  const mid = `name: "@local/mid"\nversion: 1.0.0\nphases:
+  - { name: pages, type: map, items: ["{{ [0, 2] }}", "{{ [3] }}", "{{ [0] }}"], key: "p{{ index }}", team: ./tolerant, inputs: { codes: "{{ item }}" } }
+  - { name: rest, agent: exec, on_failure: continue, commands: [{ name: r, run: "exit 9" }] }
+`
+  const path = files({
+    'team.yml': team(outer),
+    'mid/team.yml': mid,
+    'mid/tolerant/team.yml': tolerant(''),
+  })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed', error: null })
+  const { lines, next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines.slice(1, 3)).toEqual([
+    '2 of 4 items of work/pages/each failed: 1 × command c exited with code 2 (p0/k1); 1 × command c exited with code 3 (p1/k0).',
+    'Failed and passed over: phase work/rest (command r exited with code 9).',
+  ])
+  expect(next).toContainEqual(['resume', run_id, '--failed'])
+  const watched = await command(['watch', run_id], { home: daemon.home })
+  expect(watched.stderr).toContain('2 of 4 items of work/pages/each failed')
+  const plan = await command(['resume', run_id, '--failed', '--plan'], { home: daemon.home })
+  expect(plan.stdout.split('\n').slice(1, 4)).toEqual([
+    'Runs again: work',
+    'work/pages: 2 of 3 items run again: p0, p1',
+    'work/pages/each: 2 of 3 items run again: k1, k0',
+  ])
 })
 
 test('the error of a failed phase is a line of its log, also where no command ran', async () => {

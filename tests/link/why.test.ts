@@ -182,6 +182,11 @@ phases:
       `- { name: a, ${failing(3)}, on_failure: continue }\n  - { name: b, ${exec('true')}, depends_on: [a] }`,
     ...{ state: 'completed', says: /completed after/, cause: null },
   },
+  'items passed over a failure': {
+    phases: () =>
+      `- { name: each, type: map, items: [0, 3], key: "k{{ item }}", phases: [{ name: a, on_failure: continue, agent: exec, env: { N: "{{ item }}" }, commands: [{ name: c, run: "exit $N" }] }] }`,
+    ...{ state: 'completed', says: /completed after/, cause: null },
+  },
   'a listener cannot tell': {
     phases: () => `- { name: a, ${failing(3)} }\n  - { name: tell, agent: chat, notify: [on_fail] }`,
     ...{ state: 'failed', says: /phase a/, cause: 'a' },

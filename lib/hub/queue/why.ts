@@ -7,7 +7,14 @@ import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import { explain, type PhaseFacts, type RunFacts, withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
+import {
+  explain,
+  NOTHING_BELOW,
+  type PhaseFacts,
+  type RunFacts,
+  withCommandsOfNow,
+  withStarter,
+} from '../../wire/records/explain.ts'
 import { SAID, sayMore } from '../../wire/records/failed-line.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { approvalText } from '../../wire/records/words.ts'
@@ -116,7 +123,7 @@ async function explainedHere(hub: Hub, found: Found): Promise<Explanation> {
     review: state === 'awaiting_input' ? await reviewOf(hub, last.row) : null,
     holder: null,
     unfilled: null,
-    failedItems: false,
+    below: NOTHING_BELOW,
     began,
   })
 }

@@ -109,6 +109,30 @@ export class Phases {
     return this.#db.query<PhaseRow, [string]>('SELECT * FROM phases WHERE run_id = ? ORDER BY position').all(runId)
   }
 
+  /** The failed phases of all runs below a run, in the order of the tree. */
+  failedBelow(
+    rootId: string,
+    treeKey: string,
+  ): Iterable<Pick<PhaseRow, 'run_id' | 'position' | 'error'> & { tree_key: string }> {
+    return this.#db
+      .query<PhaseRow & { tree_key: string }, [string, string]>(
+        `SELECT run_id, tree_key, position, phases.error
+         FROM runs CROSS JOIN phases INDEXED BY phases_failed ON run_id = id AND phases.state = 'failed'
+         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' ORDER BY tree_key, position`,
+      )
+      .iterate(rootId, treeKey)
+  }
+
+  /** How many items the maps at a position have in all runs of a tree whose keys are as the pattern. */
+  totalOfMaps(rootId: string, pattern: string, position: number): number {
+    return this.#db
+      .query<{ total: number }, [string, string, number]>(
+        `SELECT coalesce(sum(total), 0) AS total FROM runs CROSS JOIN phases ON run_id = id AND position = ?3
+         WHERE root_id = ?1 AND tree_key GLOB ?2`,
+      )
+      .get(rootId, pattern, position)!.total
+  }
+
   /** How many bytes the phases of a run have, in their order. The values are not read for that. */
   sizes(runId: string): { position: number; text: number; data: number; rest: number }[] {
     return this.#db

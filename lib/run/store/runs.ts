@@ -215,6 +215,24 @@ export class Runs {
       .all(runId, position, limit)
   }
 
+  /** The failed items of all maps below a run, in the order of the tree. */
+  failedItemsBelow(rootId: string, treeKey: string): Iterable<Pick<RunRow, 'parent_id' | 'tree_key' | 'error'>> {
+    return this.#db
+      .query<RunRow, [string, string]>(
+        `SELECT parent_id, tree_key, error FROM runs
+         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'failed' AND run_name IS NOT NULL
+         ORDER BY tree_key`,
+      )
+      .iterate(rootId, treeKey)
+  }
+
+  /** The run of a tree that has a tree key. */
+  atKey(rootId: string, treeKey: string): Pick<RunRow, 'run_name' | 'parent_id' | 'item'> | null {
+    return this.#db
+      .query<RunRow, [string, string]>('SELECT run_name, parent_id, item FROM runs WHERE root_id = ? AND tree_key = ?')
+      .get(rootId, treeKey)
+  }
+
   /** The sub-run that is the reason why a phase failed or waits. */
   decidingChild(runId: string, position: number): RunRow | null {
     return this.#db

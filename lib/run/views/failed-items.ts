@@ -4,33 +4,45 @@ import type { FailedItems } from '../../wire/records/run-records.ts'
 import { parse, type RunError } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
-/** Maximum numbers of items that are read, of causes, and of keys of each. */
+/** Maximum numbers of items whose errors are read, of causes, and of keys of each. */
 const READ = 10_000
 const CAUSES = 10
 const KEYS = 10
 
 type Cause = FailedItems['causes'][number]
 
-/**
- * The errors of the failed items of a map, the most frequent first. Errors that differ only in the key of their item are
- * one cause, in which `…` stands for the key.
- */
 export function causesOf(store: Store, runId: string, position: number): Cause[] {
-  const causes: Cause[] = []
-  const known = new Map<string, Cause>()
-  for (const { run_name, error } of store.runs.failedChildren(runId, position, READ)) {
-    const key = run_name ?? ''
+  const causes = new Causes()
+  for (const { run_name, error } of store.runs.failedChildren(runId, position, READ)) causes.add(run_name ?? '', error)
+  return causes.list()
+}
+
+/** The errors of failed items. Errors that differ only in the key of their item are one cause, in which `…` stands for the key. */
+export class Causes {
+  readonly #causes: Cause[] = []
+  readonly #known = new Map<string, Cause>()
+  /** How many items failed, also those whose errors are not read any more. */
+  count = 0
+
+  /** `error` is JSON. `shown` names the item where its own key does not. */
+  add(key: string, error: string | null, shown = key): void {
+    this.count++
+    if (this.count > READ) return
     const message = parse<RunError>(error)?.message ?? 'failed'
     const common = withoutKey(message, key)
-    const cause = known.get(message) ?? known.get(common) ?? { message, count: 0, keys: [] }
-    if (cause.count === 0) causes.push(cause)
+    const cause = this.#known.get(message) ?? this.#known.get(common) ?? { message, count: 0, keys: [] }
+    if (cause.count === 0) this.#causes.push(cause)
     else if (cause.message !== message) cause.message = common
-    known.set(message, cause)
-    if (common !== message) known.set(common, cause)
+    this.#known.set(message, cause)
+    if (common !== message) this.#known.set(common, cause)
     cause.count++
-    if (cause.keys.length < KEYS) cause.keys.push(key)
+    if (cause.keys.length < KEYS) cause.keys.push(shown)
   }
-  return causes.toSorted((a, b) => b.count - a.count).slice(0, CAUSES)
+
+  /** The most frequent first. */
+  list(): Cause[] {
+    return this.#causes.toSorted((a, b) => b.count - a.count).slice(0, CAUSES)
+  }
 }
 
 function withoutKey(message: string, key: string): string {

@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import { explain, type PhaseFacts, type RunFacts } from '../../wire/records/explain.ts'
+import { explain, NOTHING_BELOW, type PhaseFacts, type RunFacts } from '../../wire/records/explain.ts'
 import type { Explanation, Waiting } from '../../wire/records/run-records.ts'
 import { approvalText, isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
 import {
@@ -17,9 +17,10 @@ import {
   START,
   startReviewers,
 } from '../core/core.ts'
-import { childOfTeam, type Written, written } from '../steps/steps.ts'
+import { type Written, written } from '../steps/steps.ts'
 import type { EntryId, Store, Unasked } from '../store/store.ts'
 import { causesOf } from './failed-items.ts'
+import { failuresBelow } from './failures-below.ts'
 import { turnOfRun, turnText } from './waits.ts'
 
 /** What each phase of a run waits for. */
@@ -76,7 +77,9 @@ export function why(
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
     unfilled: unfilledIn(store, leaf, teamOf(leaf)),
-    failedItems: runEnded(run.state) && hasFailedItems(store, run, phasesOf),
+    below: runEnded(run.state)
+      ? failuresBelow(store, run, bundleOf(run.bundle_id), new Set(way.map(({ row }) => row.id)))
+      : NOTHING_BELOW,
     began: true,
   })
 }
@@ -137,26 +140,6 @@ const bare = ({ copies, request: _, ...write }: Written): Written => ({
   url: null,
   ...(copies && { copies: copies.map(() => ({ id: null, url: null })) }),
 })
-
-/**
- * Whether `resume --failed` finds items of maps that completed without them, or that failed and were passed over. Only maps of the run and of its team phases
- * are looked at, because the items of a map may be many, and each may have maps of its own.
- */
-function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): boolean {
-  const runs = [run]
-  for (const row of runs) {
-    const phases = phasesOf(row)
-    for (const { position, state, data } of store.phases.of(row.id)) {
-      const { type, onFailure } = phases[position]!
-      if (state === 'failed' && type === 'map' && onFailure === 'continue') return true
-      if (state !== 'completed') continue
-      if (type === 'map' && (parse<{ failed?: number }>(data)?.failed ?? 0) > 0) return true
-      const below = type === 'team' ? childOfTeam(store, row.id, position) : null
-      if (below?.state === 'completed') runs.push(below)
-    }
-  }
-  return false
-}
 
 function runFacts(
   store: Store,

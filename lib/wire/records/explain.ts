@@ -59,6 +59,14 @@ export interface RunFacts {
   deliveries: readonly { phase: string; event: string; state: string; error: string | null }[]
 }
 
+/** Failures in runs that are not part of the chain. */
+export interface FailuresBelow {
+  items: readonly FailedItems[]
+  /** Phases that failed and were passed over below no map, each with its error. */
+  passedOver: readonly string[]
+}
+export const NOTHING_BELOW: FailuresBelow = { items: [], passedOver: [] }
+
 export interface WhyFacts {
   root_run_id: string
   /** The run, and then the sub-runs that decided its end. */
@@ -75,8 +83,8 @@ export interface WhyFacts {
   holder: string | null
   /** A phase of the last run of the chain that a person completed, and whose result is read where that run failed. */
   unfilled: string | null
-  /** Whether `resume --failed` finds items to repeat. */
-  failedItems: boolean
+  /** What else failed in the runs below an ended run. */
+  below: FailuresBelow
   /** Whether its top run began. What ended in the queue of a hub cannot be resumed. */
   began: boolean
 }
@@ -85,7 +93,7 @@ export function explain(facts: WhyFacts): Explanation {
   const { chain, written } = facts
   const [run] = chain
   const leaf = chain.at(-1)!
-  const tolerated = chain.flatMap(toleratedIn)
+  const tolerated = [...chain.flatMap(toleratedIn), ...facts.below.passedOver]
   const undelivered = chain.flatMap(({ deliveries }) =>
     deliveries
       .filter(({ state }) => state === 'failed' || state === 'unknown')
@@ -96,7 +104,7 @@ export function explain(facts: WhyFacts): Explanation {
       .filter(({ state, reason }) => state === 'cancelled' || (state === 'skipped' && reason === 'upstream'))
       .map(({ name, state }) => ({ run_id, phase: name, state })),
   )
-  const items = chain.flatMap(failedItemsOf)
+  const items = [...chain.flatMap(failedItemsOf), ...facts.below.items]
   const parts = [
     ...leafFirst(chain),
     ...items.map(itemsText),
@@ -134,15 +142,20 @@ function failedItemsOf({ run_id, phases }: RunFacts): FailedItems[] {
   )
 }
 
+/** `3 of 500 items of each failed.` */
+export const itemsFailed = ({ phase, passed_over, total, failed }: FailedItems): string =>
+  `${failed} of ${total} items of ${phase} failed${passed_over === undefined ? '' : ` in phase ${passed_over}, which was passed over`}`
+
 /** `3 of 500 items of each failed: 2 × HTTP 400 (137, 311); 1 × timed out (9).` */
-function itemsText({ phase, total, failed, causes }: FailedItems): string {
+function itemsText(items: FailedItems): string {
+  const { failed, causes } = items
   const told = causes.reduce((sum, { count }) => sum + count, 0)
   const texts = causes.map(({ message, count, keys }) => {
     const more = count > keys.length ? ', …' : ''
     return `${count} × ${mentioned(message)} (${keys.map(oneLine).join(', ')}${more})`
   })
   if (told > 0 && told < failed) texts.push(`${failed - told} × other errors`)
-  return `${failed} of ${total} items of ${phase} failed${texts.length > 0 ? `: ${texts.join('; ')}` : ''}.`
+  return `${itemsFailed(items)}${texts.length > 0 ? `: ${texts.join('; ')}` : ''}.`
 }
 
 /** An output could not be made: the run failed, or as a top run completed without it. */
@@ -237,22 +250,32 @@ function repeats(facts: WhyFacts): string[][] {
   const {
     root_run_id,
     chain: [run],
-    failedItems,
   } = facts
   // `--from` would repeat the items of a map that completed.
   const passedOver = run.phases.filter(
     ({ state, tolerated, type }) => state === 'failed' && tolerated && type !== 'map',
   )
-  if (run.run_id !== root_run_id) return passedOver.length > 0 || failedItems ? [['why', root_run_id]] : []
+  if (run.run_id !== root_run_id) return passedOver.length > 0 || hasPassedOver(facts) ? [['why', root_run_id]] : []
   return [
     ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
     ...repeatsOfItems(facts),
   ]
 }
 
+/** Whether `resume --failed` repeats more than a resume does: items of maps, and what failed in runs below. */
+function hasPassedOver({ chain: [run], below }: WhyFacts): boolean {
+  const isPassedOver = ({ type, state, tolerated, items }: PhaseFacts) =>
+    type === 'map' && (state === 'completed' ? (items?.failed ?? 0) > 0 : state === 'failed' && tolerated)
+  return below.items.length > 0 || below.passedOver.length > 0 || run.phases.some(isPassedOver)
+}
+
 /** What shows why items failed that were passed over, and what repeats them. */
-function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): string[][] {
-  if (!failedItems || run.run_id !== root_run_id) return []
+function repeatsOfItems(facts: WhyFacts): string[][] {
+  const {
+    root_run_id,
+    chain: [run],
+  } = facts
+  if (!hasPassedOver(facts) || run.run_id !== root_run_id) return []
   return [
     ['tree', root_run_id, '--failed'],
     ['resume', root_run_id, '--failed'],

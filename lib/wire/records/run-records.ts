@@ -308,7 +308,13 @@ export type Cause = Static<typeof Cause>
 /** The failed items of a map, by their errors, of which each has at most ten keys. */
 const FailedItems = Type.Object({
   run_id: AnyText,
+  /** With the phases that lead to the map, such as `work/each`, if it is in a run below. */
   phase: AnyText,
+  passed_over: Type.Optional(
+    Type.String({
+      description: 'The phase that failed in each of the items, and was passed over, so that they completed.',
+    }),
+  ),
   total: Type.Integer(),
   failed: Type.Integer(),
   causes: Type.Array(Type.Object({ message: AnyText, count: Type.Integer(), keys: Type.Array(AnyText) })),

@@ -7,6 +7,7 @@ import { runDetail, why } from '../../../run/engine.ts'
 import { createPaint, line, nothing, type Printable, paragraph, type Shown } from '../../../text/printable.ts'
 import { print, printJson, printMessage } from '../../../text/terminal.ts'
 import { pause } from '../../../wait.ts'
+import { itemsFailed } from '../../../wire/records/explain.ts'
 import type { Explanation, RunView } from '../../../wire/records/run-records.ts'
 import { tookMs } from '../../../wire/records/words.ts'
 import { shown } from '../../runs/interrupted.ts'
@@ -136,7 +137,7 @@ async function follow(
     return EXIT.interrupted
   }
   const code = printOutcome(record, options)
-  if (record.state === 'completed' && screen.model.hasMaps && !options.json) {
+  if (record.state === 'completed' && screen.model.hasSubRuns && !options.json) {
     await printFailedItems(runId, runner.host, options.backend)
   }
   if (record.completed_at !== null && !signals.leaving.aborted) await printUndelivered(runId, runner, options.backend)
@@ -215,9 +216,9 @@ async function printFailedItems(run_id: string, host: CommandHost | null, backen
   const about = next.filter(args => args.includes('--failed'))
   if (about.length === 0) return
   const paint = createPaint(process.stderr)
-  const counts = items.map(({ phase, failed, total }) => line`${failed} of ${total} items of ${phase} failed`)
-  // The maps may be in runs below it.
-  const said = counts.length > 0 ? counts : [line`items failed`]
+  const counts = items.map(each => line`${itemsFailed(each)}`)
+  // Below no map there are only phases that were passed over.
+  const said = counts.length > 0 ? counts : [line`phases of runs below it failed, and were passed over`]
   printMessage(said.map(text => paint.yellow(text)))
   printMessage([['why', run_id], ...about].map(args => paint.dim(line`  ${backend.command(...args)}`)))
 }

@@ -29,8 +29,8 @@ export const isBegunAgain = ({ state, reason }: Pick<PhaseEvent, 'state' | 'reas
 export class RunModel {
   readonly #rootId: string
   readonly #runs = new Map<string, RunNode>()
-  /** Whether the run, or a run below it, has a map. */
-  hasMaps = false
+  /** Whether the run, or a run below it, has a phase that starts sub-runs. */
+  hasSubRuns = false
 
   constructor(rootId: string) {
     this.#rootId = rootId
@@ -50,7 +50,7 @@ export class RunModel {
       const { run_id, position } = event.data
       const node = this.#runs.get(run_id)
       if (!node) return
-      this.hasMaps ||= event.data.type === 'map'
+      this.hasSubRuns ||= event.data.type === 'map' || event.data.type === 'team'
       node.phases[position] = event.data
       node.tried[position] =
         triedText(event.data) ?? (event.data.state === 'running' ? node.tried[position] : undefined)
