@@ -92,7 +92,7 @@ export function repetitionsBelow(
 }
 
 /** The sub-run of a team phase, with `repeat` that of its last turn. */
-export function childOfTeam({ runs, turns }: Store, runId: string, position: number): RunRow | null {
+function childOfTeam({ runs, turns }: Store, runId: string, position: number): RunRow | null {
   return runs.child(runId, position, (turns.last(runId, position)?.turn ?? 1) - 1)
 }
 
