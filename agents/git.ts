@@ -74,7 +74,8 @@ const GitHub = Type.Object(
       Type.String({
         pattern: '^https?://[^/]',
         'x-expected': 'an address such as https://github.acme.com',
-        description: 'The address of a GitHub server of your own, such as https://github.acme.com.',
+        description:
+          'The address of a GitHub server of your own (with or without /api/v3), or of an enterprise on ghe.com.',
       }),
     ),
     ...common,
@@ -90,7 +91,7 @@ const Bitbucket = Type.Object(
       Type.String({
         pattern: '^https?://[^/]',
         'x-expected': 'an address such as https://api.bitbucket.org/2.0',
-        description: 'The root of the API, if it is not that of Bitbucket Cloud.',
+        description: 'Another address of the API of Bitbucket Cloud; Bitbucket Data Center has a different API.',
       }),
     ),
     ...common,

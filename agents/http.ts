@@ -38,7 +38,7 @@ const common = (method: 'GET' | 'POST') => ({
     pattern: '^(https?://|/)',
     'x-expected': 'an address that begins with https:// or http://, or with `account` a path that begins with /',
     description:
-      'The address: https:// with credentials, except on this machine; with `account` a path below that of the agent.',
+      'The address: https:// with credentials, except on this machine; with `account` a path after its API’s root.',
   }),
   account: Type.Optional(
     Type.String({

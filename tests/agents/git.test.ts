@@ -217,6 +217,7 @@ describe('the address of the API', () => {
     ['https://code.acme.test', 'https://code.acme.test/api/v3/user'],
     ['https://code.acme.test/api/v3/', 'https://code.acme.test/api/v3/user'],
     ['https://api.acme.ghe.com', 'https://api.acme.ghe.com/user'],
+    ['https://acme.ghe.com/', 'https://api.acme.ghe.com/user'],
   ])('%s leads to %s', async (base_url, url) => {
     const asked: string[] = []
     const at = begin({ base_url })

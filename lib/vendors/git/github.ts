@@ -38,10 +38,14 @@ export const GITHUB_ROOTS: Roots = {
   path: '/api/v3',
 }
 
-/** The root of the API. That of an own server is below /api/v3, except on this machine, where an address is taken as it is. */
+/**
+ * The root of the API. That of an own server is below /api/v3, except on this machine, where an address is taken as it is. That
+ * of an enterprise on ghe.com has a host of its own.
+ */
 function rootOf(given: string): string {
   const root = apiRoot(given, GITHUB_ROOTS)!
   const { hostname, pathname } = new URL(root)
+  if (pathname === '/' && /^[^.]+\.ghe\.com$/.test(hostname)) return `https://api.${hostname}`
   return pathname !== '/' || hostname.startsWith('api.') || isLoopback(hostname) ? root : `${root}/api/v3`
 }
 
