@@ -15,7 +15,17 @@
 // `fields` are CEL over `item`, `index` and the `inputs` of the entry. Nothing leaves the machine.
 // https://www.rfc-editor.org/rfc/rfc4180
 
-import { type AgentContext, AgentError, agent, entryOf, type Json, type JsonObject, readText, Type } from 'cadre'
+import {
+  type AgentContext,
+  AgentError,
+  agent,
+  entryOf,
+  filePath,
+  type Json,
+  type JsonObject,
+  readText,
+  Type,
+} from 'cadre'
 import {
   changesBetween,
   filtered,
@@ -44,7 +54,7 @@ const expression = (description: string) =>
     'x-item-expression': true,
   })
 const items = Type.Optional(Type.Array(Type.Unknown(), { description: 'The list as a value.' }))
-const file = text('The file with the list: .csv, .jsonl, .ndjson or JSON.')
+const file = Type.Optional(filePath('The file with the list: .csv, .jsonl, .ndjson or JSON.'))
 const at = text('Which field of a JSON file is the list, such as data.tasks.')
 const delimiter = Type.Optional(
   Type.String({
@@ -173,7 +183,7 @@ export default agent({
       entry: entryOf(
         {
           files: Type.Optional(
-            Type.Array(Type.String({ minLength: 1 }), { description: 'The files with the lists, in order.' }),
+            Type.Array(filePath('The path of a file.'), { description: 'The files with the lists, in order.' }),
           ),
           lists: Type.Optional(Type.Array(Type.Array(Type.Unknown()), { description: 'The lists as values.' })),
           at,
@@ -198,7 +208,7 @@ export default agent({
       entry: entryOf(
         {
           text: Type.Optional(Type.String({ description: 'The text itself.' })),
-          template: text('The template file; in {{ }} it has CEL over inputs, item and index.'),
+          template: Type.Optional(filePath('The template file; in {{ }} it has CEL over inputs, item and index.')),
           ...list,
           inputs,
         },
@@ -225,7 +235,7 @@ export default agent({
       description: 'Makes objects of the rows of CSV, with the names in its first line; all values are texts.',
       effect: 'read',
       example: { name: 'people.json', file: 'people.csv' },
-      entry: entryOf({ file: Type.String({ minLength: 1, description: 'The CSV file.' }), delimiter }),
+      entry: entryOf({ file: filePath('The CSV file.'), delimiter }),
       data: Type.Object(Listed),
       async run({ name, ...from }, context) {
         const form = /\.(jsonl|ndjson)$/i.test(name) ? 'lines' : 'json'
@@ -253,9 +263,9 @@ export default agent({
         {
           key: expression('CEL that gives the key of an item, such as item.id.'),
           before: Type.Optional(Type.Array(Type.Unknown(), { description: 'The older list as a value.' })),
-          before_file: text('The file with the older list.'),
+          before_file: Type.Optional(filePath('The file with the older list.')),
           after: Type.Optional(Type.Array(Type.Unknown(), { description: 'The newer list as a value.' })),
-          after_file: text('The file with the newer list.'),
+          after_file: Type.Optional(filePath('The file with the newer list.')),
           at,
           delimiter,
           inputs,

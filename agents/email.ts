@@ -25,7 +25,7 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
+import { type AgentContext, AgentError, type AgentResult, agent, filePath, secret, Type, withRetries } from 'cadre'
 import {
   accessToken,
   chosenChannels,
@@ -109,7 +109,7 @@ const Message = Type.Object(
   {
     ...messageFields,
     files: Type.Optional(
-      Type.Array(Type.String({ minLength: 1 }), {
+      Type.Array(filePath('The path of a file.'), {
         description: 'The paths of the files to attach, in the run or the workspace.',
       }),
     ),

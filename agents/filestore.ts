@@ -26,6 +26,7 @@ import {
   BaseUrl,
   beforehand,
   entryOf,
+  filePath,
   Limit,
   listingOf,
   pathSegment,
@@ -172,7 +173,7 @@ export default agent({
         minLength: 1,
         description: 'The id of the folder to upload into, or its address in the browser.',
       }),
-      file: Type.String({ minLength: 1, description: 'The path of the file to upload, in the run or the workspace.' }),
+      file: filePath('The path of the file to upload, in the run or the workspace.'),
       title: Type.Optional(
         Type.String({ minLength: 1, description: 'The name in Drive. By default it is the name of the file.' }),
       ),

@@ -30,6 +30,7 @@ import {
   basicAuth,
   beforehand,
   entryOf,
+  filePath,
   type JsonObject,
   jsonApi,
   Limit,
@@ -247,10 +248,7 @@ export default agent({
       example: { name: 'answer', ref: '1234', file: 'files/write/answer.md', public: true },
       entry: entryOf({
         ref: ticketId,
-        file: Type.String({
-          minLength: 1,
-          description: 'The text of the comment: HTML in a file .html, otherwise Markdown.',
-        }),
+        file: filePath('The text of the comment: HTML in a file .html, otherwise Markdown.'),
         public: Type.Optional(Type.Boolean({ description: 'Whether the requester sees the comment; default false.' })),
       }),
       data: Type.Object({ ...ticket, comment_id: nullable(Type.Integer(), { description: 'The id of the comment.' }) }),
@@ -277,7 +275,7 @@ export default agent({
         {
           ref: ticketId,
           status: Type.Optional(Type.Enum([...STATUSES], { description: 'The new status.' })),
-          file: Type.Optional(Type.String({ minLength: 1, description: 'A file that contains the new status.' })),
+          file: Type.Optional(filePath('A file that contains the new status.')),
         },
         needsOne('status', 'file'),
       ),

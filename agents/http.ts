@@ -23,6 +23,7 @@ import {
   DURATION_PATTERN,
   type Effect,
   type FileRecord,
+  filePath,
   type Json,
   parseDuration,
   replyError,
@@ -85,7 +86,7 @@ const Source = Type.Object(common('GET'), { additionalProperties: false })
 const Target = Type.Object(
   {
     ...common('POST'),
-    file: Type.Optional(Type.String({ minLength: 1, description: 'The file that is sent, instead of `body`.' })),
+    file: Type.Optional(filePath('The file that is sent, instead of `body`.')),
   },
   {
     additionalProperties: false,

@@ -51,6 +51,7 @@ import {
   agent,
   beforehand,
   entryOf,
+  filePath,
   type JsonObject,
   Limit,
   needsOne,
@@ -89,7 +90,7 @@ const Key = Type.String({
 const To = Type.Union([Type.String({ minLength: 1 }), Type.Integer()], {
   description: 'The name or id of a transition, or of the status that it leads to.',
 })
-const Dispatch = text('The path of a JSON file with issues: {"issues": [{"project": "WEB", "type": "Story", …}]}.')
+const Dispatch = filePath('The path of a JSON file with issues: {"issues": [{"project": "WEB", "type": "Story", …}]}.')
 const Filename = 'The name of the attachment'
 
 export default agent({
@@ -223,7 +224,7 @@ export default agent({
       example: { name: 'comment', ref: 'WEB-12', file: 'files/write/comment.md' },
       entry: entryOf({
         ref: Key,
-        file: text('The path of the text of the comment, in Markdown.'),
+        file: filePath('The path of the text of the comment, in Markdown.'),
         public: Type.Optional(
           Type.Boolean({
             default: true,
@@ -252,7 +253,7 @@ export default agent({
       example: { name: 'report', ref: 'WEB-12', file: 'files/report/report.pdf' },
       entry: entryOf({
         ref: Key,
-        file: text('The path of the file.'),
+        file: filePath('The path of the file.'),
         filename: Type.Optional(text(`${Filename}; the default is the name of the file.`)),
       }),
       data: jira.AttachmentData,
@@ -281,7 +282,7 @@ export default agent({
         {
           ref: Key,
           to: Type.Optional(To),
-          file: Type.Optional(text('The path of a file that contains what `to` would be.')),
+          file: Type.Optional(filePath('The path of a file that contains what `to` would be.')),
           comment: Type.Optional(text('A comment in Markdown that is added after the move.')),
         },
         needsOne('to', 'file'),

@@ -25,6 +25,7 @@ import {
   type AgentResult,
   agent,
   entryOf,
+  filePath,
   type JsonObject,
   jsonApi,
   secret,
@@ -75,8 +76,10 @@ const Entry = entryOf({
   system: Type.Optional(
     Type.String({ minLength: 1, description: 'Instructions for the model that apply to the whole conversation.' }),
   ),
-  file: Type.Optional(Type.String({ minLength: 1, description: 'The path of a file that is sent with the prompt.' })),
-  files: Type.Optional(Type.Array(Text, { description: 'The paths of files that are sent with the prompt.' })),
+  file: Type.Optional(filePath('The path of a file that is sent with the prompt.')),
+  files: Type.Optional(
+    Type.Array(filePath('The path of a file.'), { description: 'The paths of files that are sent with the prompt.' }),
+  ),
   schema: Type.Optional(
     Type.Object(
       { type: Type.Literal('object', { description: 'The type of the reply, which is always an object.' }) },

@@ -32,6 +32,7 @@ import {
   AgentError,
   agent,
   entryOf,
+  filePath,
   type Json,
   Limit,
   listingOf,
@@ -99,7 +100,7 @@ const Target = entryOf({
     minLength: 1,
     description: 'The object to write, as s3://bucket/key; or a prefix with a slash at its end.',
   }),
-  file: Type.String({ minLength: 1, description: 'The path of the file to upload, in the run or the workspace.' }),
+  file: filePath('The path of the file to upload, in the run or the workspace.'),
 })
 const stored = {
   etag: nullable(Type.String(), { description: 'The entity tag of the object.' }),

@@ -34,6 +34,7 @@ import {
   CommandReport,
   DURATION_PATTERN,
   entryOf,
+  filePath,
   literal,
   runCommand,
   Type,
@@ -153,7 +154,7 @@ export default agent({
       example: { name: 'page', ref: '/srv/web/index.html', file: 'files/build/index.html' },
       entry: entryOf({
         ref: Path,
-        file: Type.String({ minLength: 1, description: 'The path of the file that is copied.' }),
+        file: filePath('The path of the file that is copied.'),
       }),
       data: Copied,
       run: put,

@@ -26,7 +26,7 @@
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
 import { basename } from 'node:path'
-import { type AgentResult, agent, entryOf, Limit, listingOf, readText, Type, writeListing } from 'cadre'
+import { type AgentResult, agent, entryOf, filePath, Limit, listingOf, readText, Type, writeListing } from 'cadre'
 import {
   type AtlassianContext,
   AtlassianSettings,
@@ -198,7 +198,7 @@ export default agent({
       example: { name: 'report', ref: '123456', file: 'files/report/report.pdf' },
       entry: entryOf({
         ref: PageId,
-        file: text('The path of the file.'),
+        file: filePath('The path of the file.'),
         filename: Type.Optional(text('The name of the attachment; the default is the name of the file.')),
       }),
       data: Type.Object({

@@ -20,6 +20,18 @@ export function entryOf<P extends TProperties>(fields: P, together: object = {})
 }
 
 /**
+ * A field of an entry that names a file of the run or the workspace. Before a run begins, people are told of a file that lies
+ * only beside team.yml.
+ * @example entry: entryOf({ file: filePath('The path of the file that is sent.') })
+ */
+export function filePath(description: string) {
+  return Type.String({ minLength: 1, description, 'x-file': true })
+}
+
+/** Whether a schema is of `filePath`. */
+export const isFilePath = (schema: object): boolean => 'x-file' in schema
+
+/**
  * A rule for the schema of an object: at least one of these optional fields must be present.
  * @example entryOf({ query: Type.Optional(Text), tags: Type.Optional(Text) }, needsOne('query', 'tags'))
  */

@@ -83,10 +83,18 @@ phases:
 `,
   })
   const elsewhere = folder()
+  const words = `phase fill names line.txt, which does not exist: looked in ${elsewhere}; a file of this name lies beside team.yml: run with --workspace ${team}\n`
+  const validated = await command(['validate', team], { home, cwd: elsewhere })
+  expect([validated.code, validated.stdout]).toEqual([0, expect.stringContaining(`note: team.yml:4:5: ${words}`)])
+  expect((await command(['plan', team], { home, cwd: elsewhere })).stdout).toContain(words)
+  expect((await command(['plan', team, '--workspace', team], { home, cwd: elsewhere })).stdout).not.toContain(words)
+  expect((await command(['validate', team], { home, cwd: team })).stdout).not.toContain(words)
   const failed = await command(['run', team], { home, cwd: elsewhere })
   expect(failed.code).toBe(1)
   expect(failed.stdout + failed.stderr).toContain(
     `looked in ${elsewhere}; a file of this name lies beside team.yml: run with --workspace ${team}`,
   )
-  expect((await command(['run', team, '--workspace', team], { home, cwd: elsewhere })).code).toBe(0)
+  expect(failed.stderr).toStartWith(`note: team.yml:4:5: ${words}`)
+  const ran = await command(['run', team, '--workspace', team], { home, cwd: elsewhere })
+  expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining('note: ')])
 }, 30_000)

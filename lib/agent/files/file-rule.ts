@@ -73,7 +73,10 @@ export async function locate(path: string, scope: FileScope): Promise<string> {
 }
 
 /** Where a path of the workspace was looked for, and how the run finds it if it lies beside team.yml. */
-function whereLooked(path: string, { workspace, teamFolder }: FileScope): string {
+export function whereLooked(
+  path: string,
+  { workspace, teamFolder }: Pick<FileScope, 'workspace' | 'teamFolder'>,
+): string {
   const isBeside = teamFolder && !isAbsolute(path) && existsSync(join(teamFolder, path))
   const run = isBeside ? `; a file of this name lies beside team.yml: run with --workspace ${teamFolder}` : ''
   return `looked in ${workspace}${run}`

@@ -5,6 +5,7 @@ import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import { ownFiles } from '../runs/own-files.ts'
 import { namesOf, notesOf, planRun } from '../runs/plan.ts'
 import { environmentOf, loadTeam, missingSecrets, missingSettings, secretUsers } from '../runs/start-run.ts'
 
@@ -25,6 +26,7 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
         secrets: namesOf(secretUsers(bundle)),
         missing_secrets: missingSecrets(bundle, chosen),
         notes: notesOf(daemon, bundle),
+        own_files: ownFiles(daemon, bundle),
       }
     }),
     answer(PlanTeam, ({ body }) => planRun(daemon, body)),

@@ -135,6 +135,7 @@ const WORDS: Readonly<Record<string, string>> = {
   notify: 'How the agent reports events.',
   ok: 'Whether it succeeded; null until it has ended.',
   on_failure: 'What a failure does, unless it fails the run: `continue`, or `escalate`, which asks a person.',
+  own_files: 'The files beside team.yml that its phases name.',
   outputs: 'The outputs, by name; null until the run has completed.',
   owner: 'The user to whom it belongs.',
   parent_phase: 'The phase of the run above that started it; null for a top run.',

@@ -10,7 +10,9 @@ export { readersOf } from './readers.ts'
 export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './team-needs.ts'
 export {
   type Agents,
+  callsOf,
   credentialsOf,
+  handlerOf,
   listenerWrites,
   onceEntry,
   phaseWrites,

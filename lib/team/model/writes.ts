@@ -61,6 +61,7 @@ export function onceEntry(agents: Agents, call: AgentCall): string | undefined {
 
 type Kind = 'source' | 'target' | 'phase' | 'notify'
 
+/** What a phase asks of its agent, call by call, as written. */
 export function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: string; entry: Json }[] {
   if (sources.length + targets.length === 0) return [{ kind: 'phase', name: '', entry: fields.source }]
   return [

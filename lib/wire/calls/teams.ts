@@ -15,6 +15,15 @@ export const WHICH = { team: Type.Optional(Name), path: Type.Optional(Path) }
 const Which = closed(WHICH)
 export type Which = Static<typeof Which>
 
+/** A file beside team.yml that a phase names. */
+const OwnFile = Type.Object({
+  place: Type.String({ description: 'Where the phase is: the file, its line and its column.' }),
+  phase: AnyText,
+  path: Type.String({ description: 'The path as the phase names it.' }),
+  folder: Type.String({ description: 'The folder of team.yml, in which the file lies.' }),
+})
+export type OwnFile = Static<typeof OwnFile>
+
 export const ValidateTeam = call('/v1/teams/validate', {
   summary: 'Check a team',
   daemon: HERE,
@@ -27,6 +36,8 @@ export const ValidateTeam = call('/v1/teams/validate', {
     missing_secrets: Type.Array(Problem),
     /** What is not wrong, and may not be what the author expects. */
     notes: Type.Optional(Type.Array(AnyText)),
+    /** A run looks for them in its workspace. */
+    own_files: Type.Optional(Type.Array(OwnFile)),
   }),
 })
 export const PlanTeam = call('/v1/teams/plan', {

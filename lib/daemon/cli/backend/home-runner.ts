@@ -3,7 +3,7 @@
 import { CadreError } from '../../../error.ts'
 import type { RunId } from '../../../files/run-id.ts'
 import type { Log } from '../../../log/log.ts'
-import type { Which } from '../../../wire/calls/teams.ts'
+import type { OwnFile, Which } from '../../../wire/calls/teams.ts'
 import type { Field } from '../../../wire/records/forms.ts'
 import type { Why } from '../../../wire/records/run-records.ts'
 import { holderOf } from '../../home/lock.ts'
@@ -15,6 +15,8 @@ import type { Resumed, ResumeRequest, Runner } from './run-backend.ts'
 /** A team that was read and found valid. */
 interface Prepared {
   inputs: readonly Field[]
+  /** The files beside team.yml that it names. */
+  ownFiles: readonly OwnFile[]
   /** The id of a run that starts now. */
   newId(): Promise<RunId>
   /** Starting the same `runId` again changes nothing. */
@@ -91,9 +93,10 @@ function servedBy(client: Client, home: string): HomeRunner {
     callee: client,
     async prepare(which) {
       const [{ ValidateTeam }, { StartRun }] = await Promise.all([import('../../../wire/calls/teams.ts'), calls()])
-      const { inputs } = await client.call(ValidateTeam, which)
+      const { inputs, own_files: ownFiles = [] } = await client.call(ValidateTeam, which)
       return {
         inputs,
+        ownFiles,
         newId: async () => (await import('./run-answers.ts')).newRunId(home),
         start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }),
       }
@@ -118,8 +121,9 @@ function servedBy(client: Client, home: string): HomeRunner {
 
 /** Starts a new run at once. Everything else, and the calls of others, wait for the server. */
 async function inProcess(host: CommandHost): Promise<HomeRunner> {
-  const [{ loadTeam, startBundle }, { localName, userName }] = await Promise.all([
+  const [{ loadTeam, startBundle }, { ownFiles }, { localName, userName }] = await Promise.all([
     import('../../runs/start-run.ts'),
+    import('../../runs/own-files.ts'),
     import('../../home/local-name.ts'),
   ])
   const { daemon } = host
@@ -130,6 +134,7 @@ async function inProcess(host: CommandHost): Promise<HomeRunner> {
       const bundle = await loadTeam(daemon, which)
       return {
         inputs: bundle.team(bundle.root).inputs,
+        ownFiles: ownFiles(daemon, bundle),
         newId: async () => daemon.engine.store.runs.newId(),
         async start(runId, request) {
           const record = await startBundle(

@@ -8,6 +8,7 @@ import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import { Bundles } from '../../packages/bundle-cache.ts'
 import { Packages } from '../../packages/packages.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
+import { ownFiles } from '../../runs/own-files.ts'
 import { namesOf, notesOf, planRun } from '../../runs/plan.ts'
 import { environmentOf, loadTeam, missingSecrets, type Stock, secretUsers } from '../../runs/start-run.ts'
 import { type Callee, withHome } from './home-client.ts'
@@ -48,6 +49,7 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
         secrets: namesOf(secretUsers(bundle)),
         missing_secrets: missingSecrets(bundle, environmentOf(stock, bundle)),
         notes: notesOf(stock, bundle),
+        own_files: ownFiles(stock, bundle),
       }
     }),
     answer(PlanTeam, async request => {

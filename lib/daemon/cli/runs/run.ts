@@ -1,7 +1,7 @@
 // `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
 
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
 import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
@@ -10,6 +10,7 @@ import { commandLine } from '../../../program/called-as.ts'
 import type { Field } from '../../../team/team.ts'
 import { line } from '../../../text/printable.ts'
 import { print, printJsonLine, printMessage } from '../../../text/terminal.ts'
+import type { OwnFile } from '../../../wire/calls/teams.ts'
 import { isInPlaceName } from '../../../wire/in-place.ts'
 import { copiedText } from '../../home/copied-home.ts'
 import { homeFolder } from '../../home/home.ts'
@@ -66,8 +67,9 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     options.workspace === undefined ? resolve('.') : (await workspaceOf(options.workspace, home)).reference
   let runId: RunId | undefined
   const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
-    const { inputs, newId, start: startPrepared } = await prepare(whichTeam(reference))
+    const { inputs, ownFiles, newId, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
+    if (runId === undefined && ownFiles.length > 0) await tellMisplaced(ownFiles, options.workspace)
     runId ??= await newId()
     return startPrepared(runId, {
       inputs: filesFromHere(inputs, given, options.workspace !== undefined),
@@ -84,6 +86,13 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     printIdleTriggers(runner.host)
   }
   return watch(runner, result.run_id, { backend: homeBackend(home), json: options.json ?? false })
+}
+
+/** Of a workspace that is given by its name, only a daemon knows the folder. */
+async function tellMisplaced(files: readonly OwnFile[], reference = '.'): Promise<void> {
+  const folder = workspaceOf(reference)
+  const { misplaced } = await import('../../runs/own-files.ts')
+  if (isAbsolute(folder)) printMessage(misplaced(files, folder).map(note => line`note: ${note}`))
 }
 
 /** Starts the run in the process that holds the home, and prints its id. */

@@ -9,6 +9,7 @@ import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import { ListTriggers } from '../../../wire/calls/triggers.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../../wire/records/plans.ts'
 import { homeFolder } from '../../home/home.ts'
+import { misplaced } from '../../runs/own-files.ts'
 import { existingFolder } from '../../runs/workspaces.ts'
 import { workspaceOf } from '../backend/named-workspace.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
@@ -30,9 +31,10 @@ export async function plan(
       ? null
       : existingFolder((await workspaceOf(options.workspace, homeFolder(options.home))).path)
   const found = await askAboutTeams(homeFolder(options.home), createLog({ level: 'warn' }), async teams => {
-    const { inputs } = await teams.call(ValidateTeam, which)
+    const { inputs, own_files = [] } = await teams.call(ValidateTeam, which)
     const environment = options.env === undefined ? {} : { environment: options.env }
-    return teams.call(PlanTeam, { ...which, ...environment, inputs: await readInputs(inputs, options) })
+    const planned = await teams.call(PlanTeam, { ...which, ...environment, inputs: await readInputs(inputs, options) })
+    return { ...planned, warnings: [...planned.warnings, ...misplaced(own_files, workspace ?? process.cwd())] }
   })
   if (options.json) printJson(workspace === null ? found : { ...found, workspace })
   else {

@@ -12,6 +12,7 @@ import { didYouMean, listed } from '../../../text/spelling.ts'
 import { print, printJson, printJsonLine, printMessage } from '../../../text/terminal.ts'
 import { ValidateTeam } from '../../../wire/calls/teams.ts'
 import { homeFolder } from '../../home/home.ts'
+import { misplaced } from '../../runs/own-files.ts'
 import { askAboutTeams } from '../backend/team-answers.ts'
 import { EXIT } from '../kit/exit.ts'
 import { whichTeam } from '../runs/run.ts'
@@ -41,8 +42,8 @@ export async function validate(reference: string, { home, json }: Options): Prom
     printJsonLine({ valid: false, error: checked.body(), notes: notesOf(true) })
     return EXIT.usage
   }
-  const { inputs, secrets, missing_secrets } = checked
-  const notes = [...(checked.notes ?? []), ...notesOf(false)]
+  const { inputs, secrets, missing_secrets, own_files = [] } = checked
+  const notes = [...(checked.notes ?? []), ...notesOf(false), ...misplaced(own_files, process.cwd())]
   if (json) {
     printJsonLine({ valid: true, inputs, secrets, missing_secrets, notes })
     return EXIT.done
