@@ -2,6 +2,9 @@
 // that has the phases, inputs and sub-teams which the piece mentions.
 
 import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Glob } from 'bun'
 import { parse } from 'yaml'
 import { discover } from '../lib/agent/catalogue.ts'
 import type { Json, JsonObject } from '../lib/json.ts'
@@ -40,6 +43,27 @@ test.each(pieces.filter(([, value]) => isSettings(value)))('%s', (_, value) => {
 
 test.each(pieces.filter(([, value]) => !isSettings(value)))('%s', async (_, value, text) => {
   await loadBundle(new Map(Object.entries(filesAround(value, text))), { agents: catalogue })
+})
+
+const DOCUMENTS_WITH_TEAMS = ['README.md', ...new Glob('docs/*.md').scanSync(join(import.meta.dir, '..'))]
+const named = DOCUMENTS_WITH_TEAMS.flatMap(document => {
+  const fences = fencesOf(document).filter(({ language }) => language === 'yaml')
+  const there = new Set(fences.map(({ words }) => words[0]))
+  return fences.flatMap(({ text, words: [file], heading }) =>
+    Array.from(text.matchAll(/\bteam: *["']?(\.{1,2}(?:\/[^\s"',}#]*)?)(?=["'\s,}#]|$)/g), ([, ref]) => {
+      return { document, heading, ref: ref!, file, there }
+    }),
+  )
+})
+
+test('there are teams that the documents name by a path', () => expect(named.length).toBeGreaterThan(2))
+
+// A piece that is no whole file may stand in any folder, so any team of this path will do for it.
+test.each(named)('the team $ref in $document, $heading, is shown or exists', ({ ref, file, there }) => {
+  const folder = file === undefined ? '' : dirname(file)
+  const wanted = join(folder, ref, 'team.yml')
+  const isShown = [...there].some(each => each === wanted || (file === undefined && each?.endsWith(`/${wanted}`)))
+  expect([wanted, isShown || existsSync(join(import.meta.dir, '..', wanted))]).toEqual([wanted, true])
 })
 
 /** The files of a team with the piece in it. */
