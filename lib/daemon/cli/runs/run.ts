@@ -1,7 +1,7 @@
 // `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
 
 import { existsSync } from 'node:fs'
-import { isAbsolute, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { CadreError } from '../../../error.ts'
 import type { RunId } from '../../../files/run-id.ts'
 import type { JsonObject } from '../../../json.ts'
@@ -63,18 +63,17 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const workspace =
-    options.workspace === undefined ? resolve('.') : (await workspaceOf(options.workspace, home)).reference
+  const workspace = await workspaceOf(options.workspace ?? '.', home)
   let runId: RunId | undefined
   const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
     const { inputs, ownFiles, newId, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
-    if (runId === undefined && ownFiles.length > 0) await tellMisplaced(ownFiles, options.workspace)
+    if (runId === undefined && ownFiles.length > 0) await tellMisplaced(ownFiles, workspace.path)
     runId ??= await newId()
     return startPrepared(runId, {
       inputs: filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
-      workspace,
+      workspace: workspace.reference,
       ...(options.env !== undefined && { environment: options.env }),
       ...(options.detach && { unattended: true }),
     })
@@ -88,11 +87,9 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
   return watch(runner, result.run_id, { backend: homeBackend(home), json: options.json ?? false })
 }
 
-/** Of a workspace that is given by its name, only a daemon knows the folder. */
-async function tellMisplaced(files: readonly OwnFile[], reference = '.'): Promise<void> {
-  const folder = workspaceOf(reference)
+async function tellMisplaced(files: readonly OwnFile[], folder: string): Promise<void> {
   const { misplaced } = await import('../../runs/own-files.ts')
-  if (isAbsolute(folder)) printMessage(misplaced(files, folder).map(note => line`note: ${note}`))
+  printMessage(misplaced(files, folder).map(note => line`note: ${note}`))
 }
 
 /** Starts the run in the process that holds the home, and prints its id. */
