@@ -35,7 +35,7 @@ import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { openHub } from './lib/hub/serve.ts'
-import { serverLog } from './lib/log/server-log.ts'
+import { logConsole, logFromEnvironment } from './lib/log/log.ts'
 import { build, version } from './lib/program/version.ts'
 import { line } from './lib/text/printable.ts'
 import { print } from './lib/text/terminal.ts'
@@ -85,7 +85,9 @@ export const hubApp = (hub: Hub) =>
 /** Serves until SIGTERM or SIGINT. */
 export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)
-  const log = serverLog()
+  const log = logFromEnvironment()
+  // While PostgreSQL is away, Bun says on the console that it tries again.
+  logConsole(log)
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const chores = startChores(hub, config)

@@ -4,7 +4,6 @@ import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/open-store.ts'
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log/log.ts'
-import { jsonLog } from '../log/server-log.ts'
 import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
 import { build } from '../program/version.ts'
@@ -143,10 +142,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   await hub.keys.refresh()
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
-    const told = `first start: account ${config.admin.username} with password ${password} (shown only now)`
-    const json = jsonLog()
-    if (json) json.warn(told)
-    else printMessage(line`${told}`)
+    printMessage(line`first start: account ${config.admin.username} with password ${password} (shown only now)`)
   }
   const close = async () => {
     await clock.close()

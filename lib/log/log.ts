@@ -40,15 +40,13 @@ export function createLog(options: LogOptions = {}): Log {
 }
 
 /**
- * From now on the texts that Bun, libraries and agents write to the console are events of the log, not text between its
- * lines or on stdout. Returns a function that undoes this.
+ * From now on the texts that Bun and libraries write to the console are warnings of the log, not text between its lines.
+ * Returns a function that undoes this.
  */
 export function logConsole(log: Log): () => void {
-  const { debug, error, info, log: plain, trace, warn } = console
-  const textOf = (said: unknown[]) => ({ said: said.map(String).join(' ') })
-  console.warn = console.error = console.trace = (...said) => log.warn('console', textOf(said))
-  console.log = console.info = console.debug = (...said) => log.info('console', textOf(said))
-  return () => void Object.assign(console, { debug, error, info, log: plain, trace, warn })
+  const { warn, error } = console
+  console.warn = console.error = (...said) => log.warn('console', { said: said.map(String).join(' ') })
+  return () => void Object.assign(console, { warn, error })
 }
 
 const scopes = new AsyncLocalStorage<{ fields: Fields }>()

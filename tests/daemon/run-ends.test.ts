@@ -47,6 +47,9 @@ test('a completed run of which items failed says how many, and with which comman
   ]
   expect(stderr.split('\n').slice(-5)).toEqual(ends)
   expect((await say('watch', 'last')).stderr.split('\n').slice(-5)).toEqual(ends)
+  // New ids begin alike.
+  expect((await say('show', id!.slice(-6))).stdout).toContain(id!)
+  expect((await say('show', '00000f')).stderr).toContain('no run begins with 00000f, and no new one ends with it')
   writeFileSync(flag, '')
   const repeated = await say('resume', 'last', '--failed')
   expect(repeated.code).toBe(0)
@@ -68,3 +71,29 @@ test('a resume tells only what happens in its attempt', async () => {
     'completed @local/items',
   ])
 }, 30_000)
+
+test('in a large tree, too, what failed and was passed over is found in runs that completed', async () => {
+  const numbers = Array.from({ length: 380 }, (_, n) => n)
+  const path = files({
+    'team.yml': `name: "@local/large"
+version: 1.0.0
+phases:
+  - name: each
+    type: map
+    items: ${JSON.stringify(numbers)}
+    concurrency: 60
+    phases:
+      - name: try
+        agent: data
+        action: filter
+        on_failure: continue
+        sources: [{ name: one.json, items: ["{{ item }}"], where: 100 / (int(item) % 190 - 7) < 200 }]
+`,
+  })
+  expect((await say('run', path)).code).toBe(0)
+  const whole = await say('tree', 'last')
+  expect(whole.stderr).toMatch(/^a run that completed is one line here; .* tree \S+ --failed$/m)
+  const { stdout, stderr } = await say('tree', 'last', '--failed')
+  expect(stdout.match(/✗ try .*/g)).toHaveLength(2)
+  expect([stdout.trim().split('\n').length, stderr]).toEqual([6, ''])
+}, 60_000)

@@ -249,7 +249,9 @@ test('a batch has the same outcome as its changes one by one', async () => {
 test('answers about many jobs take as many statements as about a few', async () => {
   const { store, realm } = served
   const counts: number[] = []
-  for (const count of [2, 200]) {
+  // Loops of the hub make statements of their own now and then, so the least of some tries counts.
+  const tries = (count: number) => [1, 2, 3].map(() => count)
+  for (const count of [...tries(2), ...tries(200)]) {
     // In one transaction, so that no loop of the hub ends the jobs before they are answered.
     await store.write(async tx => {
       const some = ids(count)
@@ -263,7 +265,7 @@ test('answers about many jobs take as many statements as about a few', async () 
       counts.push(await statements(tx, () => recordAnswers(store, tx, by, given, 2)))
     })
   }
-  expect(counts[1]).toBe(counts[0]!)
+  expect(Math.min(...counts.slice(3))).toBe(Math.min(...counts.slice(0, 3)))
 })
 
 test('to find and claim many jobs takes as many statements as one', async () => {

@@ -5,8 +5,6 @@ import { dirname, resolve } from 'node:path'
 import { damageOf } from '../../../db/open.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { pathError } from '../../files/path-error.ts'
-import type { Log } from '../../log/log.ts'
-import { logEnd } from '../../log/server-log.ts'
 import { renderProblem } from '../../team/team.ts'
 import { createPaint, line, lines, nothing, type Paint, type Printable, paragraph } from '../../text/printable.ts'
 import { printMessage } from '../../text/terminal.ts'
@@ -22,20 +20,16 @@ export interface FailedCommand {
   path: string | undefined
 }
 
-/** Prints what was thrown, each thing once, and returns the exit code. `json`: the log that says it instead. */
-export function printFailure(thrown: unknown, { home, path }: FailedCommand, json: Log | null): number {
+/** Prints what was thrown, each thing once, and returns the exit code. */
+export function printFailure(thrown: unknown, { home, path }: FailedCommand): number {
   const paint = createPaint(process.stderr)
   const error = homeErrorOf(thrown, home) ?? pathError(thrown) ?? thrown
-  if (json) {
-    logEnd(json, error)
-    return exitOf(error)
-  }
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
     const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
     printMessage(line`${paint.red('error')}  ${messageOf(error).split('\n', 1)[0]!}${hint}`)
     if (isDebug && error instanceof Error) printMessage(lines(error.stack ?? ''))
-    return exitOf(error)
+    return EXIT.failed
   }
   const details = error.details ?? []
   const places = details.map(({ message }) => placed(message, path, paint))
@@ -48,12 +42,7 @@ export function printFailure(thrown: unknown, { home, path }: FailedCommand, jso
     if (error.besides.includes(detail)) printMessage(line`  ${detail.path}  ${first}`, more)
     else if (details.length > 1) printMessage(line`  ${first}`, more)
   }
-  return exitOf(error)
-}
-
-function exitOf(error: unknown): number {
-  const isFault = !(error instanceof CadreError) || error.code === 'internal' || error.code === 'unavailable'
-  return isFault ? EXIT.failed : EXIT.usage
+  return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
 }
 
 /** The error to report if the disk of the home is full or its database is damaged, and null otherwise. */

@@ -1,7 +1,6 @@
 // The command line of the daemon: what all commands have in common, and `serve`. The others stand in tables by topic.
 
 import { Command, CommanderError, Help } from 'commander'
-import { isServe, jsonLog, outputIn } from '../../log/server-log.ts'
 import { calledAs, isCadre } from '../../program/called-as.ts'
 import { addVersion } from '../../program/version-option.ts'
 import { addHelp, examplesText } from '../../text/command-words.ts'
@@ -16,9 +15,6 @@ import { RUN_COMMANDS } from './runs/runs-table.ts'
 import { TEAM_COMMANDS } from './teams/teams-table.ts'
 import { TRIGGER_COMMANDS } from './triggers/triggers-table.ts'
 
-/** The log that says what ends a `serve` whose log is JSON. */
-const json = isServe(process.argv.slice(2)) ? jsonLog() : null
-
 /** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
 
@@ -28,7 +24,7 @@ const program = addVersion(new Command(calledAs()))
   .helpOption('-h, --help', 'print this help')
   .helpCommand('help [command]', 'print the help of a command')
   .exitOverride()
-  .configureOutput(json ? outputIn(json) : commanderOutput)
+  .configureOutput(commanderOutput)
   // Every command takes options, so `[options]` in a list would only take space.
   .configureHelp({ subcommandTerm: command => new Help().subcommandTerm(command).replace(' [options]', '') })
   .showHelpAfterError('(use --help for more information)')
@@ -98,7 +94,7 @@ function act(work: () => Promise<unknown>, path?: string): Promise<void> {
 }
 
 function fail(thrown: unknown, path?: string): number {
-  return printFailure(thrown, { home: program.opts<{ home?: string }>().home, path }, json)
+  return printFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
 }
 
 const FIRST_CALLS = [

@@ -185,8 +185,7 @@ function lacking(stock: Stock, { inputs = {}, environment }: RunRequest, teams: 
 
 /** In which environment a run of a bundle works. */
 export function environmentOf(stock: Stock, bundle: Bundle, asked?: string | null): Chosen {
-  const teams = teamsOf(bundle).map(([, team]) => team)
-  return environmentFor(stock.settings, [bundle.team(bundle.root), ...teams], asked)
+  return environmentFor(stock.settings, usesOf(bundle).teams, asked)
 }
 
 /** One line for each setting that an agent of the bundle lacks; none where the environment is not known. */
@@ -214,6 +213,8 @@ export function secretUsers(bundle: Bundle): readonly SecretUser[] {
 }
 
 interface Uses {
+  /** The root first. */
+  teams: readonly Team[]
   agents: readonly string[]
   secrets: readonly SecretUser[]
   accounts: readonly Borrower[]
@@ -227,6 +228,7 @@ function usesOf(bundle: Bundle): Uses {
   if (found) return found
   const teams = teamsOf(bundle)
   const uses = {
+    teams: [bundle.team(bundle.root), ...teams.map(([, team]) => team)],
     agents: agentsOf(teams.map(([, team]) => team)),
     secrets: teams.map(([key, team]) => ({ ...secretReader(bundle, key), secrets: secretsOf(team) })),
     accounts: teams.map(([key, team]) => ({ ...secretReader(bundle, key), accounts: accountsOf(team) })),

@@ -4,8 +4,6 @@
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
 import { CadreError } from '../../error.ts'
-import { createLog, type Log } from '../../log/log.ts'
-import { isServe, jsonLog, logEnd, outputIn } from '../../log/server-log.ts'
 import { hubCalledAs } from '../../program/called-as.ts'
 import { addVersion } from '../../program/version-option.ts'
 import { addHelp, examplesText, refuseWords } from '../../text/command-words.ts'
@@ -30,38 +28,24 @@ const examples = (...calls: readonly string[]) => examplesText(hubCalledAs(), ca
 
 /** Runs the command that the process was called with, and sets its exit code. */
 export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Promise<void> {
-  const serves = isServe(process.argv.slice(2))
-  const json = serves ? jsonLog() : null
-  if (serves) {
-    // Errors that no code has handled.
-    for (const event of ['uncaughtException', 'unhandledRejection']) {
-      process.on(event, (thrown: unknown) => {
-        logEnd(json ?? createLog(), thrown)
-        process.exit(1)
-      })
-    }
-  }
   try {
-    await program(serve, json).parseAsync()
+    await program(serve).parseAsync()
   } catch (error) {
-    if ((error as { code?: string }).code?.startsWith('commander.')) {
+    if (error instanceof CadreError) printMessage(line`hub: ${error.message}`)
+    else if ((error as { code?: string }).code?.startsWith('commander.')) {
       process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
-    }
-    if (json) logEnd(json, error)
-    else if (error instanceof CadreError) printMessage(line`hub: ${error.message}`)
-    else throw error
-    process.exit(!(error instanceof CadreError) || error.code === 'unavailable' ? 1 : 2)
+    } else throw error
+    process.exit(error instanceof CadreError && error.code === 'unavailable' ? 1 : 2)
   }
 }
 
-/** `json`: the log to which mistakes in the words of `serve` go; null where a person reads them. */
-function program(serve: (flags: HubFlags) => Promise<void>, json: Log | null): Command {
+function program(serve: (flags: HubFlags) => Promise<void>): Command {
   const program = addVersion(new Command(hubCalledAs()))
     .description('The hub: signs people in, stores published teams, gives runs to daemons, and shows the runs of all.')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
-    .configureOutput(json ? outputIn(json) : commanderOutput)
+    .configureOutput(commanderOutput)
 
   program
     .command('serve', { isDefault: true })

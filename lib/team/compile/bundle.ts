@@ -258,6 +258,7 @@ class StoredBundle implements Bundle {
   readonly #json: BundleJson
   readonly #teams: Map<string, Team>
   #id: string | undefined
+  #keys: readonly string[] | undefined
 
   constructor(json: BundleJson, teams: Map<string, Team>) {
     this.root = json.root
@@ -271,6 +272,11 @@ class StoredBundle implements Bundle {
   }
 
   keys(): readonly string[] {
+    this.#keys ??= this.#allKeys()
+    return this.#keys
+  }
+
+  #allKeys(): readonly string[] {
     const files = Object.keys(this.#json.teams)
     // The maps in place of a file are known once it is compiled.
     for (const key of files) this.team(key)

@@ -27,7 +27,7 @@ async function firstVersion(sql: Bun.SQL): Promise<void> {
 test.skipIf(!server)(
   'it says for whom it waits, and lets others read meanwhile',
   async () => {
-    await using database = await freshPostgres(server!)
+    await using database = await freshPostgres(server!, { empty: true })
     const sql = new Bun.SQL(database.location, { max: 3 })
     await firstVersion(sql)
     const lines: string[] = []

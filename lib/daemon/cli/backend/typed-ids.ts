@@ -1,4 +1,5 @@
-// Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`.
+// Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`. Ids begin with
+// the time, so new runs begin alike, and their ends tell them apart.
 
 import { CadreError } from '../../../error.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
@@ -44,7 +45,7 @@ export async function runIdAt(ask: Ask, where: string, typed: string): Promise<s
 async function runBeginning(callee: Callee, begins: string): Promise<string> {
   const { runs, total } = await callee.call(ListRuns, { begins, limit: MOST })
   const [found] = runs
-  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`)
+  if (!found) return runEnding(callee, begins)
   if (total === 1) return found.run_id
   const tops = await callee.call(ListRuns, { begins, root_only: true, limit: NAMED })
   const [top] = tops.runs
@@ -53,6 +54,15 @@ async function runBeginning(callee: Callee, begins: string): Promise<string> {
   const named = tops.total > 0 ? tops : { runs: runs.slice(0, NAMED), total }
   const ids = named.runs.map(({ run_id, team }) => `${run_id} (${team})`)
   throw several('runs', begins, ids, named.total)
+}
+
+/** Looks at the newest top runs only, because an end is in no index. */
+async function runEnding(callee: Callee, ends: string): Promise<string> {
+  const { runs } = await callee.call(ListRuns, { root_only: true, limit: MOST })
+  const [found, ...more] = runs.filter(({ run_id }) => run_id.endsWith(ends))
+  if (found && more.length === 0) return found.run_id
+  const message = found ? `several runs end with ${ends}` : `no run begins with ${ends}, and no new one ends with it`
+  throw new CadreError(found ? 'invalid_request' : 'not_found', message)
 }
 
 /** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdAt`. */

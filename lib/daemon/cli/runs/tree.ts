@@ -3,8 +3,10 @@
 
 import type { Static } from 'typebox'
 import { isObject } from '../../../json.ts'
+import { commandLine } from '../../../program/called-as.ts'
 import type { Paint } from '../../../text/printable.ts'
 import { joined, line, type Printable, type Shown } from '../../../text/printable.ts'
+import { printMessage } from '../../../text/terminal.ts'
 import { GetPhases, GetRun, GetTree } from '../../../wire/calls/runs.ts'
 import type { PhasesView, RunDetailView, TreeView } from '../../../wire/records/run-records.ts'
 import { waitText } from '../../../wire/records/words.ts'
@@ -28,6 +30,8 @@ interface Node {
 
 /** In a larger tree, runs that completed are one line. */
 const DETAILED = 300
+/** Failures are looked for in so many runs. A run that completed may have phases whose failure was passed over. */
+const MOST_LOOKED = 10_000
 const AT_ONCE = 16
 
 export interface TreeOptions extends BackendOptions {
@@ -41,9 +45,15 @@ export async function tree(typed: string, { json, failed, ...where }: TreeOption
   const run_id = await backend.runId(typed)
   const { found, root } = await backend.ask(async runs => {
     const found = await runs.call(GetTree, { run_id })
-    const nodes = json && !failed ? null : await detailed(runs, nodesOf(found.runs))
+    const nodes = json && !failed ? null : await detailed(runs, nodesOf(found.runs), failed ?? false)
     return { found, root: nodes && failed ? { ...nodes, ...onlyFailed(nodes) } : nodes }
   })
+  if (failed && found.runs.length > MOST_LOOKED) {
+    printMessage(line`${found.runs.length - MOST_LOOKED} more runs of this tree were not looked into`)
+  } else if (!json && !failed && found.runs.length > DETAILED) {
+    const [one, failures] = [commandLine('tree', 'RUN'), commandLine('tree', run_id, '--failed')]
+    printMessage(line`a run that completed is one line here; its phases: ${one}; all that failed: ${failures}`)
+  }
   const shown = failed ? { ...found, runs: root ? flat(root).map(({ entry }) => entry) : [] } : found
   show(json, shown, paint => (root ? rowsOf(root, paint) : []))
 }
@@ -75,12 +85,12 @@ function nodesOf(entries: readonly Entry[]): Node | null {
   return path.find(Boolean) ?? null
 }
 
-async function detailed(runs: Callee, root: Node | null): Promise<Node | null> {
+async function detailed(runs: Callee, root: Node | null, failed: boolean): Promise<Node | null> {
   if (!root) return null
   const all = flat(root)
-  const wanted = all.filter(
-    ({ entry }) => all.length <= DETAILED || entry.call_depth === 0 || entry.state !== 'completed',
-  )
+  const isWanted = ({ entry }: Node) =>
+    failed || all.length <= DETAILED || !entry.call_depth || entry.state !== 'completed'
+  const wanted = all.filter(isWanted).slice(0, MOST_LOOKED)
   for (let at = 0; at < wanted.length; at += AT_ONCE) {
     await Promise.all(
       wanted.slice(at, at + AT_ONCE).map(async node => {
