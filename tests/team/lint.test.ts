@@ -195,3 +195,17 @@ phases:
     'team.yml:23:9 write-without-gate',
   ])
 })
+
+test('the phase that a map with an agent stands for uses what the map gives', async () => {
+  const text = `${HEAD}inputs: [{ name: base, type: string }]
+phases:
+  - name: each
+    type: map
+    items: [a]
+    inputs: { api: "{{ inputs.base }}", none: x }
+    agent: exec
+    env: { API: "{{ inputs.api }}" }
+    commands: [{ name: say, run: 'echo "$API"' }]
+`
+  expect(await lint({ 'team.yml': text })).toEqual(['team.yml:8:47 unused-input'])
+})

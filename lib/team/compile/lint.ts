@@ -116,8 +116,10 @@ class Linter {
   }
 
   #inputs(): void {
-    const { root } = this.#given
-    const texts = ['phases', 'outputs', 'concurrency'].flatMap(key => [...scalarsIn(field(root, key))])
+    const { root, team } = this.#given
+    // A map with an `agent` is itself the phase that it calls for each item.
+    const phases = team.inPlace && root.kind === 'map' ? phasesInPlace(root) : [field(root, 'phases')]
+    const texts = [...phases, field(root, 'outputs'), field(root, 'concurrency')].flatMap(node => [...scalarsIn(node)])
     const all = texts.map(({ value }) => value).join('\n')
     // All of them may be meant, as in `toJson(inputs)`.
     if (/\binputs\b(?!\s*(?:\.\??\s*[A-Za-z]|\[\s*['"]))(?=[^\n]*\}\})/.test(all)) return
