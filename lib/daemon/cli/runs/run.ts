@@ -19,7 +19,6 @@ import { TriggerTable } from '../../triggers/trigger-table.ts'
 import type { CommandHost } from '../backend/command-host.ts'
 import { homeBackend } from '../backend/home-backend.ts'
 import { type HomeRunner, openRunner, type Started, servedRunner } from '../backend/home-runner.ts'
-import { workspaceOf } from '../backend/named-workspace.ts'
 import { EXIT } from '../kit/exit.ts'
 import { type InputOptions, readInputs } from '../kit/inputs.ts'
 import { watch } from './watch.ts'
@@ -63,7 +62,7 @@ function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: b
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const workspace = await workspaceOf(options.workspace ?? '.', home)
+  const workspace = await placeOf(options.workspace, home)
   let runId: RunId | undefined
   const start = async ({ prepare }: Pick<HomeRunner, 'prepare'>) => {
     const { inputs, ownFiles, newId, start: startPrepared } = await prepare(whichTeam(reference))
@@ -85,6 +84,13 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     printIdleTriggers(runner.host)
   }
   return watch(runner, result.run_id, { backend: homeBackend(home), json: options.json ?? false })
+}
+
+/** Most runs work here. What asks for the workspaces of the home takes time to load. */
+async function placeOf(reference: string | undefined, home: string): Promise<{ reference: string; path: string }> {
+  const here = resolve('.')
+  if (reference === undefined) return { reference: here, path: here }
+  return (await import('../backend/named-workspace.ts')).workspaceOf(reference, home)
 }
 
 async function tellMisplaced(files: readonly OwnFile[], folder: string): Promise<void> {
