@@ -1,8 +1,9 @@
 // The pid files of the servers of one kind, such as the hubs of a database: each names the process that serves at an
 // address. A file stays behind where a process did not end by itself, and may then name a process of somebody else.
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { namesIn } from '../files/names-in.ts'
 import { isObject } from '../json.ts'
 import { isAlive, ownMark, type ProcessMark, startOf } from './process.ts'
 
@@ -33,9 +34,9 @@ export function writePidFile(base: string, port: number, url: string, drainMs: n
 
 /** The servers that have a pid file, dead or alive. */
 export function serversOf(base: string): ServerProcess[] {
-  const name = new RegExp(`^${RegExp.escape(basename(base))}\\.\\d+\\.pid$`)
+  const start = `${basename(base)}.`
   return namesIn(dirname(base))
-    .filter(each => name.test(each))
+    .filter(name => name.startsWith(start) && /^\d+\.pid$/.test(name.slice(start.length)))
     .flatMap(each => read(join(dirname(base), each)) ?? [])
 }
 
@@ -46,15 +47,6 @@ export function stateOf(server: ServerProcess): 'alive' | 'gone' | 'foreign' {
   // A zombie has a start time, too.
   const started = startOf(pid)
   return started === null || started === server.started ? 'gone' : 'foreign'
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
 }
 
 /** Null when it is gone or has no id of a process. */

@@ -29,6 +29,7 @@ import { dirname, join, resolve } from 'node:path'
 import { openForReading, readMigrations, versionOf } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
+import { namesIn } from '../../files/names-in.ts'
 import { version } from '../../program/version.ts'
 import { RESTORED } from './copied-home.ts'
 import { databaseFile, makeHome } from './home.ts'
@@ -155,15 +156,6 @@ function* below(home: string, names: readonly string[], folder = ''): Generator<
     if (!found) continue
     yield path
     if (found.isDirectory()) yield* below(home, namesIn(join(home, path)), path)
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
   }
 }
 
