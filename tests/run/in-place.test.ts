@@ -137,7 +137,7 @@ test('an item that fails has null outputs, and `resume --failed` repeats what di
   expect(phase(t, run_id, 'names').data).toEqual({ all: 'A - -' })
   const items = () => (phase(t, run_id, 'each').data as { items: object[] }).items
   expect(items()).toMatchObject([
-    { state: 'completed', outputs: { text: 'A' }, error: null },
+    { state: 'completed', outputs: { text: 'A' } },
     { state: 'failed', outputs: { text: null }, error: { code: 'exit', message: 'command say exited with code 1' } },
     { state: 'failed', outputs: { text: null }, error: { code: 'exit', message: 'command say exited with code 1' } },
   ])

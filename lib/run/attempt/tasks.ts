@@ -257,7 +257,7 @@ export class Tasks {
       const outputs = handed ? JSON.stringify(handed.outputs) : done ? (child.outputs ?? '{}') : none
       const name = JSON.stringify(key)
       const state = child?.state ?? 'pending'
-      const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${state}","outputs":${outputs},"error":${errorText(child)}}`
+      const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${state}","outputs":${outputs}${errorField(child)}}`
       bytes += Buffer.byteLength(text) + 1
       if (bytes <= MAX_DATA_BYTES) kept = texts.length + 1
       texts.push(text)
@@ -288,10 +288,10 @@ export class Tasks {
   }
 }
 
-/** Why an item failed, as JSON. The row has the text already masked. */
-function errorText(child: ChildRow | undefined): string {
+/** Why an item failed, as a further field of its JSON. The row has the text already masked. */
+function errorField(child: ChildRow | undefined): string {
   const error = child?.state === 'failed' ? parse<RunError>(child.error) : null
-  return JSON.stringify(error && { code: error.code, message: cut(error.message, MESSAGE_BYTES) })
+  return error ? `,"error":${JSON.stringify({ code: error.code, message: cut(error.message, MESSAGE_BYTES) })}` : ''
 }
 
 function* linesOf(texts: readonly string[]): Generator<string> {

@@ -42,7 +42,7 @@ const OF_PHASE = named('field', {
 })
 const OF_ERROR = named('field', { code: 'The code of the error.', message: 'What went wrong.' })
 const OF_MAP = named('field', {
-  items: 'For each item its key, run_id, state, outputs and error (code and message if it failed, or null).',
+  items: 'For each item its key, run_id, state and outputs, and the error (code and message) of one that failed.',
   total: 'How many items there are.',
   completed: 'How many have completed.',
   failed: 'How many have failed.',
