@@ -1,9 +1,10 @@
 // The counts of commits that daemons keep. Each reply to a daemon has the count of the hub, signed, and the daemon sends the
 // highest one with its next call. A daemon that has seen a higher count than the database has shows that commits were
-// lost.
+// lost. One hub serves a SQLite database at a time, so what an earlier process has counted is there when the next one
+// starts: a count of an earlier process that is above that of the start was lost, however far this process has counted.
 
 import { createHmac } from 'node:crypto'
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, gt, isNull, lt } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { Remembered } from '../../wire/protocol.ts'
@@ -35,9 +36,10 @@ export class CommitCounts {
   replyTo(daemon: Pick<DaemonRow, 'id' | 'realm_id' | 'approved_at'>): { memory?: Remembered } {
     const { row } = this.#identity
     if (row === null) return {}
-    const { known } = this.#parts.store.commits
+    const { store, process } = this.#parts
+    const { known } = store.commits
     if (this.#signed?.count !== known) {
-      this.#signed = { lineage: row.lineage, count: known, mac: this.#sign(known) }
+      this.#signed = { lineage: row.lineage, count: known, mac: this.#macOf(known, process) }
       this.#reply = { memory: this.#signed }
     }
     const recall = this.#copies.isOlderCopy ? this.#copyToReportFor(daemon) : undefined
@@ -47,15 +49,29 @@ export class CommitCounts {
   compare(daemon: DaemonRow, seen: Remembered | undefined): Promise<void> | undefined {
     const { row } = this.#identity
     if (row === null || seen === undefined || daemon.approved_at === null) return undefined
-    const { known } = this.#parts.store.commits
-    const isUsual = seen.lineage === row.lineage && seen.count <= known && seen.count >= this.#copies.safeCount
+    const isCertain = this.#isOwn(seen) || seen.count >= this.#copies.safeCount
+    const isUsual = seen.lineage === row.lineage && seen.count <= this.#highestOf(seen) && isCertain
     if (isUsual && !this.#awaitsCountOf(daemon)) return undefined
     return this.#compareUnusual(daemon, seen)
   }
 
-  #sign(count: number): string {
+  /** Signs a count, and names the process that has sent it: `<process>.<signature>`. Older hubs sent the signature alone. */
+  #macOf(count: number, process: string | null): string {
     const { lineage, secret } = this.#identity.row!
-    return createHmac('sha256', secret).update(`${lineage} ${count}`).digest('hex').slice(0, 32)
+    const signed = process === null ? `${lineage} ${count}` : `${lineage} ${count} ${process}`
+    const signature = createHmac('sha256', secret).update(signed).digest('hex').slice(0, 32)
+    return process === null ? signature : `${process}.${signature}`
+  }
+
+  /** Whether this process has sent the count, and nobody else can have put an older database in its place since. */
+  #isOwn({ mac }: Remembered): boolean {
+    return this.#parts.store.dialect === 'sqlite' && processOf(mac) === this.#parts.process
+  }
+
+  /** The highest count that its sender can have sent, if no commit was lost. */
+  #highestOf(seen: Remembered): number {
+    const { store } = this.#parts
+    return store.dialect === 'sqlite' && !this.#isOwn(seen) ? this.#identity.countAtStart : store.commits.known
   }
 
   /** The older copy for which the daemon has to send everything that it has. */
@@ -78,7 +94,7 @@ export class CommitCounts {
   async #compareUnusual(daemon: DaemonRow, seen: Remembered): Promise<void> {
     const { store, log, now } = this.#parts
     const { lineage } = this.#identity.row!
-    if (seen.lineage !== lineage || !sameSecret(seen.mac, this.#sign(seen.count))) {
+    if (seen.lineage !== lineage || !sameSecret(seen.mac, this.#macOf(seen.count, processOf(seen.mac)))) {
       const key = `${daemon.id} ${seen.lineage}`
       if (this.#ignored.has(key)) return
       this.#ignored.add(key)
@@ -90,8 +106,10 @@ export class CommitCounts {
     if (seen.count > store.commits.known) store.commits.noteCount(await store.storedCount())
     const { all } = this.#copies
     /** The copy whose lost commits the daemon has seen. */
-    const lost = all.find(({ count, raised }) => seen.count > count && seen.count < raised)
-    const isAhead = seen.count > store.commits.known
+    const lost = this.#isOwn(seen)
+      ? undefined
+      : all.find(({ count, raised }) => seen.count > count && seen.count < raised)
+    const highest = this.#highestOf(seen)
     const { realm_id } = daemon
     await store.write(async tx => {
       const { copies, confirmations } = store
@@ -114,15 +132,22 @@ export class CommitCounts {
       if (lost && (lost.lost === false || !(isKnown || concernsRealm(lost, realm_id)))) {
         const { count, raised } = lost
         await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
-      } else if (isAhead) {
-        const count = await highestCount(store, tx)
-        if (seen.count <= count) return
-        const raised = seen.count + GAP
-        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
+      } else if (!lost && seen.count > highest) {
+        const ofSeen = and(lt(copies.count, seen.count), gt(copies.raised, seen.count))
+        // Another daemon may have shown it at the same time.
+        if ((await tx.select({ id: copies.id }).from(copies).where(ofSeen).limit(1)).length > 0) return
+        const raised = Math.max(seen.count, await highestCount(store, tx)) + GAP
+        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count: highest, raised })
         await this.#copies.raiseCount(tx, raised)
       }
     })
     await this.#copies.read()
     await this.#copies.applyConfirmations()
   }
+}
+
+/** The process that has sent a signed count; null for one of an older hub. */
+function processOf(mac: string): string | null {
+  const end = mac.lastIndexOf('.')
+  return end < 0 ? null : mac.slice(0, end)
 }

@@ -17,6 +17,8 @@ export class DatabaseIdentity {
   #checking: Promise<void> | null = null
   /** When this process last noted that it runs, in lived time. */
   heartbeatAt = 0
+  /** The highest count of the commits that were there when this process started. */
+  countAtStart = 0
 
   constructor(parts: LineageParts, copies: OlderCopies) {
     this.#parts = parts
@@ -31,7 +33,8 @@ export class DatabaseIdentity {
   /** Finds out at the start whether the database is the one that was here. */
   async recognize(): Promise<void> {
     const { store, log } = this.#parts
-    store.commits.noteCount(await store.storedCount())
+    this.countAtStart = await store.storedCount()
+    store.commits.noteCount(this.countAtStart)
     const identity = await store.identity()
     const marked = store.markFile?.read() ?? null
     const [row] = await store.db.select().from(store.lineage)
