@@ -21,14 +21,16 @@ export interface Channel {
 
 export async function openChannel(url: string, pool: PostgresPool): Promise<Channel & { close(): Promise<void> }> {
   const listeners = new Set<Parameters<Channel['receive']>>()
-  const ping = `${PING}${crypto.randomUUID()}`
-  let isBack = true
+  const ping = `${PING}${crypto.randomUUID()} `
+  /** The numbers of the last notification that this hub has sent to itself, and of the last that came back. */
+  let sent = 0
+  let back = 0
   let client = new Bun.SQL(url, { max: 1 })
   const listen = async () => {
     await client.listen(
       NAME,
       topic => {
-        if (topic === ping) isBack = true
+        if (topic.startsWith(ping)) back = Number(topic.slice(ping.length))
         if (topic.startsWith(PING)) return
         for (const [listener] of listeners) listener(topic)
       },
@@ -44,14 +46,20 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
   let sending = false
   async function sendAll(): Promise<void> {
     while (waiting.size > 0) {
-      const topics = JSON.stringify([...waiting])
+      const topics = [...waiting]
       waiting.clear()
       const { over, end } = startPause(LATE_MS)
       const send = `SELECT pg_notify($1, topic) FROM json_array_elements_text($2::text::json) AS topic`
-      // A lost notification only causes a short delay, because waiting processes check again by themselves.
-      void pool
-        .use(sql => sql.unsafe(send, [NAME, topics]))
-        .catch(() => {})
+      // A lost notification only causes a short delay, because waiting processes check again by themselves. One that is
+      // sent twice wakes them twice.
+      void pool.reads
+        .unsafe(send, [NAME, JSON.stringify(topics)])
+        .then(
+          () => {
+            for (const topic of topics) if (topic.startsWith(ping)) sent = Number(topic.slice(ping.length))
+          },
+          () => {},
+        )
         .finally(end)
       await over
     }
@@ -67,6 +75,7 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
     receive: (...those: Parameters<Channel['receive']>) => void listeners.add(those),
   }
 
+  let pings = 0
   let renewing: Promise<void> | null = null
   async function renew(): Promise<void> {
     void client.close({ timeout: 0 }).catch(() => {})
@@ -77,13 +86,14 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
   }
   const timer = setInterval(() => {
     if (renewing) return
-    if (!isBack) {
+    // One that could not be sent says nothing about the connection that listens.
+    if (back < sent) {
+      back = sent
       renewing = renew().finally(() => {
         renewing = null
       })
     }
-    isBack = false
-    channel.send(ping)
+    channel.send(`${ping}${++pings}`)
   }, PING_MS)
   timer.unref()
   return {

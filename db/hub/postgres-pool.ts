@@ -18,7 +18,7 @@ const TICK_MS = 500
 const CONNECT_SECONDS = 3
 /** How long statements may still take when the hub stops. */
 const CLOSE_SECONDS = 5
-/** After a connection could not be made, calls are refused at once for this long. */
+/** After a connection could not be made, none is tried for this long, and calls are refused at once. */
 const REFUSE_MS = 500
 /** How many calls wait for a connection, and how long each one does. */
 const MOST_WAITING = 2_000
@@ -145,7 +145,7 @@ export class PostgresPool {
   #failed(connection: Connection, error: unknown): unknown {
     if (isLost(error)) connection.isGone = true
     if (codesOf(error).includes('53100')) this.#isFull = true
-    return connection.isLate ? tooLate(error) : refusalOf(error)
+    return connection.isLate ? tooLate(error) : (refusalOf(error) ?? (isLost(error) ? away(error) : error))
   }
 
   /** Takes no more work, and closes the connections as they become free. */
@@ -161,8 +161,8 @@ export class PostgresPool {
     const idle = this.#idle.pop()
     if (idle) return this.#given(idle, isRead)
     if (this.#isClosed) throw new CadreError('unavailable', 'the hub is stopping; try again', { retryAfter: 1 })
-    if (performance.now() < this.#refusedUntil) throw this.#refusal
-    const mayOpen = this.#all.size + this.#opening < this.#options.size
+    const mayOpen = this.#mayOpen
+    if (this.#isRefused && !this.#isCrowded) throw this.#refusal
     // Whoever needs a connection alone, and waits, would wait for ever for one that always takes another read.
     if (isRead && !mayOpen && this.#waiting.size === 0) {
       const shared = this.#leastRead()
@@ -173,6 +173,19 @@ export class PostgresPool {
     this.#waiting.add(waiting)
     if (mayOpen) void this.#open()
     return waiting.promise
+  }
+
+  get #mayOpen(): boolean {
+    return this.#all.size + this.#opening < this.#options.size && !this.#isRefused
+  }
+
+  get #isRefused(): boolean {
+    return performance.now() < this.#refusedUntil
+  }
+
+  /** Whether the server takes no further connections, while those that are open work. */
+  get #isCrowded(): boolean {
+    return this.#all.size > 0 && codesOf(this.#refusal).includes('53300')
   }
 
   #leastRead(): Connection | null {
@@ -198,8 +211,8 @@ export class PostgresPool {
       this.#release(connection)
     } catch (error) {
       this.#refusedUntil = performance.now() + REFUSE_MS
-      this.#refusal = error
-      this.#refuse(error)
+      this.#refusal = refusalOf(error) ?? away(error)
+      if (!this.#isCrowded) this.#refuse(this.#refusal)
     } finally {
       this.#opening--
     }
@@ -237,6 +250,7 @@ export class PostgresPool {
   #release(connection: Connection): void {
     connection.silent = 0
     if (connection.reads > 0 && --connection.reads === 0) this.#reading.delete(connection)
+    if (performance.now() - connection.bornAt > LIFETIME_MS) connection.isGone = true
     if (connection.isGone || this.#isClosed) {
       if (connection.reads === 0) this.#drop(connection)
     } else {
@@ -250,7 +264,7 @@ export class PostgresPool {
       }
       if (connection.reads === 0) this.#idle.push(connection)
     }
-    if (this.#waiting.size > 0 && this.#all.size + this.#opening < this.#options.size) void this.#open()
+    if (this.#waiting.size > 0 && this.#mayOpen) void this.#open()
   }
 
   #drop(connection: Connection): void {
@@ -272,11 +286,11 @@ export class PostgresPool {
       this.#waiting.delete(waiting)
       waiting.reject(busy())
     }
+    if (this.#waiting.size > this.#opening && this.#mayOpen) void this.#open()
     const now = performance.now()
     const idle = new Set(this.#idle)
     const { statementMs } = this.#options
     for (const connection of this.#all) {
-      if (now - connection.bornAt > LIFETIME_MS && !idle.has(connection)) connection.isGone = true
       if (!idle.has(connection)) {
         connection.silent++
         if (statementMs === 0 || connection.silent * TICK_MS <= statementMs + PATIENCE_MS) continue
@@ -312,9 +326,12 @@ const busy = () =>
 const tooLate = (cause: unknown) =>
   new CadreError('unavailable', 'the database did not answer in time; try again', { cause, retryAfter: 1 })
 
+const away = (cause: unknown) =>
+  new CadreError('unavailable', 'the database does not answer now; try again', { cause, retryAfter: 1 })
+
 /**
  * What PostgreSQL says when it is well and does not do it, for people: the deadline of a statement, a server that takes no
- * writes or no connections (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+ * writes or no connections, or not those of this hub (https://www.postgresql.org/docs/current/errcodes-appendix.html).
  */
 const REFUSALS: Readonly<Record<string, string>> = {
   '57014': 'the database did not answer in time; try again',
@@ -322,11 +339,14 @@ const REFUSALS: Readonly<Record<string, string>> = {
   '53100': 'the disk of the database is full: free some space there; reads work',
   '53200': 'the database has no memory left; try again',
   '53300': 'the database takes no more connections; try again',
+  '28000': 'the database does not let the user of the hub in',
+  '28P01': 'the database refuses the password of the hub',
+  '3D000': 'the database of the hub is not there now; try again',
 }
 
-function refusalOf(error: unknown): unknown {
+function refusalOf(error: unknown): CadreError | null {
   const [state] = codesOf(error).filter(code => code in REFUSALS)
-  return state === undefined ? error : new CadreError('unavailable', REFUSALS[state]!, { cause: error, retryAfter: 1 })
+  return state === undefined ? null : new CadreError('unavailable', REFUSALS[state]!, { cause: error, retryAfter: 1 })
 }
 
 /**

@@ -61,15 +61,9 @@ export function asFailure(thrown: unknown, program: string): CadreError {
   // What queries a database wraps what is thrown there.
   for (let error = thrown; error instanceof Error; error = error.cause) if (error instanceof CadreError) return error
   if (thrown instanceof ValidationError) return notInForm(Object(thrown.validator).schema, thrown.value)
-  if (hasCode(thrown, DISK_CODES)) {
+  if (isOfDisk(thrown)) {
     const message = `the disk of ${program} takes no more writes: free some space there, then try again`
     return new CadreError('unavailable', message, { cause: thrown })
-  }
-  if (hasCode(thrown, AWAY_CODES)) {
-    return new CadreError('unavailable', 'the database does not answer now; try again', {
-      cause: thrown,
-      retryAfter: 1,
-    })
   }
   return new CadreError('internal', 'internal error', { cause: thrown })
 }
@@ -86,17 +80,10 @@ export function notInForm(schema: TSchema, value: unknown): CadreError {
 /** Error codes of the file system and of SQLite, which reports a file that cannot grow as an input or output error. */
 const DISK_CODES = /^(ENOSPC|EDQUOT|EROFS|SQLITE_(FULL|IOERR|READONLY|CANTOPEN).*)$/
 
-/**
- * What Bun says of a connection to PostgreSQL that is lost or was not made, and PostgreSQL of one that it ends or
- * refuses (https://www.postgresql.org/docs/current/errcodes-appendix.html).
- */
-const AWAY_CODES = /^(ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)\w*|08\w{3}|57P\w{2})$/
-
-/** Whether an error or one of its causes has such a code. PostgreSQL's own is in `errno`. */
-function hasCode(thrown: unknown, codes: RegExp): boolean {
+/** Whether an error or one of its causes is that a disk takes no writes. */
+function isOfDisk(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    const { code, errno } = error as NodeJS.ErrnoException
-    if (codes.test(String(code)) || codes.test(String(errno))) return true
+    if (DISK_CODES.test(String((error as NodeJS.ErrnoException).code))) return true
   }
   return false
 }

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { openStore } from '../../db/hub/open-store.ts'
+import { PostgresPool } from '../../db/hub/postgres-pool.ts'
 import { asFailure } from '../../lib/http/reply.ts'
 import { createNotifier } from '../../lib/hub/core/notifier.ts'
 import { until } from '../support/bounded.ts'
@@ -150,4 +151,71 @@ onPostgres('while PostgreSQL refuses, everybody is refused at once, and work beg
   expect(performance.now() - began).toBeLessThan(5_000)
   await at.proxy.refuse(false)
   await until(async () => (await refused(Promise.resolve(at.one()))) === 'done', 'work goes on')
+})
+
+onPostgres(
+  'a database that is away for a moment is told as unavailable, and is used again when it is back',
+  async () => {
+    await using at = await throughProxy()
+    const name = new URL(at.database).pathname.slice(1)
+    await using admin = new Bun.SQL(server!, { max: 1 })
+    const rename = async (from: string, to: string) => {
+      await admin`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`
+      await admin.unsafe(`ALTER DATABASE ${from} RENAME TO ${to}`)
+    }
+    await rename(name, `${name}_away`)
+    try {
+      for (let n = 0; n < 5; n++) expect(await refused(Promise.resolve(at.one()))).toEqual(['unavailable', 1])
+      const write = at.store.write(tx => tx.insert(at.store.sealingKeys).values({ id: 'k', created_at: 1 }))
+      expect(await refused(write)).toEqual(['unavailable', 1])
+    } finally {
+      await rename(`${name}_away`, name)
+    }
+    await until(async () => (await refused(Promise.resolve(at.one()))) === 'done', 'work goes on')
+  },
+)
+
+onPostgres('where the server takes no further connections, those that are open serve the calls', async () => {
+  await using at = await throughProxy()
+  await at.one()
+  const name = new URL(at.database).pathname.slice(1)
+  await using admin = new Bun.SQL(at.database, { max: 1 })
+  // A limit does not hold for superusers, so the hub is one no more.
+  const role = `role_${name}`
+  await admin.unsafe(`CREATE ROLE ${role} LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`).simple()
+  const url = new URL(at.database)
+  url.username = role
+  const pool = new PostgresPool(url.href, { size: 8, statementMs: 2_000 })
+  try {
+    const [{ one }] = await pool.reads.unsafe('SELECT 1 AS one')
+    expect(one).toBe(1)
+    await admin.unsafe(`ALTER ROLE ${role} CONNECTION LIMIT 1`)
+    const slowly = () => pool.use(client => client.unsafe('SELECT pg_sleep(0.02)'))
+    const all = await Promise.allSettled(Array.from({ length: 40 }, slowly))
+    expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
+    expect(pool.figures.busy + pool.figures.idle).toBe(1)
+    await admin.unsafe(`ALTER ROLE ${role} CONNECTION LIMIT 3`)
+    await until(async () => {
+      await Promise.all(Array.from({ length: 20 }, slowly))
+      return pool.figures.idle === 3
+    }, 'further connections')
+  } finally {
+    await pool.close()
+    await admin.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`).simple()
+  }
+})
+
+onPostgres('a full disk is known until a transaction is done, whatever hubs tell each other meanwhile', async () => {
+  await using at = await throughProxy()
+  const full = at.store.write(async () => {
+    throw Object.assign(new Error('could not extend file'), { errno: '53100' })
+  })
+  expect(await refused(full)).toEqual(['unavailable', 1])
+  const notifier = createNotifier(at.store.channel)
+  using news = notifier.subscribe('realm a')
+  at.store.channel!.send('realm a')
+  await news.wait(10_000, new AbortController().signal)
+  expect(await at.store.degraded()).toBe('database_full')
+  await at.store.write(tx => tx.insert(at.store.sealingKeys).values({ id: 'k', created_at: 1 }))
+  expect(await at.store.degraded()).toBeNull()
 })
