@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('attacks on the dashboard', () => {
     await page.getByRole('heading', { name: 'Attempts' }).waitFor()
     await page.getByText('Notifications').click()
     await page.locator('details[open] .chain', { hasText: 'told, on_start' }).waitFor()
-    await page.getByText('Inputs', { exact: true }).click()
+    await page.locator('summary', { hasText: 'Inputs' }).click()
     await page.goto(`${daemon.url}/#/${opens('write')}`)
     const receipts = page.locator('.opened .chain > li')
     await page.getByRole('heading', { name: 'Written outside' }).waitFor()
