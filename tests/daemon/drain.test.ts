@@ -86,6 +86,58 @@ test('what is executed may end, and nothing new begins', async () => {
   await next.stop()
 })
 
+test('a run that waits for its key, and the next item of a map, begin with the next start', async () => {
+  const place = folder()
+  const teamAt = (name: string, phases: string) => {
+    const at = join(place, name)
+    mkdirSync(at)
+    writeFileSync(join(at, 'team.yml'), `name: "@local/${name}"\nversion: 1.0.0\n${phases}`)
+    return at
+  }
+  const wait = `touch ${place}/began-$AT; while [ ! -e ${place}/go ]; do sleep 0.05; done`
+  const commands = `commands: [{ name: c, run: "${wait}", effect: idempotent }]`
+  const keyed = teamAt(
+    'keyed',
+    `concurrency: { key: deploys }
+phases: [{ name: ship, agent: exec, env: { AT: ship }, ${commands} }]
+`,
+  )
+  const mapped = teamAt(
+    'mapped',
+    `phases:
+  - name: each
+    type: map
+    items: '{{ ["a", "b"] }}'
+    key: "{{ item }}"
+    concurrency: 1
+    agent: exec
+    env: { AT: "{{ item }}" }
+    ${commands}
+`,
+  )
+  const daemon = await spawnDaemon()
+  const holder = await start(daemon, keyed)
+  const waits = await start(daemon, keyed)
+  const items = await start(daemon, mapped)
+  await until(() => existsSync(join(place, 'began-ship')) && existsSync(join(place, 'began-a')))
+  const draining = startCommand(['drain'], { home: daemon.home })
+  await until(async () => !(await isReady(daemon)))
+  writeFileSync(join(place, 'go'), '')
+  expect([await draining.exited, await daemon.exited]).toEqual([0, 0])
+  const listed = async (...options: string[]) => {
+    const { stdout } = await command(['runs', '--json', ...options], { home: daemon.home })
+    return (JSON.parse(stdout).runs as RunRecord[]).map(({ run_id, run_name }) => run_name ?? run_id)
+  }
+  expect(await listed('--state', 'queued')).toEqual([waits])
+  expect(await listed('--state', 'completed', '--all')).toEqual(['a', holder])
+  expect(await listed('--state', 'interrupted', '--all')).toEqual([items])
+
+  const next = await spawnDaemon({ home: daemon.home })
+  for (const run of [waits, items]) expect((await next.ended(run)).state).toBe('completed')
+  expect(existsSync(join(place, 'began-b'))).toBe(true)
+  await next.stop()
+})
+
 test('what takes too long is interrupted, and continued by the next start', async () => {
   const slow = team()
   const daemon = await spawnDaemon()

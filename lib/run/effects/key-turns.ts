@@ -1,6 +1,6 @@
 // Starts the runs of a concurrency key one after the other, and cancels runs that a later run replaces. Steps name a
 // key when one of its runs was queued, started or ended. Everything follows from the rows, so a restart only names it
-// again.
+// again. In a drain no run takes its turn.
 
 import type { Log } from '../../log/log.ts'
 import { type Machine, nextForKey, startIfAdmitted, supersede, superseded, textOf } from '../steps/steps.ts'
@@ -24,7 +24,10 @@ export class KeyTurns {
     const { machine } = this.#parts
     for (const { runId, by } of superseded(machine, key)) this.#change(runId, () => supersede(machine, runId, by))
     const next = nextForKey(machine, key)
-    if (next) this.#change(next.run_id, () => void startIfAdmitted(machine, next.run_id))
+    if (!next) return
+    this.#change(next.run_id, () => {
+      if (!machine.world.draining()) startIfAdmitted(machine, next.run_id)
+    })
   }
 
   #change(root: string, apply: () => void): void {

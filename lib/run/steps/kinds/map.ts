@@ -214,6 +214,8 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   const below = live.below(index)
   for (const child of below.wanting.keys()) if (!unpark(engine, child)) break
   const ending = live.cancelRequest(index)
+  // What is left in a drain starts when the tree is read again.
+  if (!ending && mayStart(progress) && engine.world.draining()) return
   if (!ending && !startNextItems(engine, live, phase, progress)) {
     live.proceeding.add(index)
     return engine.agenda.add(live)
@@ -226,6 +228,8 @@ function startMoreItems(engine: EngineState, live: LiveRun, phase: MapPhase): vo
   sendTask(engine, live, index, 'result')
 }
 
+const mayStart = ({ stopped, next, total }: MapProgress): boolean => !stopped && next < total
+
 /**
  * Starts the next items in their order. The new sub-runs among them are created together. False when more may start than
  * one step does.
@@ -237,7 +241,7 @@ function startNextItems(engine: EngineState, live: LiveRun, phase: MapPhase, pro
   const create = () => createRuns(engine, created.splice(0))
   const isRoom = () => below.runs.size + created.length - below.parked < phase.concurrency
   let isAll = true
-  for (let started = 0; !progress.stopped && progress.next < progress.total && isRoom(); started++) {
+  for (let started = 0; mayStart(progress) && isRoom(); started++) {
     isAll = started < STARTS_OF_A_STEP && engine.agenda.hasTime()
     if (!isAll) break
     if (progress.page.length === 0) {
