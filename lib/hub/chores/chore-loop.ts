@@ -1,5 +1,6 @@
-// Runs one chore: when it is due, step by step, each with a deadline. It knows no other chore, so that none waits for one
-// that hangs or has very much to do.
+// Runs one chore: when it is due, step by step, each with a deadline. At most one step of it is under way: after one that
+// missed its deadline, the next run waits for its end. It knows no other chore, so that none waits for one that hangs or has
+// very much to do.
 
 import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
@@ -46,6 +47,8 @@ export class ChoreLoop {
   #isWoken = false
   #failures = 0
   #lastErrorAt: number | null = null
+  /** Resolves when nothing of the last run goes on any more, which may be later than its deadline. */
+  #ended: Promise<unknown> = Promise.resolve()
   readonly #done: Promise<void>
 
   constructor(parts: ChoreLoopParts) {
@@ -74,6 +77,7 @@ export class ChoreLoop {
       const restMs = this.#parts.isMine() ? await this.#runNow() : this.#parts.chore.everyMs
       this.#pause = startPause(this.#isWoken ? 0 : restMs, signal)
       await this.#pause.over
+      await this.#ended
     }
   }
 
@@ -101,7 +105,10 @@ export class ChoreLoop {
   async #steps(): Promise<void> {
     const { run, isMine } = this.#parts
     const steps = run()
-    if (steps instanceof Promise) return this.#inTime(steps)
+    if (steps instanceof Promise) {
+      this.#ended = Promise.allSettled([steps])
+      return this.#inTime(steps)
+    }
     try {
       while (!this.#stopping.signal.aborted && isMine()) {
         const began = performance.now()
@@ -110,11 +117,12 @@ export class ChoreLoop {
         await startPause(Math.min(MOST_REST_MS, Math.max(LEAST_REST_MS, tookMs)), this.#stopping.signal).over
       }
     } finally {
-      // Waits for the step that hangs, so nobody waits for it.
-      void steps.return().catch(() => {})
+      // Settles after a step that goes on, so only the next run waits for it.
+      this.#ended = Promise.allSettled([steps.return()])
     }
   }
 
+  /** Throws at the deadline. The step goes on then: nothing can end it. */
   async #inTime<T>(step: Promise<T>): Promise<T> {
     const { stepMs = STEP_MS } = this.#parts.chore
     const late = Promise.withResolvers<never>()
