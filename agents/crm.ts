@@ -36,7 +36,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { foundAmong, markdownToHtml, nullable } from 'cadre/vendors'
+import { filePath, foundAmong, markdownToHtml, nullable } from 'cadre/vendors'
 
 const PAGE = 200
 /** Number of associations in a page. It equals the number of notes that one batch can read. */
@@ -218,7 +218,7 @@ export default agent({
           'x-expected': '`<object>/<id>`, such as contacts/42',
           description: 'The record that gets the note, such as `contacts/42`.',
         }),
-        file: textOf('The text of the note: HTML in a file .html, Markdown in a file .md, otherwise plain text.'),
+        file: filePath('The text of the note: HTML in a file .html, Markdown in a file .md, otherwise plain text.'),
       }),
       data: NoteData,
       async run({ ref, file }, context) {

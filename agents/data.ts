@@ -15,19 +15,10 @@
 // `fields` are CEL over `item`, `index` and the `inputs` of the entry. Nothing leaves the machine.
 // https://www.rfc-editor.org/rfc/rfc4180
 
-import {
-  type AgentContext,
-  AgentError,
-  agent,
-  entryOf,
-  filePath,
-  type Json,
-  type JsonObject,
-  readText,
-  Type,
-} from 'cadre'
+import { type AgentContext, AgentError, agent, entryOf, type Json, type JsonObject, readText, Type } from 'cadre'
 import {
   changesBetween,
+  filePath,
   filtered,
   type Given,
   grouped,

@@ -25,11 +25,12 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { type AgentContext, AgentError, type AgentResult, agent, filePath, secret, Type, withRetries } from 'cadre'
+import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
 import {
   accessToken,
   chosenChannels,
   chunksIn,
+  filePath,
   isLoopback,
   messageFields,
   oneLine,

@@ -26,7 +26,6 @@ import {
   BaseUrl,
   beforehand,
   entryOf,
-  filePath,
   Limit,
   listingOf,
   pathSegment,
@@ -41,6 +40,7 @@ import {
   driveJson,
   driveRequest,
   driveUpload,
+  filePath,
   nullable,
   whyNoAccount,
 } from 'cadre/vendors'

@@ -30,7 +30,6 @@ import {
   basicAuth,
   beforehand,
   entryOf,
-  filePath,
   type JsonObject,
   jsonApi,
   Limit,
@@ -43,7 +42,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { foundAmong, nullable, wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
+import { filePath, foundAmong, nullable, wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000

@@ -23,13 +23,12 @@ import {
   DURATION_PATTERN,
   type Effect,
   type FileRecord,
-  filePath,
   type Json,
   parseDuration,
   replyError,
   Type,
 } from 'cadre'
-import { nullable } from 'cadre/vendors'
+import { filePath, nullable } from 'cadre/vendors'
 
 const JSON_MOST = 256 * 1024
 

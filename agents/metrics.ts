@@ -42,6 +42,7 @@ import {
   datadogApi,
   datadogApp,
   datadogSite,
+  filePath,
   foundAmong,
   isObject,
   lacking,
@@ -275,7 +276,7 @@ export default agent({
       permissions: ['events_read'],
       example: { name: 'event', file: 'files/write/event.json' },
       entry: entryOf({
-        file: textOf(
+        file: filePath(
           'A JSON file with the event: `title` and `text`, and whatever else Datadog takes, such as `tags`.',
         ),
       }),

@@ -34,7 +34,6 @@ import {
   CommandReport,
   DURATION_PATTERN,
   entryOf,
-  filePath,
   literal,
   runCommand,
   Type,
@@ -42,6 +41,7 @@ import {
 } from 'cadre'
 import {
   chunksIn,
+  filePath,
   NOT_STARTED,
   oneLine,
   remoteOf,

@@ -26,7 +26,7 @@
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
 import { basename } from 'node:path'
-import { type AgentResult, agent, entryOf, filePath, Limit, listingOf, readText, Type, writeListing } from 'cadre'
+import { type AgentResult, agent, entryOf, Limit, listingOf, readText, Type, writeListing } from 'cadre'
 import {
   type AtlassianContext,
   AtlassianSettings,
@@ -34,6 +34,7 @@ import {
   atlassianApi,
   attachmentFields,
   confluence,
+  filePath,
   markdownToStorage,
   nullable,
   problemsOfSite,
@@ -60,7 +61,7 @@ const SpaceKey = Type.String({
   'x-expected': 'the key of a space',
   description: 'The key of the space, which is in its address after /spaces/.',
 })
-const File = text('The path of the content: Markdown, or storage format if the name ends in .html or .xml.')
+const File = filePath('The path of the content: Markdown, or storage format if the name ends in .html or .xml.')
 
 const page = {
   id: Type.String({ description: 'The number of the page.' }),

@@ -1,7 +1,7 @@
 // The module `cadre/vendors`: code that the built-in agents share in addition to `cadre`. It may change without notice.
 
 export { withMessage, withSent } from '../agent/core/agent-error.ts'
-export { foundAmong, wordOf } from '../agent/entry.ts'
+export { filePath, foundAmong, wordOf } from '../agent/entry.ts'
 export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
 export { isLoopback } from '../agent/net/address.ts'

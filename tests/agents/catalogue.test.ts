@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { TSchema } from 'typebox'
 import { type Catalogue, discover } from '../../lib/agent/catalogue.ts'
 import type { Agent } from '../../lib/agent/define.ts'
+import { isFilePath } from '../../lib/agent/entry.ts'
 import { propertyOf } from '../../lib/settings/tree.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -211,6 +212,20 @@ test('the folder has the agents of the interface, and exec', () => {
   expect(catalogue.names()).toEqual([...NAMES, 'exec'].sort())
   expect(catalogue.skipped).toEqual([])
   expect(catalogue.list().version).toBe('1.0.0')
+})
+
+test('each field that names a file is known to be one', () => {
+  const unknown = [...NAMES, 'exec'].flatMap(name => {
+    const { actions = {}, ...direct } = catalogue.get(name)!
+    const entries = [...Object.values(actions), direct.source, direct.target].map(each => each?.entry)
+    return entries.flatMap(entry =>
+      Object.entries((entry?.properties ?? {}) as Record<string, TSchema & { items?: TSchema }>)
+        .filter(([field]) => /^(files?|[a-z_]+_file)$/.test(field))
+        .filter(([, schema]) => !isFilePath(schema.items ?? schema))
+        .map(([field]) => `${name}.${field}`),
+    )
+  })
+  expect(unknown).toEqual([])
 })
 
 describe.each(rows)('%s', (name, { type, version, required, optional, more = [], calls, notify = false }) => {
