@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Finding } from '../../lib/daemon/runs/agent-checks.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { ACCOUNT as ATLASSIAN } from '../vendors/atlassian.ts'
@@ -158,6 +159,34 @@ test.each(['', '@eu'])('credentials that are refused: what to set anew, for acco
   }
   expect(code).toBe(1)
   expect(stdout + stderr).not.toContain('canary')
+})
+
+test('permissions that lack are named, and are no fault where no team needs them', async () => {
+  const forbidden = () => refusal(403, { message: 'no' })
+  wiki.fail(/api\/search/, forbidden)
+  const permissions = {
+    BROWSE_PROJECTS: { havePermission: true },
+    ADD_COMMENTS: { havePermission: false },
+  }
+  issues.fail(/mypermissions/, () => Response.json({ permissions }))
+  crm.fail(/access-token-info/, () => Response.json({ hubId: 1234, scopes: ['tickets', 'crm.objects.deals.read'] }))
+  metrics.fail(/monitor/, forbidden)
+  helpdesk.fail(/users\/me/, () => Response.json({ user: { id: 2, name: 'Kim', email: null, role: 'end-user' } }))
+  github.fail(/GET \/user$/, () => Response.json({ login: 'x' }, { headers: { 'x-oauth-scopes': 'read:user' } }))
+  bitbucket.fail(/repositories\/acme$/, forbidden)
+  const { code, of } = await doctor(good(), '--json')
+  const lacks = {
+    wiki: ['search:confluence'],
+    issues: ['CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS', 'CREATE_ATTACHMENTS'],
+    crm: ['crm.objects.contacts.read', 'crm.objects.companies.read', 'crm.objects.contacts.write'],
+    metrics: ['monitors_read'],
+    helpdesk: ['the role agent'],
+    git: ['repo'],
+    'git@bucket': ['read:repository:bitbucket'],
+  }
+  for (const [agent, unneeded] of Object.entries(lacks)) expect(of(agent)).toMatchObject({ state: 'fine', unneeded })
+  expect(of('filestore').state).toBe('fine')
+  expect(code).toBe(0)
 })
 
 test('a table, in which what nobody has set up is no fault', async () => {

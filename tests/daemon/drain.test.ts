@@ -5,6 +5,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
+import { until } from '../support/bounded.ts'
 import { command, type RunningDaemon, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -38,10 +39,6 @@ phases:
 `,
 }
 
-async function until(is: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await is())) await Bun.sleep(20)
-}
-
 async function start(daemon: RunningDaemon, path: string): Promise<string> {
   return (await daemon.call<RunRecord>('/v1/runs/start', { path })).run_id
 }
@@ -60,12 +57,12 @@ test('what is executed may end, and nothing new begins', async () => {
   mkdirSync(asking)
   writeFileSync(join(asking, 'team.yml'), GATE['team.yml'])
   const waiting = await start(daemon, asking)
-  await until(async () => (await statesOf(daemon, waiting)).includes('ask awaiting_input'))
+  await until(async () => (await statesOf(daemon, waiting)).includes('ask awaiting_input'), 'the gate asks')
   const run = await start(daemon, slow.path)
-  await until(() => slow.has('began'))
+  await until(() => slow.has('began'), 'it has begun')
 
   const draining = startCommand(['drain'], { home: daemon.home })
-  await until(async () => !(await isReady(daemon)))
+  await until(async () => !(await isReady(daemon)), 'it refuses')
   const health = (await (await fetch(`${daemon.url}/health`)).json()) as { data: object }
   expect(health.data).toMatchObject({ status: 'ok', slots: 1, free: 0, stalled: 'the daemon drains' })
   const refused = await daemon.post('/v1/runs/start', { path: slow.path })
@@ -80,9 +77,9 @@ test('what is executed may end, and nothing new begins', async () => {
   expect(slow.has('second')).toBe(false)
 
   const next = await spawnDaemon({ home: daemon.home })
-  await until(() => slow.has('second'))
+  await until(() => slow.has('second'), 'the second phase')
   const ended = 'first completed, second completed, asks awaiting_input'
-  await until(async () => (await statesOf(next, run)).join(', ') === ended)
+  await until(async () => (await statesOf(next, run)).join(', ') === ended, 'the phases end')
   await next.stop()
 })
 
@@ -142,7 +139,7 @@ test('what takes too long is interrupted, and continued by the next start', asyn
   const slow = team()
   const daemon = await spawnDaemon()
   const run = await start(daemon, slow.path)
-  await until(() => slow.has('began'))
+  await until(() => slow.has('began'), 'it has begun')
   const drained = await command(['drain', '--most', '300ms'], { home: daemon.home })
   expect(drained).toMatchObject({ code: 0, stderr: expect.stringContaining('; 1 run goes on at the next start\n') })
   expect(await daemon.exited).toBe(0)
@@ -163,9 +160,9 @@ test('another drain may shorten the first, and SIGTERM ends it', async () => {
     const slow = team()
     const daemon = await spawnDaemon()
     await start(daemon, slow.path)
-    await until(() => slow.has('began'))
+    await until(() => slow.has('began'), 'it has begun')
     const first = startCommand(['drain', '--most', '1h'], { home: daemon.home })
-    await until(async () => !(await isReady(daemon)))
+    await until(async () => !(await isReady(daemon)), 'it refuses')
     await end(daemon)
     expect([await first.exited, await daemon.exited]).toEqual([0, 0])
   }
@@ -175,15 +172,15 @@ test('SIGTERM interrupts at once, or drains for CADRE_DRAIN_SECONDS', async () =
   const interrupted = team()
   const plain = await spawnDaemon()
   await start(plain, interrupted.path)
-  await until(() => interrupted.has('began'))
+  await until(() => interrupted.has('began'), 'it has begun')
   expect((await plain.stop()).code).toBe(0)
 
   const slow = team()
   const daemon = await spawnDaemon({ env: { CADRE_DRAIN_SECONDS: '300' } })
   const run = await start(daemon, slow.path)
-  await until(() => slow.has('began'))
+  await until(() => slow.has('began'), 'it has begun')
   process.kill(daemon.pid, 'SIGTERM')
-  await until(async () => !(await isReady(daemon)))
+  await until(async () => !(await isReady(daemon)), 'it refuses')
   expect(await statesOf(daemon, run)).toEqual(['first running', 'second pending'])
   slow.go()
   expect(await daemon.exited).toBe(0)
@@ -207,8 +204,8 @@ test('without a daemon, with a wrong time and without the token there is no drai
   })
   const slow = team()
   const running = startCommand(['run', slow.path], { home })
-  await until(() => slow.has('began'))
-  await until(async () => !(await command(['drain'], { home })).stderr.includes('try again later'))
+  await until(() => slow.has('began'), 'it has begun')
+  await until(async () => !(await command(['drain'], { home })).stderr.includes('try again later'), 'it listens')
   expect(await command(['drain'], { home })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('this process ends with its last run'),

@@ -39,7 +39,9 @@ test('a run with sub-runs is told by logs, tree, show, files, runs and why, with
   const { runs, total } = JSON.parse((await command(['runs', '--json', '--team', '@local/fleet'], { home })).stdout)
   expect(total).toBe(1)
   const id: string = runs[0].run_id
-  expect(ran.stderr).toMatch(new RegExp(` (bun \\S*daemon\\.ts|\\S*cadre) show ${id}\n1 of 2 items of each failed\n`))
+  const next = (line: string) => `  (bun \\S*daemon\\.ts|\\S*cadre) ${line}\n`
+  const failures = [`why ${id}`, `tree ${id} --failed`, `resume ${id} --failed`].map(next).join('')
+  expect(ran.stderr).toMatch(new RegExp(`\n${next(`show ${id}`)}1 of 2 items of each failed\n${failures}$`))
   const ask = async (...args: string[]) => {
     const { code, stdout, stderr } = await command(args, { home })
     expect([args, code, stderr.includes('error')]).toEqual([args, 0, false])

@@ -51,7 +51,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
   const call = (path: string, body: object = {}, token = session) => post(turn++ % 2, path, body, token)
 
   beforeAll(async () => {
-    database = await freshPostgres(server!)
+    database = await freshPostgres(server!, { empty: true })
     // At once: one of them migrates and makes the first account, the other waits.
     hubs = await Promise.all([start(), start()])
     session = (await post(0, 'session/create', { username: 'admin', password: 'known' }, '')).data.token

@@ -131,12 +131,15 @@ interface TestHubOptions {
   env?: Record<string, string>
   /** Whether the hub is a process of its own, for tests that measure it, or write while it stands still. */
   apart?: boolean
+  /** Whether hubs in this process do nothing by themselves, for tests that count statements. */
+  idle?: boolean
 }
 
 export async function startTestHub({
   passwordCost = LOWEST_COST,
   env = {},
   apart = false,
+  idle: isIdle = false,
 }: TestHubOptions = {}): Promise<TestHub> {
   const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
@@ -144,7 +147,7 @@ export async function startTestHub({
   const database = shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
-  const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env }
+  const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env, isIdle }
   const serve: (place: HubPlace) => Promise<ServedHub & { hub?: Hub }> = apart ? startHubProcess : serveHub
   let hubs = await Promise.all(Array.from({ length: count }, () => serve(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined

@@ -33,6 +33,8 @@ export interface HubPlace {
   skew?: number
   /** Variables of the environment, such as `CADRE_ARTIFACTS`. */
   env?: Record<string, string>
+  /** Whether it does nothing by itself. */
+  isIdle?: boolean
 }
 
 export interface ServedHub {
@@ -71,7 +73,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
   await hub.lineage.open()
   await firstStart(hub, { username: 'admin', password })
   const listening = listen(hubApp(hub), { host: '127.0.0.1', port })
-  const chores = startChores(hub, config)
+  const chores = place.isIdle ? null : startChores(hub, config)
   return {
     hub,
     url: listening.url,
@@ -79,7 +81,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
       if (ask === 'skew') {
         skew = ms
         // What is due by now is not waited for.
-        chores.runDue()
+        chores?.runDue()
         hub.notifier.notify(WEBHOOK_TOPIC)
       }
       if (ask === 'flush') await hub.lastSeen.flush()
@@ -89,7 +91,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
     async stop() {
       listening.leave()
       await listening.stop()
-      await chores.stop()
+      await chores?.stop()
       await hub.close()
     },
   }
