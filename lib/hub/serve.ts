@@ -113,13 +113,17 @@ export function createHub(options: HubOptions): Hub {
   }
 }
 
+/** Opens the database as the configuration says. `log` is told what a migration waits for. */
+export const openConfigured = ({ database, connections }: HubConfig, log: Pick<Log, 'warn'>): Promise<Store> =>
+  openStore(database, { ...connections, log })
+
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
   const { publicUrl, hookHosts } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log, build)
-  const store = await openStore(database, { ...config.connections, log })
+  const store = await openConfigured(config, log)
   const clock = new DatabaseClock({ store, log })
   const options = {
     publicUrl,

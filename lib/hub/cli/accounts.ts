@@ -2,7 +2,6 @@
 
 import { existsSync } from 'node:fs'
 import { and, eq, isNull } from 'drizzle-orm'
-import { openStore } from '../../../db/hub/open-store.ts'
 import { isPostgres } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log/log.ts'
@@ -14,7 +13,7 @@ import { record } from '../access/audit.ts'
 import { ownedBy } from '../access/owners.ts'
 import type { HubConfig } from '../config.ts'
 import type { Hub } from '../core/hub.ts'
-import { createHub } from '../serve.ts'
+import { createHub, openConfigured } from '../serve.ts'
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8
@@ -24,18 +23,20 @@ const SHORTEST_PASSWORD = 8
  * database, unless the command `creates` what it needs.
  */
 export async function onHub(
-  { key, home, database }: HubConfig,
+  config: HubConfig,
   command: (hub: Hub) => Promise<string | readonly Printable[]>,
   { creates = false } = {},
 ): Promise<void> {
+  const { key, home, database } = config
   if (!creates && !isPostgres(database) && !existsSync(database)) {
     throw new CadreError(
       'not_found',
       `there is no database ${database}: check --database, CADRE_HUB_DATABASE, CADRE_HOME; the first start of a hub makes one`,
     )
   }
-  const log = createLog({ level: 'error' })
-  const hub = createHub({ store: await openStore(database), log, key, home })
+  const store = await openConfigured(config, createLog({ level: 'warn' }))
+  // What a hub warns of when it starts is about those that serve.
+  const hub = createHub({ store, log: createLog({ level: 'error' }), key, home })
   try {
     const message = await command(hub)
     print(typeof message === 'string' ? lines(message) : message)

@@ -8,7 +8,9 @@ import { openStore } from '../../../db/hub/open-store.ts'
 import { MIGRATIONS } from '../../../db/hub/store.ts'
 import { createLog } from '../../../lib/log/log.ts'
 import { until, within } from '../../support/bounded.ts'
+import { folder as temporary } from '../../support/folder.ts'
 import { freshPostgres } from '../../support/hub.ts'
+import { environmentAt, HUB } from '../../support/program.ts'
 
 const server = process.env.TEST_POSTGRES_URL
 const folder = join(MIGRATIONS, 'postgres')
@@ -24,6 +26,22 @@ async function firstVersion(sql: Bun.SQL): Promise<void> {
   await sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('first', ${entries[0].when})`
 }
 
+/** Keeps a lock on the table of runs until `release` is called. */
+async function holdRuns(sql: Bun.SQL) {
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<number>()
+  const holding = sql.begin(async tx => {
+    const [{ pid }] = await tx`SELECT pg_backend_pid() AS pid, (SELECT count(*) FROM runs)`
+    held.resolve(pid)
+    await over
+  })
+  const release = () => {
+    resolve()
+    return holding
+  }
+  return { pid: await held.promise, release }
+}
+
 test.skipIf(!server)(
   'it says for whom it waits, and lets others read meanwhile',
   async () => {
@@ -32,14 +50,7 @@ test.skipIf(!server)(
     await firstVersion(sql)
     const lines: string[] = []
     const log = createLog({ format: 'json', write: line => lines.push(line) })
-    const release = Promise.withResolvers<void>()
-    const held = Promise.withResolvers<number>()
-    const holding = sql.begin(async tx => {
-      const [{ pid }] = await tx`SELECT pg_backend_pid() AS pid, (SELECT count(*) FROM runs)`
-      held.resolve(pid)
-      await release.promise
-    })
-    const pid = await held.promise
+    const { pid, release } = await holdRuns(sql)
     const opened = openStore(database.location, { log })
     const said = await until(() => lines.find(line => line.includes('waits for a lock')), 'the log says it')
     expect(JSON.parse(said)).toMatchObject({
@@ -49,12 +60,35 @@ test.skipIf(!server)(
     })
     // They would queue up behind the migration until the other session ends.
     for (let n = 0; n < 3; n++) await within(sql`SELECT count(*) FROM runs`, 'another session reads')
-    release.resolve()
-    await holding
+    await release()
     const store = await opened
     expect(await store.problem()).toBeNull()
     expect(await store.db.select().from(store.runs)).toEqual([])
     await Promise.all([store.close(), sql.close()])
+  },
+  120_000,
+)
+
+test.skipIf(!server)(
+  'so does a command',
+  async () => {
+    await using database = await freshPostgres(server!, { empty: true })
+    const sql = new Bun.SQL(database.location, { max: 2 })
+    await firstVersion(sql)
+    const { release } = await holdRuns(sql)
+    const child = Bun.spawn([...HUB, 'user', 'list', '--database', database.location], {
+      env: environmentAt(temporary()),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    let said = ''
+    const reading = (async () => {
+      for await (const chunk of child.stderr) said += new TextDecoder().decode(chunk)
+    })()
+    await until(() => said.includes('waits for a lock'), 'the command says it')
+    await release()
+    expect(await child.exited).toBe(0)
+    await Promise.all([reading, sql.close()])
   },
   120_000,
 )
