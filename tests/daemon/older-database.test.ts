@@ -15,6 +15,11 @@ const TEAM = `name: '@test/hello'
 version: 1.0.0
 phases:
   - { name: hello, agent: exec, commands: [{ name: hello, run: echo hello }] }
+  - name: each
+    type: map
+    items: '{{ [1, 2] }}'
+    phases:
+      - { name: may, agent: exec, on_failure: continue, commands: [{ name: c, run: exit 3 }] }
 `
 let older: string
 let runId: string
@@ -68,7 +73,7 @@ const READS: (readonly [words: string, said: string])[] = [
   ['tree RUN', '@test/hello'],
   ['resume RUN --plan', ''],
   ['logs RUN', 'hello'],
-  ['why RUN', ''],
+  ['why RUN', '2 of 2 items of each failed in phase may, which was passed over'],
   ['files RUN', ''],
   ['reviews', ''],
   ['workspaces', ''],

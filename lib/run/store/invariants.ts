@@ -76,6 +76,9 @@ export const INVARIANTS: Record<string, string> = {
   'a failed run has a failed phase or another reason': `
     SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs', 'internal')
       AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
+  'a run says that a phase of it has failed, and that it has written': `
+    SELECT run_id FROM phases JOIN runs ON id = run_id WHERE phases.state = 'failed' AND has_failed IS NULL
+    UNION ALL SELECT run_id FROM receipts JOIN runs ON id = run_id WHERE has_written IS NULL`,
   'only files of synced runs are sent to the hub': `
     SELECT run_id FROM uploads JOIN runs ON id = run_id WHERE synced = 0`,
   'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',

@@ -5,7 +5,15 @@ import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
-import { JsonText, json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
+import {
+  JsonText,
+  json,
+  PHASE_FENCE,
+  type PhaseRow,
+  type PhaseState,
+  type RunError,
+  type RunRow,
+} from '../core/core.ts'
 import { BatchInsert, type Value } from './batch-insert.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
@@ -113,12 +121,14 @@ export class Phases {
   failedBelow(
     rootId: string,
     treeKey: string,
-  ): Iterable<Pick<PhaseRow, 'run_id' | 'position' | 'error'> & { tree_key: string }> {
+  ): Iterable<
+    Pick<PhaseRow, 'run_id' | 'position' | 'error'> & Pick<RunRow, 'parent_id' | 'tree_key' | 'item' | 'run_name'>
+  > {
     return this.#db
-      .query<PhaseRow & { tree_key: string }, [string, string]>(
-        `SELECT run_id, tree_key, position, phases.error
-         FROM runs CROSS JOIN phases INDEXED BY phases_failed ON run_id = id AND phases.state = 'failed'
-         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' ORDER BY tree_key, position`,
+      .query<PhaseRow & RunRow, [string, string]>(
+        `SELECT run_id, position, phases.error, parent_id, tree_key, item, run_name
+         FROM runs INDEXED BY runs_has_failed CROSS JOIN phases ON run_id = id AND phases.state = 'failed'
+         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND has_failed = 1 ORDER BY tree_key, position`,
       )
       .iterate(rootId, treeKey)
   }
@@ -231,7 +241,11 @@ export class Phases {
     const { reason = null, error = null, text = null, data, files } = change
     const values = [runId, position, attempt, reason, text, dataText(data), json(files), at]
     if (state === 'completed' && error === null && this.#completeClean.run(...values).changes === 1) return true
-    return this.#end[state]!.run(...values, json(error)).changes === 1
+    const isEnded = this.#end[state]!.run(...values, json(error)).changes === 1
+    if (isEnded && state === 'failed') {
+      this.#db.query('UPDATE runs SET has_failed = 1 WHERE id = ? AND has_failed IS NULL').run(runId)
+    }
+    return isEnded
   }
 
   setReason(runId: string, position: number, reason: string): void {

@@ -60,9 +60,9 @@ export class Receipts {
   below(rootId: string, treeKey: string): ReceiptRow[] {
     return this.#db
       .query<ReceiptRow, [string, string]>(
-        `SELECT receipts.* FROM receipts JOIN runs ON runs.id = receipts.run_id
-         WHERE runs.root_id = ?1 AND runs.tree_key >= ?2 AND runs.tree_key < ?2 || '~'
-         ORDER BY runs.tree_key, receipts.position, receipts.entry`,
+        `SELECT receipts.* FROM runs INDEXED BY runs_has_written CROSS JOIN receipts ON run_id = id
+         WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~' AND has_written = 1
+         ORDER BY tree_key, position, entry`,
       )
       .all(rootId, treeKey)
   }

@@ -216,10 +216,13 @@ export class Runs {
   }
 
   /** The failed items of all maps below a run, in the order of the tree. */
-  failedItemsBelow(rootId: string, treeKey: string): Iterable<Pick<RunRow, 'parent_id' | 'tree_key' | 'error'>> {
+  failedItemsBelow(
+    rootId: string,
+    treeKey: string,
+  ): Iterable<Pick<RunRow, 'parent_id' | 'tree_key' | 'item' | 'run_name' | 'error'>> {
     return this.#db
       .query<RunRow, [string, string]>(
-        `SELECT parent_id, tree_key, error FROM runs
+        `SELECT parent_id, tree_key, item, run_name, error FROM runs INDEXED BY runs_failed
          WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'failed' AND run_name IS NOT NULL
          ORDER BY tree_key`,
       )

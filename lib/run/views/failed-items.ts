@@ -46,6 +46,6 @@ export class Causes {
 }
 
 function withoutKey(message: string, key: string): string {
-  if (key === '') return message
+  if (key === '' || !message.includes(key)) return message
   return message.replaceAll(new RegExp(`(?<!\\w)${RegExp.escape(key)}(?!\\w)`, 'g'), '…')
 }
