@@ -116,9 +116,9 @@ phases: [{ name: ship, agent: exec, env: { AT: ship }, ${commands} }]
   const holder = await start(daemon, keyed)
   const waits = await start(daemon, keyed)
   const items = await start(daemon, mapped)
-  await until(() => existsSync(join(place, 'began-ship')) && existsSync(join(place, 'began-a')))
+  await until(() => existsSync(join(place, 'began-ship')) && existsSync(join(place, 'began-a')), 'both have begun')
   const draining = startCommand(['drain'], { home: daemon.home })
-  await until(async () => !(await isReady(daemon)))
+  await until(async () => !(await isReady(daemon)), 'it refuses')
   writeFileSync(join(place, 'go'), '')
   expect([await draining.exited, await daemon.exited]).toEqual([0, 0])
   const listed = async (...options: string[]) => {
