@@ -92,6 +92,11 @@ export async function answerOr<T>(no: T, asked: Promise<T>): Promise<T> {
   }
 }
 
+/** The error for what a person has to change in the request, the folder or its remote. */
+export function refusal(at: string, message: string, hint: string): AgentError {
+  return new AgentError(`[${at}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+}
+
 /** Reads all of git's output. The size is limited, because the remote decides how much it lists. */
 async function textOf(
   stream: ReadableStream<Uint8Array>,

@@ -1,47 +1,35 @@
-// A folder of a git repository as the source of a pull request: its remote, its branch, and how changes are committed
-// and pushed. Commits contain only files of the folder, pushes never overwrite commits, and the credential is sent only
-// to its own host.
+// A folder of a git repository as the source of a pull request: its branch, and how changes are committed and pushed.
+// Commits contain only files of the folder, and pushes never overwrite commits.
 //
 // It commits the list of changes that `git status` gives. `git commit -- FOLDER` would follow a link that
 // stands where the last commit has a folder, and commit files of the folder that it leads to.
 
 import { isUtf8 } from 'node:buffer'
-import { copyFile, lstat, realpath } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { copyFile, lstat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/core/agent-error.ts'
-import { basicAuth } from '../../agent/json-api.ts'
-import { isLoopback } from '../../agent/net/address.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { type Checkout, openCheckout } from './checkout.ts'
-import { answerOr, type Git, type GitRemote, gitIn } from './git-command.ts'
-import { isTrusted, type Trust, untrusted } from './repository-config.ts'
+import { answerOr, type Git, gitIn, refusal } from './git-command.ts'
+import { headsOf, obtain, placeOf, type RemoteAccess, type RemotePlace } from './remote.ts'
 
-export interface WorktreeRequest {
+export interface WorktreeRequest extends RemoteAccess {
   /** The path of the folder, as for `context.folder`. */
   folder: string
   /** The name of the remote. */
   remote: string
   /** The name of the remote of a fork, to which the branch is pushed; undefined for `remote` itself. */
   pushTo: string | undefined
-  /** The only host to which the login is sent. */
-  host: string
-  login: { user: string; password: string; setting: string }
   base: string | undefined
   branch: string | undefined
-  /** Folders whose repositories may decide by their own configuration what git runs and where it connects to. */
-  trusted: Trust
 }
 
-export interface Worktree extends AsyncDisposable {
+export interface Worktree extends RemotePlace, AsyncDisposable {
   checkout: Checkout
   /** The value of `context.callName`, for messages. */
   at: string
   git: Git
-  remote: GitRemote
-  /** The last two segments of the remote's address. */
-  owner: string
-  repo: string
   /** Where the branch is pushed: the same repository, or a fork of it. */
   target: Repository
   base: string
@@ -62,10 +50,7 @@ interface Changes {
   present: string
 }
 
-export interface Repository {
-  owner: string
-  repo: string
-  remote: GitRemote
+export interface Repository extends RemotePlace {
   /** The branches, with their commits. */
   heads: ReadonlyMap<string, string>
 }
@@ -91,11 +76,7 @@ async function read(checkout: Checkout, request: WorktreeRequest, context: Agent
   const git = gitIn(checkout, context)
   await checkSubmodules(at, git, checkout)
   const reached = async (remote: string) => {
-    const address = await addressOf(at, git, remote)
-    const place =
-      kindOf(address) === 'folder'
-        ? await folderOf(address, remote, checkout, request.trusted, context)
-        : placeOf(at, address, { ...request, remote })
+    const place = await placeOf(remote, git, checkout, request, context)
     await checkCommit(at, git)
     return { ...place, ...(await headsOf(git, place.remote)) }
   }
@@ -255,25 +236,6 @@ async function hasMore(git: Git, commits: readonly string[]): Promise<boolean> {
   return (await git(['rev-list', '--max-count=1', commits.at(-1)!, ...others])) !== ''
 }
 
-/** Fetches the commit of a remote branch unless it is already present. */
-async function obtain(git: Git, remote: GitRemote, branch: string, commit: string): Promise<void> {
-  const known = await answerOr(false, git(['cat-file', '-e', `${commit}^{commit}`]).then(isDone))
-  const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head']
-  if (!known) await git(['fetch', ...quiet, '--', remote.address, `refs/heads/${branch}`], { remote })
-}
-
-async function headsOf(git: Git, remote: GitRemote) {
-  const listed = await git(['ls-remote', '--symref', '--', remote.address, 'HEAD', 'refs/heads/*'], { remote })
-  const heads = new Map<string, string>()
-  let standard: string | undefined
-  for (const line of listed.split('\n')) {
-    const [value = '', ref = ''] = line.split('\t')
-    if (ref.startsWith('refs/heads/')) heads.set(ref.slice('refs/heads/'.length), value)
-    standard ??= ref === 'HEAD' ? /^ref: refs\/heads\/(.+)$/.exec(value)?.[1] : undefined
-  }
-  return { heads, standard }
-}
-
 async function checkCommit(at: string, git: Git): Promise<void> {
   const some = await answerOr(false, git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone))
   if (!some)
@@ -310,98 +272,4 @@ async function identity(git: Git): Promise<Record<string, string>> {
     GIT_COMMITTER_NAME: name,
     GIT_COMMITTER_EMAIL: email,
   }
-}
-
-/** The address of a remote as it is configured, before `insteadOf` is applied. */
-async function addressOf(at: string, git: Git, remote: string): Promise<string> {
-  for (const key of ['pushurl', 'url']) {
-    const address = await answerOr('', git(['config', '--get', `remote.${remote}.${key}`]))
-    if (address) return address
-  }
-  throw refusal(
-    at,
-    `there is no remote ${remote}`,
-    'check that project_dir is a git repository, and add the remote with `git remote add`',
-  )
-}
-
-/** What git takes an address for: see url_is_local_not_ssh() and transport_get() of git. */
-function kindOf(address: string): 'http' | 'ssh' | 'folder' | null {
-  if (/^https?:\/\//i.test(address)) return 'http'
-  if (/^(ssh|git\+ssh|ssh\+git):\/\//.test(address)) return 'ssh'
-  if (address.startsWith('file:///')) return 'folder'
-  if (/^[A-Za-z0-9+.-]*::/.test(address) || address.includes('://')) return null
-  return /^[^/]*:/.test(address) ? 'ssh' : 'folder'
-}
-
-/** A folder as remote. git runs its hooks there, and obeys its configuration. */
-async function folderOf(
-  address: string,
-  remote: string,
-  { root, trusted }: Checkout,
-  trust: Trust,
-  context: AgentContext<unknown>,
-) {
-  const path = address.startsWith('file://') ? decodeURIComponent(address.slice('file://'.length)) : address
-  const folder = await realpath(resolve(root, path)).catch(() => resolve(root, path))
-  const what = `remote ${remote} is the folder ${folder}, whose hooks git would run`
-  const instead = 'set the address of the repository with `git remote set-url`'
-  if (!trusted && !(await isTrusted(folder, trust.folders).catch(() => false)))
-    throw untrusted(context, trust, folder, what, instead)
-  return { ...namesIn(context.callName, path, remote), remote: { address: folder } }
-}
-
-/** The owner and the name of a repository: the last two segments of its address. */
-function namesIn(at: string, path: string, remote: string): { owner: string; repo: string } {
-  const [owner, repo] = path
-    .replace(/\/+$/, '')
-    .replace(/\.git$/, '')
-    .split('/')
-    .filter(Boolean)
-    .slice(-2)
-  if (owner && repo) return { owner, repo }
-  throw refusal(
-    at,
-    `the address of remote ${remote} does not name a repository`,
-    'the address must end with <owner>/<repository>',
-  )
-}
-
-/** How the remote at `address` is reached, and the owner and name of its repository. */
-function placeOf(at: string, address: string, { remote, host, login }: WorktreeRequest) {
-  const kind = kindOf(address)
-  if (kind === null)
-    throw refusal(
-      at,
-      `remote ${remote} must be reached by https or ssh`,
-      'set such an address with `git remote set-url`',
-    )
-  const url = address.includes('://') ? URL.parse(address) : null
-  const scp = url ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
-  const found = url?.hostname ?? scp?.[1]?.toLowerCase()
-  const { owner, repo } = namesIn(at, url?.pathname ?? scp?.[2] ?? '', remote)
-  const overHttp = kind === 'http'
-  if (found !== host) {
-    if (!overHttp) return { owner, repo, remote: { address } }
-    throw refusal(
-      at,
-      `remote ${remote} must be on ${host}, where the credential belongs, but it is on ${found}`,
-      'check base_url',
-    )
-  }
-  if (url?.protocol === 'http:' && !isLoopback(host)) {
-    throw refusal(
-      at,
-      `remote ${remote} must use https, because http would expose the credential`,
-      'set an https address with `git remote set-url`',
-    )
-  }
-  const reached =
-    overHttp && url ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
-  const authorization = basicAuth(login.user, login.password)
-  return { owner, repo, remote: { address: reached, authorization, setting: login.setting } }
-}
-
-function refusal(at: string, message: string, hint: string): AgentError {
-  return new AgentError(`[${at}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
