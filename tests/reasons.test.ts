@@ -9,7 +9,6 @@ const root = join(import.meta.dir, '..')
 
 /** The files that read messages, with what these are, and how often each does. */
 const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>> = {
-  'agents/email.ts': [2, 'errors of nodemailer and of mail servers, which have no code for TLS and greetings'],
   'db/hub/postgres-pool.ts': [1, 'PostgreSQL, which has no code of its own for a plan that no longer fits'],
   'lib/daemon/cli/failure.ts': [1, 'decides nothing: a message that ends with its details is printed without them'],
   'lib/daemon/cli/lsp/check.ts': [2, 'the place before a mistake, and whether it says that a team was not looked at'],
@@ -20,6 +19,7 @@ const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>>
   'lib/wire/protocol.ts': [1, 'errors of older hubs, which have a number only as a message'],
   'lib/vendors/atlassian/confluence-attachments.ts': [1, 'a field of Confluence that carries the mark of an entry'],
   'lib/vendors/atlassian/confluence-pages.ts': [2, 'the same field, and the refusal of a title, which has no code'],
+  'lib/vendors/smtp.ts': [2, 'errors of nodemailer and of mail servers, which have no code for TLS and greetings'],
 }
 
 const MESSAGE = String.raw`(?:\b\w*[mM]essage|\bmessageOf\([^)\n]*\))`

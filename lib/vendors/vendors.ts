@@ -4,9 +4,7 @@ export { withMessage, withSent } from '../agent/core/agent-error.ts'
 export { filePath, foundAmong, wordOf } from '../agent/entry.ts'
 export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
-export { isLoopback } from '../agent/net/address.ts'
 export { quoted } from '../agent/net/reply-error.ts'
-export { accessToken, refreshForm } from '../agent/oauth.ts'
 export { withDeadline } from '../agent/retries.ts'
 export { isObject } from '../json.ts'
 export { nullable } from '../schema/schema.ts'
@@ -52,6 +50,16 @@ export { remove } from './s3/removal.ts'
 export { type ObjectAddress, urlOf } from './s3/request.ts'
 export { download, upload } from './s3/transfer.ts'
 export { withSftp } from './sftp.ts'
+export {
+  headerLine,
+  missingSmtp,
+  refusalsOf,
+  SmtpOptions,
+  type SmtpRefusal,
+  smtpServer,
+  whyNoSmtp,
+  withSmtp,
+} from './smtp.ts'
 export {
   NOT_STARTED,
   remoteOf,

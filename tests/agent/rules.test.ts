@@ -1,12 +1,12 @@
 // What built-in agents must not do for themselves, because the core does it for all: reach the network, read the
-// environment, print. And what they import: the two modules of cadre, and the one client that no other agent needs.
+// environment, print. And what they import: the two modules of cadre.
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dir, '../../agents')
 const FORBIDDEN = [/(?<![.\w])fetch\(/, /process\.env/, /console\./, /Bun\.(env|connect|fetch)\b/, /globalThis\.fetch/]
-const ALLOWED_IMPORTS = /^(cadre|cadre\/vendors|node:[a-z/_]+|bun|nodemailer)$/
+const ALLOWED_IMPORTS = /^(cadre|cadre\/vendors|node:[a-z/_]+|bun)$/
 
 const files = [...new Bun.Glob('*.ts').scanSync(FOLDER)]
 
