@@ -2,7 +2,8 @@
 
 import type { Detail } from '../../error.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
-import { schemaProblems, valueProblems } from '../../schema/foreign-schema.ts'
+import { valueProblems } from '../../schema/foreign-judge.ts'
+import { schemaProblems } from '../../schema/foreign-schema.ts'
 import { Refusal, Work } from '../../schema/work-budget.ts'
 
 /** Keywords that Anthropic's structured outputs refuse. They are checked here when the reply has come. */
