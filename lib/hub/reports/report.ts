@@ -11,7 +11,6 @@ import type { Db } from '../../../db/hub/store.ts'
 import { pick } from '../../pick.ts'
 import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
-import { addBytes, logBytesLeft } from '../access/quotas.ts'
 import { listedTeams } from '../access/team-list.ts'
 import { recordEnds } from '../chains/ends.ts'
 import type { Hub } from '../core/hub.ts'
@@ -27,14 +26,14 @@ import {
   splitLargeValues,
   writeLargeValues,
 } from './large-values.ts'
-import { LOG_COLUMNS, logStateWithLines } from './log-state.ts'
+import { LOG_COLUMNS } from './log-state.ts'
+import { ReportedLines } from './report-lines.ts'
 import {
   jobHolders,
   phaseAttempts,
   putArtifacts,
   putEvents,
   putExplanations,
-  putLogs,
   putPhases,
   putReceipts,
   putReviews,
@@ -53,7 +52,6 @@ type ReviewRow = Omit<Tables['reviews']['$inferSelect'], 'beside'>
 type ReceiptRow = Tables['receipts']['$inferSelect']
 type ArtifactRow = Tables['artifacts']['$inferSelect']
 type ExplanationRow = Tables['explanations']['$inferSelect']
-type LogRow = Tables['logs']['$inferSelect']
 type EventRow = Omit<Tables['events']['$inferSelect'], 'id'>
 
 /** The ids that the changes of a batch name. */
@@ -87,6 +85,8 @@ export class Report {
   readonly #hub: Hub
   readonly #tx: Db
   readonly #daemon: DaemonRow
+  /** The lines of logs among the changes. */
+  readonly lines: ReportedLines
   readonly #runs = new Map<string, RunFacts>()
   readonly #holders = new Map<string, string | null>()
   /** Runs that waited in an older copy, of which nobody is known to have begun them. */
@@ -106,7 +106,6 @@ export class Report {
   readonly #explanations = new Map<string, ExplanationRow>()
   /** Runs whose explanation counts no more. */
   readonly #unexplained = new Set<string>()
-  readonly #logs: LogRow[] = []
   readonly #events: EventRow[] = []
   readonly #artifacts = new Map<string, ArtifactRow>()
   readonly #rewritten: Pick<ArtifactRow, 'run_id' | 'phase'>[] = []
@@ -114,24 +113,20 @@ export class Report {
   readonly #cleared = new Map<string, Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>>()
   readonly #reviews = new Map<string, ReviewRow>()
   readonly #large: LargeValue[] = []
-  /** How many bytes of lines the realm has room for; null: any number. */
-  #logBytesLeft: number | null = null
-  #logBytes = 0
-  /** How many lines were left out. */
-  cutLines = 0
   readonly #dropped: Omit<LargeValue, 'value'>[] = []
 
   constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
     this.#hub = hub
     this.#tx = tx
     this.#daemon = daemon
+    this.lines = new ReportedLines(hub, tx, daemon.realm_id)
   }
 
   /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
   async read({ runs, phases, reviews, lines }: NamedRows, endTurn: EndTurn): Promise<void> {
     const { store } = this.#hub
     const tx = this.#tx
-    if (lines) this.#logBytesLeft = await logBytesLeft(this.#hub, tx, this.#daemon.realm_id)
+    if (lines) await this.lines.readRoom()
     for (const ids of inParts([...runs])) {
       for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
       await endTurn()
@@ -235,11 +230,11 @@ export class Report {
     this.#states.push(run)
   }
 
-  /** The run has ended, and so has its job. */
   noteUnknown({ run_id, started_by, started_at }: RunReport): void {
     this.outcome.unknown.push({ run_id, started_by, started_at })
   }
 
+  /** The run has ended, and so has its job. */
   noteEnd(runId: string): void {
     this.outcome.ended.add(runId)
   }
@@ -256,29 +251,6 @@ export class Report {
   putPhase(row: PhaseRow): void {
     this.#attempts.set(keyOf(row.run_id, row.index), row.attempt)
     this.#phases.set(keyOf(row.run_id, row.index), row)
-  }
-
-  addLines(run: RunFacts, change: Parameters<typeof logStateWithLines>[1]): void {
-    const missing = run.log_missing ?? []
-    const isNew = (seq: number) => seq > run.log_last || missing.some(({ from, to }) => seq >= from && seq <= to)
-    const kept = change.lines.filter(({ seq, text }) => !isNew(seq) || this.#hasRoom(run, Buffer.byteLength(text)))
-    for (const { seq, phase, at, stream, text } of kept) {
-      this.#logs.push({ run_id: run.run_id, seq, phase, at, stream, text })
-    }
-    const to = change.to ?? change.lines.reduce((last, { seq }) => Math.max(last, seq), run.log_last)
-    Object.assign(run, logStateWithLines(run, { ...change, lines: kept, to }))
-  }
-
-  /** Counts the bytes of a line. One for which the realm has no room is left out, and its run says so. */
-  #hasRoom(run: RunFacts, bytes: number): boolean {
-    if (this.#logBytesLeft !== null && bytes > this.#logBytesLeft - this.#logBytes) {
-      run.log_cut = true
-      this.cutLines++
-      return false
-    }
-    run.log_bytes += bytes
-    this.#logBytes += bytes
-    return true
   }
 
   addEvent(row: EventRow): void {
@@ -365,10 +337,7 @@ export class Report {
       await tx.delete(explanations).where(inArray(explanations.run_id, [...this.#unexplained]))
     }
     await putExplanations(store, tx, [...this.#explanations.values()], endTurn)
-    await putLogs(store, tx, this.#logs, endTurn)
-    if (this.#logBytesLeft !== null && this.#logBytes > 0) {
-      await addBytes(this.#hub, tx, this.#daemon.realm_id, 'log_bytes', this.#logBytes)
-    }
+    await this.lines.write(endTurn)
     await putEvents(store, tx, this.#events, endTurn)
     for (const { run_id, phase } of this.#rewritten) {
       await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase)))

@@ -76,7 +76,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   await report.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
   if (batch.reported !== undefined) await hub.lineage.recordFullReport(tx, daemon, batch.reported)
-  const cut = report.cutLines > 0 && { cut_lines: report.cutLines }
+  const cut = report.lines.cut > 0 && { cut_lines: report.lines.cut }
   const fresh = Math.max(0, acked - known)
   return { acked_seq: acked, rejected, fresh, touched: report.changedRuns, outcome: report.outcome, ...cut }
 }
@@ -297,7 +297,7 @@ const DETAILS: {
     return null
   },
   log(report, run, change) {
-    report.addLines(run, change)
+    report.lines.add(run, change)
     return null
   },
   event(report, { run_id }, { event }) {
