@@ -11,7 +11,6 @@ const root = join(import.meta.dir, '..')
 const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>> = {
   'db/hub/postgres-pool.ts': [1, 'PostgreSQL, which has no code of its own for a plan that no longer fits'],
   'lib/daemon/cli/failure.ts': [1, 'decides nothing: a message that ends with its details is printed without them'],
-  'lib/daemon/cli/lsp/check.ts': [2, 'the place before a mistake, and whether it says that a team was not looked at'],
   'lib/error.ts': [1, 'decides nothing: details that the message repeats are not printed twice'],
   'lib/team/cel/hints.ts': [5, 'errors of cel-js, whose codes do not tell these mistakes apart'],
   'lib/team/cel/instead.ts': [3, 'errors of cel-js, which say which value is null only in the message'],

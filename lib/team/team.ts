@@ -34,6 +34,7 @@ export {
   needsOfBundle,
   permissionNeeds,
   phaseWrites,
+  problemsOf,
   problemWith,
   readersOf,
   renderProblem,

@@ -60,17 +60,30 @@ const PROSE = /\.(md|markdown|txt|html?|csv|tsv)$/i
 /** More of them in one file are counted. */
 const MOST = 20
 
+/** A sentence about a file, and where in it: `team.yml:3:12`. */
+export interface FileNote {
+  place: string | null
+  message: string
+}
+
+export const noteText = ({ place, message }: FileNote): string => (place === null ? message : `${place}: ${message}`)
+
+/** As `unseenIn`, one line each: `team.yml:3:12: U+202E stands here, which …`. */
+export const unseenNotes = (path: string, content: string | Uint8Array): string[] =>
+  unseenIn(path, content).map(noteText)
+
 /**
- * Says what in a file that people review is not what it looks like, one line each: `team.yml:3:12: U+202E, which …`.
- * Nothing is said of the contents of files that are no text.
+ * Says what in a file that people review is not what it looks like. Nothing is said of the contents of files that are no
+ * text.
  */
-export function unseenNotes(path: string, content: string | Uint8Array): string[] {
+export function unseenIn(path: string, content: string | Uint8Array): FileNote[] {
   const file = named(path)
   const inName = [...path.matchAll(suspiciousInCode)].flatMap(({ 1: found }) =>
     found === undefined ? [] : [codeOf(found)],
   )
-  const notes =
-    inName.length === 0 ? [] : [`${file}: the name of this file has ${inName.join(', ')}, which is not seen`]
+  const notes: FileNote[] = []
+  const ofFile = (message: string) => notes.push({ place: null, message: `${file}: ${message}` })
+  if (inName.length > 0) ofFile(`the name of this file has ${inName.join(', ')}, which is not seen`)
   const text = typeof content === 'string' ? content : textOf(content)
   if (text === null || PLAIN.test(text)) return notes
   let count = 0
@@ -82,9 +95,11 @@ export function unseenNotes(path: string, content: string | Uint8Array): string[
       begin = index + all.length
     }
     if (found === undefined || ++count > MOST) continue
-    notes.push(`${file}:${line}:${index - begin + 1}: ${codeOf(found)} stands here, which is not seen as what it is`)
+    const message = `${codeOf(found)} stands here, which is not seen as what it is`
+    notes.push({ place: `${file}:${line}:${index - begin + 1}`, message })
   }
-  return count > MOST ? [...notes, `${file}: ${count - MOST} more such characters`] : notes
+  if (count > MOST) ofFile(`${count - MOST} more such characters`)
+  return notes
 }
 
 /** Null for what is no text. */

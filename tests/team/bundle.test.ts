@@ -138,8 +138,11 @@ describe('packages', () => {
 
   test('errors are reported where the package is named', async () => {
     expect(await from('@x/broken').catch(problemsOf)).toMatchObject([
-      { line: 4, column: 34, message: '@x/broken: the hub cannot be reached' },
+      { line: 4, column: 34, message: '@x/broken: the hub cannot be reached', isUnread: true },
     ])
+    const unknown = await from('@x/nowhere').catch(problemsOf)
+    expect(unknown).toMatchObject([{ message: 'there is no package @x/nowhere here' }])
+    expect(unknown).not.toMatchObject([{ isUnread: true }])
     expect(await from('@x/out').catch(problemsOf)).toMatchObject([
       { file: '@x/out@1.0.0/team.yml', message: 'this path must stay inside the package' },
     ])

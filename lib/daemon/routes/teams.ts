@@ -1,6 +1,7 @@
 // teams/validate and teams/plan: read a team with everything that it uses and report every problem. They start nothing.
 
 import { resource } from '../../http/resource.ts'
+import { noteText } from '../../text/unseen.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
@@ -25,7 +26,7 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
         missing_settings: missingSettings(daemon, bundle, chosen),
         secrets: namesOf(secretUsers(bundle)),
         missing_secrets: missingSecrets(bundle, chosen),
-        notes: notesOf(daemon, bundle),
+        notes: notesOf(daemon, bundle).map(noteText),
         own_files: ownFiles(daemon, bundle),
       }
     }),

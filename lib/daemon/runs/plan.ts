@@ -24,7 +24,7 @@ import {
   secretReader,
   teamsOf,
 } from '../../team/team.ts'
-import { unseenNotes } from '../../text/unseen.ts'
+import { type FileNote, unseenIn } from '../../text/unseen.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/records/plans.ts'
 import { plannedWrites } from './planned-writes.ts'
 import {
@@ -126,40 +126,41 @@ function heldBy(bundle: Bundle, inputs: JsonObject, environment: string | null, 
 }
 
 /** What a person may not expect of a valid team. */
-export function notesOf({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle): string[] {
-  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle), ...unseenIn(catalogue, bundle)]
+export function notesOf({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle): FileNote[] {
+  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle), ...unseenInAll(catalogue, bundle)]
 }
 
 /** Says where the teams, and agents that somebody added, have characters that are not what they look like. */
-function unseenIn(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+function unseenInAll(catalogue: Stock['catalogue'], bundle: Bundle): FileNote[] {
   const agents = new Set(teamsOf(bundle).flatMap(([, team]) => agentRefs(team)))
   const files = new Set([...agents].flatMap(agent => catalogue.ownFile(agent) ?? []))
   return [
-    ...Object.values(bundle.json().teams).flatMap(({ file, text }) => unseenNotes(file, text)),
-    ...[...files].flatMap(file => unseenNotes(file, readFileSync(file))),
+    ...Object.values(bundle.json().teams).flatMap(({ file, text }) => unseenIn(file, text)),
+    ...[...files].flatMap(file => unseenIn(file, readFileSync(file))),
   ]
 }
 
 /** Says of each phase with `retry` whose writes are never repeated that a person is asked instead. */
-function idleRetries(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+function idleRetries(catalogue: Stock['catalogue'], bundle: Bundle): FileNote[] {
   return teamsOf(bundle).flatMap(([, { phases }]) =>
     phases
       .filter(phase => phase.type === 'standard' && retriesNoWrite(catalogue, phase))
-      .map(
-        ({ name, place }) =>
-          `${place}: phase ${name} writes \`once\`, so \`retry\` repeats nothing after a lost reply, a 408 or a 5xx, and a ` +
+      .map(({ name, place }) => ({
+        place,
+        message:
+          `phase ${name} writes \`once\`, so \`retry\` repeats nothing after a lost reply, a 408 or a 5xx, and a ` +
           'person is asked (an entry of http that may be repeated says `effect: idempotent`)',
-      ),
+      })),
   )
 }
 
 /** Says of each sub-team with a key that its sub-runs do not hold it. */
-function unheldKeys(bundle: Bundle): string[] {
-  return teamsOf(bundle).flatMap(([key, { name, key: held }]) =>
-    key === bundle.root || !held
-      ? []
-      : [`only a top run of ${name} holds its key ${held.source}; as a sub-run ${name} does not hold it`],
-  )
+function unheldKeys(bundle: Bundle): FileNote[] {
+  return teamsOf(bundle).flatMap(([key, { name, key: held }]) => {
+    if (key === bundle.root || !held) return []
+    const message = `only a top run of ${name} holds its key ${held.source}; as a sub-run ${name} does not hold it`
+    return [{ place: null, message }]
+  })
 }
 
 /** The secrets that teams use, each once, in order. */

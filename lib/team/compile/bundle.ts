@@ -129,6 +129,8 @@ interface Loaded {
   folder: string | null
 }
 
+type Fail = (message: string, more?: Pick<Problem, 'isUnread'>) => null
+
 class Loader {
   readonly #options: LoadOptions
   readonly #loaded = new Map<string, Loaded>()
@@ -145,7 +147,7 @@ class Loader {
     const name = posix.join(path, file)
     const bytes = await origin.files.read(name).catch((error: unknown) => {
       if (!from) throw error
-      from.source.report(from.place, messageOf(error))
+      from.source.report(from.place, messageOf(error), { isUnread: true })
     })
     if (bytes === undefined) return false
     if (!bytes) {
@@ -183,8 +185,8 @@ class Loader {
   }
 
   async #locate(ref: string, from: Located, source: Source, node: Node): Promise<Located | null> {
-    const fail = (message: string): null => {
-      source.report(node, message)
+    const fail: Fail = (message, more) => {
+      source.report(node, message, more)
       return null
     }
     if (this.#loaded.size >= MAX_TEAMS) return fail(`a team may reach at most ${MAX_TEAMS} others`)
@@ -206,7 +208,7 @@ class Loader {
     return { key, origin: from.origin, path, file: TEAM_FILE }
   }
 
-  async #locatePackage(ref: string, fail: (message: string) => null): Promise<Located | null> {
+  async #locatePackage(ref: string, fail: Fail): Promise<Located | null> {
     const known = this.#packages.get(ref)
     if (known) return { key: known.prefix, origin: known, path: '.', file: TEAM_FILE }
     try {
@@ -217,7 +219,7 @@ class Loader {
       this.#packages.set(ref, origin)
       return { key: origin.prefix, origin, path: '.', file: TEAM_FILE }
     } catch (error) {
-      return fail(`${ref}: ${messageOf(error)}`)
+      return fail(`${ref}: ${messageOf(error)}`, { isUnread: true })
     }
   }
 

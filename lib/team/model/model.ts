@@ -5,7 +5,7 @@ export * from './compiled-team.ts'
 export { whyNotIn } from './environments.ts'
 export { conversionOf, inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
 export { type Need, permissionNeeds } from './permissions.ts'
-export { type Problem, problemError, renderProblem } from './problem.ts'
+export { type Problem, problemError, problemsOf, renderProblem } from './problem.ts'
 export { readersOf } from './readers.ts'
 export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './team-needs.ts'
 export {

@@ -15,6 +15,8 @@ export interface Problem {
   message: string
   /** The text of its line. */
   quote: string
+  /** Nothing is known to be wrong: what the file names here could not be read. */
+  isUnread?: true
 }
 
 /** The problem for the `details` of an error. Its message begins with `<file>:<line>:<column>: `. */

@@ -22,7 +22,7 @@ export class Source {
     this.text = text
   }
 
-  report(place: Place, message: string): void {
+  report(place: Place, message: string, more: Pick<Problem, 'isUnread'> = {}): void {
     if (this.problems.length >= MAX_PROBLEMS) return
     const { line, column } = this.position(place.offset)
     const start = this.#starts[line - 1]!
@@ -30,7 +30,7 @@ export class Source {
     const quote = this.text
       .slice(start, Math.min(end === -1 ? this.text.length : end, start + MAX_QUOTE))
       .replace(/\r$/, '')
-    this.problems.push({ file: this.file, line, column, path: place.path, message, quote })
+    this.problems.push({ file: this.file, line, column, path: place.path, message, quote, ...more })
   }
 
   /**

@@ -4,6 +4,7 @@
 import { findAgents } from '../../../agent/catalogue.ts'
 import type { Log } from '../../../log/log.ts'
 import { openSettings } from '../../../settings/settings.ts'
+import { noteText } from '../../../text/unseen.ts'
 import { PlanTeam, ValidateTeam } from '../../../wire/calls/teams.ts'
 import { Bundles } from '../../packages/bundle-cache.ts'
 import { Packages } from '../../packages/packages.ts'
@@ -48,7 +49,7 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
         inputs: [...inputs],
         secrets: namesOf(secretUsers(bundle)),
         missing_secrets: missingSecrets(bundle, environmentOf(stock, bundle)),
-        notes: notesOf(stock, bundle),
+        notes: notesOf(stock, bundle).map(noteText),
         own_files: ownFiles(stock, bundle),
       }
     }),

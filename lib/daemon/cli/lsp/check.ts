@@ -1,9 +1,17 @@
 // Checks a team as `validate` does, with the texts that are not saved, and says where in which file each mistake stands.
 
 import { dirname, join } from 'node:path'
-import { CadreError, messageOf } from '../../../error.ts'
-import { type Bundle, loadBundle, placeOfSecret, type Range, rangesIn, teamsOf } from '../../../team/team.ts'
-import { named } from '../../../text/unseen.ts'
+import { messageOf } from '../../../error.ts'
+import {
+  type Bundle,
+  loadBundle,
+  placeOfSecret,
+  problemsOf,
+  type Range,
+  rangesIn,
+  teamsOf,
+} from '../../../team/team.ts'
+import { type FileNote, named, noteText } from '../../../text/unseen.ts'
 import { notesOf } from '../../runs/plan.ts'
 import type { WorkspaceFiles } from './files.ts'
 import type { Known } from './known.ts'
@@ -20,66 +28,55 @@ export interface Checked {
   asked: ReadonlySet<string>
 }
 
-/** `<file>:<line>:<column>: `, with which the details of an error and the notes begin. */
-const PLACE = /^(.+?):(\d+):(\d+): ([\s\S]*)$/
+/** `<file>:<line>:<column>` */
+const PLACE = /^(.+):(\d+):(\d+)$/
 
 /** Checks the team of a file. Nothing in a file makes it throw. */
 export async function check(path: string, files: WorkspaceFiles, known: Known): Promise<Checked> {
   const texts = new Map<string, string>()
   const asked = new Set<string>([path])
-  /** What was not looked at: no mistake of anybody. */
-  const unread: string[] = []
-  const noted = (error: unknown): never => {
-    unread.push(messageOf(error))
-    throw error
-  }
   await known.renew()
   const found = await loadBundle(path, {
     agents: known.agents,
-    resolve: ref => known.resolve(ref).catch(noted),
+    resolve: ref => known.resolve(ref),
     anyFile: true,
     async readFile(file, fromDisk) {
       asked.add(file)
-      const bytes = await files.read(file, fromDisk).catch(noted)
+      const bytes = await files.read(file, fromDisk)
       if (bytes) texts.set(file, new TextDecoder().decode(bytes))
       return bytes
     },
-  }).then(
-    bundle => [...notesIn(bundle, known), ...missingSecrets(bundle, known)],
-    (error: unknown) => mistakesIn(error, unread),
-  )
+  }).then(bundle => [...notesIn(bundle, known), ...missingSecrets(bundle, known)], mistakesIn)
   const all: Checked['files'] = new Map([...texts].map(([file, text]) => [file, { text, findings: [] }]))
   if (!all.has(path)) all.set(path, { text: files.unsaved(path) ?? '', findings: [] })
   const ranges = new Map([...all].map(([file, { text }]) => [file, rangesIn(text)]))
-  for (const { severity, message } of found) {
-    const [, written, line = 1, column = 1, words] = PLACE.exec(message) ?? []
+  for (const { severity, place, message } of found) {
+    const [, written, line = 1, column = 1] = PLACE.exec(place ?? '') ?? []
     const given = written === undefined ? path : join(dirname(path), written)
     // Of a file that the editor does not have, such as one of a package, the place stays in the message.
     const isHere = all.has(given)
     const file = isHere ? given : path
     const range = isHere ? ranges.get(file)!(Number(line), Number(column)) : ranges.get(file)!(1, 1)
-    all.get(file)!.findings.push({ severity, message: named(isHere && words ? words : message), ...range })
+    const words = isHere ? message : noteText({ place, message })
+    all.get(file)!.findings.push({ severity, message: named(words), ...range })
   }
   return { files: all, asked }
 }
 
-/** The place stands before the message. */
-interface Said {
+interface Said extends FileNote {
   severity: Finding['severity']
-  message: string
 }
 
-function mistakesIn(error: unknown, unread: readonly string[]): Said[] {
-  const details = error instanceof CadreError ? (error.details ?? []) : []
-  if (details.length === 0) return [{ severity: 'error', message: messageOf(error) }]
-  return details.map(({ message }) => {
-    const isUnread = unread.some(each => message.endsWith(each))
-    return { severity: isUnread ? 'information' : 'error', message }
+function mistakesIn(error: unknown): Said[] {
+  const problems = problemsOf(error)
+  if (problems.length === 0) return [{ severity: 'error', place: null, message: messageOf(error) }]
+  return problems.map(({ file, line, column, message, isUnread }) => {
+    return { severity: isUnread ? 'information' : 'error', place: `${file}:${line}:${column}`, message }
   })
 }
 
 const notesIn = (bundle: Bundle, { agents }: Known): Said[] =>
-  notesOf({ catalogue: agents }, bundle).map(message => ({ severity: 'information', message }))
+  notesOf({ catalogue: agents }, bundle).map(note => ({ severity: 'information', ...note }))
 
 /** Secrets that no part of settings.yml has. Of those that it has, no value is looked at. */
 function missingSecrets(bundle: Bundle, { settings }: Known): Said[] {
@@ -89,7 +86,7 @@ function missingSecrets(bundle: Bundle, { settings }: Known): Said[] {
     const missing = secrets.filter(name => !settings.secrets.includes(name))
     return missing.map(name => {
       const place = placeOfSecret(file, text, name)
-      return { severity: 'warning', message: `${place}: the secret ${name} is not set in settings.yml` }
+      return { severity: 'warning', place, message: `the secret ${name} is not set in settings.yml` }
     })
   })
 }
