@@ -139,7 +139,7 @@ export async function* deleteFilesOfDeletedRuns(hub: Hub): AsyncGenerator<void> 
       .where(and(isNull(keptFiles.kept_for), lt(keptFiles.asked_at, before)))
       .orderBy(asc(keptFiles.asked_at))
       .limit(BATCH)
-    if (left.length === 0) break
+    if (left.length === 0) return
     for (const file of left) {
       await fileStore.remove(file)
       yield
@@ -158,5 +158,4 @@ export async function* deleteFilesOfDeletedRuns(hub: Hub): AsyncGenerator<void> 
     })
     yield
   }
-  await fileStore.tidy(hub.now())
 }

@@ -34,8 +34,6 @@ type Retention = Pick<HubConfig, 'keepRunsDays' | 'keepAuditDays'>
 
 interface HubChore extends Chore {
   run(hub: Hub, retention: Retention): Steps
-  /** The chore that has to do what this one leaves, and would otherwise wait for its hour. */
-  wakes?: string
 }
 
 const CHORES: readonly HubChore[] = [
@@ -100,7 +98,6 @@ const CHORES: readonly HubChore[] = [
     everyMs: HOUR_MS,
     failure: 'old runs could not be deleted',
     run: (hub, { keepRunsDays }) => deleteOld(hub, keepRunsDays, deleteOldRuns),
-    wakes: 'delete_files',
   },
   {
     name: 'delete_webhook_deliveries',
@@ -146,9 +143,15 @@ const CHORES: readonly HubChore[] = [
   },
   {
     name: 'delete_files',
-    everyMs: HOUR_MS,
+    everyMs: 20 * SECOND_MS,
     failure: 'files of deleted runs could not be removed',
     run: deleteFilesOfDeletedRuns,
+  },
+  {
+    name: 'tidy_files',
+    everyMs: HOUR_MS,
+    failure: 'what uploads left behind could not be removed',
+    run: async hub => hub.artifacts?.tidy(hub.now()),
   },
 ]
 
@@ -178,11 +181,7 @@ export function startChores(serving: Hub, retention: Retention): { runDue(): voi
     const { name, isOfEachHub } = chore
     const run = () => chore.run(hub, retention)
     const own = { isMine: () => true, note: (outcome: ChoreOutcome) => void ownChores.set(name, outcome) }
-    const note = (outcome: ChoreOutcome) => {
-      leases.note(name, outcome)
-      for (const [other, loop] of loops) if (other.name === chore.wakes) loop.wake()
-    }
-    const leased = { isMine: () => leases.holds(name), note }
+    const leased = { isMine: () => leases.holds(name), note: (outcome: ChoreOutcome) => leases.note(name, outcome) }
     return new ChoreLoop({ chore, run, now, log, ...(isOfEachHub ? own : leased) })
   }
 
