@@ -36,6 +36,19 @@ describe.if(process.platform === 'linux')('with systemd', () => {
     expect(toldLines()).toEqual(['--user daemon-reload', '--user enable cadre-daemon', '--user restart cadre-daemon'])
   })
 
+  test('the unit has the home of the shell', async () => {
+    const other = join(on.home, 'other "home"')
+    const line = `\nEnvironment="CADRE_HOME=${on.home}/other \\"home\\""\n`
+    const textOf = async (env: Record<string, string>, ...args: string[]) =>
+      (await on.run([CADRE, 'service', 'print', ...args], { cwd: on.home, env })).stdout
+    expect(await textOf({ CADRE_HOME: other })).toContain(line)
+    expect(await textOf({ CADRE_HOME: other }, 'hub')).toContain(line)
+    expect(await textOf({}, '--home', other)).toContain(line)
+    expect(await textOf({})).not.toContain('CADRE_HOME')
+    const refused = await cadre('service', 'print', '--system', '--home', other)
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('leave out --home') })
+  })
+
   test('status passes on what systemd says, and remove leaves the state alone', async () => {
     const state = join(on.home, '.cadre/kept')
     mkdirSync(join(on.home, '.cadre'))

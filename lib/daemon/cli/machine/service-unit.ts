@@ -21,23 +21,29 @@ export interface Unit {
   log: string | null
 }
 
-/** Throws `invalid_request` where this cadre cannot be a service: it could be gone at the next start. */
-export function unitOf(served: Served, system: boolean): Unit {
+/**
+ * The unit, for the home of the user if `home` is null. Throws `invalid_request` where this cadre cannot be a service: it
+ * could be gone at the next start.
+ */
+export function unitOf(served: Served, system: boolean, home: string | null = null): Unit {
   const command = lastingCommand()
-  if (process.platform === 'darwin') return launchAgent(served, system, command)
+  if (process.platform === 'darwin') return launchAgent(served, system, command, home)
   if (system) refuseHomes(command)
   const name = `cadre-${served}`
   const given = readFileSync(join(ROOT, 'deploy/systemd', system ? '' : 'user', `${name}.service`), 'utf8')
+  const ownHome = home === null ? '' : `Environment=${word(`CADRE_HOME=${home}`, true)}\n`
   const text = given
     .replace(/^ExecStart=\S+/m, () => `ExecStart=${word(command).replaceAll('$', '$$$$')}`)
     .replace(/^Environment="PATH=.*"$/m, () => `Environment=${word(`PATH=${process.env.PATH ?? ''}`, true)}`)
+    // Before the file with the settings, which may name another one.
+    .replace(/^EnvironmentFile=/m, found => `${ownHome}${found}`)
   const configured = process.env.XDG_CONFIG_HOME || join(homedir(), '.config')
   const file = join(system ? '/etc/systemd/system' : join(configured, 'systemd/user'), `${name}.service`)
   const settings = join(system ? '/etc' : configured, 'cadre', `${served}.env`)
   return { name, file, text, settings, log: null }
 }
 
-function launchAgent(served: Served, system: boolean, command: string): Unit {
+function launchAgent(served: Served, system: boolean, command: string, home: string | null): Unit {
   if (system) {
     throw new CadreError(
       'invalid_request',
@@ -48,7 +54,10 @@ function launchAgent(served: Served, system: boolean, command: string): Unit {
   const log = join(homedir(), 'Library/Logs', `${name}.log`)
   const text = readFileSync(join(ROOT, 'deploy/launchd', `${name}.plist`), 'utf8')
     .replace('/usr/local/bin/cadre', () => escaped(command))
-    .replace('/usr/local/bin:/usr/bin:/bin', () => escaped(process.env.PATH ?? ''))
+    .replace('<string>/usr/local/bin:/usr/bin:/bin</string>', () => {
+      const path = `<string>${escaped(process.env.PATH ?? '')}</string>`
+      return home === null ? path : `${path}\n    <key>CADRE_HOME</key>\n    <string>${escaped(home)}</string>`
+    })
     .replace(`/tmp/${name}.log`, () => escaped(log))
   return { name, file: join(homedir(), 'Library/LaunchAgents', `${name}.plist`), text, settings: null, log }
 }

@@ -1,25 +1,29 @@
 // `service install`, `status`, `remove` and `print`: the daemon or the hub as a service of systemd or launchd.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { CadreError, messageOf } from '../../../error.ts'
 import { commandLine, hubCommandLine } from '../../../program/called-as.ts'
 import { line, lines } from '../../../text/printable.ts'
 import { didYouMean } from '../../../text/spelling.ts'
 import { print, printMessage } from '../../../text/terminal.ts'
+import { homeFolder } from '../../home/home.ts'
 import { SERVED, type Served, type Unit, unitOf } from './service-unit.ts'
 
 interface Flags {
   system?: boolean
   start?: boolean
+  home?: string
 }
 
 const printLine = (text: string) => printMessage(line`${text}`)
 
 /** Writes the service and starts it, now and with the machine. An older one is replaced. */
-export function installService(program: string | undefined, { system = false, start = true }: Flags): void {
+export function installService(program: string | undefined, flags: Flags): void {
+  const { system = false, start = true } = flags
   const served = servedOf(program)
-  const unit = unitOf(served, system)
+  const unit = unitOf(served, system, homeOf(flags))
   changing(unit, () => {
     mkdirSync(dirname(unit.file), { recursive: true })
     writeFileSync(unit.file, unit.text, { mode: 0o644 })
@@ -77,8 +81,18 @@ export function removeService(program: string | undefined, { system = false }: F
 }
 
 /** What `installService` would write. */
-export function printService(program: string | undefined, { system = false }: Flags): void {
-  print(lines(unitOf(servedOf(program), system).text.trimEnd()))
+export function printService(program: string | undefined, flags: Flags): void {
+  print(lines(unitOf(servedOf(program), flags.system ?? false, homeOf(flags)).text.trimEnd()))
+}
+
+/** The home that a service of this user has to be told; null for the usual one, and for a service of the system. */
+function homeOf({ system, home }: Flags): string | null {
+  if (system) {
+    if (home === undefined) return null
+    throw new CadreError('invalid_request', 'a service of the system has a home of its own: leave out --home')
+  }
+  const found = homeFolder(home)
+  return found === join(homedir(), '.cadre') ? null : found
 }
 
 function servedOf(program = 'daemon'): Served {
