@@ -3,7 +3,7 @@
 // (```sh skip REASON), and one that serves (```sh terminal) runs beside what follows.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { discover } from '../lib/agent/catalogue.ts'
@@ -72,6 +72,8 @@ async function runs(document: string, fences: readonly Fence[]): Promise<void> {
   for (const { words, text } of fences.filter(({ language }) => language !== 'sh')) {
     const [path] = words
     if (path === undefined) continue
+    // What is there is a link to the repository, into which a document would write.
+    if (existsSync(join(ROOT, path.split('/')[0]!))) throw new Error(`${document}: ${path} is in the repository`)
     mkdirSync(dirname(join(work, path)), { recursive: true })
     writeFileSync(join(work, path), text)
   }
