@@ -97,6 +97,18 @@ test.each(READS)('%s reads it as a database of now', async (words, said) => {
   expect(existsSync(join(home, 'daemon.lock'))).toBe(false)
 })
 
+test.each(['why', 'decide', 'schedules show'])('completion of %s leaves it as it is', async words => {
+  const home = copy()
+  const complete = async () => (await command(['complete', '--', ...words.split(' '), ''], { home })).stdout
+  const runs = (said: string) => said.includes(runId)
+  expect(runs(await complete())).toBe(false)
+  expect(versionIn(home)).toBe(groups)
+  expect(existsSync(join(home, `daemon.db.v${groups}.backup`))).toBe(false)
+  // It lists them once another command has brought the database up to date.
+  expect((await command(['runs'], { home })).code).toBe(0)
+  expect(runs(await complete())).toBe(words === 'why')
+})
+
 test('several commands at once bring it up to date once, and all are answered', async () => {
   const home = copy()
   const all = await Promise.all(

@@ -24,14 +24,21 @@ const LOOK_MS = 20
 /** What Node says of a folder in which no file can be made. */
 const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT'])
 
-/** Throws `conflict` when a process of an older program holds the home, and `unavailable` when it cannot be written. */
-export async function readRunDatabase(home: string): Promise<Database> {
+/** What is done with a database of an older program: it is brought up to date, or left as it is and refused. */
+export type Older = 'update' | 'refuse'
+
+/**
+ * Throws `conflict` when a process of an older program holds the home, or when an `older` database is refused, and
+ * `unavailable` when it cannot be written.
+ */
+export async function readRunDatabase(home: string, older: Older = 'update'): Promise<Database> {
   const file = databaseFile(home)
   const deadline = performance.now() + PATIENCE_MS
   for (;;) {
     const db = openForReading(file)
     if (versionOf(db) >= countMigrations(MIGRATIONS)) return db
     db.close()
+    if (older === 'refuse') throw new CadreError('conflict', `${file} was written by an older program`)
     try {
       await bringUpToDate(home)
     } catch (error) {

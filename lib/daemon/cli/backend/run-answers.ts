@@ -26,7 +26,7 @@ import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
 import { page } from '../../../wire/page.ts'
 import { withCommandsOfNow, withStarter } from '../../../wire/records/explain.ts'
 import { databaseFile } from '../../home/home.ts'
-import { readRunDatabase } from '../../home/run-database.ts'
+import { type Older, readRunDatabase } from '../../home/run-database.ts'
 import { readArtifact } from '../../runs/artifact-file.ts'
 import { planOfResume } from '../../runs/cancel-resume.ts'
 import { shown, shownPhases, shownWhy, storedFilter } from '../../runs/interrupted.ts'
@@ -39,9 +39,9 @@ import { answer, answering } from './local-answers.ts'
  * Reads with `work`, which may be called more than once, because a process that holds the home may release it in
  * between.
  */
-export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
+export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>, older?: Older): Promise<T> {
   return withHome(home, work, async () => {
-    const store = await openStore(home)
+    const store = await openStore(home, older)
     try {
       return await work(fromDatabase(home, store))
     } finally {
@@ -85,9 +85,9 @@ export async function inputsOfRun(home: string, runId: string): Promise<readonly
   return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
 }
 
-async function openStore(home: string): Promise<Store> {
+async function openStore(home: string, older?: Older): Promise<Store> {
   if (!existsSync(databaseFile(home))) throw new CadreError('not_found', `nothing has run in ${home} yet`)
-  return new Store(await readRunDatabase(home))
+  return new Store(await readRunDatabase(home, older))
 }
 
 /** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */

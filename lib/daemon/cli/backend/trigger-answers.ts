@@ -10,16 +10,16 @@ import { GetTrigger, ListFirings, ListTriggers, PreviewTrigger } from '../../../
 import { page } from '../../../wire/page.ts'
 import { databaseFile } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
-import { readRunDatabase } from '../../home/run-database.ts'
+import { type Older, readRunDatabase } from '../../home/run-database.ts'
 import { TriggerView } from '../../triggers/trigger-view.ts'
 import { type Callee, withHome } from './home-client.ts'
 import { openRunner } from './home-runner.ts'
 import { answer, answering } from './local-answers.ts'
 
 /** Reads with `work`, which may be called more than once. */
-export function askAboutTriggers<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
+export function askAboutTriggers<T>(home: string, work: (callee: Callee) => Promise<T>, older?: Older): Promise<T> {
   return withHome(home, work, async () => {
-    const db = await openTriggers(home)
+    const db = await openTriggers(home, older)
     try {
       return await work(db ? fromDatabase(new TriggerView(db)) : none)
     } finally {
@@ -40,8 +40,8 @@ export async function changeTriggers<T>(home: string, work: (callee: Callee) => 
 export const isServed = (home: string): boolean => holderOf(home)?.command === 'serve'
 
 /** Null for a home in which nothing has run. */
-async function openTriggers(home: string): Promise<Database | null> {
-  return existsSync(databaseFile(home)) ? readRunDatabase(home) : null
+async function openTriggers(home: string, older?: Older): Promise<Database | null> {
+  return existsSync(databaseFile(home)) ? readRunDatabase(home, older) : null
 }
 
 function fromDatabase(view: TriggerView): Callee {

@@ -27,6 +27,8 @@ const FILES: Candidate = { word: ':files' }
 
 /** A person waits for the answer, and a process that holds the home may not give one. */
 const PATIENCE_MS = 1_000
+/** A key that somebody presses changes no home. Nothing is listed of one that an older program has written. */
+const OLDER = 'refuse'
 const MOST = 50
 
 /** The commands of the hub, which are another program (lib/hub/cli). */
@@ -150,7 +152,7 @@ async function valuesOf(
 }
 
 async function runs(home: string): Promise<Candidate[]> {
-  const { runs } = await soon(askAboutRuns(home, all => all.call(ListRuns, { root_only: true, limit: MOST })))
+  const { runs } = await soon(askAboutRuns(home, all => all.call(ListRuns, { root_only: true, limit: MOST }), OLDER))
   const ids = runs.map(({ run_id, team, run_name, state }) => ({
     word: run_id,
     description: [team, run_name, state].filter(Boolean).join(' '),
@@ -160,7 +162,7 @@ async function runs(home: string): Promise<Candidate[]> {
 
 async function reviews(home: string): Promise<Candidate[]> {
   const filter = { state: 'pending', limit: MOST }
-  const { reviews } = await soon(askAboutRuns(home, all => all.call(ListReviews, filter)))
+  const { reviews } = await soon(askAboutRuns(home, all => all.call(ListReviews, filter), OLDER))
   const ids = reviews.map(({ id, phase, prompt }) => ({
     word: id,
     description: phase === null ? `${prompt}` : `${phase}: ${prompt}`,
@@ -169,7 +171,7 @@ async function reviews(home: string): Promise<Candidate[]> {
 }
 
 async function triggers(home: string): Promise<Candidate[]> {
-  const { triggers } = await soon(askAboutTriggers(home, all => all.call(ListTriggers, { limit: MOST })))
+  const { triggers } = await soon(askAboutTriggers(home, all => all.call(ListTriggers, { limit: MOST }), OLDER))
   return triggers.map(({ name, words }) => ({ word: name, description: words }))
 }
 
