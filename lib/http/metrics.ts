@@ -4,7 +4,7 @@
 // to the start of every command and four packages for what is below.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { METRICS_TYPE } from '../wire/calls/metrics.ts'
+import { METRICS_TYPE } from '../wire/calls/process.ts'
 
 export type Labels = Readonly<Record<string, string>>
 export type Sample = readonly [labels: Labels, value: number]

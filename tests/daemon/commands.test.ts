@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DrainDaemon } from '../../lib/wire/calls/metrics.ts'
+import { DrainDaemon } from '../../lib/wire/calls/process.ts'
 import { HOOKS_PATH } from '../../lib/wire/calls/triggers.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { guardedRoutes } from '../support/daemon-routes.ts'

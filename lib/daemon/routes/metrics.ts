@@ -4,7 +4,7 @@ import { buildInfo, eventLoopDelay, gauge, metricsReply, type Sample } from '../
 import { resource } from '../../http/resource.ts'
 import { build } from '../../program/version.ts'
 import { RUN_STATES, type Store } from '../../run/engine.ts'
-import { GetMetrics } from '../../wire/calls/metrics.ts'
+import { GetMetrics } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'

@@ -2,7 +2,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
-import { DrainDaemon } from '../../wire/calls/metrics.ts'
+import { DrainDaemon } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'

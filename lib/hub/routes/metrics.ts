@@ -3,7 +3,7 @@
 import { buildInfo, eventLoopDelay, metricsReply } from '../../http/metrics.ts'
 import { resource } from '../../http/resource.ts'
 import { build } from '../../program/version.ts'
-import { GetMetrics } from '../../wire/calls/metrics.ts'
+import { GetMetrics } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'

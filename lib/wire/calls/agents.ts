@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { HERE, OWNER } from '../access.ts'
 import { call } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
-import { AnyObject, AnyText, Name, NullableText } from '../parts.ts'
+import { AnyObject, AnyText, Name } from '../parts.ts'
 
 const Handler = Type.Object({
   description: Type.Optional(AnyText),
@@ -32,23 +32,28 @@ const AgentEntry = Type.Object({
 export type AgentEntry = Static<typeof AgentEntry>
 
 const Finding = Type.Object({
-  /** `issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`. */
-  agent: AnyText,
-  /** The environment with whose settings it was examined; absent for the plain ones. */
-  environment: Type.Optional(AnyText),
-  /**
-   * `fine`; `wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the
-   * settings are valid, and there is no system to ask.
-   */
-  state: Type.Enum(['fine', 'wrong', 'unset', 'settings']),
-  /** The owner of the credential. */
-  who: NullableText,
-  /** Permissions that the credential lacks and that a team of this home needs. */
-  missing: Type.Array(AnyText),
-  /** The phases and listeners that need what is missing. */
-  needed_by: Type.Optional(Type.Array(Type.Object({ permission: AnyText, team: AnyText, phase: AnyText }))),
-  /** Permissions that the credential lacks and that no team of this home needs. */
-  unneeded: Type.Optional(Type.Array(AnyText)),
+  agent: Type.String({
+    description: '`issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`.',
+  }),
+  environment: Type.Optional(
+    Type.String({ description: 'The environment with whose settings it was examined; absent for the plain ones.' }),
+  ),
+  state: Type.Enum(['fine', 'wrong', 'unset', 'settings'], {
+    description:
+      '`wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the settings are valid, and there is no system to ask.',
+  }),
+  who: nullable(Type.String(), { description: 'The owner of the credential.' }),
+  missing: Type.Array(AnyText, {
+    description: 'Permissions that the credential lacks and that a team of this home needs.',
+  }),
+  needed_by: Type.Optional(
+    Type.Array(Type.Object({ permission: AnyText, team: AnyText, phase: AnyText }), {
+      description: 'The phases and listeners that need what is missing.',
+    }),
+  ),
+  unneeded: Type.Optional(
+    Type.Array(AnyText, { description: 'Permissions that the credential lacks and that no team of this home needs.' }),
+  ),
   text: AnyText,
 })
 export type Finding = Static<typeof Finding>

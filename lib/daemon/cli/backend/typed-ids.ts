@@ -53,7 +53,7 @@ async function runBeginning(callee: Callee, begins: string): Promise<string> {
   if (top && oneTree) return top.run_id
   const named = tops.total > 0 ? tops : { runs: runs.slice(0, NAMED), total }
   const ids = named.runs.map(({ run_id, team }) => `${run_id} (${team})`)
-  throw several('runs', begins, ids, named.total)
+  throw several('runs begin', begins, ids, named.total)
 }
 
 /** Looks at the newest top runs only, because an end is in no index. */
@@ -61,8 +61,9 @@ async function runEnding(callee: Callee, ends: string): Promise<string> {
   const { runs } = await callee.call(ListRuns, { root_only: true, limit: MOST })
   const [found, ...more] = runs.filter(({ run_id }) => run_id.endsWith(ends))
   if (found && more.length === 0) return found.run_id
-  const message = found ? `several runs end with ${ends}` : `no run begins with ${ends}, and no new one ends with it`
-  throw new CadreError(found ? 'invalid_request' : 'not_found', message)
+  if (!found) throw new CadreError('not_found', `no run begins with ${ends}, and no new one ends with it`)
+  const ids = [found, ...more].slice(0, NAMED).map(({ run_id, team }) => `${run_id} (${team})`)
+  throw several('runs end', ends, ids, 1 + more.length)
 }
 
 /** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdAt`. */
@@ -77,7 +78,7 @@ export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   if (!found) throw new CadreError('not_found', `no review begins with ${begins}`)
   if (typed === 'last' || total === 1) return found.id
   const ids = reviews.map(({ id, phase }) => `${id} (${phase ?? 'the run'})`)
-  throw several('reviews', begins, ids, total)
+  throw several('reviews begin', begins, ids, total)
 }
 
 function refuseShort(begins: string): void {
@@ -85,7 +86,8 @@ function refuseShort(begins: string): void {
   throw new CadreError('invalid_request', `${begins} is too short: give at least six characters of the id`)
 }
 
-function several(what: string, begins: string, ids: readonly string[], total: number): CadreError {
+/** `what` is what they do, such as `runs begin`; `typed` is with what. */
+function several(what: string, typed: string, ids: readonly string[], total: number): CadreError {
   const more = total > ids.length ? `, and ${total - ids.length} more` : ''
-  return new CadreError('invalid_request', `several ${what} begin with ${begins}: ${ids.join(', ')}${more}`)
+  return new CadreError('invalid_request', `several ${what} with ${typed}: ${ids.join(', ')}${more}`)
 }

@@ -92,7 +92,10 @@ export const COMMON = [
   ),
   option('--queue-max <number>', 'how many wait with --overlap queue (1)', offset),
   option('--at-most <count/duration>', 'how many runs may start within a time, such as 3/1h', atMost),
-  option('--workspace <folder>', 'where the runs work: a folder, or the name of a workspace'),
+  option(
+    '--workspace <folder>',
+    'where the runs work: a folder, or the name of a workspace (default: the folder of the team)',
+  ),
   option('--env <name>', 'the environment of settings.yml for the runs, such as staging'),
   option('--run-name <name>', 'a name for the runs, which lists show', text => (text === '' ? text : runName(text))),
 ]

@@ -1,5 +1,6 @@
 // What the commands of triggers print of one trigger, and that no trigger starts anything where no daemon runs.
 
+import { isAbsolute } from 'node:path'
 import { commandLine } from '../../../program/called-as.ts'
 import { sizeText } from '../../../size.ts'
 import { createPaint, joined, line, nothing, type Paint, type Printable, type Shown } from '../../../text/printable.ts'
@@ -180,6 +181,7 @@ function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
     workspace,
     environment,
     run_name,
+    team,
   } = trigger
   const waits = overlap === 'queue' ? `, ${queue_max} may wait` : ''
   const caught = { none: `late_after ${late_after}`, last: `window ${window}`, all: `window ${window}, max ${max}` }
@@ -190,7 +192,8 @@ function optionsOf(trigger: TriggerRecord): Record<string, Shown> {
     ...(late !== null && { 'catch-up': `${catch_up}, ${late}` }),
     ...(jitter !== undefined && { jitter }),
     ...(at_most && { 'at most': `${at_most.count} within ${at_most.per}` }),
-    ...(workspace !== null && { workspace }),
+    // The team of a trigger at a hub is a package, whose runs work where their daemon lets them.
+    ...(workspace !== null ? { workspace } : isAbsolute(team) && { 'works in': team }),
     ...(environment && { environment }),
     ...(run_name !== null && { 'run name': run_name }),
   }
