@@ -226,6 +226,26 @@ describe('the limit of a phase', () => {
     expect(calls).toEqual(['a', 'b'])
   })
 
+  test('its wait is shown, and the clock of the attempt stands meanwhile', async () => {
+    using server = faultServer()
+    let asked = 0
+    server.on('/', () =>
+      asked++ === 0 ? new Response('', { status: 429, headers: { 'retry-after': '0' } }) : new Response('done'),
+    )
+    await engine({
+      async a(context) {
+        await (await context.fetch(server.url)).text()
+      },
+    })
+    const { run_id } = await t.start(team([act('one', 'a', { timeout: '300ms', ...limit(1) })]))
+    await until(() => waits(run_id).includes('the limit of one (1 per 1h)'), 'the request that is sent again')
+    await Bun.sleep(600)
+    expect([asked, t.engine.record(run_id).state]).toEqual([1, 'running'])
+    clock.pass(3_600_000)
+    expect((await t.engine.ended(run_id)).state).toBe('completed')
+    expect(asked).toBe(2)
+  })
+
   test('of commands each counts, also those of a gate below', async () => {
     await engine({})
     const below = team(

@@ -3,9 +3,7 @@
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
-import { formatDuration } from '../../duration.ts'
 import type { RunId } from '../../files/run-id.ts'
-import { Limit } from '../../lived-time.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
@@ -20,6 +18,7 @@ import {
   startPacing,
   startSettling,
 } from '../steps/steps.ts'
+import { AttemptClock } from './attempt-clock.ts'
 import { execute } from './execute.ts'
 import type { Ledger, SettlingWait } from './ledger.ts'
 import { limitText, type PaceLimit, type Paces } from './paces.ts'
@@ -58,6 +57,8 @@ interface Running {
   settling: Wait | null
   /** The limit for which the attempt waits; null while it does not. */
   pacing: Wait | null
+  /** The limits for which requests wait that are sent again. */
+  repeating: Set<Wait>
   /** Ends the wait for the slot with which the attempt continues. */
   endSlotWait: () => void
 }
@@ -84,13 +85,21 @@ export class Attempts {
     const phase = live.phase(position)
     const stop = new AbortController()
     const clock = new AttemptClock(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
-    const running: Running = { controller, stop, clock, settling: null, pacing: null, endSlotWait() {} }
+    const running: Running = {
+      controller,
+      stop,
+      clock,
+      settling: null,
+      pacing: null,
+      repeating: new Set(),
+      endSlotWait() {},
+    }
     this.#running.set(key, running)
     const isLive = () => this.#running.get(key) === running
     const files = this.#parts.behind.of(live.root, live.id, phase.name, isLive)
     try {
       const outcome = await this.#perform(live, position, attempt, running, files)
-      running.clock.stop()
+      running.clock.stop('end')
       if (outcome.kind !== 'completed') files.drop()
       await record(outcome, files)
     } finally {
@@ -120,10 +129,7 @@ export class Attempts {
   /** Gives an attempt at most `ms` from now. */
   limit(runId: string, position: number, attempt: number, ms: number): void {
     const running = this.#running.get(keyOf(runId, position, attempt))
-    if (!running) return
-    running.clock.stop()
-    running.clock = new AttemptClock(running.controller, ms)
-    if (running.settling || running.pacing) running.clock.stop()
+    if (running) running.clock = running.clock.replace(ms)
   }
 
   /** Whether an attempt has given its slot back, because it waits for another system to settle. */
@@ -146,8 +152,9 @@ export class Attempts {
 
   /** What a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number, attempt: number): Wait | undefined {
-    const { settling, pacing } = this.#running.get(keyOf(runId, position, attempt)) ?? {}
-    if (settling ?? pacing) return settling ?? pacing ?? undefined
+    const { settling, pacing, repeating } = this.#running.get(keyOf(runId, position, attempt)) ?? {}
+    const wait = settling ?? pacing ?? repeating?.values().next().value
+    if (wait) return wait
     const now = Date.now()
     return this.#waits
       .get(`${runId}:${position}`)
@@ -236,7 +243,7 @@ export class Attempts {
         flush: environment.unwritten.flush,
         settling: this.#settlingWaitOf(live, position, attempt, running, mask),
         mayBegin: this.#mayBeginOf(live, position, attempt, running, mask),
-        mayRepeat: this.#mayRepeatOf(live, position),
+        mayRepeat: this.#mayRepeatOf(live, position, running, mask),
       },
     )
   }
@@ -251,7 +258,7 @@ export class Attempts {
   ): SettlingWait {
     const { machine, write } = this.#parts
     return {
-      stopClock: () => running.clock.stop(),
+      stopClock: () => running.clock.stop('settling'),
       show: async (reason, until) => {
         const isFirst = running.settling === null
         const wait = { reason: mask(reason), until }
@@ -274,7 +281,7 @@ export class Attempts {
             if (live) endSettling(machine, live)
           })
         }
-        running.clock.continue()
+        running.clock.continue('settling')
       },
     }
   }
@@ -298,7 +305,7 @@ export class Attempts {
     return async () => {
       if (paces.begin(limits)) return
       const granted = paces.wait(limits, signal)
-      running.clock.stop()
+      running.clock.stop(granted)
       try {
         await write(live.root, () => {
           if (startPacing(machine, live.id, position, attempt)) running.pacing = { reason, until: undefined }
@@ -315,20 +322,37 @@ export class Attempts {
         // Has no effect once the entry has begun.
         granted.then(turn => turn.drop()).catch(() => {})
         running.pacing = null
-        running.clock.continue()
+        running.clock.continue(granted)
       }
     }
   }
 
   /**
    * A request that is sent again counts like an entry that begins: what an API has refused because it was too much would
-   * otherwise come on top of the next ones, and be too much again. The attempt keeps its slot, as in the wait before.
+   * otherwise come on top of the next ones, and be too much again. The attempt keeps its slot, as in the wait before, but
+   * does not use up its time.
    */
-  #mayRepeatOf(live: LiveRun, position: number): ((signal: AbortSignal) => Promise<void>) | null {
+  #mayRepeatOf(
+    live: LiveRun,
+    position: number,
+    running: Running,
+    mask: <T>(value: T) => Masked<T>,
+  ): ((signal: AbortSignal) => Promise<void>) | null {
+    const { paces } = this.#parts
     const limits = limitsOf(live, position)
     if (limits.length === 0) return null
+    const reason = mask(limits.map(limitText).join(', '))
     return async signal => {
-      if (!this.#parts.paces.begin(limits)) (await this.#parts.paces.wait(limits, signal)).begin()
+      if (paces.begin(limits)) return
+      const wait = { reason, until: undefined }
+      running.repeating.add(wait)
+      running.clock.stop(wait)
+      try {
+        ;(await paces.wait(limits, signal)).begin()
+      } finally {
+        running.repeating.delete(wait)
+        running.clock.continue(wait)
+      }
     }
   }
 
@@ -362,38 +386,6 @@ function limitsOf(live: LiveRun, position: number): PaceLimit[] {
     if (limit) limits.push({ key: `${run.id}:${at}`, name, ...limit })
   }
   return limits
-}
-
-/** The clock of one attempt. It stops while the attempt waits for another system to settle. */
-class AttemptClock {
-  readonly #controller: AbortController
-  readonly #ms: number
-  #left: number
-  /** Null while the clock is stopped, and where nothing limits the attempt. */
-  #limit: Limit | null = null
-
-  /** Aborts `controller` when the attempt takes longer than `ms`; undefined means no limit. */
-  constructor(controller: AbortController, ms: number | undefined) {
-    this.#controller = controller
-    this.#ms = ms ?? Number.POSITIVE_INFINITY
-    this.#left = this.#ms
-    this.continue()
-  }
-
-  stop(): void {
-    if (this.#limit === null) return
-    this.#left = this.#limit.left
-    this.#limit.end()
-    this.#limit = null
-  }
-
-  continue(): void {
-    if (this.#left === Number.POSITIVE_INFINITY) return
-    this.#limit ??= new Limit(this.#left, () => {
-      const message = `the attempt took longer than ${formatDuration(this.#ms)}`
-      this.#controller.abort(new DOMException(message, 'TimeoutError'))
-    })
-  }
 }
 
 function abort({ controller, stop, endSlotWait }: Running, reason?: Error): void {
