@@ -12,12 +12,12 @@ import {
 } from '../../lib/agent/commands/sandbox-view.ts'
 import type { AgentError } from '../../lib/agent/core/agent-error.ts'
 
-const HOME = '/vault/a/.cadre'
-const KEPT: Protected = { home: HOME, persons: ['/vault/a'] }
+const HOME = '/home/ada/.cadre'
+const KEPT: Protected = { home: HOME, persons: ['/home/ada'] }
 const STATE = `${HOME}/runs/r2`
 
 const needs = (more: Partial<SandboxNeeds> = {}): SandboxNeeds => ({
-  workspace: '/vault/a/work',
+  workspace: '/home/ada/work',
   runs: `${HOME}/runs`,
   rootDir: `${HOME}/runs/r1`,
   stateDir: STATE,
@@ -45,7 +45,7 @@ const refusal = (more: Partial<SandboxNeeds>, kept = KEPT, links = {}) => {
 
 describe('the view of a phase', () => {
   test('is the workspace, the files of the run, and the folders for results', () => {
-    expect(mountsOf()).toEqual(['write /vault/a/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
+    expect(mountsOf()).toEqual(['write /home/ada/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
   })
 
   test('has the own workspace of its tree, and of no other', () => {
@@ -66,8 +66,8 @@ describe('the view of a phase', () => {
     '/etc',
     '/tmp',
     '/var',
-    '/vault',
-    '/vault/a',
+    '/home',
+    '/home/ada',
     '/proc',
     '/proc/1',
     '/sys/kernel',
@@ -76,15 +76,15 @@ describe('the view of a phase', () => {
     `${HOME}/runs/r3/files`,
     `${HOME}/packages/x`,
     `${HOME}/agents`,
-    '/vault/a/.ssh',
-    '/vault/a/.ssh/keys',
-    '/vault/a/.gnupg',
-    '/vault/a/.aws',
+    '/home/ada/.ssh',
+    '/home/ada/.ssh/keys',
+    '/home/ada/.gnupg',
+    '/home/ada/.aws',
   ])('%s is no workspace', workspace => {
     expect(refusal({ workspace })).toBe('sandbox')
   })
 
-  test.each(['/vault/a/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/vault/a/.config/nvim', '/srv'])(
+  test.each(['/home/ada/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/home/ada/.config/nvim', '/srv'])(
     '%s is a workspace',
     workspace => {
       expect(refusal({ workspace })[0]).toBe(`write ${workspace}`)
@@ -114,7 +114,7 @@ describe('the view of a phase', () => {
   })
 
   test('the daemon’s home in the workspace is covered, and what lies around it is pinned', () => {
-    const kept = { home: '/srv/app/a/b/home', persons: ['/vault/a'] }
+    const kept = { home: '/srv/app/a/b/home', persons: ['/home/ada'] }
     const own = {
       runs: '/srv/app/a/b/home/runs',
       rootDir: '/srv/app/a/b/home/runs/r1',
@@ -131,16 +131,16 @@ describe('the view of a phase', () => {
   })
 
   test('links are judged by where they lead', () => {
-    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/vault/a' })).toBe('sandbox')
+    expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/home/ada' })).toBe('sandbox')
     expect(refusal({ workspace: '/srv/link' }, KEPT, { '/srv/link': '/srv/other' })).toBe('sandbox')
-    expect(refusal({ workspace: '/data/a' }, KEPT, { '/vault/a': '/data/a' })).toBe('sandbox')
+    expect(refusal({ workspace: '/data/a' }, KEPT, { '/home/ada': '/data/a' })).toBe('sandbox')
     const chosen = { files: ['/srv/key'], chosen: new Set(['/srv/key']) }
-    expect(refusal(chosen, KEPT, { '/srv/key': '/vault/a/.ssh/id' })).toBe('sandbox')
+    expect(refusal(chosen, KEPT, { '/srv/key': '/home/ada/.ssh/id' })).toBe('sandbox')
     // What a person named is recorded without links, so a link in its place came later.
     expect(refusal(chosen, KEPT, { '/srv/key': '/data/victim' })).toBe('sandbox')
-    const inside = { files: ['/vault/a/work/x'], chosen: new Set(['/vault/a/work/x']) }
-    expect(refusal(inside, KEPT, { '/vault/a/work/x': '/data/victim' })).toBe('sandbox')
-    expect(refusal(inside, KEPT, { '/vault/a/work/x': '/vault/a/work/y' })).toEqual(mountsOf())
+    const inside = { files: ['/home/ada/work/x'], chosen: new Set(['/home/ada/work/x']) }
+    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/data/victim' })).toBe('sandbox')
+    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/home/ada/work/y' })).toEqual(mountsOf())
   })
 
   test('a file input is shown to be read when a person named it, or a run of the tree has it', () => {
@@ -149,17 +149,17 @@ describe('the view of a phase', () => {
     expect(shown('/data/x', true)).toBe(true)
     expect(shown(`${HOME}/runs/r1/files/make/x`)).toBe(true)
     // It is there with its folder.
-    expect(refusal({ files: ['/vault/a/work/x'] })).toEqual(mountsOf())
+    expect(refusal({ files: ['/home/ada/work/x'] })).toEqual(mountsOf())
     for (const path of [
       '/data/x',
       `${HOME}/runs/r3/files/x`,
       `${HOME}/runs/r1/secrets`,
       `${HOME}/settings.yml`,
-      '/vault/a/.ssh/id',
+      '/home/ada/.ssh/id',
     ]) {
       expect([path, refusal({ files: [path] })]).toEqual([path, 'sandbox'])
     }
-    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/vault/a/.ssh/id', '/vault/a/.netrc']) {
+    for (const path of [`${HOME}/settings.yml`, `${HOME}/runs/r3/files/x`, '/home/ada/.ssh/id', '/home/ada/.netrc']) {
       expect([path, refusal({ files: [path], chosen: new Set([path]) })]).toEqual([path, 'sandbox'])
     }
   })
@@ -171,14 +171,14 @@ describe('the view of a phase', () => {
 })
 
 test('folders of programs are shared unless they are a person’s, the daemon’s or the system’s', () => {
-  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/vault/a/bin' })) !== null
+  const shared = (path: string) => sharedFolder(path, KEPT, with_({ '/opt/link': '/home/ada/bin' })) !== null
   expect(['/opt/node/bin', '/snap/bin'].map(shared)).toEqual([true, true])
   const others = [
     '/usr/bin',
     '/bin',
     '/',
-    '/vault',
-    '/vault/a/bin',
+    '/home',
+    '/home/ada/bin',
     `${HOME}/bin`,
     '/tmp/x',
     'relative',
@@ -198,7 +198,7 @@ const view = (more: Partial<SandboxView> = {}): SandboxView => ({
   network: false,
   ...more,
 })
-const outside = { PATH: '/usr/bin', HOME: '/vault/a', LANG: 'C' }
+const outside = { PATH: '/usr/bin', HOME: '/home/ada', LANG: 'C' }
 
 describe('bubblewrap', () => {
   const ways = {
