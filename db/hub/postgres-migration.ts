@@ -17,6 +17,10 @@ const LOCK_MS = 5_000
 const REST_MS = 1_000
 /** How often it is looked what the migration waits for. */
 const LOOK_MS = 1_000
+/** A user or a database may have deadlines of its own. Not every version of PostgreSQL has that of transactions. */
+const NO_DEADLINES = `
+  SELECT set_config(name, '0', false) FROM pg_settings
+  WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`
 /** SQLSTATE of a lock that was not got in time. */
 const NO_LOCK = '55P03'
 
@@ -34,7 +38,7 @@ async function isMigrated(url: string, log: Warn): Promise<boolean> {
   const client = new Bun.SQL(url, { max: 1 })
   let look: { stop(): Promise<void> } | null = null
   try {
-    await client.unsafe(`SET lock_timeout = ${LOCK_MS}`)
+    await client.unsafe(`${NO_DEADLINES}; SET lock_timeout = ${LOCK_MS}`).simple()
     look = lookForWaits(url, (await client`SELECT pg_backend_pid() AS pid`)[0].pid, log)
     // Hubs that start at the same time migrate one after the other.
     await client`SELECT pg_advisory_lock(hashtext(${LOCK}))`

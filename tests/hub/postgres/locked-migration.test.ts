@@ -92,3 +92,22 @@ test.skipIf(!server)(
   },
   120_000,
 )
+
+test.skipIf(!server)(
+  'no deadline of the user or of the database ends a statement that takes longer',
+  async () => {
+    await using database = await freshPostgres(server!, { empty: true })
+    const sql = new Bun.SQL(database.location, { max: 2 })
+    await firstVersion(sql)
+    await sql.unsafe(`ALTER DATABASE ${new URL(database.location).pathname.slice(1)} SET statement_timeout = '500ms'`)
+    const { release } = await holdRuns(sql)
+    const opened = openStore(database.location)
+    opened.catch(() => {})
+    await Bun.sleep(2_000)
+    await release()
+    const store = await opened
+    expect(await store.problem()).toBeNull()
+    await Promise.all([store.close(), sql.close()])
+  },
+  120_000,
+)
