@@ -66,9 +66,10 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--port <number>', 'the port of the hub, where several serve here')
     .option(...database)
     .addHelpText('after', examples('drain', 'drain --port 7500'))
-    .action(({ port, ...flags }: HubFlags) =>
-      drain(hubConfig(flags), port === undefined ? undefined : hubConfig({ port }).port),
-    )
+    .action((flags: HubFlags) => {
+      const config = hubConfig(flags)
+      return drain(config, flags.port === undefined ? undefined : config.port)
+    })
 
   const user = program
     .command('user')
