@@ -89,7 +89,7 @@ export function createHub(options: HubOptions): Hub {
     signInLimit: createSignInLimit(store, lived),
     sealer,
     keys: new HubKeys({ store, log, sealer, now, process: id }),
-    sealing: new Sealing(log),
+    sealing: new Sealing(),
     passwordCost,
     beatMs,
     trustProxy,

@@ -1,6 +1,7 @@
 // What hubs do by themselves, as real processes on a database of their own: a store of files that does not answer, and a
 // hub that is killed, keep no other chore from being done.
 
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { openStore } from '../../db/hub/open-store.ts'
@@ -102,6 +103,24 @@ test.concurrent('a hub on SQLite that starts after a kill does every chore at on
   hub = await startHub(database.location)
   try {
     await timesOut(call, realm_id)
+  } finally {
+    await stop([hub])
+  }
+}, 120_000)
+
+test.concurrent('audit entries that cannot be sealed are a chore that fails, until they can', async () => {
+  await using database = await onSqlite!.open()
+  const hub = await startHub(database.location, { CADRE_METRICS_TOKEN: METRICS_TOKEN })
+  using db = new Database(database.location)
+  try {
+    db.run("CREATE TRIGGER broken BEFORE UPDATE OF hash ON audit BEGIN SELECT RAISE(ABORT, 'no seals here'); END")
+    await signedIn(() => hub.url)
+    const failing = async () => (await metric(hub, 'cadre_chore_failing')).seal_audit_entries
+    await until(async () => (await failing()) === 1, 'the metrics say that the chore fails')
+    expect(await hub.log()).toContain('no seals here')
+    db.run('DROP TRIGGER broken')
+    await until(async () => (await failing()) === 0, 'the chore goes on')
+    expect(db.query('SELECT count(*) AS left FROM audit WHERE position IS NULL').get()).toEqual({ left: 0 })
   } finally {
     await stop([hub])
   }

@@ -16,7 +16,7 @@ import { checkTriggers } from '../triggers/check-triggers.ts'
 import { deleteOldBodies } from '../triggers/hook-table.ts'
 import { lookAtTriggers } from '../triggers/loop.ts'
 import { deleteOldFirings } from '../triggers/old-firings.ts'
-import { deleteOldEntries, sealAudit } from '../webhooks/audit-chain.ts'
+import { deleteOldEntries, sealAudit, sealInSteps } from '../webhooks/audit-chain.ts'
 import { deleteOldDeliveries, sendWebhooks } from '../webhooks/webhook-delivery.ts'
 import { queueStaleDaemonMessages } from '../webhooks/webhooks.ts'
 import { type Chore, ChoreLoop } from './chore-loop.ts'
@@ -84,8 +84,8 @@ const CHORES: readonly HubChore[] = [
     isOfEachHub: true,
     everyMs: TICK_MS,
     failure: 'audit entries could not be sealed',
-    // Those of a command, or of a hub that was killed: entries of this process are sealed when they are committed.
-    run: async hub => hub.sealing.wake(),
+    // Those of a command, or of a hub that was killed: this process seals its own ones when they are committed.
+    run: sealInSteps,
   },
   {
     name: 'count_quotas',

@@ -1,22 +1,14 @@
-// When entries of the audit log are sealed: as soon as they are committed, by one chore of each process. Where very many
-// come at once, they gather between its rounds, so that sealing them costs little.
-
-import { messageOf } from '../../error.ts'
-import type { Log } from '../../log/log.ts'
+// When entries of the audit log are sealed: as soon as they are committed, by the process that wrote them. Where very many
+// come at once, they gather between its rounds, so that sealing them costs little. A chore seals what this leaves.
 
 /** A round that sealed more of them is followed by a pause. */
 const MANY = 64
 const GATHER_MS = 100
 
 export class Sealing {
-  readonly #log: Pick<Log, 'warn'>
   #seal: (() => Promise<number>) | null = null
   #round: Promise<void> | null = null
   #due = false
-
-  constructor(log: Pick<Log, 'warn'>) {
-    this.#log = log
-  }
 
   /** `seal` returns how many entries it sealed. Before this, as in a command, another process seals. */
   start(seal: () => Promise<number>): void {
@@ -41,9 +33,8 @@ export class Sealing {
       this.#due = false
       try {
         if ((await this.#seal()) > MANY) await Bun.sleep(GATHER_MS)
-      } catch (error) {
-        // The next entry, or the clock of the chores, tries again.
-        this.#log.warn('audit entries could not be sealed', { error: messageOf(error).split('\n', 1)[0] })
+      } catch {
+        // The chore tries again within two seconds, and says what fails.
       }
     }
     this.#round = null

@@ -1,6 +1,6 @@
 // The hash chains of the hub's audit log: one an org, and one for what belongs to no org. Entries are written in the
-// transaction of the action that they record, without a hash. A chore (core/sealing.ts) seals them afterwards, in the order
-// of their ids, and queues the messages about them. Of several hubs on one database, one at a time seals: they wait for each other at a row.
+// transaction of the action that they record, without a hash. They are sealed afterwards (core/sealing.ts, and a chore), in
+// the order of their ids, and the messages about them are queued. Of several hubs on one database, one at a time seals: they wait for each other at a row.
 
 import { and, asc, count, desc, eq, gt, inArray, isNotNull, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
@@ -20,7 +20,7 @@ type Entry = Omit<AuditRow, (typeof SEAL)[number]>
 
 /** How many entries are sealed in one transaction. */
 const SEALED_AT_ONCE = 500
-/** Other writes come between two transactions of the chore. */
+/** Other writes come between two transactions. */
 const REST_MS = 5
 
 export const chainOf = (orgId: number | null): string => (orgId === null ? 'hub' : `org:${orgId}`)
@@ -30,14 +30,25 @@ const ALL = '*'
 
 /** Seals every entry that is not sealed. Returns how many. */
 export async function sealAudit(hub: Hub): Promise<number> {
+  let sealed = 0
+  for (;;) {
+    const some = await sealNext(hub)
+    sealed += some
+    if (some < SEALED_AT_ONCE) return sealed
+    await Bun.sleep(REST_MS)
+  }
+}
+
+/** Does the same in steps, as a chore. */
+export async function* sealInSteps(hub: Hub): AsyncGenerator<void> {
+  while ((await sealNext(hub)) === SEALED_AT_ONCE) yield
+}
+
+/** Seals the oldest entries that are not sealed. Returns how many. Mostly there are none, and it writes nothing. */
+async function sealNext(hub: Hub): Promise<number> {
   const { audit, db } = hub.store
   const [due] = await db.select({ id: audit.id }).from(audit).where(isNull(audit.position)).limit(1)
-  let sealed = 0
-  for (let some = due ? SEALED_AT_ONCE : 0; some === SEALED_AT_ONCE; sealed += some) {
-    if (sealed > 0) await Bun.sleep(REST_MS)
-    some = await hub.store.writeAfter(tx => sealSome(hub, tx))
-  }
-  return sealed
+  return due ? hub.store.writeAfter(tx => sealSome(hub, tx)) : 0
 }
 
 async function sealSome(hub: Hub, tx: Db): Promise<number> {
