@@ -1,9 +1,9 @@
 // What the database holds, for `GET /metrics`. Names follow OpenTelemetry's conventions for CI/CD where these have one
 // (https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/): a top run is a pipeline run, a daemon is a worker.
 
-import { and, count, eq, gte, isNotNull, isNull, min, sql } from 'drizzle-orm'
+import { and, count, eq, isNotNull, isNull, min, sql } from 'drizzle-orm'
 import { gauge, type Sample } from '../http/metrics.ts'
-import { ONLINE_MS, STALE_MS } from './access/daemons.ts'
+import { statusColumn } from './access/daemons.ts'
 import type { ChoreOutcome } from './core/chore.ts'
 import type { Hub } from './core/hub.ts'
 
@@ -27,8 +27,7 @@ export async function stored(hub: Hub): Promise<string> {
     .from(runs)
     .where(and(isNull(runs.completed_at), isNull(runs.parent_run_id)))
     .groupBy(runs.realm_id, runs.state)
-  const status = sql<string>`CASE WHEN ${gte(daemons.last_seen_at, now - ONLINE_MS)} THEN 'online'
-    WHEN ${gte(daemons.last_seen_at, now - STALE_MS)} THEN 'stale' ELSE 'offline' END`
+  const status = statusColumn(hub.store, now)
   const daemonRows = await db
     .select({ realm: daemons.realm_id, status, many })
     .from(daemons)

@@ -1,6 +1,12 @@
 // GET /metrics of the hub: who reads it, and what it says about jobs, runs, daemons, requests and sign-ins.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { statusOf } from '../../lib/hub/access/daemons.ts'
+import { stored } from '../../lib/hub/metrics.ts'
+import { createHub } from '../../lib/hub/serve.ts'
+import { createLog } from '../../lib/log/log.ts'
+import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { METRICS_TOKEN } from '../support/served-hub.ts'
 import { runChange } from '../support/sync.ts'
@@ -134,3 +140,22 @@ test('sign-ins that failed, whether the password was checked or not', async () =
   const requests = await values('http_server_request_duration_seconds_count', true)
   expect(requests[route]).toBe(2)
 }, 60_000)
+
+test('a daemon has the same status in metrics as everywhere else, to the millisecond', async () => {
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'alone', name: 'x' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'd' })
+  await hub.flush()
+  const here = createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() })
+  const { daemons, db } = hub.store
+  const [row] = await db.select().from(daemons).where(eq(daemons.id, daemon_id))
+  const seen: string[] = []
+  for (const after of [44_999, 45_000, 86_399_999, 86_400_000]) {
+    const later = { ...here, lived: () => row!.last_seen_at + after }
+    const status = statusOf(later, row!)
+    expect(await stored(later)).toContain(`cicd_worker_count{realm="${realm_id}",cicd_worker_state="${status}"} 1\n`)
+    seen.push(status)
+  }
+  expect(seen).toEqual(['online', 'stale', 'stale', 'offline'])
+  await here.lastSeen.close()
+})

@@ -2,11 +2,12 @@
 // once at a time, is never lost while it may still be delivered, and is never accepted twice.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { CadreError } from '../../lib/error.ts'
 import { claimJobs } from '../../lib/hub/queue/claims.ts'
 import { enqueueJob, LEASE_MS, recordAnswers } from '../../lib/hub/queue/jobs.ts'
-import { giveUpJobs, MOST_DELIVERIES } from '../../lib/hub/queue/undeliverable-jobs.ts'
+import { giveUpJobs, MOST_DELIVERIES, realmsToSweep } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -146,6 +147,26 @@ test('a cancel is not given to a daemon that has not accepted the run, and keeps
     return { id, lost }
   })
   expect(found.lost).toMatchObject([{ job: { id: found.id }, cancelled: true }])
+})
+
+test('the chore finds a cancelled run that was delivered with its order, and of which the daemon is gone', async () => {
+  const { store } = hub
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'gone', name: 'x' })
+  const run_id = crypto.randomUUID()
+  const order = { realm_id, run_id, payload: {}, created_by: 1 }
+  const { jobs, runs } = store
+  const place = { call_path: ['t'], call_depth: 0, tree_key: '', team: 't', inputs: {}, attempt: 0, created_at: 1 }
+  await store.write(async tx => {
+    await tx.insert(runs).values({ run_id, root_run_id: run_id, realm_id, ...place, state: 'queued' })
+    for (const kind of ['run', 'cancel'] as const) await enqueueJob(store, tx, { ...order, kind, daemon_id: 'd1' }, 1)
+    // Earlier versions delivered both.
+    await tx.update(jobs).set({ state: 'leased', lease_until: LEASE_MS }).where(eq(jobs.realm_id, realm_id))
+  })
+  expect(await realmsToSweep(store, LEASE_MS - 1)).not.toContain(realm_id)
+  expect(await realmsToSweep(store, LEASE_MS)).toContain(realm_id)
+  const lost = await store.write(tx => giveUpJobs(store, tx, realm_id, LEASE_MS))
+  expect(lost).toMatchObject([{ job: { run_id }, cancelled: true }])
+  expect(await realmsToSweep(store, LEASE_MS)).not.toContain(realm_id)
 })
 
 test('a sweep gives up all jobs that waited too long, however many', async () => {

@@ -1,10 +1,10 @@
 // Daemons as the hub sees them. A daemon is bound to the token that registered it, and counts as alive while it calls.
 
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, gt, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
-import type { Db } from '../../../db/hub/store.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Start } from '../../wire/calls/daemon-link.ts'
 import {
@@ -25,7 +25,7 @@ import type { RealmCaller } from './callers.ts'
 export type DaemonRow = Tables['daemons']['$inferSelect']
 
 export const ONLINE_MS = 45_000
-export const STALE_MS = 86_400_000
+const STALE_MS = 86_400_000
 /** The runs of a daemon that is silent for this long are shown as `crashed` until it calls again. */
 export const CRASHED_MS = 300_000
 
@@ -36,6 +36,15 @@ export function statusOf({ lastSeen, lived }: Hub, daemon: DaemonRow): DaemonSta
   const silent = lived() - lastSeen.lastCallOf(daemon).lived
   return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
 }
+
+/** The condition that a daemon was heard of at `now`, in lived time, by what its row says. */
+export const isOnline = ({ daemons }: Pick<Store, 'daemons'>, now: number): SQL =>
+  gt(daemons.last_seen_at, now - ONLINE_MS)
+
+/** The same as `statusOf` for daemons that were not removed. */
+export const statusColumn = (store: Pick<Store, 'daemons'>, now: number): SQL<DaemonStatus> =>
+  sql`CASE WHEN ${isOnline(store, now)} THEN 'online'
+    WHEN ${gt(store.daemons.last_seen_at, now - STALE_MS)} THEN 'stale' ELSE 'offline' END`
 
 export function daemonRecord(hub: Hub, daemon: DaemonRow) {
   const {

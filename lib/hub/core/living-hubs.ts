@@ -4,7 +4,7 @@ import { and, gt, isNull, sql } from 'drizzle-orm'
 import type { Store } from '../../../db/hub/store.ts'
 
 /** A hub notes that it lives every ten seconds. One that has not for this long, in lived time, has ended. */
-const LIVE_MS = 60_000
+export const LIVE_MS = 60_000
 
 export type LivingHub = Pick<Store['hubProcesses']['$inferSelect'], 'id' | 'keys' | 'clock_ahead'>
 

@@ -6,15 +6,13 @@ import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, max, or, sql } from 
 import type { OfferAtCopy } from '../../../db/hub/lineage-tables.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { inState } from '../core/job-rows.ts'
+import { LIVE_MS } from '../core/living-hubs.ts'
 import type { CopyKind, CopyRow } from './copies.ts'
 
-const MINUTE_MS = 60_000
 /** After a failover, daemons that called within this time before the last write of the copy have to confirm. */
-const RECENT_MS = 10 * MINUTE_MS
+const RECENT_MS = 10 * 60_000
 /** The same for any other copy. */
 const DAY_MS = 86_400_000
-/** A hub whose last heartbeat is older than this had ended, and what it wrote is in the copy. */
-const LIVE_HUB_MS = MINUTE_MS
 
 export interface Discovery {
   kind: CopyKind
@@ -62,7 +60,8 @@ export async function holdJobsOfCopy(
     .select()
     .from(daemons)
     .where(and(recent, found.realm_id === null ? undefined : eq(daemons.realm_id, found.realm_id)))
-  const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written - LIVE_HUB_MS))
+  // What a hub wrote that had ended is in the copy.
+  const live = and(isNull(hubProcesses.left_at), gt(hubProcesses.beat_at, written - LIVE_MS))
   const hubs = found.kind === 'failover' ? await tx.select().from(hubProcesses).where(live) : []
   const rows: (typeof confirmations.$inferInsert)[] = [
     ...calledRecently.map(

@@ -3,10 +3,10 @@
 // and by what it needs (index `jobs_queue`, in the order in which jobs are delivered), a lapsed lease by its end
 // (`jobs_lease`). What a job needs is decided once for all waiting jobs that need the same.
 
-import { and, asc, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { inState, type JobRow } from '../core/job-rows.ts'
+import { inState, isLapsed, type JobRow } from '../core/job-rows.ts'
 
 type Kind = JobRow['kind']
 
@@ -170,12 +170,7 @@ export const daemonsWithJobs = prepared((store, db, slot: Slot<'realm'>) => {
 
 /** Jobs that were delivered and not accepted in time. */
 const hasLapsed = (store: Store, slot: Slot<'realm' | 'now'>): SQL =>
-  and(
-    eq(store.jobs.realm_id, slot('realm')),
-    inState(store, 'leased'),
-    lte(store.jobs.lease_until, slot('now')),
-    isDeliverable(store),
-  )!
+  and(eq(store.jobs.realm_id, slot('realm')), isLapsed(store, slot('now')), isDeliverable(store))!
 
 export const lapsedJobs = prepared((store, db, slot: Slot<'realm' | 'now'>) =>
   db.select().from(store.jobs).where(hasLapsed(store, slot)).orderBy(store.jobs.lease_until),

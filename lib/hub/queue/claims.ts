@@ -1,9 +1,9 @@
 // Which jobs a daemon gets, and which daemons have jobs that wait for them. The statements are in `claimable-jobs.ts`.
 
-import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { type DaemonRow, ONLINE_MS } from '../access/daemons.ts'
+import { type DaemonRow, isOnline } from '../access/daemons.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import {
   daemonsWithJobs,
@@ -45,7 +45,7 @@ async function mayTakeJob(
     isNull(daemons.removed_at),
     isNotNull(daemons.approved_at),
     eq(daemons.paused, false),
-    gt(daemons.last_seen_at, now - ONLINE_MS),
+    isOnline(store, now),
   )
   const others = await db.select().from(daemons).where(online)
   return !others.some(other => missingNeeds(needs, other).length === 0 && unreadyAgents(needs, other).length === 0)

@@ -4,7 +4,7 @@
 import { and, eq, gt, gte, inArray, isNotNull, lte, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
-import { inState, type JobRow } from '../core/job-rows.ts'
+import { inState, isLapsed, type JobRow } from '../core/job-rows.ts'
 
 /** A job is given up after this many deliveries. */
 export const MOST_DELIVERIES = 5
@@ -72,7 +72,7 @@ const isExpired = (store: Store, realm: Realm, slot: Slot<'now'>) =>
   and(eq(store.jobs.realm_id, realm), inState(store, ...UNLEASED), lte(store.jobs.expires_at, slot('now')))
 
 const hasLapsedLease = (store: Store, realm: Realm, slot: Slot<'now'>) =>
-  and(eq(store.jobs.realm_id, realm), inState(store, 'leased'), lte(store.jobs.lease_until, slot('now')))
+  and(eq(store.jobs.realm_id, realm), isLapsed(store, slot('now')))
 
 const isExhausted = (store: Store, realm: Realm, slot: Slot<'now'>) =>
   and(hasLapsedLease(store, realm, slot), gte(store.jobs.deliveries, MOST_DELIVERIES))
@@ -100,14 +100,19 @@ const firstExpired = (store: Store, realm: Realm, slot: Slot<'now'>) =>
 const firstExhausted = (store: Store, realm: Realm, slot: Slot<'now'>) =>
   first<string>(store, store.jobs.id, 'lease_until', isExhausted(store, realm, slot))
 
+/** A job that waited too long and one that was delivered too often, or null. */
+const firstOverdue = (store: Store, realm: Realm, slot: Slot<'now'>) => ({
+  late: firstExpired(store, realm, slot),
+  tired: firstExhausted(store, realm, slot),
+})
+
 /** A job of each kind that a sweep may give up. */
 const firstCandidates = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
   const { realms, jobs } = store
   const realm = slot('realm')
   return db
     .select({
-      late: firstExpired(store, realm, slot),
-      tired: firstExhausted(store, realm, slot),
+      ...firstOverdue(store, realm, slot),
       cancel: first<string>(store, jobs.id, 'daemon_id', waitingCancels(store, realm)),
       lapsedCancel: first<string>(store, jobs.id, 'lease_until', lapsedCancels(store, realm, slot)),
     })
@@ -143,12 +148,11 @@ const cancelOrders = prepared((store, db, slot: Slot<'realm' | 'now'>) => {
 /** The jobs of runs that no daemon has accepted, and none holds. */
 const unacceptedRunJobs = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
   const { jobs } = store
-  const idle = or(inArray(jobs.state, UNLEASED), lte(jobs.lease_until, slot('now')))
-  const open = and(inArray(jobs.state, [...UNLEASED, 'leased']), idle, eq(jobs.kind, 'run'))
+  const idle = or(inArray(jobs.state, UNLEASED), isLapsed(store, slot('now')))
   return db
     .select()
     .from(jobs)
-    .where(and(isAmong(store, jobs.run_id, slot('runs')), open))
+    .where(and(isAmong(store, jobs.run_id, slot('runs')), idle, eq(jobs.kind, 'run')))
 })
 
 /** Whether a sweep would find a job that waited too long or was delivered too often. */
@@ -161,7 +165,7 @@ const firstUndeliverable = prepared((store, db, slot: Slot<'realm' | 'now'>) => 
   const { realms } = store
   const realm = slot('realm')
   return db
-    .select({ late: firstExpired(store, realm, slot), tired: firstExhausted(store, realm, slot) })
+    .select(firstOverdue(store, realm, slot))
     .from(realms)
     .where(eq(realms.id, realm))
 })
@@ -172,26 +176,31 @@ export async function realmsToSweep(store: Store, now: number): Promise<string[]
   const found = await realmsWithUndeliverable(store, db, { now })
   const begins = await lapsedRuns(store, db, { now })
   const cancels =
-    begins.length === 0 ? [] : await cancelsAmong(store, db, { runs: JSON.stringify(begins.map(({ id }) => id)) })
+    begins.length === 0 ? [] : await cancelsAmong(store, db, { runs: JSON.stringify(begins.map(({ id }) => id)), now })
   return [...new Set([...found, ...cancels].map(({ realm_id }) => realm_id))]
 }
 
 const realmsWithUndeliverable = prepared((store, db, slot: Slot<'now'>) => {
   const { realms } = store
-  const any = or(isNotNull(firstExpired(store, realms.id, slot)), isNotNull(firstExhausted(store, realms.id, slot)))
-  return db.select({ realm_id: realms.id }).from(realms).where(any)
+  const { late, tired } = firstOverdue(store, realms.id, slot)
+  return db
+    .select({ realm_id: realms.id })
+    .from(realms)
+    .where(or(isNotNull(late), isNotNull(tired)))
 })
 
 /** The runs of which a delivery has not been accepted in time. */
 const lapsedRuns = prepared((store, db, slot: Slot<'now'>) => {
   const { jobs } = store
-  const lapsed = and(inState(store, 'leased'), lte(jobs.lease_until, slot('now')), ofKind(store, 'run'))
-  return db.select({ id: jobs.run_id }).from(jobs).where(lapsed)
+  return db
+    .select({ id: jobs.run_id })
+    .from(jobs)
+    .where(and(isLapsed(store, slot('now')), ofKind(store, 'run')))
 })
 
-const cancelsAmong = prepared((store, db, slot: Slot<'runs'>) => {
+const cancelsAmong = prepared((store, db, slot: Slot<'runs' | 'now'>) => {
   const { jobs } = store
-  const idle = and(inState(store, ...UNLEASED), ofKind(store, 'cancel'))
+  const idle = and(or(inState(store, 'waiting'), isLapsed(store, slot('now'))), ofKind(store, 'cancel'))
   return db
     .select({ realm_id: jobs.realm_id })
     .from(jobs)

@@ -1,9 +1,9 @@
 // Which daemons can tell people something at an account (`agent:channel`), and which accounts of a realm none can now.
 
-import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
+import { and, eq, isNotNull, isNull } from 'drizzle-orm'
 import type { Db } from '../../../db/hub/store.ts'
 import { TELL } from '../../wire/records/jobs.ts'
-import { type DaemonRow, ONLINE_MS } from '../access/daemons.ts'
+import { type DaemonRow, isOnline } from '../access/daemons.ts'
 import type { Hub } from '../core/hub.ts'
 
 type Teller = Pick<DaemonRow, 'kinds' | 'accounts' | 'agents'>
@@ -33,7 +33,7 @@ export async function unreached(
     eq(daemons.realm_id, realmId),
     isNull(daemons.removed_at),
     isNotNull(daemons.approved_at),
-    gt(daemons.last_seen_at, lived() - ONLINE_MS),
+    isOnline(store, lived()),
   )
   const all = await db
     .select({ kinds: daemons.kinds, accounts: daemons.accounts, agents: daemons.agents })

@@ -4,14 +4,14 @@
 // webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
 
 import { createHash } from 'node:crypto'
-import { and, eq, inArray, isNotNull, isNull, like, lt, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, like, lt, not, or, sql } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import type { JsonObject } from '../../json.ts'
 import type { HookEvent } from '../../wire/records/hooks.ts'
 import { UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
-import { ONLINE_MS } from '../access/daemons.ts'
+import { isOnline } from '../access/daemons.ts'
 import { delivers } from '../access/owners.ts'
 import type { Hub } from '../core/hub.ts'
 import { tellOfRuns } from '../tells/tells.ts'
@@ -206,7 +206,7 @@ export async function* queueStaleDaemonMessages(hub: Hub): AsyncGenerator<void> 
   const { daemons, db } = hub.store
   const silent = and(
     isNull(daemons.removed_at),
-    lt(daemons.last_seen_at, hub.lived() - ONLINE_MS),
+    not(isOnline(hub.store, hub.lived())),
     or(isNull(daemons.stale_at), lt(daemons.stale_at, daemons.last_seen_at)),
   )
   for (;;) {
