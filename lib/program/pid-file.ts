@@ -20,7 +20,8 @@ export interface ServerProcess extends ProcessMark {
  * the files of those that are gone.
  */
 export function writePidFile(base: string, port: number, url: string, drainMs: number): void {
-  const { pid, boot, started } = ownMark()
+  const own = ownMark()
+  const { pid, boot, started } = own
   const file = `${base}.${port}.pid`
   mkdirSync(dirname(base), { recursive: true, mode: 0o700 })
   for (const other of serversOf(base)) if (!isAlive(other)) rmSync(other.file, { force: true })
@@ -28,7 +29,7 @@ export function writePidFile(base: string, port: number, url: string, drainMs: n
   const more = JSON.stringify({ boot, started, url, drain_ms: drainMs })
   writeFileSync(file, `${pid}\n${more}\n`, { mode: 0o600 })
   process.on('exit', code => {
-    if (code === 0 && read(file)?.pid === pid) rmSync(file, { force: true })
+    if (code === 0 && isNamed({ file, ...own })) rmSync(file, { force: true })
   })
 }
 
@@ -47,6 +48,12 @@ export function stateOf(server: ServerProcess): 'alive' | 'gone' | 'foreign' {
   // A zombie has a start time, too.
   const started = startOf(pid)
   return started === null || started === server.started ? 'gone' : 'foreign'
+}
+
+/** Whether the pid file of a server names it still. It does not when the server ended by itself, or another one has it now. */
+export function isNamed({ file, pid, boot, started }: ProcessMark & Pick<ServerProcess, 'file'>): boolean {
+  const named = read(file)
+  return named !== null && named.pid === pid && named.boot === boot && named.started === started
 }
 
 /** Null when it is gone or has no id of a process. */

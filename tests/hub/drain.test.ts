@@ -116,6 +116,20 @@ test('a hub that does not come to its end fails the drain', async () => {
   expect(await draining).toEqual({ code: 1, stderr: expect.stringContaining('has ended, but not by itself') })
 })
 
+test('a hub whose pid file is that of the next hub by now has ended by itself', async () => {
+  const hubs = hubsOf({ CADRE_DRAIN_SECONDS: '1' })
+  const { child, url, port } = await hubs.serve()
+  const file = join(hubs.home, `hub.db.${port}.pid`)
+  // In containers, one hub after the other has the same id.
+  const next = readFileSync(file, 'utf8').replace(/"started":"\w+"/, '"started":"later"')
+  const draining = hubs.drain()
+  while ((await fetch(`${url}/ready`)).status !== 503) await Bun.sleep(10)
+  writeFileSync(file, next)
+  expect(await draining).toEqual({ code: 0, stderr: expect.stringContaining(`process ${child.pid} has ended\n`) })
+  expect(await child.exited).toBe(0)
+  expect(readFileSync(file, 'utf8')).toBe(next)
+})
+
 describe.if(Boolean(server))('on PostgreSQL', () => {
   test('one of several hubs is drained by its port', async () => {
     await using database = await freshPostgres(server!)

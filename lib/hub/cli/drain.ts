@@ -1,13 +1,12 @@
 // `drain`: stops the hub that serves a database on this machine, as SIGTERM does, and waits for its end.
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isPostgres } from '../../../db/hub/store.ts'
 import { formatDuration } from '../../duration.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { type Listening, STOP_MS } from '../../http/listen.ts'
 import type { Log } from '../../log/log.ts'
-import { type ServerProcess, serversOf, stateOf, writePidFile } from '../../program/pid-file.ts'
+import { isNamed, type ServerProcess, serversOf, stateOf, writePidFile } from '../../program/pid-file.ts'
 import { isAlive } from '../../program/process.ts'
 import { line } from '../../text/printable.ts'
 import { printMessage } from '../../text/terminal.ts'
@@ -45,7 +44,7 @@ const say = (text: string) => printMessage(line`hub: ${text}`)
  */
 export async function drain(config: Pick<HubConfig, 'database' | 'home'>, port: number | undefined): Promise<void> {
   const hub = hubToDrain(pidFileBase(config), port)
-  const { pid, url, drainMs, file } = hub
+  const { pid, url, drainMs } = hub
   send(hub)
   const began = performance.now()
   const refuses = `it refuses new requests and waits at most ${formatDuration(STOP_MS)} for those under way`
@@ -68,7 +67,7 @@ export async function drain(config: Pick<HubConfig, 'database' | 'home'>, port: 
     }
     await Bun.sleep(LOOK_MS)
   }
-  if (existsSync(file)) {
+  if (isNamed(hub)) {
     throw new CadreError('unavailable', `process ${pid} has ended, but not by itself or with a failure: see its log`)
   }
   say(`process ${pid} has ended`)
