@@ -103,16 +103,52 @@ test('a release gets a greater number, and no number twice', () => {
   git(at, 'commit', '--quiet', '--message', 'files')
   for (const to of ['0.1.0', '0.0.9', 'great', '1.0']) expect(() => raise(at, to, by)).toThrow('greater than 0.1.0')
   mustBeNew(at, '0.1.0', by)
-  expect(['patch', 'minor', 'major', '1.2.0-rc.1'].map(to => raise(at, to, by))).toEqual([
-    '0.1.1',
-    '0.2.0',
-    '1.0.0',
-    '1.2.0-rc.1',
-  ])
+  const raised = ['patch', 'minor', 'major', '1.2.0-rc.1'].map(to => {
+    const next = raise(at, to, by)
+    const changes = readFileSync(join(at, 'CHANGELOG.md'), 'utf8')
+    expect(changes).toContain(`\n## ${next}\n`)
+    writeFileSync(join(at, 'CHANGELOG.md'), changes.replace('# Changelog\n', '# Changelog\n\n## Unreleased\n'))
+    git(at, 'commit', '--quiet', '--all', '--message', 'go on')
+    return next
+  })
+  expect(raised).toEqual(['0.1.1', '0.2.0', '1.0.0', '1.2.0-rc.1'])
   expect(JSON.parse(readFileSync(join(at, 'package.json'), 'utf8')).version).toBe('1.2.0-rc.1')
   expect(readFileSync(join(at, 'CHANGELOG.md'), 'utf8')).toContain('## 0.1.1\n')
   expect(git(at, 'status', '--porcelain')).toBe('')
+  git(at, 'checkout', '--quiet', 'v1.2.0-rc.1')
   mustBeNew(at, '1.2.0-rc.1', by)
   git(at, 'commit', '--quiet', '--allow-empty', '--message', 'more')
   expect(() => mustBeNew(at, '1.2.0-rc.1', by)).toThrow('is the release of another commit (v1.2.0-rc.1)')
+})
+
+test('a number that cannot be given changes no file, and makes no commit and no tag', () => {
+  const at = clone()
+  const by = (repository: string, words: string[]) => run(['git', ...AUTHOR, ...words], repository)
+  const nobody = (repository: string, words: string[]) =>
+    run(['git', '-c', 'user.name=', '-c', 'user.email=', ...words], repository)
+  const committed = (files: Record<string, string>) => {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(at, name), text)
+    git(at, 'add', '.')
+    git(at, 'commit', '--quiet', '--message', 'files')
+  }
+  const manifest = '{\n  "name": "cadre",\n  "version": "0.1.0"\n}\n'
+  const changes = '# Changelog\n\n## Unreleased\n'
+  const state = () => [git(at, 'rev-parse', 'HEAD'), git(at, 'tag', '--list'), git(at, 'status', '--porcelain')]
+  const refuses = (message: string, git = by) => {
+    const before = state()
+    expect(() => raise(at, 'minor', git)).toThrow(message)
+    expect(state()).toEqual(before)
+  }
+  committed({ 'package.json': manifest })
+  refuses('CHANGELOG.md')
+  committed({ 'CHANGELOG.md': '# Changelog\n' })
+  refuses('CHANGELOG.md has no line ^## Unreleased$')
+  committed({ 'CHANGELOG.md': changes, 'package.json': manifest.replaceAll('  ', '\t') })
+  refuses('package.json has no line')
+  committed({ 'package.json': manifest })
+  git(at, 'tag', 'v0.2.0')
+  refuses('there is a tag v0.2.0 already')
+  git(at, 'tag', '--delete', 'v0.2.0')
+  refuses('ident', nobody)
+  expect(raise(at, 'minor', by)).toBe('0.2.0')
 })
