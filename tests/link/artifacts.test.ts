@@ -289,6 +289,21 @@ describe('a bucket', () => {
     await daemon.stop()
   }, 30_000)
 
+  test('a content that has two names is sent once, however long that takes', async () => {
+    vendor.fault = async request => {
+      if (request.method === 'PUT') await Bun.sleep(500)
+      return null
+    }
+    const { daemon } = await daemonOf(hub)
+    const before = vendor.seen.length
+    const run_id = await dispatch(hub, '@admin/files', { text: 'slowly' })
+    const [file] = await stored(hub, run_id)
+    vendor.fault = () => null
+    const sent = vendor.seen.slice(before).filter(line => line.startsWith('PUT ') && line.includes(run_id))
+    expect(sent.filter(line => line.includes(file!.sha256))).toHaveLength(1)
+    await daemon.stop()
+  }, 60_000)
+
   test('a lost answer sends nothing twice', async () => {
     await using front = startFront(hub.url)
     const lost = new Set<string>()

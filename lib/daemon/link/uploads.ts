@@ -53,6 +53,7 @@ const HUB_AWAY: readonly string[] = ['unavailable', 'rate_limited', 'unauthorize
 export class FileUploads {
   readonly #options: UploadsOptions
   /** The rows that are being sent. */
+  /** The contents under way. The hub keeps each once in a tree, so a second file that has one waits, and is then there. */
   readonly #busy = new Set<string>()
   readonly #waiting = new Set<() => void>()
 
@@ -68,16 +69,16 @@ export class FileUploads {
   /** Sends one file that is due, or waits a moment for one. Throws when the hub cannot take any. */
   async step(): Promise<void> {
     const { rows } = this.#options
-    const row = rows.due(this.#options.lived(), LANES).find(each => !this.#busy.has(keyOf(each)))
+    const row = rows.due(this.#options.lived(), LANES).find(each => !this.#busy.has(each.sha256))
     if (!row) return this.#idle()
-    this.#busy.add(keyOf(row))
+    this.#busy.add(row.sha256)
     try {
       await this.#send(row)
       rows.drop(row)
     } catch (error) {
       this.#failed(row, error)
     } finally {
-      this.#busy.delete(keyOf(row))
+      this.#busy.delete(row.sha256)
     }
   }
 
@@ -139,8 +140,6 @@ export class FileUploads {
     rows.later(row, lived() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS }))
   }
 }
-
-const keyOf = ({ run_id, path, sha256 }: UploadRow): string => `${run_id} ${path} ${sha256}`
 
 /** Throws `not_found` unless the file still has the content that was recorded. */
 async function checkContent(
