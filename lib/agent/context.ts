@@ -14,6 +14,7 @@ import { startGroup } from './commands/processes.ts'
 import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, onlyReads } from './core/effect.ts'
 import type * as Fetch from './fetch.ts'
+import type { TeamFolder } from './files/file-rule.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, type Unwritten, writeArtifact } from './files.ts'
 import { type Identity, identityAmong } from './identity.ts'
 import { jsonApi } from './json-api.ts'
@@ -82,7 +83,7 @@ export interface ContextOptions {
    */
   sameTree?: (runId: string) => boolean
   /** The folder of the run's team.yml; null for a package. */
-  teamFolder?: string | null
+  teamFolder?: TeamFolder | null
   /** Where the commands of the team run. Without it, as other processes of the daemon do. */
   sandbox?: AgentContext['sandbox']
   /**

@@ -1,7 +1,7 @@
 // The commands for whoever writes a team.
 
 import { expect, test } from 'bun:test'
-import { chmodSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { command, files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -96,5 +96,25 @@ phases:
   )
   expect(failed.stderr).toStartWith(`note: team.yml:4:5: ${words}`)
   const ran = await command(['run', team, '--workspace', team], { home, cwd: elsewhere })
+  expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining('note: ')])
+}, 30_000)
+
+test('a file beside the team.yml of a sub-team is told with the workspace, which is that of the whole run', async () => {
+  const fill = (items: string) =>
+    `{ name: fill, agent: data, action: template, sources: [{ name: a.txt, items: ${items}, template: line.txt }] }`
+  const team = files({
+    'team.yml': `name: "@local/above"\nversion: 1.0.0\nphases: [{ name: down, type: team, team: ./below }]\n`,
+    'below/team.yml': `name: "@local/below"\nversion: 1.0.0\nphases: [${fill('[1]')}]\n`,
+    'below/line.txt': 'hello {{ item }}\n',
+  })
+  const words = `phase fill names line.txt, which does not exist: looked in ${team}, which all teams of a run share; put the file there that lies beside this team.yml, in ${team}/below\n`
+  for (const word of ['validate', 'plan']) {
+    expect((await command([word, team], { home, cwd: team })).stdout).toContain(words)
+  }
+  const failed = await command(['run', team], { home, cwd: team })
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(words)])
+  expect(failed.stdout + failed.stderr).not.toContain('--workspace')
+  renameSync(join(team, 'below/line.txt'), join(team, 'line.txt'))
+  const ran = await command(['run', team], { home, cwd: team })
   expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining('note: ')])
 }, 30_000)

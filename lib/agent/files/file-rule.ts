@@ -22,8 +22,14 @@ export interface FileScope {
    * `file` are.
    */
   sameTree?: ((runId: string) => boolean) | undefined
-  /** The folder of the run's team.yml, where a file that is not in the workspace may lie. Null for a package. */
-  teamFolder?: string | null | undefined
+  /** Where a file that is not in the workspace may lie. Null for a package. */
+  teamFolder?: TeamFolder | null | undefined
+}
+
+/** The folder of a team.yml, and whether it is that of the top run, whose workspace all teams below share. */
+export interface TeamFolder {
+  path: string
+  isTop: boolean
 }
 
 /** Where a path leads by its text: `root` is the folder that it must not leave; null when it may lead anywhere. */
@@ -77,9 +83,11 @@ export function whereLooked(
   path: string,
   { workspace, teamFolder }: Pick<FileScope, 'workspace' | 'teamFolder'>,
 ): string {
-  const isBeside = teamFolder && !isAbsolute(path) && existsSync(join(teamFolder, path))
-  const run = isBeside ? `; a file of this name lies beside team.yml: run with --workspace ${teamFolder}` : ''
-  return `looked in ${workspace}${run}`
+  const looked = `looked in ${workspace}`
+  if (!teamFolder || isAbsolute(path) || !existsSync(join(teamFolder.path, path))) return looked
+  return teamFolder.isTop
+    ? `${looked}; a file of this name lies beside team.yml: run with --workspace ${teamFolder.path}`
+    : `${looked}, which all teams of a run share; put the file there that lies beside this team.yml, in ${teamFolder.path}`
 }
 
 /** The absolute path for a command, which opens it by itself. It may name a file that is not there yet. */

@@ -14,6 +14,7 @@ export function ownFiles({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle
   return teamsOf(bundle).flatMap(([key, { phases }]) => {
     const folder = bundle.folder(key)
     if (folder === null) return []
+    const isBelow = folder !== bundle.folder(bundle.root)
     return phases.flatMap(phase => {
       if (phase.type !== 'standard') return []
       const { name, agent, action = null, place } = phase
@@ -22,7 +23,7 @@ export function ownFiles({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle
         return handler ? pathsIn(handler.entry.properties, entry) : []
       })
       const own = new Set(named.filter(path => isOfWorkspace(path) && existsSync(join(folder, path))))
-      return [...own].map(path => ({ place, phase: name, path, folder }))
+      return [...own].map(path => ({ place, phase: name, path, folder, ...(isBelow && { sub_team: true }) }))
     })
   })
 }
@@ -43,7 +44,8 @@ function pathsIn(fields: Record<string, object>, entry: Json): string[] {
 export function misplaced(files: readonly OwnFile[], workspace: string): string[] {
   return files
     .filter(({ path }) => !existsSync(join(workspace, path)))
-    .map(({ place, phase, path, folder: teamFolder }) => {
+    .map(({ place, phase, path, folder, sub_team = false }) => {
+      const teamFolder = { path: folder, isTop: !sub_team }
       return `${place}: phase ${phase} names ${path}, which does not exist: ${whereLooked(path, { workspace, teamFolder })}`
     })
 }

@@ -2,7 +2,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { wholePath } from '../../agent/files/file-rule.ts'
+import { type TeamFolder, wholePath } from '../../agent/files/file-rule.ts'
 import { type RunId, runFolder } from '../../files/run-id.ts'
 import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { type Bundle, secretReader } from '../../team/team.ts'
@@ -65,7 +65,7 @@ export class RunFolders {
       },
       fromPath: outside,
       given,
-      teamFolder: outside ? bundle.folder(row.team_key) : null,
+      teamFolder: outside ? folderOf(bundle, row.team_key) : null,
       sameTree,
       unwritten: {
         flush: () => this.#behind.flush(row.root_id),
@@ -98,6 +98,11 @@ export class RunFolders {
   #ownWorkspace(rootId: RunId): string {
     return `${this.stateDir(rootId)}/work`
   }
+}
+
+function folderOf(bundle: Bundle, key: string): TeamFolder | null {
+  const path = bundle.folder(key)
+  return path === null ? null : { path, isTop: path === bundle.folder(bundle.root) }
 }
 
 function textsIn(value: Json): string[] {

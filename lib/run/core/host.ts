@@ -5,6 +5,7 @@ import type { AgentContext, AgentResult, FileRecord, NotifyEvent, RunIdentity } 
 import type { LogLimit } from '../../agent/commands/output.ts'
 import type { Effect } from '../../agent/core/effect.ts'
 import type { AgentDefinition } from '../../agent/define.ts'
+import type { TeamFolder } from '../../agent/files/file-rule.ts'
 import type { SmallFile, Unwritten } from '../../agent/files.ts'
 import type { Identity } from '../../agent/identity.ts'
 import type { Account as Lender } from '../../agent/net/account.ts'
@@ -47,7 +48,7 @@ export interface RunEnvironment {
   /** The file inputs that a team of a path has given to a package. */
   given: ReadonlySet<string>
   /** The folder of its team.yml, if `fromPath`; else null. */
-  teamFolder: string | null
+  teamFolder: TeamFolder | null
   /** Whether a run belongs to the same tree. */
   sameTree(runId: string): boolean
   /** Small files of the tree that are written later, but before anybody is given them. */

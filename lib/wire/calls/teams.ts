@@ -21,6 +21,7 @@ const OwnFile = Type.Object({
   phase: AnyText,
   path: Type.String({ description: 'The path as the phase names it.' }),
   folder: Type.String({ description: 'The folder of team.yml, in which the file lies.' }),
+  sub_team: Type.Optional(Type.Boolean({ description: 'Whether it is the folder of a team that the top team calls.' })),
 })
 export type OwnFile = Static<typeof OwnFile>
 
