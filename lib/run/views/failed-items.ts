@@ -45,7 +45,11 @@ export class Causes {
   }
 }
 
+/** A message without the key of its item, where that is not a part of a word. An expression for each key would be slow. */
 function withoutKey(message: string, key: string): string {
-  if (key === '' || !message.includes(key)) return message
-  return message.replaceAll(new RegExp(`(?<!\\w)${RegExp.escape(key)}(?!\\w)`, 'g'), '…')
+  if (key === '') return message
+  return message.replaceAll(key, (found, at: number) => {
+    const around = [message[at - 1] ?? '', message[at + key.length] ?? '']
+    return around.some(each => /\w/.test(each)) ? found : '…'
+  })
 }
