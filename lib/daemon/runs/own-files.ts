@@ -5,7 +5,7 @@ import { isAbsolute, join } from 'node:path'
 import { isFilePath } from '../../agent/entry.ts'
 import { whereLooked } from '../../agent/files/file-rule.ts'
 import { isObject, type Json } from '../../json.ts'
-import { type Bundle, callsOf, handlerOf, teamsOf } from '../../team/team.ts'
+import { type Bundle, handledCalls, teamsOf } from '../../team/team.ts'
 import type { OwnFile } from '../../wire/calls/teams.ts'
 import type { Stock } from './start-run.ts'
 
@@ -17,11 +17,10 @@ export function ownFiles({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle
     const isBelow = folder !== bundle.folder(bundle.root)
     return phases.flatMap(phase => {
       if (phase.type !== 'standard') return []
-      const { name, agent, action = null, place } = phase
-      const named = callsOf(phase).flatMap(({ kind, entry }) => {
-        const handler = handlerOf(catalogue, agent.split('@', 1)[0]!, action, kind)
-        return handler ? pathsIn(handler.entry.properties, entry) : []
-      })
+      const { name, place } = phase
+      const named = handledCalls(catalogue, phase).flatMap(({ handler, entry }) =>
+        pathsIn(handler.entry.properties, entry),
+      )
       const own = new Set(named.filter(path => isOfWorkspace(path) && existsSync(join(folder, path))))
       return [...own].map(path => ({ place, phase: name, path, folder, ...(isBelow && { sub_team: true }) }))
     })

@@ -4,7 +4,7 @@
 
 import type { Bundle, Phase } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import type { FailedItems } from '../../wire/records/run-records.ts'
+import type { FailuresBelow } from '../../wire/records/explain.ts'
 import { TREE_KEY_STEP } from '../../wire/states.ts'
 import { branchKey, parse, type RunError, type RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
@@ -15,12 +15,6 @@ const PLACES = 20
 /** The lengths of the parts of a tree key that name a phase, and an item of it. */
 const PHASE = branchKey('', 0).length
 const ITEM = TREE_KEY_STEP - PHASE
-
-export interface FailuresBelow {
-  items: FailedItems[]
-  /** Phases of sub-runs that are below no map, each with its error. */
-  passedOver: string[]
-}
 
 /** A phase on the way down, and the key of the run that it started. */
 interface Level {

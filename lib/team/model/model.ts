@@ -10,9 +10,8 @@ export { readersOf } from './readers.ts'
 export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './team-needs.ts'
 export {
   type Agents,
-  callsOf,
   credentialsOf,
-  handlerOf,
+  handledCalls,
   listenerWrites,
   onceEntry,
   phaseWrites,

@@ -3,7 +3,7 @@
 import type { Handler } from '../../agent/define.ts'
 import { isTexts, type Json, type JsonObject } from '../../json.ts'
 import type { Team } from './compiled-team.ts'
-import { type Agents, callsOf, handlerOf } from './writes.ts'
+import { type Agents, handledCalls, listenerHandler } from './writes.ts'
 
 /** What a phase or a listener needs of an agent. */
 export interface Need {
@@ -19,18 +19,13 @@ export interface Need {
 export function permissionNeeds(agents: Agents, team: Team): Need[] {
   const phases = team.phases.flatMap(phase => {
     if (phase.type !== 'standard') return []
-    const { name, agent, action = null } = phase
-    return callsOf(phase).map(({ kind, entry }) => ({
-      name,
-      agent,
-      handler: handlerOf(agents, agent, action, kind),
-      entry,
-    }))
+    const { name, agent } = phase
+    return handledCalls(agents, phase).map(({ handler, entry }) => ({ name, agent, handler, entry }))
   })
   const listeners = team.listeners.flatMap(({ name, agent, fields, on }) =>
     Object.values(on).map(({ options }) => {
       const entry = { ...(fields.source as JsonObject), ...(options.source as JsonObject) }
-      return { name, agent, handler: handlerOf(agents, agent, null, 'notify'), entry }
+      return { name, agent, handler: listenerHandler(agents, agent), entry }
     }),
   )
   return [...phases, ...listeners].flatMap(({ name, agent, handler, entry }) =>

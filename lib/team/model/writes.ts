@@ -25,13 +25,17 @@ export interface Write {
 
 /** What the listeners of a team write. `path` are the phases above it. */
 export function listenerWrites(agents: Agents, { listeners }: Team, path: readonly string[]): Write[] {
-  return listeners.flatMap(({ name, agent }) => writeOf(agents, [...path, name], agent, null, 'notify'))
+  return listeners.flatMap(({ name, agent }) => {
+    const handler = listenerHandler(agents, agent)
+    return handler ? writeOf(agents, [...path, name], { agent }, handler) : []
+  })
 }
 
 /** What a phase writes. What its commands do is not known. */
 export function phaseWrites(agents: Agents, phase: StandardPhase, path: readonly string[]): Write[] {
-  const { agent, action = null } = phase
-  return callsOf(phase).flatMap(({ kind, entry }) => writeOf(agents, [...path, phase.name], agent, action, kind, entry))
+  return handledCalls(agents, phase).flatMap(({ handler, entry }) =>
+    writeOf(agents, [...path, phase.name], phase, handler, entry),
+  )
 }
 
 /**
@@ -39,57 +43,60 @@ export function phaseWrites(agents: Agents, phase: StandardPhase, path: readonly
  * other system cannot be asked, so a person is.
  */
 export function retriesNoWrite(agents: Agents, phase: StandardPhase): boolean {
-  const { agent, action = null, retry } = phase
-  if (retry.attempts === 1 || agent === 'exec') return false
-  const writes = callsOf(phase).flatMap(({ kind, entry }) => {
-    const handler = handlerOf(agents, agent, action, kind)
-    const effect = handler && effectOf(handler, entry)
-    return !effect || effect === 'read' ? [] : [effect === 'once' && !handler.find]
+  if (phase.retry.attempts === 1 || phase.agent === 'exec') return false
+  const writes = handledCalls(agents, phase).flatMap(({ handler, entry }) => {
+    const effect = effectOf(handler, entry)
+    return effect === 'read' ? [] : [effect === 'once' && !handler.find]
   })
   return writes.length > 0 && writes.every(Boolean)
 }
 
 /** The entry that a call may write only once, as far as the file says it: its name, empty for a call as a whole. */
 export function onceEntry(agents: Agents, call: AgentCall): string | undefined {
-  const { action = null } = call
-  const name = call.agent.split('@', 1)[0]!
-  return callsOf(call).find(({ kind, entry }) => {
-    const handler = handlerOf(agents, name, action, kind)
-    return handler && effectOf(handler, entry) === 'once'
-  })?.name
+  return handledCalls(agents, call).find(({ handler, entry }) => effectOf(handler, entry) === 'once')?.name
 }
 
-type Kind = 'source' | 'target' | 'phase' | 'notify'
+/** A call of an agent as written, and what answers it. */
+interface HandledCall {
+  /** Empty for a call as a whole. */
+  name: string
+  entry: Json
+  handler: Handler
+}
 
-/** What a phase asks of its agent, call by call, as written. */
-export function callsOf({ sources, targets, fields }: AgentCall): { kind: Kind; name: string; entry: Json }[] {
-  if (sources.length + targets.length === 0) return [{ kind: 'phase', name: '', entry: fields.source }]
+/** What a phase asks of its agent, call by call, without what an agent or an action does not have. */
+export function handledCalls(agents: Agents, call: AgentCall): HandledCall[] {
+  const definition = agents.get(nameOf(call.agent))
+  const handled = (kind: 'source' | 'target' | 'phase', name: string, entry: Json): HandledCall[] => {
+    const handler = call.action === undefined ? definition?.[kind] : definition?.actions?.[call.action]
+    return handler ? [{ name, entry, handler }] : []
+  }
+  const { sources, targets, fields } = call
+  if (sources.length + targets.length === 0) return handled('phase', '', fields.source)
   return [
-    ...sources.map(({ name, entry }) => ({ kind: 'source' as const, name, entry: entry.source })),
-    ...targets.map(({ name, entry }) => ({ kind: 'target' as const, name, entry: entry.source })),
+    ...sources.flatMap(({ name, entry }) => handled('source', name, entry.source)),
+    ...targets.flatMap(({ name, entry }) => handled('target', name, entry.source)),
   ]
 }
 
-export function handlerOf(agents: Agents, agent: string, action: string | null, kind: Kind): Handler | undefined {
-  const definition = agents.get(agent)
-  return action === null ? definition?.[kind] : definition?.actions?.[action]
-}
+/** What answers an event of which a listener is told. */
+export const listenerHandler = (agents: Agents, agent: string): Handler | undefined => agents.get(nameOf(agent))?.notify
+
+/** `issues` for `issues@eu`. */
+const nameOf = (agent: string): string => agent.split('@', 1)[0]!
 
 function writeOf(
   agents: Agents,
   phase: string[],
-  agent: string,
-  action: string | null,
-  kind: Kind,
+  { agent, action = null }: { agent: string; action?: string | null },
+  handler: Handler,
   entry?: Json,
 ): Write[] {
-  const definition = agents.get(agent)
-  const handler = handlerOf(agents, agent, action, kind)
-  if (!definition || !handler || agent === 'exec') return []
+  if (agent === 'exec') return []
   const effect = effectOf(handler, entry)
   if (effect === 'read') return []
   const owner = (entry !== undefined && accountIn(agent, entry)) || agent
-  const lender = agents.get(owner)
+  const lender = agents.get(nameOf(owner))
   const credentials = lender ? credentialsOf(owner, lender) : []
   return [{ phase, agent, action, effect, ...(entry !== undefined && { entry }), credentials }]
 }

@@ -186,11 +186,12 @@ function mentioned(text: string): string {
   return message.length > MENTIONED ? `${message.slice(0, MENTIONED)}…` : message
 }
 
-function toleratedIn({ phases }: RunFacts): string[] {
-  return phases.flatMap(({ name, state, reason, error, tolerated }) =>
-    state === 'failed' && tolerated ? [`phase ${name} (${oneLine(error?.message ?? `${reason}`)})`] : [],
-  )
-}
+const wasPassedOver = ({ state, tolerated }: PhaseFacts): boolean => state === 'failed' && tolerated
+
+const toleratedIn = ({ phases }: RunFacts): string[] =>
+  phases
+    .filter(wasPassedOver)
+    .map(({ name, reason, error }) => `phase ${name} (${oneLine(error?.message ?? `${reason}`)})`)
 
 /** The commands to go on with, as their arguments. */
 function nextCommands(facts: WhyFacts): string[][] {
@@ -252,9 +253,7 @@ function repeats(facts: WhyFacts): string[][] {
     chain: [run],
   } = facts
   // `--from` would repeat the items of a map that completed.
-  const passedOver = run.phases.filter(
-    ({ state, tolerated, type }) => state === 'failed' && tolerated && type !== 'map',
-  )
+  const passedOver = run.phases.filter(phase => wasPassedOver(phase) && phase.type !== 'map')
   if (run.run_id !== root_run_id) return passedOver.length > 0 || hasPassedOver(facts) ? [['why', root_run_id]] : []
   return [
     ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
@@ -264,9 +263,9 @@ function repeats(facts: WhyFacts): string[][] {
 
 /** Whether `resume --failed` repeats more than a resume does: items of maps, and what failed in runs below. */
 function hasPassedOver({ chain: [run], below }: WhyFacts): boolean {
-  const isPassedOver = ({ type, state, tolerated, items }: PhaseFacts) =>
-    type === 'map' && (state === 'completed' ? (items?.failed ?? 0) > 0 : state === 'failed' && tolerated)
-  return below.items.length > 0 || below.passedOver.length > 0 || run.phases.some(isPassedOver)
+  const hasItems = (phase: PhaseFacts) =>
+    phase.type === 'map' && (phase.state === 'completed' ? (phase.items?.failed ?? 0) > 0 : wasPassedOver(phase))
+  return below.items.length > 0 || below.passedOver.length > 0 || run.phases.some(hasItems)
 }
 
 /** What shows why items failed that were passed over, and what repeats them. */

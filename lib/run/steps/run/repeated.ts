@@ -34,7 +34,11 @@ export class PassedOver {
     const made = repetitions(ended, { from: null, failed: true })
     const found = ended.some(
       (phase, at) =>
-        wasPassedOver(phase) || (made[at] !== 'keep' && this.#children(run, phases[at]!).some(child => this.in(child))),
+        wasPassedOver(phase) ||
+        // What completed holds no failures, or it was passed over.
+        (phase.state !== 'completed' &&
+          made[at] !== 'keep' &&
+          this.#children(run, phases[at]!).some(child => this.in(child))),
     )
     this.#known.set(run.id, found)
     return found

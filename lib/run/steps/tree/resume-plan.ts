@@ -4,6 +4,7 @@
 import { hasSubRuns, type Phase, runsCommands } from '../../../team/team.ts'
 import type { Fate, MapBelow, ResumePlan, RunsBelow } from '../../../wire/records/resume-plan.ts'
 import { parse, phaseEnded, type ReceiptRow, type Repetition, type RunRow } from '../../core/core.ts'
+import type { ChildRow } from '../../store/store.ts'
 import { countedChildren, PassedOver, type Rows, repetitionsBelow, repetitionsOf, teamOf } from '../run/repeated.ts'
 import { fromPhase, makesOnlyOutputs, type ResumeOptions, resumable } from './resume.ts'
 import { written } from './written.ts'
@@ -42,9 +43,11 @@ export function planResume(rows: Rows, runId: string, options: ResumeOptions, in
     repeated: team.phases.flatMap(phase => {
       const repetition = made[phase.index]!
       if (repetition === 'keep') return []
-      const runs = runsBelow(rows, row, phase, repetition, passedOver)
+      const children = hasSubRuns(phase) ? countedChildren(rows, runId, phase) : null
+      const runs = children && runsBelow(rows, row, phase, repetition, children, passedOver)
       const how = { whole: repetition === 'whole', renewed: phase.type === 'map' && repetition !== 'rest' }
-      const maps = interrupted ? [] : mapsBelow(rows, row, phase, repetition, passedOver)
+      const isInPart = children && !interrupted && repetition !== 'whole'
+      const maps = isInPart ? mapsBelow(rows, phase, children, passedOver) : []
       return [{ ...ended[phase.index]!, ...how, runs, maps }]
     }),
     new: [],
@@ -55,13 +58,7 @@ export function planResume(rows: Rows, runId: string, options: ResumeOptions, in
 }
 
 /** The maps in the sub-runs of a phase that are repeated in part, each over all runs that have it. */
-function mapsBelow(
-  rows: Rows,
-  top: Pick<RunRow, 'id'>,
-  phase: Phase,
-  repetition: Repetition,
-  passedOver: PassedOver | null,
-): MapBelow[] {
+function mapsBelow(rows: Rows, phase: Phase, children: readonly ChildRow[], passedOver: PassedOver | null): MapBelow[] {
   const maps = new Map<string, MapBelow>()
   const add = (name: string, { kept, repeated, names }: RunsBelow): void => {
     const map = maps.get(name) ?? { phase: name, kept: 0, repeated: 0, names: [] }
@@ -70,21 +67,21 @@ function mapsBelow(
     map.names.push(...names.slice(0, NAMES - map.names.length))
     maps.set(name, map)
   }
-  const walk = (run: Pick<RunRow, 'id'>, above: Phase, made: Repetition, path: string): void => {
-    if (!hasSubRuns(above) || made === 'whole') return
-    for (const child of countedChildren(rows, run.id, above)) {
-      const below = repetitionsBelow(rows, child, passedOver)
-      for (const each of below === null ? [] : teamOf(rows, child).phases) {
-        const how = below![each.index]!
-        if (how === 'keep') continue
+  const walk = (runs: readonly ChildRow[], path: string): void => {
+    for (const run of runs) {
+      const made = repetitionsBelow(rows, run, passedOver)
+      for (const each of made === null ? [] : teamOf(rows, run).phases) {
+        const how = made![each.index]!
+        if (how === 'keep' || !hasSubRuns(each)) continue
         const name = `${path}/${each.name}`
-        const runs = each.type === 'map' ? runsBelow(rows, child, each, how, passedOver) : null
-        if (runs) add(name, runs)
-        walk(child, each, how, name)
+        const below = countedChildren(rows, run.id, each)
+        const counts = each.type === 'map' ? runsBelow(rows, run, each, how, below, passedOver) : null
+        if (counts) add(name, counts)
+        if (how !== 'whole') walk(below, name)
       }
     }
   }
-  walk(top, phase, repetition, phase.name)
+  walk(children, phase.name)
   return [...maps.values()]
 }
 
@@ -93,15 +90,13 @@ function runsBelow(
   row: Pick<RunRow, 'id'>,
   phase: Phase,
   repetition: Repetition,
+  children: readonly ChildRow[],
   passedOver: PassedOver | null,
 ): RunsBelow | null {
-  if (!hasSubRuns(phase)) return null
   const total = phase.type === 'map' ? rows.store.phases.total(row.id, phase.index) : 1
   // Which items it has is known when it evaluates them.
   if (total === null) return null
-  const children = countedChildren(rows, row.id, phase)
-  const stays = (child: (typeof children)[number]) =>
-    repetition !== 'whole' && child.state === 'completed' && !passedOver?.in(child)
+  const stays = (child: ChildRow) => repetition !== 'whole' && child.state === 'completed' && !passedOver?.in(child)
   const again = children.filter(child => !stays(child))
   const kept = children.length - again.length
   const names = again.slice(0, NAMES).flatMap(({ run_name }) => run_name ?? [])
