@@ -1,8 +1,10 @@
-// How many entries may begin within a time: at most `count` in any `per`, whoever sends them. Within a short time they
-// begin one after the other and not all at once: a server counts what arrives, and of two bursts a second apart the first may
-// arrive late and the second in time. A pace belongs to a `limit` of a phase or of an account, and all below it share it. Entries that may not begin yet wait in one line, in the
-// order in which they came, with one timer for all of them. Times are of the monotonic clock of the process, and nothing
-// is kept over a restart: the next process begins to count anew.
+// How many entries may begin within a time: at most `count` in any `per`, whoever sends them. A pace belongs to a `limit`
+// of a phase or of an account, and all below it share it. Entries that may not begin yet wait in one line, in the order in
+// which they came, with one timer for all of them.
+//
+// Within a short time they begin one after the other and not all at once: a server counts what arrives, and of two bursts
+// a second apart the first may arrive late and the second in time. Times are of the monotonic clock of the process, and
+// nothing is kept over a restart: the next process begins to count anew.
 
 import { formatDuration } from '../../duration.ts'
 

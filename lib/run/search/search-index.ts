@@ -228,7 +228,10 @@ export function keptIn(runs: Database): Kept | null {
   return row && JSON.parse(row.value)
 }
 
-/** Forgets some of the changes that are indexed on disk. Returns whether there are more. The last one stays, so that numbers only grow. */
+/**
+ * Forgets some of the changes that are indexed on disk. Returns whether there are more. The last one stays, so that numbers
+ * only grow.
+ */
 export function forgetChanges(runs: Database, kept: Kept): boolean {
   const most = 5_000
   let more = false

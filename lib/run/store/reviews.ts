@@ -131,8 +131,8 @@ export class Reviews {
   }
 
   /**
-   * Newest first: in the order in which they were asked, whatever the clock was. Large prompts, entries and comments are read only
-   * when `reviewId` names the review.
+   * Newest first: in the order in which they were asked, whatever the clock was. Large prompts, entries and comments
+   * are read only when `reviewId` names the review.
    */
   list(filter: ReviewFilter): { rows: ListedReview[]; total: number } {
     const where = `WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)

@@ -90,8 +90,8 @@ export interface EndedRun {
 }
 
 /**
- * The columns of an attempt that ends, which adds what was lived of it. A kill loses up to a second of lived time, and with it
- * perhaps the time at which the attempt began. What a run from before had lived is not known, and stays so.
+ * The columns of an attempt that ends, which adds what was lived of it. A kill loses up to a second of lived time, and
+ * with it perhaps the time at which the attempt began. What a run from before had lived is not known, and stays so.
  */
 export const endOfAttempt = (lived: string): string =>
   `lived_ms = lived_ms + coalesce(max(0, ${lived} - lived_since), 0), lived_since = NULL`

@@ -17,7 +17,10 @@ export function causesOf(store: Store, runId: string, position: number): Cause[]
   return causes.list()
 }
 
-/** The errors of failed items. Errors that differ only in the key of their item are one cause, in which `…` stands for the key. */
+/**
+ * The errors of failed items. Errors that differ only in the key of their item are one cause, in which `…` stands for the
+ * key.
+ */
 export class Causes {
   readonly #causes: Cause[] = []
   readonly #known = new Map<string, Cause>()

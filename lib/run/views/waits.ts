@@ -1,4 +1,5 @@
-// Says in words what a phase that has not ended waits for, and a run that has not begun, for people who wonder why nothing happens.
+// Says in words what a phase that has not ended waits for, and a run that has not begun, for people who wonder why nothing
+// happens. A wait that ends at a known time says when.
 
 import { turnOf } from '../../wire/concurrency.ts'
 import type { Waiting } from '../../wire/records/run-records.ts'
@@ -6,9 +7,9 @@ import { type LiveRun, phaseEnded, turnOfBound } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 /**
- * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `halted` says
- * what the daemon waits for before it starts anything, such as space on the disk, and is null when it starts. `wallTime` turns the lived time at which
- * something is due into what a clock on the wall will show.
+ * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `halted` says what the daemon
+ * waits for before it starts anything, such as space on the disk, and is null when it starts. `wallTime` turns the lived
+ * time at which something is due into what a clock on the wall will show.
  */
 export function waitOf(
   live: LiveRun,

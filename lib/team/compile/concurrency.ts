@@ -1,6 +1,6 @@
-// `concurrency` of a team: how many phases of one run may run at once, and the key that its runs hold. The key is known
-// before a run begins, so it can name nothing but the inputs and
-// the environment.
+// Compiles `concurrency` of a team: how many phases of one run may run at once, and the key that its runs hold, with how
+// many may hold it and what becomes of the others. The key is known before a run begins, so it can name nothing but the
+// inputs and the environment.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
