@@ -52,7 +52,6 @@ const HUB_AWAY: readonly string[] = ['unavailable', 'rate_limited', 'unauthorize
 
 export class FileUploads {
   readonly #options: UploadsOptions
-  /** The rows that are being sent. */
   /** The contents under way. The hub keeps each once in a tree, so a second file that has one waits, and is then there. */
   readonly #busy = new Set<string>()
   readonly #waiting = new Set<() => void>()
