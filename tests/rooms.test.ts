@@ -59,6 +59,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/hub': null,
   'lib/hub/access': null,
   'lib/hub/artifacts': null,
+  'lib/hub/backups': 'backups.ts',
   'lib/hub/chains': null,
   'lib/hub/chores': null,
   'lib/hub/cli': null,

@@ -10,6 +10,7 @@ import { drainSecondsIn } from '../http/listen.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
+import { type Backups, backupsIn } from './backups/backups.ts'
 import type { ArtifactStore } from './core/artifact-store.ts'
 
 export interface HubFlags {
@@ -36,6 +37,7 @@ export interface HubConfig {
   quotas: QuotaValues
   metricsToken: string | undefined
   artifacts: ArtifactStore | null
+  backups: Backups | null
   /** How long a hub still answers after it was asked to stop, as somebody wished. */
   drainSeconds: number
   keepRunsDays: number
@@ -56,10 +58,11 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
       `CADRE_ADMIN_USERNAME: ${username} is not a valid user name; it must match [a-z0-9][a-z0-9._-]*`,
     )
   }
+  const database = databaseOf(flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db'))
   return {
     host: flags.host || env.CADRE_HUB_HOST || '127.0.0.1',
     port: wholeNumber('--port', flags.port ?? env.CADRE_HUB_PORT ?? '7400', 65_535),
-    database: databaseOf(flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db')),
+    database,
     connections: {
       pool: wholeNumber('CADRE_HUB_POOL', env.CADRE_HUB_POOL ?? '10', 1_000, 1),
       statementMs: wholeNumber('CADRE_HUB_STATEMENT_SECONDS', env.CADRE_HUB_STATEMENT_SECONDS ?? '5', 3_600, 1) * 1_000,
@@ -75,6 +78,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
     artifacts: artifactStore(env),
+    backups: backupsIn(env, database),
     drainSeconds: drainSecondsIn(env),
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
     keepAuditDays: wholeNumber('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS ?? String(KEEP_AUDIT_DAYS), 36_500),

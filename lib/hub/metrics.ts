@@ -72,6 +72,7 @@ export async function stored(hub: Hub): Promise<string> {
       [{}, hub.clocksApart.ms / 1_000],
     ]),
     ...connectionGauges(hub),
+    ...backupGauges(hub),
     gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
       [{}, Number(messages!.many)],
     ]),
@@ -109,6 +110,20 @@ async function choreGauges({ store, ownChores }: Hub): Promise<string[]> {
       'Whether the last run of a chore failed.',
       samples(({ last_run_at, last_error }) => (last_run_at === null ? null : Number(last_error !== null))),
     ),
+  ]
+}
+
+function backupGauges({ backups, now }: Hub): string[] {
+  if (!backups) return []
+  const newest = backups.newest(now())
+  const samples = (value: number | undefined): Sample[] => (value === undefined ? [] : [[{}, value]])
+  return [
+    gauge(
+      'cadre_hub_backup_last_timestamp_seconds',
+      'When the newest backup of the database was begun.',
+      samples(newest ? newest.at / 1_000 : undefined),
+    ),
+    gauge('cadre_hub_backup_last_bytes', 'The size of the newest backup of the database.', samples(newest?.bytes)),
   ]
 }
 

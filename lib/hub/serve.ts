@@ -16,7 +16,7 @@ import { createSignInLimit } from './access/sign-in-limit.ts'
 import type { HubConfig } from './config.ts'
 import type { ArtifactStore } from './core/artifact-store.ts'
 import { Counts } from './core/counts.ts'
-import type { Hub, PasswordCost } from './core/hub.ts'
+import type { Hub, OwnBackups, PasswordCost } from './core/hub.ts'
 import { DatabaseClock, type HubClock } from './core/hub-clock.ts'
 import { LastSeen } from './core/last-seen.ts'
 import { createMemo } from './core/memo.ts'
@@ -51,6 +51,7 @@ export interface HubOptions {
   quotas?: QuotaValues
   metricsToken?: string | undefined
   artifacts?: ArtifactStore | null
+  backups?: OwnBackups | null
   tracer?: Tracer | null
   /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
@@ -99,11 +100,13 @@ export function createHub(options: HubOptions): Hub {
     quotas,
     metricsToken: options.metricsToken ?? null,
     artifacts: options.artifacts ?? null,
+    backups: options.backups ?? null,
     tracer: options.tracer ?? null,
     counts: new Counts(),
     ownChores: new Map(),
     checker,
     async close() {
+      options.backups?.stop()
       await checker.close()
       await lastSeen.close()
       await lineage.close()
@@ -120,7 +123,7 @@ export const openConfigured = ({ database, connections }: HubConfig, log: Pick<L
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
-  const { publicUrl, hookHosts } = config
+  const { publicUrl, hookHosts, backups } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log, build)
   const store = await openConfigured(config, log)
@@ -136,6 +139,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
     quotas,
     metricsToken,
     artifacts,
+    backups,
     home,
     agentsFolder,
   }

@@ -24,7 +24,8 @@ import { compareClocks } from './compare-clocks.ts'
 import { Leases } from './leases.ts'
 
 const SECOND_MS = 1_000
-const HOUR_MS = 3_600 * SECOND_MS
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 /** A run that no daemon asks for ends at most this much later than its deadline. */
 const TICK_MS = 2 * SECOND_MS
@@ -155,6 +156,16 @@ const CHORES: readonly HubChore[] = [
   },
 ]
 
+/** Of a hub that makes backups of its database, which no other hub serves. */
+const BACK_UP: HubChore = {
+  name: 'back_up',
+  isOfEachHub: true,
+  everyMs: MINUTE_MS,
+  stepMs: HOUR_MS,
+  failure: 'the database could not be backed up',
+  run: async hub => hub.backups?.makeIfDue(hub.now()),
+}
+
 /** Deletes what is older than `days` by the time that is believed. `deleteSome` returns how many rows it deleted. */
 async function* deleteOld(
   hub: Hub,
@@ -175,7 +186,8 @@ export function startChores(serving: Hub, retention: Retention): { runDue(): voi
   const { store, clock, log, now, id: holder, ownChores } = hub
   const names = CHORES.filter(({ isOfEachHub }) => !isOfEachHub).map(({ name }) => name)
   const leases = new Leases({ store, clock, log, holder, names, taken })
-  const loops = new Map(CHORES.map(chore => [chore, loopOf(chore)]))
+  const chores = serving.backups ? [...CHORES, BACK_UP] : CHORES
+  const loops = new Map(chores.map(chore => [chore, loopOf(chore)]))
 
   function loopOf(chore: HubChore): ChoreLoop {
     const { name, isOfEachHub } = chore

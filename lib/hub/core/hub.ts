@@ -27,6 +27,12 @@ export interface PasswordCost {
   readonly timeCost: number
 }
 
+export interface OwnBackups {
+  newest(now: number): { at: number; bytes: number } | null
+  makeIfDue(now: number): Promise<void>
+  stop(): void
+}
+
 export interface Hub {
   /** The id of this process in `hub_processes`. */
   readonly id: string
@@ -73,6 +79,8 @@ export interface Hub {
   readonly metricsToken: string | null
   /** Where files of runs are kept (`CADRE_ARTIFACTS`). Null: they stay on the daemons. */
   readonly artifacts: ArtifactStore | null
+  /** The backups that it makes by itself; null if it makes none. */
+  readonly backups: OwnBackups | null
   /** Exports spans (`OTEL_EXPORTER_OTLP_ENDPOINT`), or null. */
   readonly tracer: Tracer | null
   readonly counts: Counts

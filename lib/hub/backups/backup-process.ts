@@ -1,0 +1,12 @@
+// The process that makes one backup of a SQLite database (backups.ts): its arguments are the database and the new file.
+
+import { backup } from '../../../db/hub/backup.ts'
+import { messageOf } from '../../error.ts'
+
+const [database, file] = process.argv.slice(-2)
+try {
+  backup(database!, file!)
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,129 @@
+// The backups that a hub makes of its SQLite database by itself (`CADRE_HUB_BACKUP`). Whether one is due is read from the
+// names in the folder, so a hub that is restarted often neither makes more of them nor pushes out older ones.
+
+import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { isPostgres } from '../../../db/hub/store.ts'
+import { A_DURATION, parseDuration } from '../../duration.ts'
+import { CadreError } from '../../error.ts'
+import { namesIn } from '../../files/names-in.ts'
+import { ownProgram } from '../../program/install-root.ts'
+
+const PROGRAM = 'lib/hub/backups/backup-process.ts'
+const NAME = /^hub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/
+/** What a process that was killed has left. */
+const DRAFT = /^hub-\d{8}T\d{6}Z\.db\.[0-9a-f-]+\.draft$/
+const LEAST_MS = 60_000
+const MOST_KEPT = 100_000
+
+export interface BackupOptions {
+  folder: string
+  /** The path of the database. */
+  database: string
+  everyMs: number
+  /** How many are kept. */
+  keep: number
+}
+
+interface Backup {
+  name: string
+  /** When it was begun, in epoch milliseconds. */
+  at: number
+}
+
+export class Backups {
+  readonly #options: BackupOptions
+  #child: Bun.Subprocess | null = null
+
+  constructor(options: BackupOptions) {
+    this.#options = options
+  }
+
+  /** The newest one: when it was begun, in epoch milliseconds, and its size. Null if there is none that can be seen. */
+  newest(now: number): { at: number; bytes: number } | null {
+    try {
+      const last = this.#all().findLast(({ at }) => at <= now)
+      return last ? { at: last.at, bytes: statSync(join(this.#options.folder, last.name)).size } : null
+    } catch {
+      // The chore says why.
+      return null
+    }
+  }
+
+  /** Makes one if the last is old enough, and removes the oldest. Throws why it could not be made; then all stay. */
+  async makeIfDue(now: number): Promise<void> {
+    const { folder, everyMs, keep } = this.#options
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const before = this.#all()
+    // One of the future was made while the clock was ahead.
+    if (before.some(({ at }) => at <= now && now - at < everyMs)) return
+    for (const name of namesIn(folder)) if (DRAFT.test(name)) rmSync(join(folder, name), { force: true })
+    await this.#make(join(folder, nameAt(now)))
+    const age = ({ at }: Backup) => (at <= now ? now - at : Number.POSITIVE_INFINITY)
+    const oldest = this.#all()
+      .sort((a, b) => age(a) - age(b))
+      .slice(keep)
+    for (const { name } of oldest) rmSync(join(folder, name), { force: true })
+  }
+
+  /** Ends the backup under way, of which nothing stays. */
+  stop(): void {
+    this.#child?.kill('SIGKILL')
+  }
+
+  /** Copies and checks the database in a process of its own, because that takes long and would hold up every call. */
+  async #make(file: string): Promise<void> {
+    const { PATH, TMPDIR } = process.env
+    const child = Bun.spawn([...ownProgram(PROGRAM), this.#options.database, file], {
+      env: { PATH, TMPDIR },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    this.#child = child
+    try {
+      const [said, code] = await Promise.all([child.stderr.text(), child.exited])
+      if (code !== 0) throw new CadreError('unavailable', said.trim().split('\n', 1)[0] || 'the backup was interrupted')
+    } finally {
+      this.#child = null
+    }
+  }
+
+  /** Those in the folder, the oldest first. */
+  #all(): Backup[] {
+    return namesIn(this.#options.folder).flatMap(name => {
+      const found = NAME.exec(name)
+      if (!found) return []
+      const [year, month, day, hour, minute, second] = found.slice(1).map(Number) as [number, ...number[]]
+      return { name, at: Date.UTC(year, month! - 1, day, hour, minute, second) }
+    })
+  }
+}
+
+/** `hub-20261128T174500Z.db` */
+function nameAt(now: number): string {
+  const [whole] = new Date(now).toISOString().split('.')
+  return `hub-${whole!.replaceAll(/[-:]/g, '')}Z.db`
+}
+
+/** What `CADRE_HUB_BACKUP`, `…_EVERY` and `…_KEEP` say; null without the first. Throws `invalid_request`. */
+export function backupsIn(env: Record<string, string | undefined>, database: string): Backups | null {
+  if (!env.CADRE_HUB_BACKUP) return null
+  if (isPostgres(database)) {
+    throw new CadreError(
+      'invalid_request',
+      "CADRE_HUB_BACKUP is for a SQLite database, but this hub uses PostgreSQL: use PostgreSQL's own tools, such as pg_dump",
+    )
+  }
+  const { CADRE_HUB_BACKUP_EVERY: every = '1h', CADRE_HUB_BACKUP_KEEP: kept = '24' } = env
+  const everyMs = parseDuration(every)
+  if (everyMs === null || everyMs < LEAST_MS) {
+    throw new CadreError('invalid_request', `CADRE_HUB_BACKUP_EVERY: expected ${A_DURATION}, at least 1m, got ${every}`)
+  }
+  const keep = Number(kept)
+  if (!/^[0-9]+$/.test(kept) || keep < 1 || keep > MOST_KEPT) {
+    throw new CadreError(
+      'invalid_request',
+      `CADRE_HUB_BACKUP_KEEP: expected a whole number from 1 to ${MOST_KEPT}, got ${kept}`,
+    )
+  }
+  return new Backups({ folder: resolve(env.CADRE_HUB_BACKUP), database, everyMs, keep })
+}
