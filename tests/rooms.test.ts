@@ -124,6 +124,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/wire': null,
   'lib/wire/calls': null,
   'lib/wire/records': null,
+  'lib/wire/why': null,
 }
 
 const CASTS_AT_MOST = 10

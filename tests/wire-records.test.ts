@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { matches } from '../lib/schema/schema.ts'
 import { briefError } from '../lib/wire/budget.ts'
 import { offerOf, Requires } from '../lib/wire/needs.ts'
-import { bounded } from '../lib/wire/records/explain.ts'
+import { bounded } from '../lib/wire/why/explain.ts'
 
 test('a team asks for labels and agents only by names that a daemon can have', () => {
   expect(matches(Requires, { labels: { gpu: true, region: 'eu' }, agents: { exec: '^1.0' } })).toBe(true)

@@ -31,7 +31,8 @@ import {
   StartRun,
 } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
-import { withCommandsOfNow, withStarter } from '../../wire/records/explain.ts'
+import { withStarter } from '../../wire/why/explain.ts'
+import { withCommandsOfNow } from '../../wire/why/next-commands.ts'
 import type { Caller } from '../access/access.ts'
 import { answer, answerMessage } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'

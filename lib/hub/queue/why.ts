@@ -7,18 +7,13 @@ import { and, asc, desc, eq, inArray } from 'drizzle-orm'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
 import { Uuid } from '../../wire/parts.ts'
-import {
-  explain,
-  NOTHING_BELOW,
-  type PhaseFacts,
-  type RunFacts,
-  withCommandsOfNow,
-  withStarter,
-} from '../../wire/records/explain.ts'
 import { SAID, sayMore } from '../../wire/records/failed-line.ts'
 import { DeliveryRecord, type Explanation, RunError, type Why } from '../../wire/records/run-records.ts'
 import { approvalText } from '../../wire/records/words.ts'
 import { ENDED_RUN_STATES, TREE_KEY_STEP } from '../../wire/states.ts'
+import { explain, withStarter } from '../../wire/why/explain.ts'
+import { NOTHING_BELOW, type PhaseFacts, type RunFacts } from '../../wire/why/facts.ts'
+import { withCommandsOfNow } from '../../wire/why/next-commands.ts'
 import type { Hub } from '../core/hub.ts'
 import { readLinesAfter } from '../reports/log-lines.ts'
 import { runPhases } from '../reports/phases.ts'

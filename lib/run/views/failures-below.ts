@@ -4,8 +4,8 @@
 
 import type { Bundle, Phase } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import type { FailuresBelow } from '../../wire/records/explain.ts'
 import { TREE_KEY_STEP } from '../../wire/states.ts'
+import type { FailuresBelow } from '../../wire/why/facts.ts'
 import { branchKey, parse, type RunError, type RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 import { Causes } from './failed-items.ts'

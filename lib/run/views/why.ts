@@ -1,11 +1,12 @@
-// Why a run ended as it did, from the rows of this machine. lib/wire/records/explain.ts puts it into words.
+// Why a run ended as it did, from the rows of this machine. lib/wire/why/explain.ts puts it into words.
 
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import { oneLine } from '../../text/one-line.ts'
-import { explain, NOTHING_BELOW, type PhaseFacts, type RunFacts } from '../../wire/records/explain.ts'
 import type { Explanation, Waiting } from '../../wire/records/run-records.ts'
 import { approvalText, isCertain, nameOfWrite, waitText } from '../../wire/records/words.ts'
+import { explain } from '../../wire/why/explain.ts'
+import { NOTHING_BELOW, type PhaseFacts, type RunFacts } from '../../wire/why/facts.ts'
 import {
   type PhaseRow,
   parse,

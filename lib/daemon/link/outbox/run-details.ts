@@ -7,8 +7,8 @@ import { type RunRow, reportedWhy, type Step, type Store } from '../../../run/en
 import type { Bundle } from '../../../team/team.ts'
 import { cut, jsonBytes, MAX_CHANGE_BYTES, within } from '../../../wire/budget.ts'
 import type { SyncChange } from '../../../wire/records/changes.ts'
-import { bounded } from '../../../wire/records/explain.ts'
 import type { Explanation } from '../../../wire/records/run-records.ts'
+import { bounded } from '../../../wire/why/explain.ts'
 import type { OutboxRows } from './outbox-rows.ts'
 
 /** The rest of a change: its number, its run, its kind. */

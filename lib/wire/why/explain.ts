@@ -1,93 +1,21 @@
 // Puts the explanation of a run into words: the first leaf that failed, the causal chain from the run to it, which
-// failures were tolerated, what was written outside, and which commands go on. Each fact is one line, whatever the
-// errors contain. A daemon explains its runs and reports that to its hub; a hub explains only what it alone knows, such as
-// the queue. Pure: lib/run/views/why.ts has the facts of a daemon, and lib/hub/queue/why.ts those of a hub.
+// failures were tolerated, and what was written outside. Each fact is one line, whatever the errors contain. A daemon
+// explains its runs and reports that to its hub; a hub explains only what it alone knows, such as the queue. Pure:
+// lib/run/views/why.ts has the facts of a daemon, and lib/hub/queue/why.ts those of a hub.
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../text/one-line.ts'
 import { cut, jsonBytes, within } from '../budget.ts'
-import type { Explanation, FailedItems, RunError, Written } from './run-records.ts'
-import type { StartedBy } from './started-by.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText, tookMs } from './words.ts'
+import type { Explanation, FailedItems, Written } from '../records/run-records.ts'
+import type { StartedBy } from '../records/started-by.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText, tookMs } from '../records/words.ts'
+import { lacksFile, lacksOutputs, type RunFacts, type WhyFacts, wasPassedOver } from './facts.ts'
+import { nextCommands } from './next-commands.ts'
 
-/** Maximum number of failed phases for each of which there is a command that repeats it. */
-const PASSED_OVER = 3
 /** Maximum number of sentences for the chain. */
 const CHAIN = 8
 /** What a hub stores of an explanation, in bytes of JSON; few have a hundredth of that. */
 const MOST_BYTES = 256 * 1024
-
-export interface PhaseFacts {
-  name: string
-  type: string
-  agent: string | null
-  action: string | null
-  state: string
-  reason: string | null
-  attempt: number
-  error: RunError | null
-  /** Whether its failure does not fail its run. A hub does not know before the run has completed. */
-  tolerated: boolean
-  /** Whether it runs after failures, too. A hub does not know. */
-  cleanup: boolean
-  /** What it waits for. A hub does not know. */
-  waiting: string | null
-  /** With `repeat`: the turn in which it is, or was last, such as `turn 3 of 40`. A hub does not know the last number. */
-  turn: string | null
-  /** Of a map that has a result: how many of its items failed, and why. A hub does not know why. */
-  items: Pick<FailedItems, 'total' | 'failed' | 'causes'> | null
-}
-
-/** A run of the chain with the phase that decided its end, or for which it waits. */
-export interface RunFacts {
-  run_id: string
-  run_name: string | null
-  team: string
-  environment: string | null
-  call_depth: number
-  state: string
-  reason: string | null
-  error: RunError | null
-  started_at: number | null
-  completed_at: number | null
-  lived_ms: number | null
-  phases: readonly PhaseFacts[]
-  /** One of `phases`. */
-  cause: PhaseFacts | null
-  /** What it waits for before it begins, or before it ends. */
-  turn: string | null
-  deliveries: readonly { phase: string; event: string; state: string; error: string | null }[]
-}
-
-/** Failures in runs that are not part of the chain. */
-export interface FailuresBelow {
-  items: readonly FailedItems[]
-  /** Phases that failed and were passed over below no map, each with its error. */
-  passedOver: readonly string[]
-}
-export const NOTHING_BELOW: FailuresBelow = { items: [], passedOver: [] }
-
-export interface WhyFacts {
-  root_run_id: string
-  /** The run, and then the sub-runs that decided its end. */
-  chain: readonly [RunFacts, ...RunFacts[]]
-  /** Of the run and of all runs below it; null when it is not known here. */
-  written: readonly Written[] | null
-  /** What other systems were asked about in vain. */
-  unasked: readonly string[]
-  /** Whether `why --ask` can find out more. */
-  mayAsk: boolean
-  /** The review that the last run of the chain waits for. */
-  review: string | null
-  /** The run that holds the key for which the run waits. */
-  holder: string | null
-  /** A phase of the last run of the chain that a person completed, and whose result is read where that run failed. */
-  unfilled: string | null
-  /** What else failed in the runs below an ended run. */
-  below: FailuresBelow
-  /** Whether its top run began. What ended in the queue of a hub cannot be resumed. */
-  began: boolean
-}
 
 export function explain(facts: WhyFacts): Explanation {
   const { chain, written } = facts
@@ -158,10 +86,6 @@ function itemsText(items: FailedItems): string {
   return `${itemsFailed(items)}${texts.length > 0 ? `: ${texts.join('; ')}` : ''}.`
 }
 
-/** An output could not be made: the run failed, or as a top run completed without it. */
-const lacksOutputs = ({ reason }: RunFacts): boolean => reason === 'outputs'
-/** A file may be there the next time. A value is made from results and a team.yml that stay. */
-const lacksFile = (run: RunFacts): boolean => lacksOutputs(run) && run.error?.code === 'not_found'
 const INCURABLE =
   'A resume would end the same way, because a run keeps the team.yml of its start: correct team.yml, and start a new run.'
 const MADE_AGAIN = 'Put the file there, and make the outputs again.'
@@ -186,116 +110,10 @@ function mentioned(text: string): string {
   return message.length > MENTIONED ? `${message.slice(0, MENTIONED)}…` : message
 }
 
-const wasPassedOver = ({ state, tolerated }: PhaseFacts): boolean => state === 'failed' && tolerated
-
 const toleratedIn = ({ phases }: RunFacts): string[] =>
   phases
     .filter(wasPassedOver)
     .map(({ name, reason, error }) => `phase ${name} (${oneLine(error?.message ?? `${reason}`)})`)
-
-/** The commands to go on with, as their arguments. */
-function nextCommands(facts: WhyFacts): string[][] {
-  const { root_run_id, chain, review, holder, began } = facts
-  const [run] = chain
-  const leaf = chain.at(-1)!
-  const { cause } = leaf
-  // A map or a team phase says nothing itself, and what runs below it said is in their own logs.
-  const isBelow = cause?.type === 'map' || cause?.type === 'team'
-  const logs = isBelow ? ['tree', leaf.run_id] : ['logs', leaf.run_id, ...(cause ? ['--phase', cause.name] : [])]
-  const resume = ['resume', root_run_id]
-  const hasEnded = run.state === 'failed' || run.state === 'cancelled'
-  if (hasEnded && !began)
-    return [
-      ['show', run.run_id],
-      ['dispatch', run.team],
-    ]
-  switch (run.state) {
-    case 'completed':
-      return [
-        ['show', run.run_id],
-        ...(facts.unfilled === null ? [] : [repeatOf(facts, facts.unfilled)]),
-        ...repeats(facts),
-      ]
-    case 'failed':
-      if (facts.unfilled !== null) return [['show', leaf.run_id], repeatOf(facts, facts.unfilled)]
-      return lacksOutputs(leaf)
-        ? [['show', leaf.run_id], ...outputsAgain(facts)]
-        : [logs, resume, ...repeatsOfItems(facts)]
-    case 'cancelled':
-      return [resume, ...repeatsOfItems(facts)]
-    case 'awaiting_input':
-      return [['reviews'], ...(review === null ? [] : [['decide', review]])]
-    case 'queued':
-    case 'crashed':
-      return [...(holder === null ? [] : [['why', holder]]), ['watch', root_run_id], ['cancel', run.run_id]]
-    default:
-      return [['watch', root_run_id], logs]
-  }
-}
-
-/** What makes missing outputs again. Only a top run is resumed, and a sub-run names it. */
-function outputsAgain({ root_run_id, chain }: WhyFacts): string[][] {
-  if (!lacksFile(chain.at(-1)!)) return []
-  return [chain[0].run_id === root_run_id ? ['resume', root_run_id, '--outputs'] : ['why', root_run_id]]
-}
-
-/** What repeats a phase of the last run of the chain. A resume names a phase of the top run. */
-function repeatOf({ root_run_id, chain }: WhyFacts, phase: string): string[] {
-  const [run, ...below] = chain
-  if (run.run_id !== root_run_id) return ['why', root_run_id]
-  return ['resume', root_run_id, '--from', below.length === 0 ? phase : run.cause!.name]
-}
-
-/** The commands that repeat what failed in a completed run. Only a top run is resumed, and a sub-run names it. */
-function repeats(facts: WhyFacts): string[][] {
-  const {
-    root_run_id,
-    chain: [run],
-  } = facts
-  // `--from` would repeat the items of a map that completed.
-  const passedOver = run.phases.filter(phase => wasPassedOver(phase) && phase.type !== 'map')
-  if (run.run_id !== root_run_id) return passedOver.length > 0 || hasPassedOver(facts) ? [['why', root_run_id]] : []
-  return [
-    ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
-    ...repeatsOfItems(facts),
-  ]
-}
-
-/** Whether `resume --failed` repeats more than a resume does: items of maps, and what failed in runs below. */
-function hasPassedOver({ chain: [run], below }: WhyFacts): boolean {
-  const hasItems = (phase: PhaseFacts) =>
-    phase.type === 'map' && (phase.state === 'completed' ? (phase.items?.failed ?? 0) > 0 : wasPassedOver(phase))
-  return below.items.length > 0 || below.passedOver.length > 0 || run.phases.some(hasItems)
-}
-
-/** What shows why items failed that were passed over, and what repeats them. */
-function repeatsOfItems(facts: WhyFacts): string[][] {
-  const {
-    root_run_id,
-    chain: [run],
-  } = facts
-  if (!hasPassedOver(facts) || run.run_id !== root_run_id) return []
-  return [
-    ['tree', root_run_id, '--failed'],
-    ['resume', root_run_id, '--failed'],
-  ]
-}
-
-/** The explanation with the commands that can be given now. A top run, in `rootState`, may go on although a sub-run failed. */
-export async function withCommandsOfNow(
-  found: Explanation,
-  rootState: string,
-  hasLines: (run_id: string, phase: string) => Promise<boolean>,
-): Promise<Explanation> {
-  const next: string[][] = []
-  for (const args of found.next) {
-    const [command, run_id = '', flag, phase] = args
-    const canResume = rootState === 'failed' || rootState === 'cancelled'
-    if (command === 'resume' && flag === undefined && !canResume) next.push(['why', run_id])
-    else if (command !== 'logs' || phase === undefined || (await hasLines(run_id, phase))) next.push(args)
-  }
-  return { ...found, next }
-}
 
 /** The explanation with who started its run; a sub-run has none. */
 export function withStarter<E extends Explanation>(
@@ -310,7 +128,9 @@ export function withStarter<E extends Explanation>(
   }
 }
 
-/** The explanation as far as it fits into `room` bytes of JSON: with fewer steps of the way, fewer writes and shorter texts. */
+/**
+ * The explanation as far as it fits into `room` bytes of JSON: with fewer steps of the way, fewer writes and shorter texts.
+ */
 export function bounded(found: Explanation, room: number): Explanation {
   const most = Math.min(room, MOST_BYTES)
   if (jsonBytes(found) <= most) return found
