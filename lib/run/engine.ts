@@ -35,7 +35,7 @@ export {
   startReviewers,
 } from './core/core.ts'
 export type { Outbox } from './effects/effects.ts'
-export { keptFile } from './files/files.ts'
+export { keptFile, Seal } from './files/files.ts'
 export type { EngineOptions } from './parts.ts'
 export { Engine, type StartRequest } from './requests.ts'
 export { Reads } from './search/search.ts'
@@ -48,7 +48,6 @@ export {
   OPEN_TOPS,
   type RunHead,
   runIdsAfter,
-  Seal,
   Store,
 } from './store/store.ts'
 export {

@@ -24,10 +24,10 @@ import {
 import { Bundles } from './bundles.ts'
 import { type Account, type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
-import { FilesBehind, SmallFileSync } from './files/files.ts'
+import { FilesBehind, Seal, SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
 import { copiesText, deliveryChanged, Machine, receiptChanged } from './steps/steps.ts'
-import { Journal, Lived, Seal, Store } from './store/store.ts'
+import { Journal, Lived, Store } from './store/store.ts'
 import { Followers } from './views/views.ts'
 
 export interface EngineOptions {

@@ -10,7 +10,7 @@ import { isRunId, type RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import type { Field } from '../../team/team.ts'
-import { Seal } from '../store/store.ts'
+import { Seal } from '../files/files.ts'
 
 export class RootSecrets {
   readonly #home: string

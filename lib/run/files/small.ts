@@ -13,15 +13,9 @@ import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
-import {
-  allSmallFiles,
-  dropSyncedFiles,
-  Seal,
-  type SmallFileRow,
-  type UnsyncedRow,
-  unsyncedFiles,
-} from '../store/store.ts'
+import { allSmallFiles, dropSyncedFiles, type SmallFileRow, type UnsyncedRow, unsyncedFiles } from '../store/store.ts'
 import { makeAgain } from './make-again.ts'
+import { Seal } from './seal.ts'
 
 type StateDirOf = (runId: RunId) => string
 

@@ -1,20 +1,13 @@
-// Table `phases`: one row for each phase of each run. A statement that changes a state has a fence in its WHERE, the
-// attempt and the states that it may come from, and returns whether a row was changed.
+// Table `phases`: one row for each phase of each run. What is read of it is in phase-reads.ts. A statement that changes a
+// state has a fence in its WHERE, the attempt and the states that it may come from, and returns whether a row was changed.
 
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
-import {
-  JsonText,
-  json,
-  PHASE_FENCE,
-  type PhaseRow,
-  type PhaseState,
-  type RunError,
-  type RunRow,
-} from '../core/core.ts'
+import { JsonText, json, PHASE_FENCE, type PhaseState, type RunError } from '../core/core.ts'
 import { BatchInsert, type Value } from './batch-insert.ts'
+import { type PhaseId, PhaseReads, type Renewal } from './phase-reads.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
 /** What is recorded when a phase ends. */
@@ -24,26 +17,6 @@ export interface PhaseChange {
   text?: MaskedText | null
   data?: Masked<Json> | JsonText
   files?: readonly FileRecord[]
-}
-
-/** The columns of a result. Their texts were masked when they were recorded. */
-type RecordedResult = Pick<PhaseRow, 'files' | 'error'> & { text: MaskedText | null; data: MaskedText | null }
-
-/** The part of a phase that scheduling needs, without its result. */
-export type PhaseStates = Pick<
-  PhaseRow,
-  'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
->
-
-/**
- * The sub-runs that stay of a map that evaluates its items again: those that completed and whose inputs are the same,
- * with `failed` without what failed in them and was passed over. Null: none of them stays.
- */
-export type Renewal = 'completed' | 'failed'
-
-export interface PhaseId {
-  run_id: string
-  position: number
 }
 
 /** A phase that is open again for a new attempt. */
@@ -61,21 +34,19 @@ type EndState = (typeof END_STATES)[number]
  */
 const CLEAN = ' AND error IS NULL'
 
-export class Phases {
+export class Phases extends PhaseReads {
   readonly #db: Database
   readonly #insert: BatchInsert
-  readonly #get
   readonly #start
   readonly #startClean
   readonly #end
   readonly #completeClean
-  readonly #result
 
   constructor(db: Database) {
+    super(db)
     this.#db = db
     const into = 'phases (run_id, position, state, attempt, failures)'
     this.#insert = new BatchInsert(db, into, "(?, ?, 'pending', 0, 0)")
-    this.#get = db.query<PhaseRow, [string, number]>('SELECT * FROM phases WHERE run_id = ? AND position = ?')
     const start = (error: string, fence: string) =>
       db.query<unknown, Value[]>(
         `UPDATE phases SET state = 'running', reason = NULL, attempt = ?3, started_at = ?4, due_at = NULL,
@@ -92,9 +63,6 @@ export class Phases {
     this.#startClean = start('', CLEAN)
     this.#end = Object.fromEntries(END_STATES.map(state => [state, end(state, ', error = ?9', '')]))
     this.#completeClean = end('completed', '', CLEAN)
-    this.#result = db.query<RecordedResult, [string, number]>(
-      'SELECT text, data, files, error FROM phases WHERE run_id = ? AND position = ?',
-    )
   }
 
   /** Inserts the phases of runs that have `count` phases each. */
@@ -107,83 +75,6 @@ export class Phases {
       }
     }
     if (values.length > 0) this.#insert.run(values.length / 2, values)
-  }
-
-  get(runId: string, position: number): PhaseRow | null {
-    return this.#get.get(runId, position)
-  }
-
-  of(runId: string): PhaseRow[] {
-    return this.#db.query<PhaseRow, [string]>('SELECT * FROM phases WHERE run_id = ? ORDER BY position').all(runId)
-  }
-
-  /** The failed phases of all runs below a run, in the order of the tree. */
-  failedBelow(
-    rootId: string,
-    treeKey: string,
-  ): Iterable<
-    Pick<PhaseRow, 'run_id' | 'position' | 'error'> & Pick<RunRow, 'parent_id' | 'tree_key' | 'item' | 'run_name'>
-  > {
-    return this.#db
-      .query<PhaseRow & RunRow, [string, string]>(
-        `SELECT run_id, position, phases.error, parent_id, tree_key, item, run_name
-         FROM runs INDEXED BY runs_has_failed CROSS JOIN phases ON run_id = id AND phases.state = 'failed'
-         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND has_failed = 1 ORDER BY tree_key, position`,
-      )
-      .iterate(rootId, treeKey)
-  }
-
-  /** How many items the maps at a position have in all runs of a tree whose keys are as the pattern. */
-  totalOfMaps(rootId: string, pattern: string, position: number): number {
-    return this.#db
-      .query<{ total: number }, [string, string, number]>(
-        `SELECT coalesce(sum(total), 0) AS total FROM runs CROSS JOIN phases ON run_id = id AND position = ?3
-         WHERE root_id = ?1 AND tree_key GLOB ?2`,
-      )
-      .get(rootId, pattern, position)!.total
-  }
-
-  /** How many bytes the phases of a run have, in their order. The values are not read for that. */
-  sizes(runId: string): { position: number; text: number; data: number; rest: number }[] {
-    return this.#db
-      .query<{ position: number; text: number; data: number; rest: number }, [string]>(
-        `SELECT position, coalesce(octet_length(text), 0) AS text, coalesce(octet_length(data), 0) AS data,
-           coalesce(octet_length(error), 0) + coalesce(octet_length(files), 0) AS rest
-         FROM phases WHERE run_id = ? ORDER BY position`,
-      )
-      .all(runId)
-  }
-
-  /** The phases of a run, with the texts and the data of those at the given positions only. */
-  some(runId: string, withText: readonly number[], withData: readonly number[]): PhaseRow[] {
-    return this.#db
-      .query<PhaseRow, [string, string, string]>(
-        `SELECT run_id, position, state, reason, attempt, failures, due_at, started_at, completed_at, error,
-           CASE WHEN position IN (SELECT value FROM json_each(?2)) THEN text END AS text,
-           CASE WHEN position IN (SELECT value FROM json_each(?3)) THEN data END AS data,
-           files, deadline, time_left, total, renewal
-         FROM phases WHERE run_id = ?1 ORDER BY position`,
-      )
-      .all(runId, JSON.stringify(withText), JSON.stringify(withData))
-  }
-
-  states(runId: string): PhaseStates[] {
-    return this.#db
-      .query<PhaseStates, [string]>(
-        `SELECT state, reason, attempt, failures, due_at, deadline, time_left, total
-         FROM phases WHERE run_id = ? ORDER BY position`,
-      )
-      .all(runId)
-  }
-
-  result(runId: string, position: number): RecordedResult {
-    return this.#result.get(runId, position)!
-  }
-
-  error(runId: string, position: number): string | null {
-    return this.#db
-      .query<{ error: string | null }, [string, number]>('SELECT error FROM phases WHERE run_id = ? AND position = ?')
-      .get(runId, position)!.error
   }
 
   /** Opens attempt `attempt`. False when the state of the phase does not allow a new attempt. */
@@ -268,29 +159,11 @@ export class Phases {
       .run(runId, position, deadline, left)
   }
 
-  /** How many items a map has; null until all of them are stored. */
-  total(runId: string, position: number): number | null {
-    return this.#db
-      .query<{ total: number | null }, [string, number]>('SELECT total FROM phases WHERE run_id = ? AND position = ?')
-      .get(runId, position)!.total
-  }
-
   /** Records that all items of a map are stored. */
   setTotal(runId: string, position: number, total: number): void {
     this.#db
       .query('UPDATE phases SET total = ?3, renewal = NULL WHERE run_id = ?1 AND position = ?2')
       .run(runId, position, total)
-  }
-
-  /** The record of a file that a phase of this run wrote. */
-  fileRecord(runId: string, path: string): FileRecord | null {
-    const row = this.#db
-      .query<{ record: string }, [string, string]>(
-        `SELECT file.value AS record FROM phases, json_each(phases.files) AS file
-         WHERE phases.run_id = ? AND phases.files IS NOT NULL AND file.value ->> 'path' = ? LIMIT 1`,
-      )
-      .get(runId, path)
-    return row ? JSON.parse(row.record) : null
   }
 
   // New attempts: only these take a phase out of a terminal state
@@ -315,15 +188,6 @@ export class Phases {
          WHERE run_id = ?1 AND position = ?2`,
       )
       .run(runId, position, renewal)
-  }
-
-  /** Which sub-runs stay of a map that evaluates its items again. */
-  renewal(runId: string, position: number): Renewal | null {
-    return this.#db
-      .query<{ renewal: Renewal | null }, [string, number]>(
-        'SELECT renewal FROM phases WHERE run_id = ? AND position = ?',
-      )
-      .get(runId, position)!.renewal
   }
 
   /** Opens every phase of a run and of the sub-runs of its team phases. */
@@ -368,47 +232,6 @@ export class Phases {
       )
       .all(rootId, at)
   }
-
-  // Times
-
-  /** Phases whose next attempt is due. */
-  retriesDue(now: number, after: Due, limit: number): Due[] {
-    return this.#db
-      .query<Due, [number, number, string, number, number]>(
-        `SELECT phases.run_id, position, due_at AS at, root_id FROM phases JOIN runs ON runs.id = phases.run_id
-         WHERE due_at IS NOT NULL AND due_at <= ?1 AND (due_at, phases.run_id, position) > (?2, ?3, ?4)
-         ORDER BY due_at, phases.run_id, position LIMIT ?5`,
-      )
-      .all(now, after.at, after.run_id, after.position, limit)
-  }
-
-  /** Team and map phases whose deadline has passed. */
-  due(now: number, after: Due, limit: number): Due[] {
-    return this.#db
-      .query<Due, [number, number, string, number, number]>(
-        `SELECT phases.run_id, position, phases.deadline AS at, root_id FROM phases JOIN runs ON runs.id = phases.run_id
-         WHERE phases.deadline IS NOT NULL AND phases.deadline <= ?1
-           AND (phases.deadline, phases.run_id, position) > (?2, ?3, ?4)
-         ORDER BY phases.deadline, phases.run_id, position LIMIT ?5`,
-      )
-      .all(now, after.at, after.run_id, after.position, limit)
-  }
-
-  nextDue(after: number): number | null {
-    return this.#db
-      .query<{ at: number | null }, [number]>(
-        `SELECT min(at) AS at FROM (
-           SELECT min(due_at) AS at FROM phases WHERE due_at IS NOT NULL AND due_at > ?1
-           UNION ALL SELECT min(deadline) FROM phases WHERE deadline IS NOT NULL AND deadline > ?1)`,
-      )
-      .get(after)!.at
-  }
-}
-
-/** A phase for which something is due at `at`. */
-export interface Due extends PhaseId {
-  at: number
-  root_id: string
 }
 
 function dataText(data: PhaseChange['data']): string | null {

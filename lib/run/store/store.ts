@@ -70,7 +70,8 @@ export { type Commit, Journal, type JournalHooks, type Unit } from './journal.ts
 export { Lived } from './lived.ts'
 export type { LookRow } from './looks.ts'
 export { runIdsAfter } from './new-run-ids.ts'
-export type { Due, PhaseChange, PhaseStates, Renewal } from './phases.ts'
+export type { Due, PhaseStates, Renewal } from './phase-reads.ts'
+export type { PhaseChange } from './phases.ts'
 export type { EntryId, Unasked } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
 export {
@@ -84,7 +85,6 @@ export {
   type Statement,
 } from './run-lists.ts'
 export { type ChangedRun, type ChildRow, OPEN_TOPS } from './runs.ts'
-export { Seal } from './seal.ts'
 export {
   allSmallFiles,
   dropSmallFilesBelow,

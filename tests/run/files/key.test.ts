@@ -4,7 +4,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Seal } from '../../../lib/run/store/seal.ts'
+import { Seal } from '../../../lib/run/files/seal.ts'
 import { folder } from '../../support/folder.ts'
 import { environmentAt } from '../../support/program.ts'
 
@@ -42,7 +42,7 @@ test('a key of another length is not replaced, because something may be sealed w
 test('of processes that make the key at once, all use the same one', async () => {
   const home = folder()
   const program = `
-    const { Seal } = await import(${JSON.stringify(join(import.meta.dir, '../../../lib/run/store/seal.ts'))})
+    const { Seal } = await import(${JSON.stringify(join(import.meta.dir, '../../../lib/run/files/seal.ts'))})
     process.stdout.write(new Seal(${JSON.stringify(home)}).close('place', 'text').toString('base64'))`
   const sealed = await Promise.all(
     Array.from({ length: 4 }, () =>
