@@ -9,19 +9,12 @@ import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import type { AttemptFiles, FilesBehind } from '../files/files.ts'
-import {
-  CLEANUP_MS,
-  endSettling,
-  type Machine,
-  type Outcome,
-  scopeOf,
-  startPacing,
-  startSettling,
-} from '../steps/steps.ts'
+import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
 import { AttemptClock } from './attempt-clock.ts'
+import { type Running, type Wait, waitsOf } from './attempt-waits.ts'
 import { execute } from './execute.ts'
-import type { Ledger, SettlingWait } from './ledger.ts'
-import { limitText, type PaceLimit, type Paces } from './paces.ts'
+import type { Ledger } from './ledger.ts'
+import type { Paces } from './paces.ts'
 import type { RunFolders } from './run-folders.ts'
 
 interface Parts {
@@ -39,28 +32,6 @@ interface Parts {
   /** The id by which the vendor knows an entry, kept in the database. */
   identity(runId: RunId, position: number, entry: string): Identity
   paces: Paces
-}
-
-/** What an agent waits for. */
-interface Wait {
-  reason: MaskedText
-  until: Date | undefined
-}
-
-interface Running {
-  /** Aborts the agent, because of a cancel, the stop of the daemon, or the clock. */
-  controller: AbortController
-  /** Aborts also what continues after the time of the attempt is over. */
-  stop: AbortController
-  clock: AttemptClock
-  /** Why the attempt waits for another system to settle; null while it does not. */
-  settling: Wait | null
-  /** The limit for which the attempt waits; null while it does not. */
-  pacing: Wait | null
-  /** The limits for which requests wait that are sent again. */
-  repeating: Set<Wait>
-  /** Ends the wait for the slot with which the attempt continues. */
-  endSlotWait: () => void
 }
 
 export class Attempts {
@@ -241,151 +212,10 @@ export class Attempts {
         // A top run ends only when its files are there, so that nothing is won by writing its own files later.
         hold: live.parent === null ? undefined : files.hold,
         flush: environment.unwritten.flush,
-        settling: this.#settlingWaitOf(live, position, attempt, running, mask),
-        mayBegin: this.#mayBeginOf(live, position, attempt, running, mask),
-        mayRepeat: this.#mayRepeatOf(live, position, running, mask),
+        ...waitsOf(this.#parts, { live, position, attempt, running, mask }),
       },
     )
   }
-
-  /** How an attempt waits for another system to settle: without its slot, and without using up its time. */
-  #settlingWaitOf(
-    { id, root }: LiveRun,
-    position: number,
-    attempt: number,
-    running: Running,
-    mask: <T>(value: T) => Masked<T>,
-  ): SettlingWait {
-    const { machine, write } = this.#parts
-    return {
-      stopClock: () => running.clock.stop('settling'),
-      show: async (reason, until) => {
-        const isFirst = running.settling === null
-        const wait = { reason: mask(reason), until }
-        if (!isFirst) {
-          running.settling = wait
-          return
-        }
-        await write(root, () => {
-          if (startSettling(machine, id, position, attempt)) running.settling = wait
-        })
-      },
-      end: async () => {
-        if (running.settling !== null) {
-          await this.#slotAgain(running, id, position, attempt, live => {
-            running.settling = null
-            live?.settling.delete(position)
-          })
-          await write(root, () => {
-            const live = machine.live(id, position, attempt)
-            if (live) endSettling(machine, live)
-          })
-        }
-        running.clock.continue('settling')
-      },
-    }
-  }
-
-  /**
-   * How an attempt waits until limits let its next entry begin: without its slot, so that the entries that wait keep no
-   * other run waiting, and without using up its time.
-   */
-  #mayBeginOf(
-    live: LiveRun,
-    position: number,
-    attempt: number,
-    running: Running,
-    mask: <T>(value: T) => Masked<T>,
-  ): (() => Promise<void>) | null {
-    const { machine, paces, write } = this.#parts
-    const limits = limitsOf(live, position)
-    if (limits.length === 0) return null
-    const { signal } = running.controller
-    const reason = mask(limits.map(limitText).join(', '))
-    return async () => {
-      if (paces.begin(limits)) return
-      const granted = paces.wait(limits, signal)
-      running.clock.stop(granted)
-      try {
-        await write(live.root, () => {
-          if (startPacing(machine, live.id, position, attempt)) running.pacing = { reason, until: undefined }
-        })
-        const turn = await granted
-        await this.#slotAgain(running, live.id, position, attempt, now => {
-          running.pacing = null
-          now?.paced.delete(position)
-        })
-        if (signal.aborted) turn.drop()
-        else turn.begin()
-        signal.throwIfAborted()
-      } finally {
-        // Has no effect once the entry has begun.
-        granted.then(turn => turn.drop()).catch(() => {})
-        running.pacing = null
-        running.clock.continue(granted)
-      }
-    }
-  }
-
-  /**
-   * A request that is sent again counts like an entry that begins: what an API has refused because it was too much would
-   * otherwise come on top of the next ones, and be too much again. The attempt keeps its slot, as in the wait before, but
-   * does not use up its time.
-   */
-  #mayRepeatOf(
-    live: LiveRun,
-    position: number,
-    running: Running,
-    mask: <T>(value: T) => Masked<T>,
-  ): ((signal: AbortSignal) => Promise<void>) | null {
-    const { paces } = this.#parts
-    const limits = limitsOf(live, position)
-    if (limits.length === 0) return null
-    const reason = mask(limits.map(limitText).join(', '))
-    return async signal => {
-      if (paces.begin(limits)) return
-      const wait = { reason, until: undefined }
-      running.repeating.add(wait)
-      running.clock.stop(wait)
-      try {
-        ;(await paces.wait(limits, signal)).begin()
-      } finally {
-        running.repeating.delete(wait)
-        running.clock.continue(wait)
-      }
-    }
-  }
-
-  /** Waits for a slot with which an attempt goes on that has given its own back. `goesOn` is called when it has one. */
-  async #slotAgain(
-    running: Running,
-    runId: RunId,
-    position: number,
-    attempt: number,
-    goesOn: (live: LiveRun | null) => void,
-  ): Promise<void> {
-    const { machine } = this.#parts
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const left = machine.slots.takeBack(() => {
-      const live = machine.live(runId, position, attempt)
-      goesOn(live)
-      if (!live) machine.slots.release()
-      resolve()
-    })
-    running.endSlotWait = () => void (left() && resolve())
-    if (running.stop.signal.aborted) running.endSlotWait()
-    await promise
-  }
-}
-
-/** The limits of a phase and of the phases above it. */
-function limitsOf(live: LiveRun, position: number): PaceLimit[] {
-  const limits: PaceLimit[] = []
-  for (let run: LiveRun | null = live, at = position; run; at = run.row.parent_position!, run = run.parent) {
-    const { limit, name } = run.phase(at)
-    if (limit) limits.push({ key: `${run.id}:${at}`, name, ...limit })
-  }
-  return limits
 }
 
 function abort({ controller, stop, endSlotWait }: Running, reason?: Error): void {
