@@ -1,38 +1,120 @@
 // What a program does, in numbers, in Prometheus' text format
 // (https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format). Where OpenTelemetry's semantic
-// conventions name a metric, it has that name in Prometheus' spelling. The usual client library was tried: it adds 70 ms
-// to the start of every command and four packages for what is below.
+// conventions name a metric, it has that name in Prometheus' spelling, unless `promtool check metrics` refuses it. The
+// usual client library was tried: it adds 70 ms to the start of every command and four packages for what is below.
 
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { CadreError } from '../error.ts'
 import { METRICS_TYPE } from '../wire/calls/process.ts'
 
 export type Labels = Readonly<Record<string, string>>
 export type Sample = readonly [labels: Labels, value: number]
 
-/** A value that goes up and down, as it is now. */
-export function gauge(name: string, help: string, samples: readonly Sample[]): string {
-  return family(name, help, 'gauge', lines(name, samples))
+/** The only declaration of a metric. */
+export interface Declared {
+  name: string
+  help: string
+  /** Labels whose values users choose, such as names of agents. The values of all others are listed in the program. */
+  open?: readonly string[]
+  /** The name that it had in the last release, under which it is served once more. */
+  was?: string
 }
 
-/** What the program is. Prometheus takes an empty label for none. */
-export function buildInfo({ version, commit }: { version: string; commit: string | null }): string {
-  return gauge('cadre_build_info', 'Version of the program, and its commit.', [[{ version, commit: commit ?? '' }, 1]])
+/** How metrics are served, as the environment says. */
+export interface MetricsOptions {
+  /** How many values of open labels each metric admits (`CADRE_METRICS_SERIES`). */
+  series: number
+  /** Whether metrics of runs have their teams as labels (`CADRE_METRICS_TEAMS`). */
+  teams: boolean
+}
+
+const MOST_SERIES = 200
+
+/** Throws `invalid_request` for a value that it cannot read. */
+export function metricsOptions(env: Record<string, string | undefined>): MetricsOptions {
+  const given = env.CADRE_METRICS_SERIES || String(MOST_SERIES)
+  const series = Number(given)
+  if (!/^\d+$/.test(given) || series < 1 || series > 100_000) {
+    throw new CadreError(
+      'invalid_request',
+      `CADRE_METRICS_SERIES: expected a whole number from 1 to 100000, got ${given}`,
+    )
+  }
+  return { series, teams: ['1', 'true', 'yes'].includes(env.CADRE_METRICS_TEAMS ?? '') }
+}
+
+/** What replaces the values of open labels that come after the bound. */
+const OTHER = 'other'
+
+/**
+ * Bounds what one metric costs whoever stores it. The values of its open labels that come first are admitted until the
+ * process ends. All later ones are `other`, beside the labels that the program lists.
+ */
+class Admission {
+  readonly #open: readonly string[]
+  readonly #most: number
+  readonly #admitted = new Set<string>()
+
+  constructor({ open = [] }: Declared, most: number) {
+    this.#open = open
+    this.#most = most
+  }
+
+  labelsFor(labels: Labels): Labels {
+    if (this.#open.length === 0) return labels
+    const key = JSON.stringify(this.#open.map(name => labels[name]))
+    if (this.#admitted.has(key)) return labels
+    if (this.#admitted.size < this.#most) {
+      this.#admitted.add(key)
+      return labels
+    }
+    return Object.fromEntries(
+      Object.entries(labels).map(([name, text]) => [name, this.#open.includes(name) ? OTHER : text]),
+    )
+  }
+}
+
+/** A value that goes up and down, as it is when it is asked for. */
+export class Gauge {
+  readonly #declared: Declared
+  readonly #admission: Admission
+  readonly #joined: (one: number, another: number) => number
+
+  /** `joined` makes one value of those whose labels are `other`; the default is their sum. */
+  constructor(declared: Declared, most = MOST_SERIES, joined = (one: number, another: number) => one + another) {
+    this.#declared = declared
+    this.#admission = new Admission(declared, most)
+    this.#joined = joined
+  }
+
+  /** Without a value there is no series. */
+  text(value: number | null | undefined | readonly Sample[]): string {
+    if (typeof value === 'number') return this.text([[{}, value]])
+    const samples = new Map<string, Sample>()
+    for (const [given, each] of value ?? []) {
+      const labels = this.#admission.labelsFor(given)
+      const key = JSON.stringify(labels)
+      const known = samples.get(key)
+      samples.set(key, [labels, known ? this.#joined(known[1], each) : each])
+    }
+    return family(this.#declared, 'gauge', name => lines(name, [...samples.values()]))
+  }
 }
 
 /** A sum since the start of the process, for each set of labels. */
 export class Counter {
   readonly #sums = new Map<string, { labels: Labels; sum: number }>()
-  readonly #name: string
-  readonly #help: string
+  readonly #declared: Declared
+  readonly #admission: Admission
 
-  /** A counter without labels begins with 0, so that its first increase is seen. */
-  constructor(name: string, help: string, first: Labels | null = {}) {
-    this.#name = name
-    this.#help = help
-    if (first) this.add(0, first)
+  /** Series begin with 0 where their labels are known before, so that their first increase is seen. */
+  constructor(declared: Declared, first: readonly Labels[] = [{}], most = MOST_SERIES) {
+    this.#declared = declared
+    this.#admission = new Admission(declared, most)
+    for (const labels of first) this.add(0, labels)
   }
 
-  add(by: number, labels: Labels = {}): void {
+  add(by: number, given: Labels = {}): void {
+    const labels = this.#admission.labelsFor(given)
     const key = JSON.stringify(labels)
     const known = this.#sums.get(key)
     if (known) known.sum += by
@@ -41,7 +123,7 @@ export class Counter {
 
   text(): string {
     const samples = [...this.#sums.values()].map(({ labels, sum }): Sample => [labels, sum])
-    return family(this.#name, this.#help, 'counter', lines(this.#name, samples))
+    return family(this.#declared, 'counter', name => lines(name, samples))
   }
 }
 
@@ -69,18 +151,19 @@ export class Series {
 /** The same, for each set of labels. */
 export class Histogram {
   readonly #series = new Map<string, Series>()
-  readonly #name: string
-  readonly #help: string
+  readonly #declared: Declared
+  readonly #admission: Admission
   readonly #bounds: readonly number[]
 
-  constructor(name: string, help: string, bounds: readonly number[]) {
-    this.#name = name
-    this.#help = help
+  constructor(declared: Declared, bounds: readonly number[], most = MOST_SERIES) {
+    this.#declared = declared
+    this.#admission = new Admission(declared, most)
     this.#bounds = [...bounds, Number.POSITIVE_INFINITY]
   }
 
   /** The series of these labels, for those who keep it. */
-  series(labels: Labels): Series {
+  series(given: Labels): Series {
+    const labels = this.#admission.labelsFor(given)
     const key = JSON.stringify(labels)
     const series = this.#series.get(key) ?? new Series(labels, this.#bounds)
     this.#series.set(key, series)
@@ -92,31 +175,38 @@ export class Histogram {
   }
 
   text(): string {
-    const name = this.#name
-    const parts = [...this.#series.values()].map(({ labels, counts, sum }) => {
-      let total = 0
-      const buckets = this.#bounds.map((bound, index): Sample => {
-        total += counts[index]!
-        return [{ ...labels, le: bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound) }, total]
-      })
-      return (
-        lines(`${name}_bucket`, buckets) +
-        lines(`${name}_sum`, [[labels, sum]]) +
-        lines(`${name}_count`, [[labels, total]])
-      )
+    return family(this.#declared, 'histogram', name =>
+      [...this.#series.values()].map(series => this.#lines(name, series)).join(''),
+    )
+  }
+
+  #lines(name: string, { labels, counts, sum }: Series): string {
+    let total = 0
+    const buckets = this.#bounds.map((bound, index): Sample => {
+      total += counts[index]!
+      return [{ ...labels, le: bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound) }, total]
     })
-    return family(name, this.#help, 'histogram', parts.join(''))
+    return (
+      lines(`${name}_bucket`, buckets) +
+      lines(`${name}_sum`, [[labels, sum]]) +
+      lines(`${name}_count`, [[labels, total]])
+    )
   }
 }
 
-function family(name: string, help: string, type: string, text: string): string {
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${text}`
+/** The samples of a metric under its name, and under the one that it had. */
+function family({ name, help, was }: Declared, type: string, samplesOf: (name: string) => string): string {
+  const under = (name: string, help: string) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${samplesOf(name)}`
+  return under(name, help) + (was ? under(was, `Renamed to ${name}. The next release has only that name.`) : '')
 }
 
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' }
+
 function lines(name: string, samples: readonly Sample[]): string {
+  const escaped = (text: string) => text.replace(/[\\"\n]/g, sign => ESCAPES[sign]!)
   return samples
     .map(([labels, value]) => {
-      const pairs = Object.entries(labels).map(([key, text]) => `${key}=${JSON.stringify(text)}`)
+      const pairs = Object.entries(labels).map(([key, text]) => `${key}="${escaped(text)}"`)
       return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}\n`
     })
     .join('')
@@ -127,26 +217,10 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 
 
 /** How long the requests of an API took until their reply began, long polls included. */
 export const requestDurations = (): Histogram =>
-  new Histogram('http_server_request_duration_seconds', 'Time until the reply began, by route and status.', SECONDS)
-
-let loop: ReturnType<typeof monitorEventLoopDelay> | null = null
-
-/** How late the event loop was since the last call. Measuring begins with the first call. */
-export function eventLoopDelay(): string {
-  const delay = loop
-  loop ??= monitorEventLoopDelay({ resolution: 50 })
-  loop.enable()
-  const seconds = (nanoseconds: number) => nanoseconds / 1e9
-  const isMeasured = delay !== null && delay.count > 0
-  const text = (['p50', 'p99', 'max'] as const).map(which => {
-    const value = isMeasured ? seconds(which === 'max' ? delay.max : delay.percentile(which === 'p50' ? 50 : 99)) : 0
-    return gauge(`nodejs_eventloop_delay_${which}_seconds`, 'How late the event loop was since the last scrape.', [
-      [{}, value],
-    ])
-  })
-  delay?.reset()
-  return text.join('')
-}
+  new Histogram(
+    { name: 'http_server_request_duration_seconds', help: 'Time until the reply began, by route and status.' },
+    SECONDS,
+  )
 
 /** The reply to `GET /metrics`. */
 export function metricsReply(parts: readonly string[]): Response {

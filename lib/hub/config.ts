@@ -7,6 +7,7 @@ import { isAllowEntry, isLoopback } from '../agent/net/address.ts'
 import { CadreError } from '../error.ts'
 import { hookHostsFrom } from '../http/hook-hosts.ts'
 import { drainSecondsIn } from '../http/listen.ts'
+import { type MetricsOptions, metricsOptions } from '../http/metrics.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
@@ -36,6 +37,7 @@ export interface HubConfig {
   webhookAllow: string[]
   quotas: QuotaValues
   metricsToken: string | undefined
+  metrics: MetricsOptions
   artifacts: ArtifactStore | null
   backups: Backups | null
   /** How long a hub still answers after it was asked to stop, as somebody wished. */
@@ -77,6 +79,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     quotas: siteQuotas(env),
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
+    metrics: metricsOptions(env),
     artifacts: artifactStore(env),
     backups: backupsIn(env, database),
     drainSeconds: drainSecondsIn(env),

@@ -1,8 +1,9 @@
-// What the database holds, for `GET /metrics`. Names follow OpenTelemetry's conventions for CI/CD where these have one
-// (https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/): a top run is a pipeline run, a daemon is a worker.
+// What the database holds, and what this process knows of it, for `GET /metrics`. Names follow OpenTelemetry's conventions
+// for CI/CD where these have one (https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/): a top run is a pipeline
+// run, a daemon is a worker.
 
 import { and, count, eq, isNotNull, isNull, min, sql } from 'drizzle-orm'
-import { gauge, type Sample } from '../http/metrics.ts'
+import { Gauge, type Sample } from '../http/metrics.ts'
 import { statusColumn } from './access/daemons.ts'
 import type { ChoreOutcome } from './core/chore.ts'
 import type { Hub } from './core/hub.ts'
@@ -10,73 +11,148 @@ import type { Hub } from './core/hub.ts'
 /** The state of a run in the words of the conventions. */
 const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', running: 'executing' }
 
-/** What the database holds. Every hub answers the same. */
-export async function stored(hub: Hub): Promise<string> {
-  const { db, jobs, realms, runs, daemons, webhookDeliveries } = hub.store
-  const now = hub.lived()
-  const many = count()
-  // Jobs that have ended are not counted: the others are found by an index, however many those are.
-  const open = and(eq(jobs.realm_id, realms.id), isNull(jobs.finished_at))
-  const jobRows = await db
-    .select({ realm: realms.id, state: jobs.state, many, oldest: min(jobs.created_at) })
-    .from(realms)
-    .innerJoin(jobs, open)
-    .groupBy(realms.id, jobs.state)
-  const runRows = await db
-    .select({ realm: runs.realm_id, state: runs.state, many })
-    .from(runs)
-    .where(and(isNull(runs.completed_at), isNull(runs.parent_run_id)))
-    .groupBy(runs.realm_id, runs.state)
-  const status = statusColumn(hub.store, now)
-  const daemonRows = await db
-    .select({ realm: daemons.realm_id, status, many })
-    .from(daemons)
-    .where(isNull(daemons.removed_at))
-    .groupBy(daemons.realm_id, sql`2`)
-  const [messages] = await db.select({ many }).from(webhookDeliveries).where(isNotNull(webhookDeliveries.next_at))
-  const waiting = jobRows.filter(({ state }) => state === 'waiting')
-  return [
-    gauge(
-      'cadre_jobs',
-      'Jobs that have not ended, by realm and state.',
-      jobRows.map(({ realm, state, many }): Sample => [{ realm, state }, Number(many)]),
-    ),
-    gauge(
-      'cadre_jobs_oldest_waiting_seconds',
-      'How long the oldest job that no daemon has taken has waited.',
-      waiting.map(({ realm, oldest }): Sample => [{ realm }, Math.max(0, now - Number(oldest)) / 1_000]),
-    ),
-    gauge(
-      'cicd_pipeline_run_active',
-      'Top runs that have not ended, by realm and state.',
-      runRows.map(
-        ({ realm, state, many }): Sample => [
-          { realm, cicd_pipeline_run_state: RUN_STATES[state] ?? state },
-          Number(many),
-        ],
+const OLDER_COPY = new Gauge({
+  name: 'cadre_hub_older_copy',
+  help: 'Whether the hub is on an older copy of its database and holds what waited in it.',
+})
+const CLOCK_AHEAD = new Gauge({
+  name: 'cadre_hub_clock_ahead_seconds',
+  help: 'By how much the clock of this hub is ahead of that of the database.',
+})
+const CLOCKS_APART = new Gauge({
+  name: 'cadre_hub_clocks_apart_seconds',
+  help: 'By how much the clocks of hubs on the same database differ.',
+})
+const MESSAGES = new Gauge({
+  name: 'cadre_webhook_messages_waiting',
+  help: 'Messages to webhooks that are to be sent.',
+})
+
+const CHORE_RUN = new Gauge({
+  name: 'cadre_chore_last_run_timestamp_seconds',
+  help: 'When the last run of a chore ended.',
+})
+const CHORE_DURATION = new Gauge({
+  name: 'cadre_chore_last_run_duration_seconds',
+  help: 'How long the last run of a chore took.',
+})
+const CHORE_ERROR = new Gauge({
+  name: 'cadre_chore_last_error_timestamp_seconds',
+  help: 'When a run of a chore failed last.',
+})
+const CHORE_FAILING = new Gauge({ name: 'cadre_chore_failing', help: 'Whether the last run of a chore failed.' })
+
+const BACKUP_TIME = new Gauge({
+  name: 'cadre_hub_backup_last_timestamp_seconds',
+  help: 'When the newest backup of the database was begun.',
+})
+const BACKUP_BYTES = new Gauge({
+  name: 'cadre_hub_backup_last_bytes',
+  help: 'The size of the newest backup of the database.',
+})
+
+const CONNECTIONS = new Gauge({
+  name: 'cadre_hub_database_connections',
+  help: 'Connections of this hub to PostgreSQL, by state.',
+})
+const WAITING_CALLS = new Gauge({
+  name: 'cadre_hub_database_waiting',
+  help: 'Calls to this hub that wait for a connection to PostgreSQL.',
+})
+
+/** What `/metrics` says of the rows of a hub. Every hub on the database answers the same, except for `other` realms. */
+export class HubMetrics {
+  readonly #hub: Hub
+  readonly #jobs: Gauge
+  readonly #oldestJob: Gauge
+  readonly #runs: Gauge
+  readonly #daemons: Gauge
+
+  constructor(hub: Hub) {
+    this.#hub = hub
+    const most = hub.metrics.series
+    const open = ['realm']
+    this.#jobs = new Gauge({ name: 'cadre_jobs', help: 'Jobs that have not ended, by realm and state.', open }, most)
+    this.#oldestJob = new Gauge(
+      {
+        name: 'cadre_jobs_oldest_waiting_seconds',
+        help: 'How long the oldest job that no daemon has taken has waited.',
+        open,
+      },
+      most,
+      Math.max,
+    )
+    this.#runs = new Gauge(
+      { name: 'cicd_pipeline_run_active', help: 'Top runs that have not ended, by realm and state.', open },
+      most,
+    )
+    // The conventions say `cicd.worker.count`. In Prometheus a name that ends in `_count` is that of a histogram.
+    this.#daemons = new Gauge(
+      { name: 'cicd_workers', help: 'Daemons, by realm and state.', open, was: 'cicd_worker_count' },
+      most,
+    )
+  }
+
+  async text(): Promise<string> {
+    const hub = this.#hub
+    const { webhookDeliveries, db } = hub.store
+    const [messages] = await db
+      .select({ many: count() })
+      .from(webhookDeliveries)
+      .where(isNotNull(webhookDeliveries.next_at))
+    return [
+      ...(await this.#byRealm()),
+      OLDER_COPY.text(hub.lineage.isOlderCopy ? 1 : 0),
+      ...(await choreGauges(hub)),
+      CLOCK_AHEAD.text(hub.clock.ahead() / 1_000),
+      CLOCKS_APART.text(hub.clocksApart.ms / 1_000),
+      ...connectionGauges(hub),
+      ...backupGauges(hub),
+      MESSAGES.text(Number(messages!.many)),
+    ].join('')
+  }
+
+  async #byRealm(): Promise<string[]> {
+    const hub = this.#hub
+    const { db, jobs, realms, runs, daemons } = hub.store
+    const now = hub.lived()
+    const many = count()
+    // Jobs that have ended are not counted: the others are found by an index, however many those are.
+    const open = and(eq(jobs.realm_id, realms.id), isNull(jobs.finished_at))
+    const jobRows = await db
+      .select({ realm: realms.id, state: jobs.state, many, oldest: min(jobs.created_at) })
+      .from(realms)
+      .innerJoin(jobs, open)
+      .groupBy(realms.id, jobs.state)
+    const runRows = await db
+      .select({ realm: runs.realm_id, state: runs.state, many })
+      .from(runs)
+      .where(and(isNull(runs.completed_at), isNull(runs.parent_run_id)))
+      .groupBy(runs.realm_id, runs.state)
+    const status = statusColumn(hub.store, now)
+    const daemonRows = await db
+      .select({ realm: daemons.realm_id, status, many })
+      .from(daemons)
+      .where(isNull(daemons.removed_at))
+      .groupBy(daemons.realm_id, sql`2`)
+    const waiting = jobRows.filter(({ state }) => state === 'waiting')
+    const ageOf = (oldest: unknown) => Math.max(0, now - Number(oldest)) / 1_000
+    return [
+      this.#jobs.text(jobRows.map(({ realm, state, many }): Sample => [{ realm, state }, Number(many)])),
+      this.#oldestJob.text(waiting.map(({ realm, oldest }): Sample => [{ realm }, ageOf(oldest)])),
+      this.#runs.text(
+        runRows.map(
+          ({ realm, state, many }): Sample => [
+            { realm, cicd_pipeline_run_state: RUN_STATES[state] ?? state },
+            Number(many),
+          ],
+        ),
       ),
-    ),
-    gauge(
-      'cicd_worker_count',
-      'Daemons, by realm and state.',
-      daemonRows.map(({ realm, status, many }): Sample => [{ realm, cicd_worker_state: status }, Number(many)]),
-    ),
-    gauge('cadre_hub_older_copy', 'Whether the hub is on an older copy of its database and holds what waited in it.', [
-      [{}, hub.lineage.isOlderCopy ? 1 : 0],
-    ]),
-    ...(await choreGauges(hub)),
-    gauge('cadre_hub_clock_ahead_seconds', 'By how much the clock of this hub is ahead of that of the database.', [
-      [{}, hub.clock.ahead() / 1_000],
-    ]),
-    gauge('cadre_hub_clocks_apart_seconds', 'By how much the clocks of hubs on the same database differ.', [
-      [{}, hub.clocksApart.ms / 1_000],
-    ]),
-    ...connectionGauges(hub),
-    ...backupGauges(hub),
-    gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
-      [{}, Number(messages!.many)],
-    ]),
-  ].join('')
+      this.#daemons.text(
+        daemonRows.map(({ realm, status, many }): Sample => [{ realm, cicd_worker_state: status }, Number(many)]),
+      ),
+    ]
+  }
 }
 
 /** What came of each chore, whichever hub does it, and of those that this hub does for itself. */
@@ -90,24 +166,10 @@ async function choreGauges({ store, ownChores }: Hub): Promise<string[]> {
     })
   const seconds = (ms: number | null) => (ms === null ? null : ms / 1_000)
   return [
-    gauge(
-      'cadre_chore_last_run_timestamp_seconds',
-      'When the last run of a chore ended.',
-      samples(({ last_run_at }) => seconds(last_run_at)),
-    ),
-    gauge(
-      'cadre_chore_last_run_duration_seconds',
-      'How long the last run of a chore took.',
-      samples(({ last_run_ms }) => seconds(last_run_ms)),
-    ),
-    gauge(
-      'cadre_chore_last_error_timestamp_seconds',
-      'When a run of a chore failed last.',
-      samples(({ last_error_at }) => seconds(last_error_at)),
-    ),
-    gauge(
-      'cadre_chore_failing',
-      'Whether the last run of a chore failed.',
+    CHORE_RUN.text(samples(({ last_run_at }) => seconds(last_run_at))),
+    CHORE_DURATION.text(samples(({ last_run_ms }) => seconds(last_run_ms))),
+    CHORE_ERROR.text(samples(({ last_error_at }) => seconds(last_error_at))),
+    CHORE_FAILING.text(
       samples(({ last_run_at, last_error }) => (last_run_at === null ? null : Number(last_error !== null))),
     ),
   ]
@@ -116,15 +178,7 @@ async function choreGauges({ store, ownChores }: Hub): Promise<string[]> {
 function backupGauges({ backups, now }: Hub): string[] {
   if (!backups) return []
   const newest = backups.newest(now())
-  const samples = (value: number | undefined): Sample[] => (value === undefined ? [] : [[{}, value]])
-  return [
-    gauge(
-      'cadre_hub_backup_last_timestamp_seconds',
-      'When the newest backup of the database was begun.',
-      samples(newest ? newest.at / 1_000 : undefined),
-    ),
-    gauge('cadre_hub_backup_last_bytes', 'The size of the newest backup of the database.', samples(newest?.bytes)),
-  ]
+  return [BACKUP_TIME.text(newest && newest.at / 1_000), BACKUP_BYTES.text(newest?.bytes)]
 }
 
 /** Those of this process. */
@@ -133,10 +187,10 @@ function connectionGauges({ store }: Hub): string[] {
   if (!figures) return []
   const { busy, idle, waiting } = figures
   return [
-    gauge('cadre_hub_database_connections', 'Connections of this hub to PostgreSQL, by state.', [
+    CONNECTIONS.text([
       [{ state: 'busy' }, busy],
       [{ state: 'idle' }, idle],
     ]),
-    gauge('cadre_hub_database_waiting', 'Calls to this hub that wait for a connection to PostgreSQL.', [[{}, waiting]]),
+    WAITING_CALLS.text(waiting),
   ]
 }

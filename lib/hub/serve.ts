@@ -3,6 +3,7 @@
 import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/open-store.ts'
 import type { Store } from '../../db/hub/store.ts'
+import { type MetricsOptions, metricsOptions } from '../http/metrics.ts'
 import type { Log } from '../log/log.ts'
 import type { Tracer } from '../log/trace.ts'
 import { openTracer } from '../log/tracing.ts'
@@ -50,6 +51,8 @@ export interface HubOptions {
   /** The default is what the environment says. */
   quotas?: QuotaValues
   metricsToken?: string | undefined
+  /** The default is what the environment says. */
+  metrics?: MetricsOptions
   artifacts?: ArtifactStore | null
   backups?: OwnBackups | null
   tracer?: Tracer | null
@@ -63,7 +66,7 @@ export function createHub(options: HubOptions): Hub {
   const { clock = new DatabaseClock({ store, log }) } = options
   const now = () => clock.now()
   const lived = () => clock.lived()
-  const { webhookAllow = [], quotas = siteQuotas(process.env) } = options
+  const { webhookAllow = [], quotas = siteQuotas(process.env), metrics = metricsOptions(process.env) } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, { now, lived })
@@ -99,6 +102,7 @@ export function createHub(options: HubOptions): Hub {
     webhookAllow,
     quotas,
     metricsToken: options.metricsToken ?? null,
+    metrics,
     artifacts: options.artifacts ?? null,
     backups: options.backups ?? null,
     tracer: options.tracer ?? null,
@@ -123,7 +127,7 @@ export const openConfigured = ({ database, connections }: HubConfig, log: Pick<L
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
-  const { publicUrl, hookHosts, backups } = config
+  const { publicUrl, hookHosts, backups, metrics } = config
   const hold = serveAlone(database)
   const tracer = await openTracer(process.env, 'cadre-hub', log, build)
   const store = await openConfigured(config, log)
@@ -138,6 +142,7 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
     webhookAllow,
     quotas,
     metricsToken,
+    metrics,
     artifacts,
     backups,
     home,

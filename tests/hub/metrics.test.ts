@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { statusOf } from '../../lib/hub/access/daemons.ts'
-import { stored } from '../../lib/hub/metrics.ts'
+import { HubMetrics } from '../../lib/hub/metrics.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { folder } from '../support/folder.ts'
@@ -99,12 +99,12 @@ test('jobs, runs and daemons, by realm and state, and how long a run waited', as
   })
   const waited = 'cicd_pipeline_run_state="pending"'
   expect(await values('cicd_pipeline_run_duration_seconds_count', true)).toEqual({ [waited]: 1 })
-  expect(await values('cicd_worker_count')).toEqual({ [`realm="${realm_id}",cicd_worker_state="online"`]: 1 })
+  expect(await values('cicd_workers')).toEqual({ [`realm="${realm_id}",cicd_worker_state="online"`]: 1 })
   const oldest = await values('cadre_jobs_oldest_waiting_seconds')
   expect(oldest[`realm="${realm_id}"`]).toBeGreaterThanOrEqual(0)
   await hub.flush()
   await hub.skew(60_000)
-  expect(await values('cicd_worker_count')).toEqual({ [`realm="${realm_id}",cicd_worker_state="stale"`]: 1 })
+  expect(await values('cicd_workers')).toEqual({ [`realm="${realm_id}",cicd_worker_state="stale"`]: 1 })
   await hub.skew(0)
 
   const running = { team: '@admin/m', call_path: ['@admin/m'] }
@@ -153,7 +153,9 @@ test('a daemon has the same status in metrics as everywhere else, to the millise
   for (const after of [44_999, 45_000, 86_399_999, 86_400_000]) {
     const later = { ...here, lived: () => row!.last_seen_at + after }
     const status = statusOf(later, row!)
-    expect(await stored(later)).toContain(`cicd_worker_count{realm="${realm_id}",cicd_worker_state="${status}"} 1\n`)
+    expect(await new HubMetrics(later).text()).toContain(
+      `cicd_workers{realm="${realm_id}",cicd_worker_state="${status}"} 1\n`,
+    )
     seen.push(status)
   }
   expect(seen).toEqual(['online', 'stale', 'stale', 'offline'])

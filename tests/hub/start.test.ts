@@ -268,6 +268,7 @@ test.each([
   [{ CADRE_ARTIFACTS: 'file:///nowhere/at/all' }, 'CADRE_ARTIFACTS: there is no folder /nowhere/at/all; make it'],
   [{ CADRE_ARTIFACTS: 'file:///', CADRE_ARTIFACTS_MAX_MB: '1.5' }, 'CADRE_ARTIFACTS_MAX_MB: expected a whole number'],
   [{ CADRE_HUB_POOL: '0' }, 'CADRE_HUB_POOL: expected a whole number from 1 to 1000, got 0'],
+  [{ CADRE_METRICS_SERIES: '0' }, 'CADRE_METRICS_SERIES: expected a whole number from 1 to 100000, got 0'],
   [{ CADRE_HUB_BACKUP: 'x', CADRE_HUB_BACKUP_EVERY: '10s' }, 'CADRE_HUB_BACKUP_EVERY: expected a duration such as'],
   [{ CADRE_HUB_BACKUP: 'x', CADRE_HUB_BACKUP_KEEP: '0' }, 'CADRE_HUB_BACKUP_KEEP: expected a whole number from 1 to'],
   [{ CADRE_HUB_BACKUP: 'x', CADRE_HUB_DATABASE: 'postgres://h/d' }, "use PostgreSQL's own tools, such as pg_dump"],

@@ -63,6 +63,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
     // Receivers of the tests. The other addresses of this machine stay refused.
     webhookAllow: ['127.0.0.1'],
     metricsToken: METRICS_TOKEN,
+    metrics: config.metrics,
     artifacts: artifactStore(env),
     key: config.key,
     trustProxy: config.trustProxy,

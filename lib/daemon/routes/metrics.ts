@@ -1,53 +1,58 @@
 // GET /metrics: what the daemon does.
 
-import { buildInfo, eventLoopDelay, gauge, metricsReply, type Sample } from '../../http/metrics.ts'
+import { Gauge, metricsReply, type Sample } from '../../http/metrics.ts'
+import { processMetrics } from '../../http/process-metrics.ts'
 import { resource } from '../../http/resource.ts'
-import { build } from '../../program/version.ts'
 import { RUN_STATES, type Store } from '../../run/engine.ts'
 import { GetMetrics } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
 
+const RUNS = new Gauge({ name: 'cadre_runs', help: 'Runs by state, sub-runs included.' })
+const SLOTS_USED = new Gauge({ name: 'cadre_slots_used', help: 'Leaf phases that run now.' })
+const SLOTS_FREE = new Gauge({ name: 'cadre_slots_free', help: 'Leaf phases that could start now.' })
+const STALLED = new Gauge({
+  name: 'cadre_stalled',
+  help: '1 while nothing new begins, as on a full disk or in a drain.',
+})
+const CHANGES = new Gauge({ name: 'cadre_outbox_changes', help: 'Changes that the hub has not acknowledged.' })
+const LINES = new Gauge({ name: 'cadre_outbox_lines', help: 'Log lines that the hub has not acknowledged.' })
+const CONNECTED = new Gauge({
+  name: 'cadre_hub_connected',
+  help: '1 while the hub answers. Absent where the daemon has no hub.',
+})
+const TOKEN_REPLACED = new Gauge({
+  name: 'cadre_hub_token_replaced',
+  help: '1 where another realm token was stored since the daemon started, which takes it at its next start.',
+})
+
 export function metrics(daemon: Daemon, kit: DaemonKit) {
   return resource('metrics', kit, [
     answer(GetMetrics, async ({ durations }) => {
       const counts = await countRuns(daemon.engine.store.runLists)
-      return metricsReply([text(counts), durations.text(), eventLoopDelay()])
+      return metricsReply([await processMetrics(), RUNS.text(counts), ...now(), durations.text()])
     }),
   ])
 
-  function text(counts: Sample[]): string {
+  function now(): string[] {
     const { slots, free } = daemon.engine.load
     const { left } = daemon.outbox
     return [
-      buildInfo(build()),
-      gauge('cadre_runs', 'Runs by state, sub-runs included.', counts),
-      gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
-      gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),
-      gauge('cadre_stalled', '1 while nothing new begins, as on a full disk or in a drain.', [
-        [{}, daemon.halted === null ? 0 : 1],
-      ]),
-      gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, left.changes]]),
-      gauge('cadre_outbox_lines', 'Log lines that the hub has not acknowledged.', [[{}, left.lines]]),
-      gauge('cadre_hub_connected', '1 while the hub answers. Absent where the daemon has no hub.', connected()),
-      gauge(
-        'cadre_hub_token_replaced',
-        '1 where another realm token was stored since the daemon started, which takes it at its next start.',
-        replaced(),
-      ),
-    ].join('')
+      SLOTS_USED.text(slots),
+      SLOTS_FREE.text(free),
+      STALLED.text(daemon.halted === null ? 0 : 1),
+      CHANGES.text(left.changes),
+      LINES.text(left.lines),
+      CONNECTED.text(daemon.remote && (daemon.remote.connected() ? 1 : 0)),
+      TOKEN_REPLACED.text(replaced()),
+    ]
   }
 
-  function connected(): Sample[] {
-    const { remote } = daemon
-    return remote ? [[{}, remote.connected() ? 1 : 0]] : []
-  }
-
-  function replaced(): Sample[] {
+  function replaced(): number | null {
     const { remote, settings } = daemon
     const stored = settings.value('hub.realm_token')
-    return remote && typeof stored === 'string' ? [[{}, remote.uses(stored) ? 0 : 1]] : []
+    return remote && typeof stored === 'string' ? (remote.uses(stored) ? 0 : 1) : null
   }
 }
 

@@ -3,6 +3,7 @@
 
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import type { MetricsOptions } from '../../http/metrics.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
 import type { Remembered } from '../../wire/protocol.ts'
@@ -77,6 +78,7 @@ export interface Hub {
   readonly quotas: QuotaValues
   /** Whoever presents it may read `/metrics` (`CADRE_METRICS_TOKEN`). */
   readonly metricsToken: string | null
+  readonly metrics: MetricsOptions
   /** Where files of runs are kept (`CADRE_ARTIFACTS`). Null: they stay on the daemons. */
   readonly artifacts: ArtifactStore | null
   /** The backups that it makes by itself; null if it makes none. */
