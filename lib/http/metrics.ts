@@ -4,7 +4,6 @@
 // usual client library was tried: it adds 70 ms to the start of every command and four packages for what is below.
 
 import { CadreError } from '../error.ts'
-import { METRICS_TYPE } from '../wire/calls/process.ts'
 
 export type Labels = Readonly<Record<string, string>>
 export type Sample = readonly [labels: Labels, value: number]
@@ -221,8 +220,3 @@ export const requestDurations = (): Histogram =>
     { name: 'http_server_request_duration_seconds', help: 'Time until the reply began, by route and status.' },
     SECONDS,
   )
-
-/** The reply to `GET /metrics`. */
-export function metricsReply(parts: readonly string[]): Response {
-  return new Response(parts.join(''), { headers: { 'content-type': METRICS_TYPE } })
-}

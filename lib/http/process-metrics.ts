@@ -1,9 +1,11 @@
-// What every program says about its process: its version, how late its event loop is, and what the system says of it, under
-// the names that Prometheus gives to processes (https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics).
+// The reply to `GET /metrics`, and what every program says there about its process: its version, how late its event loop is,
+// and what the system says of it, under the names that Prometheus gives to processes
+// (https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics).
 
 import { readdir, readFile } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { build } from '../program/version.ts'
+import { METRICS_TYPE } from '../wire/calls/process.ts'
 import { Counter, Gauge } from './metrics.ts'
 
 const BUILD = new Gauge({ name: 'cadre_build_info', help: 'Version of the program, and its commit.' })
@@ -20,7 +22,12 @@ const MOST_FILES = new Gauge({ name: 'process_max_fds', help: 'How many file des
 const DESCRIPTORS = '/proc/self/fd'
 const LIMITS = '/proc/self/limits'
 
-export async function processMetrics(): Promise<string> {
+/** `parts` and those of the process, as a reply. */
+export async function metricsReply(parts: readonly string[]): Promise<Response> {
+  return new Response((await processMetrics()) + parts.join(''), { headers: { 'content-type': METRICS_TYPE } })
+}
+
+async function processMetrics(): Promise<string> {
   const [open, limits] = await Promise.all([
     readdir(DESCRIPTORS).catch(() => null),
     readFile(LIMITS, 'utf8').catch(() => ''),

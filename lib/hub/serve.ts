@@ -106,7 +106,7 @@ export function createHub(options: HubOptions): Hub {
     artifacts: options.artifacts ?? null,
     backups: options.backups ?? null,
     tracer: options.tracer ?? null,
-    counts: new Counts(),
+    counts: new Counts(metrics),
     ownChores: new Map(),
     checker,
     async close() {

@@ -24,6 +24,7 @@ export {
   type ContextHooks,
   type EngineHost,
   type LogLine,
+  type Meter,
   type ReviewRow,
   RUN_STATES,
   type RunEnvironment,

@@ -22,7 +22,14 @@ import {
   Tasks,
 } from './attempt/attempt.ts'
 import { Bundles } from './bundles.ts'
-import { type Account, type BootClock, type EngineHost, type LogLine, machineBootClock } from './core/core.ts'
+import {
+  type Account,
+  type BootClock,
+  type EngineHost,
+  type LogLine,
+  type Meter,
+  machineBootClock,
+} from './core/core.ts'
 import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
 import { FilesBehind, Seal, SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
@@ -55,6 +62,8 @@ export interface EngineOptions {
   onFail?: () => readonly Account[]
   /** What the changes of synced runs are passed on to. */
   outbox?: Outbox
+  /** Who counts what the engine does; default nobody. */
+  meter?: Meter
 }
 
 const DELIVERY_MS = 60_000
@@ -73,7 +82,7 @@ export function assemble(
   { stopping, draining }: { stopping: AbortSignal; draining: AbortSignal },
   isHeld: (runId: string) => boolean,
 ) {
-  const { db, home, host, log, secrets, outbox } = options
+  const { db, home, host, log, secrets, outbox, meter } = options
   const now = (): number => options.now?.() ?? Date.now()
   const bootClock = options.bootClock ?? machineBootClock()
   const settle = options.settle ?? (() => undefined)
@@ -171,6 +180,7 @@ export function assemble(
     write: (root, apply) => journal.write({ root, apply }),
     identity,
     paces: new Paces(options.paceClock),
+    meter,
   })
   const messenger = new DeliverySender({
     store,
@@ -222,6 +232,7 @@ export function assemble(
     messenger,
     afterRun,
     keyTurns: new KeyTurns(common),
+    meter,
     say: (runId, phase, text) => logs.append(runId, { phase, at: now(), stream: 'log', text }),
   })
   const dueTimer: DueTimer = new DueTimer(machine, journal, lived, log)

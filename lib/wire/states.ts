@@ -27,6 +27,18 @@ export const SHOWN_RUN_STATES = [...DAEMON_RUN_STATES, 'crashed'] as const
 /** States that a run leaves only through a resume. */
 export const ENDED_RUN_STATES: readonly string[] = ['completed', 'failed', 'cancelled'] satisfies RunState[]
 
+const RESULTS: Readonly<Record<string, string>> = {
+  completed: 'success',
+  failed: 'failure',
+  cancelled: 'cancellation',
+  skipped: 'skip',
+}
+
+/** How a run or a phase ended, in the words of OpenTelemetry's conventions for CI/CD. */
+export function resultOf({ state, reason }: { state: string; reason?: string | null }): string {
+  return reason === 'timeout' ? 'timeout' : (RESULTS[state] ?? state)
+}
+
 export const PHASE_TYPES = ['standard', 'gate', 'team', 'map'] as const
 
 /** The maximum number of levels of sub-runs below a top run, which is level 0. */

@@ -1,7 +1,7 @@
 // GET /metrics: what the daemon does.
 
-import { Gauge, metricsReply, type Sample } from '../../http/metrics.ts'
-import { processMetrics } from '../../http/process-metrics.ts'
+import { Gauge, type Sample } from '../../http/metrics.ts'
+import { metricsReply } from '../../http/process-metrics.ts'
 import { resource } from '../../http/resource.ts'
 import { RUN_STATES, type Store } from '../../run/engine.ts'
 import { GetMetrics } from '../../wire/calls/process.ts'
@@ -18,6 +18,7 @@ const STALLED = new Gauge({
 })
 const CHANGES = new Gauge({ name: 'cadre_outbox_changes', help: 'Changes that the hub has not acknowledged.' })
 const LINES = new Gauge({ name: 'cadre_outbox_lines', help: 'Log lines that the hub has not acknowledged.' })
+const FILES = new Gauge({ name: 'cadre_outbox_files', help: 'Files that the store of the hub does not have yet.' })
 const CONNECTED = new Gauge({
   name: 'cadre_hub_connected',
   help: '1 while the hub answers. Absent where the daemon has no hub.',
@@ -31,7 +32,7 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
   return resource('metrics', kit, [
     answer(GetMetrics, async ({ durations }) => {
       const counts = await countRuns(daemon.engine.store.runLists)
-      return metricsReply([await processMetrics(), RUNS.text(counts), ...now(), durations.text()])
+      return metricsReply([RUNS.text(counts), ...now(), daemon.counts.text(), durations.text()])
     }),
   ])
 
@@ -44,6 +45,7 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
       STALLED.text(daemon.halted === null ? 0 : 1),
       CHANGES.text(left.changes),
       LINES.text(left.lines),
+      FILES.text(daemon.outbox.uploads.count()),
       CONNECTED.text(daemon.remote && (daemon.remote.connected() ? 1 : 0)),
       TOKEN_REPLACED.text(replaced()),
     ]

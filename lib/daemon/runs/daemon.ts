@@ -8,6 +8,7 @@ import { type Catalogue, findAgents } from '../../agent/catalogue.ts'
 import { endLeftGroups } from '../../agent/commands/processes.ts'
 import { messageOf } from '../../error.ts'
 import { runFolder } from '../../files/run-id.ts'
+import { metricsOptions } from '../../http/metrics.ts'
 import type { Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Tracer } from '../../log/trace.ts'
@@ -38,6 +39,7 @@ import type { Drain } from './drain.ts'
 import { engineHost } from './engine-host.ts'
 import { type Environment, logLimitOf, settleOf, slotsOf } from './limits.ts'
 import { OpenRuns } from './open-runs.ts'
+import { RunCounts } from './run-counts.ts'
 import type { RunTracing } from './run-tracing.ts'
 import { Workspaces } from './workspaces.ts'
 
@@ -73,6 +75,8 @@ export class Daemon {
   readonly ages: Ages
   /** What accounts are told that is about no run. */
   readonly tells: Tells
+  /** What this process has done. */
+  readonly counts: RunCounts
   /** The changes of synced runs that have to be sent to the hub. */
   readonly outbox: SyncOutbox
   /** Created with the database, and the same after restarts. */
@@ -112,11 +116,12 @@ export class Daemon {
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents('everywhere'))
       const slots = slotsOf(env)
       const logLimit = logLimitOf(env)
+      const counts = new RunCounts(metricsOptions(env))
       settleOf(env, settings)
       const tracer = await openTracer(env, 'cadre-daemon', options.log, build)
       const db = openRunDatabase(file, migrations)
       settlePlace(db, home, Date.now())
-      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, env })
+      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, counts, env })
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
       if (command === 'serve') daemon.#growing = daemon.#growLog()
@@ -138,11 +143,12 @@ export class Daemon {
       settings: Settings
       slots: number
       logLimit: number
+      counts: RunCounts
       env: Environment
     },
   ) {
     const { home } = options
-    const { lock, db, catalogue, settings, slots, logLimit, env } = parts
+    const { lock, db, catalogue, settings, slots, logLimit, counts, env } = parts
     this.home = home
     this.lock = lock
     this.db = db
@@ -175,6 +181,7 @@ export class Daemon {
       bundle: id => this.engine.bundle(id),
       log,
     })
+    this.counts = counts
     this.engine = new Engine({
       home,
       db,
@@ -192,6 +199,7 @@ export class Daemon {
         pageOf: runId => this.#pageOf(runId),
       }),
       outbox: this.outbox,
+      meter: this.counts,
     })
     const files = { database: databaseFile(home), index: searchFile(home) }
     this.reads = new Reads({ db, ...files, log, isBusy: () => this.engine.load.slots > 0 })

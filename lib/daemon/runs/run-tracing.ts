@@ -15,16 +15,10 @@ import {
 import { Recent } from '../../recent.ts'
 import type { Engine, Notice, RunRow } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
+import { resultOf } from '../../wire/states.ts'
 
 /** How many spans are remembered as added, because a row changes again after its end. */
 const MOST_REMEMBERED = 10_000
-
-const RESULTS: Record<string, string> = {
-  completed: 'success',
-  failed: 'failure',
-  cancelled: 'cancellation',
-  skipped: 'skip',
-}
 
 export interface RunTracingOptions {
   tracer: Pick<Tracer, 'close'> & { add(span: Span & Masked<Pick<Span, 'name' | 'attributes'>>): void }
@@ -103,7 +97,7 @@ export class RunTracing {
         'cicd.pipeline.action.name': 'RUN',
         'cicd.pipeline.name': row.team,
         'cicd.pipeline.run.id': row.id,
-        'cicd.pipeline.result': row.reason === 'timeout' ? 'timeout' : RESULTS[row.state]!,
+        'cicd.pipeline.result': resultOf(row),
         ...(page !== null && { 'cicd.pipeline.run.url.full': page }),
         ...errorType(row.error),
       },
@@ -127,7 +121,7 @@ export class RunTracing {
       attributes: {
         'cicd.pipeline.task.name': name,
         'cicd.pipeline.task.run.id': id,
-        'cicd.pipeline.task.run.result': row.reason === 'timeout' ? 'timeout' : RESULTS[row.state]!,
+        'cicd.pipeline.task.run.result': resultOf(row),
         'cicd.pipeline.run.id': run.id,
         'cadre.phase.type': type,
         'cadre.phase.attempt': row.attempt,

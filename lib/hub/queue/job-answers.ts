@@ -46,7 +46,7 @@ export async function recordJobAnswers(
       return new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
     }
     if (job.kind === 'run' && job.state === 'accepted' && before === 'leased') {
-      hub.counts.waits.observe((hub.lived() - job.created_at) / 1_000, { cicd_pipeline_run_state: 'pending' })
+      hub.counts.runs.waited((hub.lived() - job.created_at) / 1_000)
       traceQueueWait(hub, job, daemon)
     }
     return job

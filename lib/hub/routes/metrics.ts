@@ -1,7 +1,6 @@
 // GET /metrics: the state of the hub for those who operate it. It counts all realms, so no member of one may read it.
 
-import { metricsReply } from '../../http/metrics.ts'
-import { processMetrics } from '../../http/process-metrics.ts'
+import { metricsReply } from '../../http/process-metrics.ts'
 import { resource } from '../../http/resource.ts'
 import { GetMetrics } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
@@ -13,7 +12,7 @@ export function metrics(hub: Hub) {
   const metrics = new HubMetrics(hub)
   return resource('metrics', hubKit(hub), [
     answer(GetMetrics, async ({ durations }) =>
-      metricsReply([await processMetrics(), await metrics.text(), hub.counts.text(), durations.text()]),
+      metricsReply([await metrics.text(), hub.counts.text(), durations.text()]),
     ),
   ])
 }

@@ -4,7 +4,8 @@
 import type { FileHandle } from 'node:fs/promises'
 import { AgentError } from '../../agent/core/agent-error.ts'
 import { Limit } from '../../lived-time.ts'
-import type { ContextHooks } from '../core/core.ts'
+import type { ContextHooks, WriteResult } from '../core/core.ts'
+import { UnknownWrite } from './ledger.ts'
 
 /** How long an agent has to stop after its signal has fired: a cancel promises to reach everything within five seconds. */
 export const STOP_MS = 4_000
@@ -66,4 +67,23 @@ export function noteRequests(): SentRequests {
     else reads = true
   }
   return { hooks: { sends }, onlyRead: () => reads && !writes }
+}
+
+/**
+ * Returns `write`, and tells what came of it. An entry that an earlier attempt has written is not told again: another
+ * system was not `asked` for it.
+ */
+export async function noteWrite<T>(
+  write: Promise<T>,
+  { asked, tell }: { asked(): boolean; tell(result: WriteResult): void },
+): Promise<T> {
+  try {
+    const result = await write
+    if (asked()) tell('written')
+    return result
+  } catch (thrown) {
+    if (thrown instanceof UnknownWrite) tell('doubtful')
+    else if (asked()) tell('failed')
+    throw thrown
+  }
 }

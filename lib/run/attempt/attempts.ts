@@ -7,7 +7,7 @@ import type { RunId } from '../../files/run-id.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
-import type { EngineHost, LiveRun } from '../core/core.ts'
+import type { EngineHost, LiveRun, Meter } from '../core/core.ts'
 import type { AttemptFiles, FilesBehind } from '../files/files.ts'
 import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
 import { AttemptClock } from './attempt-clock.ts'
@@ -32,6 +32,7 @@ interface Parts {
   /** The id by which the vendor knows an entry, kept in the database. */
   identity(runId: RunId, position: number, entry: string): Identity
   paces: Paces
+  meter: Meter | undefined
 }
 
 export class Attempts {
@@ -212,6 +213,7 @@ export class Attempts {
         // A top run ends only when its files are there, so that nothing is won by writing its own files later.
         hold: live.parent === null ? undefined : files.hold,
         flush: environment.unwritten.flush,
+        meter: this.#parts.meter,
         ...waitsOf(this.#parts, { live, position, attempt, running, mask }),
       },
     )

@@ -22,11 +22,19 @@ import {
   type Team,
 } from '../../team/team.ts'
 import { listed } from '../../text/spelling.ts'
-import { type Binding, bounded, type ContextHooks, type EngineHost, type JsonText } from '../core/core.ts'
+import {
+  type Binding,
+  bounded,
+  type ContextHooks,
+  type EngineHost,
+  type JsonText,
+  type Meter,
+  type WriteResult,
+} from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withAccountOf } from './account.ts'
-import { endWithSignal, keepFilesOpen, noteRequests } from './agent-call.ts'
+import { endWithSignal, keepFilesOpen, noteRequests, noteWrite } from './agent-call.ts'
 import { type Call, callsOf, gateCall } from './calls.ts'
 import { type Copy, type Found, type Ledger, type SettlingWait, UnknownWrite } from './ledger.ts'
 import { emptyFolder, recordPhaseFiles, removeFolder } from './phase-files.ts'
@@ -56,6 +64,7 @@ export interface AttemptServices {
   hold: ((file: SmallFile) => boolean) | undefined
   /** Writes the files of the tree that are written later. */
   flush(): Promise<void>
+  meter: Pick<Meter, 'writeEnded'> | undefined
   settling: SettlingWait
   /** Resolves when the limits of the phase, and of those above, let an entry or a command begin; null without limits. */
   mayBegin: (() => Promise<void>) | null
@@ -210,10 +219,20 @@ async function perform(
   let before: AgentResult | null = null
   const context = contextUntil(signal, { ...requests.hooks, ...files.hooks, delivered: () => before })
   const agentName = agent.agent
-  const send = async () =>
-    checkedResult(await endWithSignal(files.closeAfter(called(() => handler.run(entry, context))), signal), agentName)
-  if (effect !== 'once') return services.mask(await send())
+  let asked = false
+  const send = async () => {
+    asked = true
+    return checkedResult(
+      await endWithSignal(files.closeAfter(called(() => handler.run(entry, context))), signal),
+      agentName,
+    )
+  }
+  if (effect === 'read') return services.mask(await send())
+  const { meter } = services
+  const told = { asked: () => asked, tell: (result: WriteResult) => meter?.writeEnded(agentName, effect, result) }
+  if (effect === 'idempotent') return services.mask(await noteWrite(send(), told))
   const find = async () => {
+    asked = true
     const files = keepFilesOpen()
     using over = limitSignal(FIND_MS)
     const asking = AbortSignal.any([stopped, over.signal])
@@ -230,7 +249,7 @@ async function perform(
       throw new AgentError(message, { code: 'timeout', retryable: true, cause: thrown })
     }
   }
-  return services.ledger.once({
+  const write = services.ledger.once({
     runId,
     position,
     attempt: attempt.attempt,
@@ -251,6 +270,7 @@ async function perform(
     settling: services.settling,
     call: () => JSON.stringify({ agent: agent.agent, action: agent.action, kind, entry }),
   })
+  return noteWrite(write, told)
 }
 
 const neverRepeated = (entry: string): CadreError =>

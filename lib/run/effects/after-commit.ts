@@ -5,6 +5,7 @@ import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
 import type { MaskedText } from '../../secrets/masked.ts'
 import type { Attempts, DeliverySender } from '../attempt/attempt.ts'
+import type { Meter } from '../core/core.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers } from '../views/views.ts'
 import type { AfterRun } from './after-run.ts'
@@ -25,6 +26,7 @@ interface Parts {
   say: (runId: RunId, phase: string, text: MaskedText) => void
   followers: Followers
   outbox: Outbox | undefined
+  meter: Meter | undefined
   log: Log
 }
 
@@ -54,7 +56,7 @@ export class AfterCommit {
   }
 
   #do(effect: Effect): void {
-    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns, say } = this.#parts
+    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns, say, meter } = this.#parts
     switch (effect.kind) {
       case 'launch':
         return launcher.launch(effect)
@@ -72,10 +74,19 @@ export class AfterCommit {
         return say(effect.runId, effect.phase, effect.text)
       case 'deliver':
         return messenger.send(effect.runId)
+      case 'phase':
+        return meter?.phaseEnded(effect.agent, effect)
       case 'ended':
         machine.queued.delete(effect.runId)
+        if (effect.runId === effect.root) this.#countEnd(effect.runId)
         return afterRun.completeEnd(effect.runId, effect.root, effect.settled)
     }
+  }
+
+  #countEnd(runId: RunId): void {
+    const { meter, machine } = this.#parts
+    const run = meter && machine.store.runs.get(runId)
+    if (run) meter.runEnded(run)
   }
 
   #notifyFollowers(changes: readonly Change[]): void {

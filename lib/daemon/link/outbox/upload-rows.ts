@@ -44,6 +44,10 @@ export class UploadRows {
       .all(now, most)
   }
 
+  count(): number {
+    return this.#db.query<{ count: number }, []>('SELECT count(*) AS count FROM uploads').get()!.count
+  }
+
   /** Notes a failure, and when to try again. Like `drop`, it spares a newer content of the same path. */
   later({ run_id, path, sha256, failures }: UploadRow, dueAt: number): void {
     this.#db

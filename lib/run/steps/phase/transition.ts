@@ -5,7 +5,7 @@
 
 import { CadreError } from '../../../error.ts'
 import { type Masked, maskedText } from '../../../secrets/masked.ts'
-import { hasSubRuns, type Repeating } from '../../../team/team.ts'
+import { hasSubRuns, type Phase, type Repeating } from '../../../team/team.ts'
 import {
   branchKey,
   type LiveRun,
@@ -190,6 +190,8 @@ export function recordPhaseEnd(
   raiseStateToParent(engine, live)
   engine.notes.changed(live, position)
   if (state === 'completed') engine.notes.event(live, 'on_phase_complete', position)
+  const agent = agentOf(live.phase(position))
+  if (agent !== null) engine.notes.after({ kind: 'phase', agent, state, reason: change.reason ?? null })
   if (state === 'failed') {
     engine.notes.event(live, 'on_phase_fail', position)
     const { name } = live.phase(position)
@@ -197,6 +199,12 @@ export function recordPhaseEnd(
     if (text) engine.notes.after({ kind: 'say', runId: live.id, phase: name, text })
   }
   engine.agenda.add(live)
+}
+
+/** The agent that a phase calls; null for a phase with sub-runs. A gate has commands. */
+function agentOf(phase: Phase): string | null {
+  if (phase.type === 'gate') return 'exec'
+  return phase.type === 'standard' ? phase.agent : null
 }
 
 /** Cancels the sub-runs of a phase that wait for a new attempt, with everything that waits below them. */

@@ -4,7 +4,7 @@
 import type { SmallFile } from '../../../agent/files.ts'
 import type { RunId } from '../../../files/run-id.ts'
 import type { MaskedText } from '../../../secrets/masked.ts'
-import type { RunError } from '../../core/core.ts'
+import type { PhaseState, RunError } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
 
 /** How an attempt of a leaf phase ended. */
@@ -54,5 +54,7 @@ export type Effect =
   /** Writes a line into the log of a phase. A kill may lose it, so what it says is in the rows, too. */
   | { kind: 'say'; runId: RunId; phase: string; text: MaskedText }
   | { kind: 'deliver'; runId: RunId }
+  /** A phase that calls an agent ended, which is counted. */
+  | { kind: 'phase'; agent: string; state: PhaseState; reason: string | null }
   /** `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. */
   | { kind: 'ended'; runId: RunId; root: string; settled: boolean }
