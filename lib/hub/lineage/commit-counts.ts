@@ -4,7 +4,7 @@
 // starts: a count of an earlier process that is above that of the start was lost, however far this process has counted.
 
 import { createHmac } from 'node:crypto'
-import { and, eq, gt, isNull, lt } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNull, lt } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { Remembered } from '../../wire/protocol.ts'
@@ -104,38 +104,24 @@ export class CommitCounts {
       return
     }
     if (seen.count > store.commits.known) store.commits.noteCount(await store.storedCount())
-    const { all } = this.#copies
-    /** The copy whose lost commits the daemon has seen. */
-    const lost = this.#isOwn(seen)
-      ? undefined
-      : all.find(({ count, raised }) => seen.count > count && seen.count < raised)
     const highest = this.#highestOf(seen)
     const { realm_id } = daemon
     await store.write(async tx => {
       const { copies, confirmations } = store
       const open = and(eq(confirmations.id, daemon.id), isNull(confirmations.compared_at))
       await tx.update(confirmations).set({ compared_at: now() }).where(open)
-      if (lost && lost.ended_at === null) {
-        await tx
-          .update(copies)
-          .set({ lost: true })
-          .where(and(eq(copies.id, lost.id), isNull(copies.lost)))
-        return
-      }
-      const isKnown = all.some(
-        copy =>
-          copy.kind === 'behind' &&
-          concernsRealm(copy, realm_id) &&
-          copy.count < seen.count &&
-          seen.count < copy.raised,
-      )
-      if (lost && (lost.lost === false || !(isKnown || concernsRealm(lost, realm_id)))) {
-        const { count, raised } = lost
+      const ofSeen = and(lt(copies.count, seen.count), gt(copies.raised, seen.count))
+      /** The copies whose lost commits the daemon has seen. Another daemon may have shown one at the same time. */
+      const found = this.#isOwn(seen) ? [] : await tx.select().from(copies).where(ofSeen)
+      const known = found.filter(copy => concernsRealm(copy, realm_id) && copy.lost !== false)
+      if (known.length > 0) {
+        const ids = known.map(({ id }) => id)
+        const isUnclear = and(inArray(copies.id, ids), isNull(copies.lost), isNull(copies.ended_at))
+        await tx.update(copies).set({ lost: true }).where(isUnclear)
+      } else if (found.length > 0) {
+        const { count, raised } = found[0]!
         await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
-      } else if (!lost && seen.count > highest) {
-        const ofSeen = and(lt(copies.count, seen.count), gt(copies.raised, seen.count))
-        // Another daemon may have shown it at the same time.
-        if ((await tx.select({ id: copies.id }).from(copies).where(ofSeen).limit(1)).length > 0) return
+      } else if (seen.count > highest) {
         const raised = Math.max(seen.count, await highestCount(store, tx)) + GAP
         await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count: highest, raised })
         await this.#copies.raiseCount(tx, raised)

@@ -60,10 +60,6 @@ export class OlderCopies {
     this.safeCount = this.#copies.reduce((most, { raised }) => Math.max(most, raised), 0)
   }
 
-  get all(): readonly Copy[] {
-    return this.#copies
-  }
-
   /** The copies that are not trusted yet. */
   get untrusted(): readonly Copy[] {
     return this.#copies.filter(({ ended_at }) => ended_at === null)
