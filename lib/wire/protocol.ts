@@ -58,7 +58,7 @@ export const MEMORY = {
 
 /**
  * What register and heartbeat both return. `teams` is present when the daemon has another version of the list.
- * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it. `artifacts` says
+ * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it, nor `paused`. `artifacts` says
  * whether the hub keeps files of runs; older hubs do not.
  */
 export const BULLETIN = {
@@ -68,6 +68,9 @@ export const BULLETIN = {
   teams_version: AnyText,
   teams: Type.Optional(Type.Array(AnyText)),
   approved: Type.Optional(Type.Boolean()),
+  paused: Type.Optional(
+    Type.Boolean({ description: 'Whether an operator has paused the daemon, which then takes no more runs.' }),
+  ),
   artifacts: Type.Optional(Type.Boolean({ description: 'Whether the hub keeps files of runs.' })),
   clock_believed: Type.Optional(Type.Boolean({ description: 'Whether the hub has reason to believe its own clock.' })),
   ...MEMORY,

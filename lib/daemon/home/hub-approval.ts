@@ -10,6 +10,9 @@ import { databaseFile } from './home.ts'
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
 
+/** The same: whether an operator has paused it. */
+export const PAUSED = 'paused'
+
 export const WAITS_FOR_APPROVAL =
   'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
 

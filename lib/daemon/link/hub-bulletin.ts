@@ -1,10 +1,10 @@
-// What the hub adds to its replies to register and heartbeat: whether this daemon is approved, the teams whose runs it
-// reports, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
+// What the hub adds to its replies to register and heartbeat: whether this daemon is approved or paused, the teams whose
+// runs it reports, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
 
 import type { Log } from '../../log/log.ts'
 import type { Store } from '../../run/engine.ts'
 import type { Bulletin } from '../../wire/protocol.ts'
-import { APPROVED, WAITS_FOR_APPROVAL } from '../home/hub-approval.ts'
+import { APPROVED, PAUSED, WAITS_FOR_APPROVAL } from '../home/hub-approval.ts'
 import { KEEPS_FILES } from './outbox/outbox.ts'
 import { keepTeams, knownTeams } from './register.ts'
 
@@ -14,6 +14,8 @@ export class HubBulletin {
   #teams: ReadonlySet<string>
   #teamsVersion: string | null
   #approved: boolean | null = null
+  /** Null until the hub has said so. */
+  #paused: boolean | null = null
   /** Null until the hub has said so. */
   #keepsFiles: boolean | null = null
 
@@ -38,10 +40,16 @@ export class HubBulletin {
     return this.#keepsFiles === true
   }
 
+  /** Whether an operator has paused this daemon, as far as the hub has said so. */
+  get isPaused(): boolean {
+    return this.#paused === true
+  }
+
   /** Stores what a reply contains. Returns whether the list of teams has changed. */
   learn(bulletin: Bulletin, daemonId: string | null): boolean {
-    const { teams, teams_version, approved, artifacts = false } = bulletin
+    const { teams, teams_version, approved, artifacts = false, paused = false } = bulletin
     this.learnApproval(approved !== false, daemonId)
+    this.#learnPause(paused, daemonId)
     if (artifacts !== this.#keepsFiles) {
       this.#keepsFiles = artifacts
       this.#store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
@@ -51,6 +59,16 @@ export class HubBulletin {
     this.#teamsVersion = teams_version
     keepTeams(this.#store, bulletin)
     return true
+  }
+
+  /** Logs a pause and its end, and stores it for `status`. */
+  #learnPause(paused: boolean, daemonId: string | null): void {
+    const before = this.#paused
+    if (paused === before) return
+    this.#paused = paused
+    this.#store.facts.set(PAUSED, paused ? 'yes' : 'no')
+    if (paused) this.#log.warn('an operator has paused this daemon: it takes no more runs', { daemon: daemonId })
+    else if (before) this.#log.info('an operator has ended the pause of this daemon: it takes runs again')
   }
 
   /** Logs the approval when it changes, and stores it for `doctor`. */

@@ -163,11 +163,12 @@ export async function uniqueName({ store: { daemons } }: Hub, db: Db, daemon: Da
 export function bulletin(
   hub: Hub,
   facts: RealmFacts,
-  { approved_at }: Pick<DaemonRow, 'approved_at'>,
+  { approved_at, paused }: Pick<DaemonRow, 'approved_at' | 'paused'>,
   knownTeams: unknown,
 ): Bulletin {
   const reply: Bulletin = {
     approved: approved_at !== null,
+    paused,
     artifacts: hub.artifacts !== null,
     dispatch_public_key: facts.keys[0]!.pem,
     dispatch_keys: facts.keys,

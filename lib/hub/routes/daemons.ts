@@ -70,7 +70,7 @@ export function daemonProtocol(hub: Hub) {
         stuck: false,
         removed_at: null,
       }
-      const { id, approved_at } = await caller.write(async tx => {
+      const id = await caller.write(async tx => {
         const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
         const owner = known && (await mayTakeOver(tx, known, caller, realmId))
         if (known) refuseMoved(hub, known, body)
@@ -90,7 +90,7 @@ export function daemonProtocol(hub: Hub) {
         if (!known || known.removed_at !== null) {
           await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
         }
-        return { id: daemonId, approved_at }
+        return daemonId
       })
       hub.lastSeen.noteDaemonCall(id)
       const row = (await findDaemon(hub, store.db, id))!
@@ -99,7 +99,7 @@ export function daemonProtocol(hub: Hub) {
       return {
         daemon_id: id,
         realm_id: realmId,
-        ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
+        ...bulletin(hub, await realmFacts(hub, realmId), row, body.teams_version),
         acl: await accessList(hub, realmId, id),
         ...hub.lineage.replyTo(row),
       }
