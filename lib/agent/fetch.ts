@@ -15,6 +15,7 @@ import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, isReading, mayRepeat } from './core/effect.ts'
 import { type Account, isBelow, withAccount } from './net/account.ts'
 import { isLoopback } from './net/address.ts'
+import { isOfCertificate, TRUSTING } from './net/certificate.ts'
 import { type Guard, isOriginIn, originsOf, systemLookup, vet } from './net/guard.ts'
 import { outgoing } from './net/outgoing.ts'
 import { askedWait, isRateLimit } from './net/rate-limit.ts'
@@ -88,7 +89,6 @@ const CREDENTIAL_HEADERS = ['authorization', 'proxy-authorization', 'cookie']
 /** Statuses by which a server says that it did not process the request: it is overloaded, or limits the rate. */
 const UNPROCESSED = [429, 503, 529]
 const NOT_SENT = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EADDRNOTAVAIL', 'FailedToOpenSocket']
-const CERTIFICATE = /CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_(GET|VERIFY)|HOSTNAME/
 
 interface Request {
   url: URL
@@ -383,11 +383,10 @@ function classify(error: unknown, { endpoint, late, timeout, aborted }: Circumst
       cause: error,
     })
   }
-  if (CERTIFICATE.test(code)) {
-    const hint = 'for a private CA, start the daemon with NODE_EXTRA_CA_CERTS=/path/to/ca.pem'
+  if (isOfCertificate(code)) {
     return new AgentError(`${endpoint}: its certificate is not trusted (${code})`, {
       code: 'certificate',
-      hint,
+      hint: `for a private CA, start the daemon with ${TRUSTING}`,
       sent: 'no',
       cause: error,
     })

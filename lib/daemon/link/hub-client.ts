@@ -2,6 +2,7 @@
 // CadreError that the hub sent.
 
 import type { Static, TSchema } from 'typebox'
+import { isOfCertificate, TRUSTING } from '../../agent/net/certificate.ts'
 import { outgoing } from '../../agent/net/outgoing.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { type SentEvent, sentEvents } from '../../event-stream.ts'
@@ -155,8 +156,15 @@ export class HubClient {
   }
 
   #unanswered(cause: unknown): CadreError {
-    return new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
+    return new CadreError('unavailable', whyUnanswered(this.url, cause), { cause })
   }
+}
+
+/** Why a request to the hub has no answer. `cause` is what `fetch` threw. */
+export function whyUnanswered(url: string, cause: unknown): string {
+  const code = isObject(cause) && typeof cause.code === 'string' ? cause.code : ''
+  if (!isOfCertificate(code)) return `the hub at ${url} does not answer: ${messageOf(cause)}`
+  return `the certificate of the hub at ${url} is not trusted (${code}): for a private CA, start cadre with ${TRUSTING}`
 }
 
 /** The query of a transfer, in which every value is text. */
