@@ -49,6 +49,7 @@ const remote: Remote = {
   daemonId: DAEMON,
   realmId: REALM,
   connected: () => connected,
+  standing: () => ({ url: 'https://hub.example', paused: false, troubles: [] }),
   uses: () => true,
   keys: () => [],
   renewKeys: async () => {},
@@ -411,6 +412,7 @@ describe('what the calls of a daemon declare', () => {
     '/v1/triggers/refire': ['token', null],
     '/v1/triggers/backfill': ['token', null],
     '/metrics': ['open', 'access'],
+    '/v1/daemon/hub': ['open', 'access'],
     // The text of a team belongs to the owner of the machine, and so do the credentials that the doctor calls with.
     '/v1/runs/team': ['open', null],
     '/schema/team.json': ['open', null],

@@ -7,8 +7,12 @@ import { matches } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import type { RemoteAction } from '../../wire/access.ts'
 import type { Identity } from '../../wire/calls/auth.ts'
+import type { HubLink } from '../../wire/calls/process.ts'
 import type { PublicKey } from '../../wire/protocol.ts'
 import type { UsedTokens } from './used-tokens.ts'
+
+/** What is said of the link to those who ask. */
+export type LinkStanding = Pick<HubLink, 'paused' | 'troubles'> & { url: string }
 
 /** The part of the link to the hub that the daemon needs. */
 export interface Remote {
@@ -17,6 +21,7 @@ export interface Remote {
   readonly realmId: string | null
   /** Whether a heartbeat was answered within the last 45 s. */
   connected(): boolean
+  standing(): LinkStanding
   /** Whether the link was opened with this realm token. */
   uses(token: string): boolean
   /**

@@ -23,6 +23,8 @@ interface Parts {
   moved(message: string): void
   /** Called with each answer of the hub, and by how many milliseconds its clock is ahead. */
   received(bulletin: Bulletin, ahead: number): void
+  /** Called when the hub has refused a heartbeat, or did not answer. */
+  refused(error: { code: string; message: string }): void
 }
 
 export class Heartbeats {
@@ -90,6 +92,7 @@ export class Heartbeats {
     }
     const { moved, ...refusal } = report
     if (moved) return this.#parts.moved(refusal.message)
+    this.#parts.refused(refusal)
     if (this.#refused === refusal.code) return
     this.#refused = refusal.code
     this.#parts.log.warn('heartbeat refused', refusal)

@@ -6,7 +6,7 @@ import type { Static } from 'typebox'
 import { backoff } from '../../backoff.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
-import { isObject, type JsonObject } from '../../json.ts'
+import { isObject, type Json } from '../../json.ts'
 import type { Log } from '../../log/log.ts'
 import type { Decision } from '../../run/engine.ts'
 import { matches, problems } from '../../schema/schema.ts'
@@ -33,8 +33,8 @@ import type { JobState, JobTable, JobToTake, TakenJob } from './job-table.ts'
 export interface JobHost {
   /** Leaf phases that could start now. */
   freeSlots(): number
-  /** The payload of a job without the secrets that this daemon knows. */
-  mask(payload: JsonObject): Masked<JsonObject>
+  /** The same without the secrets that this daemon knows. */
+  mask<T extends Json>(value: T): Masked<T>
   /** The attempt of a run; null when the run is not here. */
   attempt(runId: RunId): number | null
   /** Fetches what the run needs before it can start here. */

@@ -20,6 +20,7 @@ import {
   type PublicKey,
   type Remembered,
 } from '../../wire/protocol.ts'
+import type { LinkStanding } from '../access/remote-credentials.ts'
 import { DaemonClient } from './daemon-client.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
 import { EnrolledDaemon, type Offers } from './enrolled-daemon.ts'
@@ -31,6 +32,7 @@ import { HubCopies } from './hub-copies.ts'
 import { Answers } from './job-answers.ts'
 import { JobTable } from './job-table.ts'
 import { type JobHost, Jobs } from './jobs.ts'
+import { LinkTroubles } from './link-troubles.ts'
 import type { SyncOutbox } from './outbox/outbox.ts'
 import { startOf } from './register.ts'
 import { SyncSender } from './sync-sender.ts'
@@ -91,6 +93,7 @@ export class Link {
   readonly #heartbeats: Heartbeats
   readonly #bulletin: HubBulletin
   readonly #hubCopies: HubCopies
+  readonly #troubles: LinkTroubles
   #wakeSync: (() => void) | null = null
   #wakePoll: (() => void) | null = null
   #change: NodeJS.Immediate | null = null
@@ -103,6 +106,7 @@ export class Link {
     const { outbox, pinnedKey, realmToken, store, version } = options
     const { signal } = this.#stop
     this.#hubCopies = new HubCopies(store)
+    this.#troubles = new LinkTroubles(options.jobs.mask)
     this.client = new DaemonClient(
       hubUrl,
       realmToken,
@@ -127,6 +131,7 @@ export class Link {
     outbox.onQueued(() => this.#wakeSync?.())
     this.#uploads = new FileUploads({
       ...{ rows: outbox.uploads, client: this.client, log, signal, fileOf, network, lived: options.lived },
+      mask: options.jobs.mask,
       daemonId: () => this.#self.id,
     })
     this.#keys = new DispatchKeys({ pinnedKey, log, signal, fetchKeys: () => this.#fetchKeys() })
@@ -135,9 +140,11 @@ export class Link {
       state: () => this.#state(),
       start: startOf(store),
       moved: message => this.#leave(message),
+      refused: error => this.#troubles.failed('heartbeat', error),
       received: (bulletin, ahead) => {
         if (confirms(hubUrl, bulletin, ahead)) options.confirmed()
         this.#self.answered()
+        this.#troubles.succeeded('heartbeat')
         this.#remember(bulletin.memory)
         this.#learn(bulletin)
       },
@@ -172,6 +179,10 @@ export class Link {
   /** Whether the hub has answered a heartbeat recently. */
   connected(): boolean {
     return this.#self.isConnected
+  }
+
+  standing(): LinkStanding {
+    return { url: this.client.url, paused: this.#bulletin.isPaused, troubles: this.#troubles.all }
   }
 
   /** Whether `token` is the realm token with which this link was opened. */
@@ -362,7 +373,9 @@ export class Link {
     let logged = ''
     while (!this.#stop.signal.aborted) {
       try {
+        this.#troubles.begun(name)
         await step()
+        this.#troubles.succeeded(name)
         failures = 0
         logged = ''
       } catch (error) {
@@ -372,6 +385,7 @@ export class Link {
         if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++
         const message = messageOf(error)
+        this.#troubles.failed(name, { code: error instanceof CadreError ? error.code : 'internal', message })
         if (message !== logged) this.#options.log.warn(`${name} failed; trying again`, { error: message })
         logged = message
         await pause(backoff(failures), this.#stop.signal)

@@ -9,6 +9,7 @@ import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Log } from '../../log/log.ts'
+import type { MaskedText } from '../../secrets/masked.ts'
 import { startPause } from '../../wait.ts'
 import { KeepFile, OfferFile, PutFile } from '../../wire/calls/hub-artifacts.ts'
 import { isAbsentDaemon, PROTOCOL } from '../../wire/protocol.ts'
@@ -36,6 +37,7 @@ export interface UploadsOptions {
   fileOf(runId: RunId, path: string): Promise<OpenFile>
   /** `network.allow` of the settings: the hub cannot make this daemon call any other address that is not public. */
   network(): Omit<NetworkPolicy, 'literalOrigins'>
+  mask(text: string): MaskedText
 }
 
 /** How many files are sent at the same time. */
@@ -124,7 +126,7 @@ export class FileUploads {
   }
 
   #failed(row: UploadRow, error: unknown): void {
-    const { rows, log, signal, lived } = this.#options
+    const { rows, log, signal, lived, mask } = this.#options
     if (signal.aborted) return
     const code = error instanceof CadreError ? error.code : null
     if ((code !== null && HUB_AWAY.includes(code)) || isAbsentDaemon(error)) throw error
@@ -136,7 +138,8 @@ export class FileUploads {
       return
     }
     if (row.failures === 0) log.warn('a file of a run could not be sent to the hub; trying again later', about)
-    rows.later(row, lived() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS }))
+    const dueAt = lived() + backoff(row.failures, { firstMs: 2_000, mostMs: LONGEST_PAUSE_MS })
+    rows.later(row, dueAt, mask(about.error))
   }
 }
 

@@ -8,6 +8,7 @@ import { GetMetrics } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import { waitingMetrics } from './waiting-metrics.ts'
 
 const RUNS = new Gauge({ name: 'cadre_runs', help: 'Runs by state, sub-runs included.' })
 const SLOTS_USED = new Gauge({ name: 'cadre_slots_used', help: 'Leaf phases that run now.' })
@@ -16,9 +17,6 @@ const STALLED = new Gauge({
   name: 'cadre_stalled',
   help: '1 while nothing new begins, as on a full disk or in a drain.',
 })
-const CHANGES = new Gauge({ name: 'cadre_outbox_changes', help: 'Changes that the hub has not acknowledged.' })
-const LINES = new Gauge({ name: 'cadre_outbox_lines', help: 'Log lines that the hub has not acknowledged.' })
-const FILES = new Gauge({ name: 'cadre_outbox_files', help: 'Files that the store of the hub does not have yet.' })
 const CONNECTED = new Gauge({
   name: 'cadre_hub_connected',
   help: '1 while the hub answers. Absent where the daemon has no hub.',
@@ -32,20 +30,17 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
   return resource('metrics', kit, [
     answer(GetMetrics, async ({ durations }) => {
       const counts = await countRuns(daemon.engine.store.runLists)
-      return metricsReply([RUNS.text(counts), ...now(), daemon.counts.text(), durations.text()])
+      const waiting = await waitingMetrics(daemon)
+      return metricsReply([RUNS.text(counts), ...now(), ...waiting, daemon.counts.text(), durations.text()])
     }),
   ])
 
   function now(): string[] {
     const { slots, free } = daemon.engine.load
-    const { left } = daemon.outbox
     return [
       SLOTS_USED.text(slots),
       SLOTS_FREE.text(free),
       STALLED.text(daemon.halted === null ? 0 : 1),
-      CHANGES.text(left.changes),
-      LINES.text(left.lines),
-      FILES.text(daemon.outbox.uploads.count()),
       CONNECTED.text(daemon.remote && (daemon.remote.connected() ? 1 : 0)),
       TOKEN_REPLACED.text(replaced()),
     ]

@@ -1,10 +1,11 @@
-// daemon/*: the process itself.
+// daemon/*: the process itself, and its link to the hub.
 
 import { CadreError, messageOf } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
-import { DrainDaemon } from '../../wire/calls/process.ts'
+import { DrainDaemon, GetHubLink } from '../../wire/calls/process.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
+import { waitingIn } from '../link/outbox/outbox.ts'
 import type { Daemon } from '../runs/daemon.ts'
 
 export function ownProcess(daemon: Daemon, kit: DaemonKit) {
@@ -22,6 +23,12 @@ export function ownProcess(daemon: Daemon, kit: DaemonKit) {
       }
       const { left, waitsFor } = daemon.drain(body.most_ms ?? null)
       return { pid: process.pid, left_ms: left, under_way: waitsFor }
+    }),
+    answer(GetHubLink, async () => {
+      const { remote } = daemon
+      const { url = null, paused = false, troubles = [] } = remote?.standing() ?? {}
+      const waiting = await waitingIn(daemon.engine.store)
+      return { url, connected: remote?.connected() ?? null, paused, troubles, waiting }
     }),
   ])
 }

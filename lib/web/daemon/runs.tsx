@@ -5,6 +5,7 @@ import { ask, command, failureOf } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { filters, to } from '../kit/route.ts'
 import { RunFilters, RunList } from '../run/runs.tsx'
+import { HubLinkNotice } from './hub-link.tsx'
 
 const REFRESH_MS = 10_000
 
@@ -20,6 +21,7 @@ export function Runs() {
         </a>
       </header>
       <CopiedHome />
+      <HubLinkNotice />
       <RunFilters states={RUN_STATES} filter={filter} />
       <RunList filter={{ state, team, started_by, search: search.trim() }}>
         <p>Nothing has run here yet.</p>

@@ -62,6 +62,7 @@ const BODIES: Record<string, object> = {
   '/v1/triggers/run_now': { name: 'none' },
   '/v1/triggers/update': { trigger_id: run_id },
   '/v1/daemon/drain': {},
+  '/v1/daemon/hub': {},
   '/v1/workspaces/add': { path: '/nowhere' },
   '/v1/workspaces/get': message('workspace_list', {}),
   '/v1/workspaces/remove': { workspace_id: 'none' },

@@ -9,16 +9,19 @@ import { CadreError } from '../../../error.ts'
 import { isObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { Store } from '../../../run/engine.ts'
+import { sizeText } from '../../../size.ts'
 import { Whoami } from '../../../wire/calls/auth.ts'
 import { GetDaemon } from '../../../wire/calls/daemons.ts'
+import type { HubLink } from '../../../wire/calls/process.ts'
 import { GetRealm } from '../../../wire/calls/realms.ts'
 import { ListRealmTriggers } from '../../../wire/calls/triggers.ts'
 import { databaseFile } from '../../home/home.ts'
-import { APPROVED } from '../../home/hub-approval.ts'
-import { HubClient } from '../../link/hub-client.ts'
-import { OutboxRows } from '../../link/outbox/outbox.ts'
+import { APPROVED, PAUSED } from '../../home/hub-approval.ts'
+import { HubClient, whyUnanswered } from '../../link/hub-client.ts'
+import { NOTHING_WAITS, type Waiting, waitingIn } from '../../link/outbox/outbox.ts'
 import { REFUSED, type Refused } from '../../link/sync-sender.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
+import { clock } from '../terminal/table.ts'
 import { inWords, type Trouble, troublesWith, wrongWith } from './trigger-status.ts'
 
 /** `status` reports a hub that does not answer within this time as away. */
@@ -31,11 +34,15 @@ const UNSURE_MS = 5_000
 export interface HubStatus {
   url: string
   answers: boolean
+  /** Why it does not answer, as this program found it; null while it answers. */
+  error: string | null
   /** Whether it accepts the realm token; null without one, or while it does not answer. */
   enrolled: boolean | null
   daemon_id: string | null
   realm: { id: string; slug: string | null } | null
   approved: boolean | null
+  /** Whether an operator has paused this daemon, as far as is known. */
+  paused: boolean
   /** How the hub sees this daemon, if you may ask. */
   status: string | null
   /** The accounts of the realm (`notify.on_fail`) that no daemon has which is online now, if you may ask. */
@@ -45,11 +52,21 @@ export interface HubStatus {
   /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below `UNSURE_MS`. Null: the hub does not say. */
   clock_ahead_ms: number | null
   /** What this daemon has yet to send to the hub. */
-  unsent: { changes: number; lines: number }
+  unsent: Unsent
   /** What it has refused: it is kept, and sent again when the hub's database is another copy. */
   refused: Refused
   /** That the hub is on an older copy of its database, as it says. */
   older_copy: string | null
+}
+
+interface Unsent {
+  changes: number
+  lines: number
+  /** The size of the changes. */
+  bytes: number
+  /** When the oldest change was queued, in epoch milliseconds; null when none waits, and where nobody has noted it. */
+  oldest_at: number | null
+  files: Waiting['files']
 }
 
 /** What a daemon that runs says of its link. */
@@ -58,38 +75,43 @@ export interface DaemonAtHub {
   enrolled: boolean | null
   connected: boolean | null
   token_replaced: boolean | null
+  troubles: HubLink['troubles']
 }
 
 interface LinkFacts {
   daemon_id: string | null
   realm_id: string | null
   approved: boolean | null
-  unsent: HubStatus['unsent']
+  paused: boolean
+  unsent: Unsent
   refused: Refused
 }
 
 const NOTHING_REFUSED: Refused = { changes: 0, runs: {} }
 
 /** What the daemon last stored about its hub. */
-function factsIn(home: string): LinkFacts {
+async function factsIn(home: string): Promise<LinkFacts> {
   const none = {
     daemon_id: null,
     realm_id: null,
     approved: null,
-    unsent: { changes: 0, lines: 0 },
+    paused: false,
+    unsent: unsentOf(NOTHING_WAITS),
     refused: NOTHING_REFUSED,
   }
   const file = databaseFile(home)
   if (!existsSync(file)) return none
   try {
     using db = openForReading(file)
-    const { facts } = new Store(db)
+    const store = new Store(db)
+    const { facts } = store
     const approved = facts.get(APPROVED)
     return {
       daemon_id: facts.get('daemon_id'),
       realm_id: facts.get('realm_id'),
       approved: approved === null ? null : approved === 'yes',
-      unsent: new OutboxRows(db).left(),
+      paused: facts.get(PAUSED) === 'yes',
+      unsent: unsentOf(await waitingIn(store)),
       refused: JSON.parse(facts.get(REFUSED) ?? 'null') ?? NOTHING_REFUSED,
     }
   } catch (error) {
@@ -99,19 +121,25 @@ function factsIn(home: string): LinkFacts {
   }
 }
 
+const unsentOf = ({ changes: { count, bytes, oldest_at }, lines, files }: Waiting): Unsent => {
+  return { changes: count, lines, bytes, oldest_at, files }
+}
+
 /** Null when the home knows no hub. */
 export async function hubStatusOf(home: string, options: HubOptions): Promise<HubStatus | null> {
   const url = await knownHub(home, options)
   if (url === null) return null
-  const { daemon_id, realm_id, approved, unsent, refused } = factsIn(home)
-  const { answers, ahead, older_copy } = await reachHub(url)
+  const { daemon_id, realm_id, approved, paused, unsent, refused } = await factsIn(home)
+  const { answers, error, ahead, older_copy } = await reachHub(url)
   return {
     url,
     answers,
+    error,
     enrolled: await isAccepted(home, url, answers),
     daemon_id,
     realm: realm_id === null ? null : { id: realm_id, slug: null },
     approved,
+    paused,
     status: null,
     unreached: [],
     wrong_triggers: [],
@@ -124,7 +152,9 @@ export async function hubStatusOf(home: string, options: HubOptions): Promise<Hu
 }
 
 /** Whether the hub answers, and by how much its clock is ahead, if it says. */
-async function reachHub(url: string): Promise<{ answers: boolean; ahead: number | null; older_copy: string | null }> {
+async function reachHub(
+  url: string,
+): Promise<Pick<HubStatus, 'answers' | 'error' | 'older_copy'> & { ahead: number | null }> {
   const before = Date.now()
   try {
     const reply = await fetch(`${url.replace(/\/+$/, '')}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) })
@@ -133,11 +163,12 @@ async function reachHub(url: string): Promise<{ answers: boolean; ahead: number 
     const ahead = Date.parse(reply.headers.get('date') ?? '') + 500 - (before + Date.now()) / 2
     return {
       answers: reply.ok,
+      error: reply.ok ? null : `the hub at ${url} answers with status ${reply.status}`,
       older_copy: await olderCopyAt(url),
       ahead: Number.isNaN(ahead) ? null : Math.abs(ahead) < UNSURE_MS ? 0 : Math.round(ahead),
     }
-  } catch {
-    return { answers: false, ahead: null, older_copy: null }
+  } catch (error) {
+    return { answers: false, error: whyUnanswered(url, error), ahead: null, older_copy: null }
   }
 }
 
@@ -165,11 +196,11 @@ async function asPerson(home: string, options: HubOptions, daemon_id: string, re
   try {
     const client = await hubOf(home, options)
     const { slug, notify } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
-    const [{ status }, wrong_triggers] = await Promise.all([
+    const [{ status, paused }, wrong_triggers] = await Promise.all([
       client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS }),
       wrongIn(client, realm_id),
     ])
-    return { realm: { id: realm_id, slug }, status, wrong_triggers, unreached: notify?.unreached ?? [] }
+    return { realm: { id: realm_id, slug }, status, paused, wrong_triggers, unreached: notify?.unreached ?? [] }
   } catch (error) {
     if (error instanceof CadreError) return {}
     throw error
@@ -192,19 +223,31 @@ export const troublesAtHub = ({ realm, wrong_triggers }: HubStatus): Trouble[] =
 
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
 export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): string[] {
-  const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent, refused, older_copy } = hub
+  const {
+    url,
+    answers,
+    error,
+    enrolled,
+    approved,
+    paused,
+    status,
+    clock_ahead_ms: ahead,
+    unsent,
+    refused,
+    older_copy,
+  } = hub
   const lost = unsent.changes + unsent.lines
   return [
-    !answers && `the hub at ${url} does not answer; runs go on, and the daemon reports them when the hub is back`,
+    !answers && `${error}; runs go on, and the daemon reports them when the hub is back`,
     enrolled === false &&
       `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}${daemon?.enrolled ? ', and restart the daemon' : ''}`,
     approved === false &&
       `the daemon gets no jobs before an operator approves it: ${commandLine('daemons', 'approve', hub.daemon_id ?? '')}`,
     answers && daemon?.enrolled === false && enrolled === null && unenrolled(url),
     enrolled === true && daemon && whyRestart(daemon, 'the daemon'),
-    isUsable(hub, daemon) &&
-      daemon?.connected === false &&
-      'the daemon has no link to the hub at present; its log says why',
+    paused &&
+      `an operator has paused this daemon: it finishes what it has and takes no more runs; to end it: ${commandLine('daemons', 'unpause', hub.daemon_id ?? '')}`,
+    ...troublesOfLink(hub, daemon),
     daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
     ahead !== null &&
       Math.abs(ahead) > CLOCK_MS &&
@@ -213,6 +256,7 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
       `realm ${hub.realm?.slug} is to tell ${hub.unreached.join(', ')} of what fails, and no daemon that is online has that account: only its webhooks hear of it`,
     ...troublesAtHub(hub).map(inWords),
     older_copy,
+    filesText(unsent.files),
     refused.changes > 0 &&
       `the hub has refused ${refused.changes} changes of runs, which stay here; the daemon sends them again if the hub gets another copy of its database: ${refusedText(refused)}`,
     daemon === null &&
@@ -220,6 +264,31 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
       `the hub lacks ${lost} changes and log lines; \`${commandLine('serve')}\` sends them`,
   ].filter(each => typeof each === 'string')
 }
+
+/** Why the link does not do its work. What `status` has found out itself says so already. */
+function troublesOfLink(hub: HubStatus, daemon: DaemonAtHub | null): string[] {
+  if (!daemon || !hub.answers) return []
+  const isKnown = hub.enrolled === false || daemon.token_replaced === true
+  const open = daemon.troubles.filter(({ code }) => !(isKnown && code === 'unauthorized'))
+  const since = new Map<string, number>()
+  for (const trouble of open)
+    since.set(trouble.error, Math.min(trouble.since, since.get(trouble.error) ?? trouble.since))
+  if (since.size === 0 && daemon.connected === false && isUsable(hub, daemon)) {
+    return ['the daemon has no link to the hub at present; its log says why']
+  }
+  return [...since].map(([error, at]) => `the daemon cannot do its work with the hub since ${clock(at)}: ${error}`)
+}
+
+/** Files that could not be sent, and why: the error says where to, and what allows the address if it is not allowed. */
+function filesText({ count, bytes, oldest_at, error }: Waiting['files']): string | null {
+  if (error === null) return null
+  const what = count === 1 ? '1 file of a run' : `${count} files of runs`
+  const age = oldest_at === null ? '' : `, the oldest for ${ageText(oldest_at)}`
+  return `${what} (${sizeText(bytes)}) could not be sent to the store of the hub yet${age}: ${error}`
+}
+
+/** How long something has waited. */
+export const ageText = (since: number): string => formatDuration(Math.max(0, Date.now() - since))
 
 const MOST_NAMED = 3
 

@@ -10,13 +10,14 @@ import { commandLine } from '../../../program/called-as.ts'
 import { version } from '../../../program/version.ts'
 import { HOME_FACTS, Store } from '../../../run/engine.ts'
 import { sizeText } from '../../../size.ts'
+import { GetHubLink, type HubLink } from '../../../wire/calls/process.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
 import { ListRuns } from '../../../wire/calls/runs.ts'
 import { type Copied, copiedOf, copiedText, copyToBe } from '../../home/copied-home.ts'
 import { databaseFile, readToken } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
 import { lostTells, problemsOfAccounts } from '../backend/account-status.ts'
-import { addressOf, stuck } from '../backend/home-client.ts'
+import { addressOf, createClient, stuck } from '../backend/home-client.ts'
 import { type HubStatus, hubStatusOf, problemsAtHub } from '../backend/hub-status.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
 import { problemsOfTriggers, type TriggersStatus, triggersIn } from '../backend/trigger-status.ts'
@@ -70,6 +71,8 @@ export interface Serving {
   connected: boolean | null
   /** Whether another realm token was stored since it started; null where it is not enrolled. */
   token_replaced: boolean | null
+  /** What keeps the link from its work at present, as the daemon says it. */
+  troubles: HubLink['troubles']
 }
 
 export async function homeStatusOf(home: string, options: HubOptions): Promise<HomeStatus> {
@@ -105,6 +108,7 @@ const UNANSWERED = {
   enrolled: null,
   connected: null,
   token_replaced: null,
+  troubles: [],
 }
 
 /** What the process that holds the home says of itself; null when none does. */
@@ -130,6 +134,7 @@ export async function serving(home: string): Promise<Serving | null> {
       enrolled: connected !== null,
       connected,
       token_replaced: flagIn(metrics, 'cadre_hub_token_replaced'),
+      troubles: connected === null ? [] : await troublesOf(home, address),
     }
   } catch (error) {
     const isSilent = error instanceof DOMException && error.name === 'TimeoutError'
@@ -146,6 +151,16 @@ function flagIn(metrics: string, name: string): boolean | null {
 async function read(home: string, url: string): Promise<string> {
   const headers = { authorization: `Bearer ${readToken(home)}` }
   return (await fetch(url, { headers, signal: AbortSignal.timeout(PATIENCE_MS) })).text()
+}
+
+/** None where a daemon of an older version does not say. */
+async function troublesOf(home: string, address: string): Promise<HubLink['troubles']> {
+  const asked = createClient(home, address).call(GetHubLink, {})
+  const { troubles } = await asked.catch(error => {
+    if (error instanceof CadreError) return { troubles: [] }
+    throw error
+  })
+  return troubles
 }
 
 async function runsIn(home: string): Promise<Runs | null> {

@@ -7,7 +7,7 @@ import { sizeText } from '../../../size.ts'
 import { createPaint, joined, line, type Paint, type Printable, type Shown, wrap } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { homeFolder } from '../../home/home.ts'
-import { LINKED, linkText } from '../backend/hub-status.ts'
+import { ageText, type HubStatus, LINKED, linkText } from '../backend/hub-status.ts'
 import { EXIT } from '../kit/exit.ts'
 import type { HubOptions } from '../kit/hub-client.ts'
 import { columns } from '../kit/print.ts'
@@ -105,5 +105,13 @@ function hubRows({ hub, daemon, signed_in }: HomeStatus, paint: Paint): Shown[][
   ]
 }
 
-const unsentText = ({ changes, lines }: { changes: number; lines: number }): string =>
-  changes + lines === 0 ? 'nothing' : `${changes} changes, ${lines} log lines`
+function unsentText({ changes, lines, bytes, oldest_at, files }: HubStatus['unsent']): string {
+  const age = (at: number | null) => (at === null ? '' : `, the oldest ${ageText(at)} old`)
+  const parts = [
+    changes > 0 && `${changes === 1 ? '1 change' : `${changes} changes`} (${sizeText(bytes)}${age(oldest_at)})`,
+    lines > 0 && `${lines} log lines`,
+    files.count > 0 &&
+      `${files.count === 1 ? '1 file' : `${files.count} files`} (${sizeText(files.bytes)}${age(files.oldest_at)})`,
+  ].filter(Boolean)
+  return parts.join(', ') || 'nothing'
+}

@@ -25,6 +25,9 @@ export interface Left {
   lines: number
 }
 
+/** How many rows are measured at once. That takes about 2 ms. */
+const MEASURED = 5_000
+
 /** Which trees come first. The changes of one tree are always in the order of their commits. */
 export type Turn = 'oldest' | 'newest'
 
@@ -33,15 +36,18 @@ const COLUMNS = 'id, run_id, attempt, kind, body'
 export class OutboxRows {
   readonly #db: Database
 
-  constructor(db: Database) {
+  readonly #now: () => number
+
+  constructor(db: Database, now: () => number = Date.now) {
     this.#db = db
+    this.#now = now
   }
 
   /** Returns the id of the change. */
   insert(rootId: string, runId: string, attempt: number, kind: string, body: string): number {
     const { lastInsertRowid } = this.#db
-      .query('INSERT INTO outbox (root_id, run_id, attempt, kind, body) VALUES (?, ?, ?, ?, ?)')
-      .run(rootId, runId, attempt, kind, body)
+      .query('INSERT INTO outbox (root_id, run_id, attempt, kind, body, queued_at) VALUES (?, ?, ?, ?, ?, ?)')
+      .run(rootId, runId, attempt, kind, body, this.#now())
     return Number(lastInsertRowid)
   }
 
@@ -71,6 +77,26 @@ export class OutboxRows {
 
   count(): number {
     return this.#db.query<{ count: number }, []>('SELECT count(*) AS count FROM outbox').get()!.count
+  }
+
+  /** How many bytes the changes have that wait, in parts: a long backlog takes a while to measure. */
+  *sizes(): Generator<number> {
+    const part = this.#db.query<{ bytes: number; last: number | null }, [number, number]>(
+      `SELECT total(octet_length(body)) AS bytes, max(id) AS last
+       FROM (SELECT id, body FROM outbox WHERE id > ? ORDER BY id LIMIT ?)`,
+    )
+    for (let after = 0; ; ) {
+      const { bytes, last } = part.get(after, MEASURED)!
+      if (last === null) return
+      yield bytes
+      after = last
+    }
+  }
+
+  /** When the oldest change was queued; null when none waits, or when an older program has queued it. */
+  oldest(): number | null {
+    const first = this.#db.query<{ queued_at: number | null }, []>('SELECT queued_at FROM outbox ORDER BY id LIMIT 1')
+    return first.get()?.queued_at ?? null
   }
 
   /** At most `limit` runs whose logs are due. */
@@ -116,12 +142,12 @@ export class OutboxRows {
   dropLog(runId: string): void {
     this.#db
       .query(
-        `INSERT INTO outbox (root_id, run_id, attempt, kind, body)
+        `INSERT INTO outbox (root_id, run_id, attempt, kind, body, queued_at)
          SELECT root_id, id, attempt, 'log',
-           json_object('phase', NULL, 'to', logged, 'last', logged, 'ended', json('true'), 'lines', json('[]'))
-         FROM runs WHERE id = ? AND log_due = 1`,
+           json_object('phase', NULL, 'to', logged, 'last', logged, 'ended', json('true'), 'lines', json('[]')), ?2
+         FROM runs WHERE id = ?1 AND log_due = 1`,
       )
-      .run(runId)
+      .run(runId, this.#now())
   }
 
   /** The hub has to get the whole log of a run again. */

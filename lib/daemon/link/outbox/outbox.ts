@@ -27,6 +27,7 @@ import { UploadRows } from './upload-rows.ts'
 
 export { OutboxRows } from './outbox-rows.ts'
 export { KEEPS_FILES, type UploadRow } from './upload-rows.ts'
+export { NOTHING_WAITS, type Waiting, waitingIn } from './waiting.ts'
 export type { Batch }
 
 /**

@@ -3,6 +3,7 @@
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../../agent/agent-context.ts'
 import type { RunId } from '../../../files/run-id.ts'
+import type { MaskedText } from '../../../secrets/masked.ts'
 
 /** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
 export const KEEPS_FILES = 'keeps_files'
@@ -16,22 +17,35 @@ export interface UploadRow {
   failures: number
 }
 
+/** The files that wait. */
+export interface WaitingFiles {
+  count: number
+  bytes: number
+  /** When the oldest was queued, in epoch milliseconds; null also where an older program has queued all of them. */
+  oldest_at: number | null
+  /** Why the oldest that has failed did so last. */
+  error: string | null
+}
+
 export class UploadRows {
   readonly #db: Database
+  readonly #now: () => number
 
-  constructor(db: Database) {
+  constructor(db: Database, now: () => number = Date.now) {
     this.#db = db
+    this.#now = now
   }
 
   /** Queues a file. It is due once the hub has acknowledged `change` of the outbox. Replaces an earlier content. */
   put(runId: string, { path, bytes, sha256 }: FileRecord, change: number): void {
     this.#db
       .query(
-        `INSERT INTO uploads (run_id, path, bytes, sha256, after_change, failures, due_at) VALUES (?, ?, ?, ?, ?, 0, 0)
+        `INSERT INTO uploads (run_id, path, bytes, sha256, after_change, failures, due_at, queued_at)
+         VALUES (?, ?, ?, ?, ?, 0, 0, ?)
          ON CONFLICT (run_id, path) DO UPDATE SET bytes = excluded.bytes, sha256 = excluded.sha256,
-           after_change = excluded.after_change, failures = 0, due_at = 0`,
+           after_change = excluded.after_change, failures = 0, due_at = 0, queued_at = excluded.queued_at, error = NULL`,
       )
-      .run(runId, path, bytes, sha256, change)
+      .run(runId, path, bytes, sha256, change, this.#now())
   }
 
   /** Files that are due, at most `most`. */
@@ -44,15 +58,22 @@ export class UploadRows {
       .all(now, most)
   }
 
-  count(): number {
-    return this.#db.query<{ count: number }, []>('SELECT count(*) AS count FROM uploads').get()!.count
+  /** Notes a failure, and when to try again. Like `drop`, it spares a newer content of the same path. */
+  later({ run_id, path, sha256, failures }: UploadRow, dueAt: number, error: MaskedText): void {
+    this.#db
+      .query('UPDATE uploads SET failures = ?, due_at = ?, error = ? WHERE run_id = ? AND path = ? AND sha256 = ?')
+      .run(failures + 1, dueAt, error, run_id, path, sha256)
   }
 
-  /** Notes a failure, and when to try again. Like `drop`, it spares a newer content of the same path. */
-  later({ run_id, path, sha256, failures }: UploadRow, dueAt: number): void {
-    this.#db
-      .query('UPDATE uploads SET failures = ?, due_at = ? WHERE run_id = ? AND path = ? AND sha256 = ?')
-      .run(failures + 1, dueAt, run_id, path, sha256)
+  /** What waits, if the hub keeps files. */
+  waiting(): WaitingFiles {
+    const all = this.#db.query<Omit<WaitingFiles, 'error'>, []>(
+      'SELECT count(*) AS count, total(bytes) AS bytes, min(queued_at) AS oldest_at FROM uploads',
+    )
+    const failed = this.#db.query<{ error: string }, []>(
+      'SELECT error FROM uploads WHERE error IS NOT NULL ORDER BY queued_at LIMIT 1',
+    )
+    return { ...all.get()!, error: failed.get()?.error ?? null }
   }
 
   /** Forgets all files: those of runs that are reported again are queued again. */
