@@ -28,6 +28,11 @@ const MESSAGES = new Gauge({
   help: 'Messages to webhooks that are to be sent.',
 })
 
+const REMOVABLE = new Gauge({
+  name: 'cadre_files_removable',
+  help: 'Files of deleted runs that the store still has.',
+})
+
 const CHORE_RUN = new Gauge({
   name: 'cadre_chore_last_run_timestamp_seconds',
   help: 'When the last run of a chore ended.',
@@ -95,11 +100,12 @@ export class HubMetrics {
 
   async text(): Promise<string> {
     const hub = this.#hub
-    const { webhookDeliveries, db } = hub.store
+    const { webhookDeliveries, keptFiles, db } = hub.store
     const [messages] = await db
       .select({ many: count() })
       .from(webhookDeliveries)
       .where(isNotNull(webhookDeliveries.next_at))
+    const [files] = await db.select({ many: count() }).from(keptFiles).where(isNull(keptFiles.kept_for))
     return [
       ...(await this.#byRealm()),
       OLDER_COPY.text(hub.lineage.isOlderCopy ? 1 : 0),
@@ -109,6 +115,7 @@ export class HubMetrics {
       ...connectionGauges(hub),
       ...backupGauges(hub),
       MESSAGES.text(Number(messages!.many)),
+      REMOVABLE.text(Number(files!.many)),
     ].join('')
   }
 

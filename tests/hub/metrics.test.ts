@@ -130,6 +130,84 @@ const idsOf = ({ job_id, lease_id }: { job_id: string; lease_id: string }) => ({
 const TEAM =
   'name: "@admin/m"\nversion: 1.0.0\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n'
 
+test('how runs end that daemons report, or that no daemon takes, once each', async () => {
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'ends', name: 'x' })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/t' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'e' })
+  const executing = (result: string) => `cicd_pipeline_run_state="executing",cicd_pipeline_result="${result}"`
+  const before = await values('cicd_pipeline_run_duration_seconds_count', true)
+  const [run_id, other] = [crypto.randomUUID(), crypto.randomUUID()]
+  const changes = [
+    runChange(run_id, { state: 'completed', completed_at: 8_000 }),
+    // The same end again, as with outputs that came later.
+    runChange(run_id, { state: 'completed', completed_at: 8_000, outputs: { a: 1 } }),
+    // Its clock was set back meanwhile.
+    runChange(other, { state: 'failed', completed_at: 900 }),
+    runChange(crypto.randomUUID(), { state: 'failed', reason: 'timeout', completed_at: 2_000 }),
+  ]
+  const numbered = changes.map((change, index) => ({ seq: index + 1, ...change }))
+  const report = { daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes: numbered }
+  for (let count = 0; count < 2; count++) expect((await hub.ok(token, 'runs/sync', report)).rejected).toEqual([])
+  const dispatched = await hub
+    .ok(hub.admin, 'dispatch/run', { daemon_id, team: '@admin/m', realm_id })
+    .catch(() => null)
+  expect(dispatched).toBeNull()
+  const after = await values('cicd_pipeline_run_duration_seconds_count', true)
+  const more = (result: string) => (after[executing(result)] ?? 0) - (before[executing(result)] ?? 0)
+  expect(['success', 'failure', 'timeout', 'cancellation'].map(more)).toEqual([1, 1, 1, 0])
+  const sums = await values('cicd_pipeline_run_duration_seconds_sum', true)
+  expect([sums[executing('success')], sums[executing('failure')]]).toEqual([7, 0])
+
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/m' })
+  const { run_id: waiting } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id, team: '@admin/m' })
+  await hub.ok(hub.admin, 'dispatch/cancel', { run_id: waiting })
+  const last = await values('cicd_pipeline_run_duration_seconds_count', true)
+  expect(last[executing('cancellation')]).toBe(1)
+  for (const labels of Object.keys(last)) expect(labels).not.toContain('@admin')
+})
+
+test('polls that wait, and what was answered to those that have ended', async () => {
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'polls', name: 'x' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'p' })
+  const sum = async (name: string, labels = '') => (await values(name, true))[labels] ?? 0
+  const nothing = await sum('cadre_polls_total', 'result="nothing"')
+  expect(await sum('cadre_polls_waiting')).toBe(0)
+  const poll = hub.ok(token, 'daemons/poll', { daemon_id, wait_ms: 3_000 })
+  while ((await sum('cadre_polls_waiting')) === 0) await Bun.sleep(20)
+  expect(await sum('cadre_polls_waiting')).toBe(1)
+  expect((await poll).jobs).toEqual([])
+  expect(await sum('cadre_polls_waiting')).toBe(0)
+  expect(await sum('cadre_polls_total', 'result="nothing"')).toBe(nothing + 1)
+  expect(await sum('cadre_polls_total', 'result="jobs"')).toBe(1)
+}, 30_000)
+
+test('attempts to send messages to webhooks, by what came of them', async () => {
+  const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'hooks', name: 'x' })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/t' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'w' })
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: ({ url }) => new Response(null, { status: Number(new URL(url).pathname.slice(1)) }),
+  })
+  for (const status of [200, 503, 410]) {
+    const url = `http://127.0.0.1:${server.port}/${status}`
+    await hub.ok(hub.admin, 'realms/add_webhook', { realm_id, url, events: ['run.failed'] })
+  }
+  const change = runChange(crypto.randomUUID(), { state: 'failed', completed_at: 2_000 })
+  const report = { daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes: [{ seq: 1, ...change }] }
+  await hub.ok(token, 'runs/sync', report)
+  const results = () => values('cadre_webhook_deliveries_total', true)
+  const one = { 'result="delivered"': 1, 'result="retried"': 1, 'result="failed"': 1 }
+  for (const end = Date.now() + 20_000; Date.now() < end && !Bun.deepEquals(await results(), one); ) await Bun.sleep(50)
+  expect(await results()).toEqual(one)
+  expect(await values('cadre_webhook_messages_waiting')).toEqual({ '': 1 })
+  server.stop(true)
+}, 30_000)
+
 test('sign-ins that failed, whether the password was checked or not', async () => {
   for (let count = 0; count < 12; count++) {
     const { status } = await hub.call(null, 'session/create', { username: 'nobody-here', password: 'wrong' })

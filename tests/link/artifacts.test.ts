@@ -9,6 +9,7 @@ import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { METRICS_TOKEN } from '../support/served-hub.ts'
 import { phaseChange, runChange } from '../support/sync.ts'
 import { ACCESS, BUCKET, type ObjectVendor, objectVendor } from '../vendors/objectstore.ts'
 import { hasSwift, ACCESS as SWIFT, swift } from '../vendors/swift.ts'
@@ -135,6 +136,13 @@ const stored = (hub: TestHub, run_id: string): Promise<Listed[]> =>
     60_000,
   )
 
+/** How many files began to be in a state, since the hub started. */
+async function counted(hub: TestHub, state: string): Promise<number> {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  const text = await (await fetch(`${hub.url}/metrics`, { headers })).text()
+  return Number(new RegExp(`^cadre_files_total\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)![1])
+}
+
 const get = (hub: TestHub, run_id: string, path: string, token = hub.admin, redirect: 'follow' | 'manual' = 'follow') =>
   fetch(`${hub.url}/v1/artifacts/get?${new URLSearchParams({ run_id, path })}`, {
     headers: { authorization: `Bearer ${token}` },
@@ -240,8 +248,10 @@ describe.each(kinds)('%s', (_, open) => {
   test('loses the files of a run when the hub deletes the run', async () => {
     const run_id = await dispatch(hub, '@admin/files')
     await ended(hub, run_id)
-    await stored(hub, run_id)
+    const distinct = new Set((await stored(hub, run_id)).map(({ sha256 }) => sha256)).size
     expect((await place.keys()).some(key => key.includes(run_id))).toBe(true)
+    expect(await counted(hub, 'stored')).toBeGreaterThanOrEqual(distinct)
+    expect(await counted(hub, 'awaited')).toBeGreaterThanOrEqual(await counted(hub, 'stored'))
     // What the store refuses is tried again in seconds, and not in an hour.
     place.refuseOneRemoval?.()
     await hub.restart({ skew: 40 * 86_400_000 })
@@ -249,6 +259,7 @@ describe.each(kinds)('%s', (_, open) => {
     const { keptFiles, db } = hub.store
     const isForgotten = async () => (await db.select().from(keptFiles)).every(file => file.root_run_id !== run_id)
     await until(isForgotten, 'the removal of the rows')
+    expect(await counted(hub, 'removed')).toBeGreaterThanOrEqual(distinct)
     await hub.restart({ skew: 0 })
   }, 60_000)
 })

@@ -5,7 +5,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lt } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
-import type { Db, Store } from '../../../db/hub/store.ts'
+import { afterCommit, type Db, type Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { sizeText } from '../../size.ts'
 import type { OfferFile } from '../../wire/calls/hub-artifacts.ts'
@@ -58,7 +58,10 @@ export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow
       )
     }
     if (known && known.stored_at !== null) return known
-    if (!known) await countStoredFile(hub, tx, daemon.realm_id, bytes)
+    if (!known) {
+      await countStoredFile(hub, tx, daemon.realm_id, bytes)
+      afterCommit(tx, () => hub.counts.files.add(1, { state: 'awaited' }))
+    }
     const row = { realm_id: daemon.realm_id, root_run_id: run.root, sha256, bytes, kept_for: run.root }
     const asked = { asked_at: hub.lived() }
     await tx
@@ -83,8 +86,10 @@ export async function confirmStored(hub: Hub, caller: RealmCaller, file: KeptRow
   if (file.stored_at !== null) return true
   if (!(await storeOf(hub).has(file))) return false
   const { keptFiles } = hub.store
-  const one = and(eq(keptFiles.root_run_id, file.root_run_id), eq(keptFiles.sha256, file.sha256))
-  await caller.write(tx => tx.update(keptFiles).set({ stored_at: hub.now() }).where(one))
+  const { root_run_id, sha256 } = file
+  const one = and(eq(keptFiles.root_run_id, root_run_id), eq(keptFiles.sha256, sha256), isNull(keptFiles.stored_at))
+  const stored = await caller.write(tx => tx.update(keptFiles).set({ stored_at: hub.now() }).where(one).returning())
+  hub.counts.files.add(stored.length, { state: 'stored' })
   return true
 }
 
@@ -155,6 +160,7 @@ export async function* deleteFilesOfDeletedRuns(hub: Hub): AsyncGenerator<void> 
     await store.write(async tx => {
       const forgotten = await tx.delete(keptFiles).where(removed).returning()
       for (const { realm_id, bytes } of forgotten) await addBytes(hub, tx, realm_id, 'stored_bytes', -bytes)
+      afterCommit(tx, () => hub.counts.files.add(forgotten.length, { state: 'removed' }))
     })
     yield
   }

@@ -84,6 +84,7 @@ async function endQueuedRun(hub: Hub, tx: Db, runId: string, end: Partial<Report
     .where(queued)
     .returning()
   if (ended) {
+    afterCommit(tx, () => hub.counts.runs.ended(ended))
     await queueRunMessages(hub, tx, ended.realm_id, [ended])
     await recordEnds(hub, tx, ended.realm_id, [ended])
     await releaseKey(hub, tx, ended, true)

@@ -81,6 +81,7 @@ class RealmPolls {
     }
     const poll: PollState = { daemon, slots, round: -1, wake }
     this.#polls.add(poll)
+    this.#hub.counts.pollsWaiting++
     // What the daemon may take has changed.
     const unsubscribe = this.#hub.notifier.on(`daemon ${daemon.id}`, wake)
     return {
@@ -108,6 +109,7 @@ class RealmPolls {
       [Symbol.dispose]: () => {
         unsubscribe()
         this.#polls.delete(poll)
+        this.#hub.counts.pollsWaiting--
         if (this.#polls.size === 0) return this.#close()
         if (poll.round >= 0 || woken) this.look()
       },

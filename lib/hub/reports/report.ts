@@ -7,7 +7,7 @@ import { and, eq, inArray } from 'drizzle-orm'
 import { inParts } from '../../../db/hub/prepared.ts'
 import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
-import type { Db } from '../../../db/hub/store.ts'
+import { afterCommit, type Db } from '../../../db/hub/store.ts'
 import { pick } from '../../pick.ts'
 import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
@@ -356,6 +356,12 @@ export class Report {
     await updateCounted(store, tx, others, endTurn)
     await queueRunMessages(this.#hub, tx, this.#daemon.realm_id, this.#states)
     await recordEnds(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    const ended = this.#states.filter(({ completed_at }) => completed_at !== null)
+    if (ended.length > 0) afterCommit(tx, () => this.#countEnds(ended))
+  }
+
+  #countEnds(ended: readonly RunReport[]): void {
+    for (const run of ended) this.#hub.counts.runs.ended(run)
   }
 
   /**

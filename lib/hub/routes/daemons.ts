@@ -148,12 +148,11 @@ export function daemonProtocol(hub: Hub) {
         for (;;) {
           const leased = until.aborted ? [] : await take(caller, daemon, slots, waiting === null)
           const left = end - performance.now()
-          if (!waiting || leased.length > 0 || until.aborted || left <= 0)
-            return { jobs: leased, ...hub.lineage.replyTo(daemon) }
+          if (!waiting || leased.length > 0 || until.aborted || left <= 0) return polled(daemon, leased)
           const woken = await waiting.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), { ...body, memory: undefined })
-          if (!woken) return { jobs: [], ...hub.lineage.replyTo(daemon) }
+          if (!woken) return polled(daemon, [])
         }
       },
       Leased,
@@ -219,6 +218,11 @@ export function daemonProtocol(hub: Hub) {
         ? `daemon ${known.id} is registered with a token of another user: revoke that token, or register without daemon_id`
         : `daemon ${known.id} is registered in another realm: register without daemon_id to get a new id`,
     )
+  }
+
+  function polled<Job>(daemon: DaemonRow, jobs: Job[]) {
+    hub.counts.polls.add(1, { result: jobs.length > 0 ? 'jobs' : 'nothing' })
+    return { jobs, ...hub.lineage.replyTo(daemon) }
   }
 
   /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */

@@ -114,6 +114,7 @@ export function sendWebhooks(hub: Hub): () => Promise<void> {
     const mine = and(eq(deliveries.id, delivery.id), eq(deliveries.attempts, delivery.attempts))
     const row = { ...outcome, ...(outcome.next_at && { next_at: Math.round(outcome.next_at) }), status, error }
     await store.write(tx => tx.update(deliveries).set(row).where(mine))
+    if (!('attempts' in outcome)) hub.counts.webhooks.add(1, { result: 'state' in outcome ? outcome.state : 'retried' })
   }
 
   interface Result {
