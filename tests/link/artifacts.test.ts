@@ -315,6 +315,34 @@ describe('a bucket', () => {
     await daemon.stop()
   }, 60_000)
 
+  test('a content that takes long, and has many names, keeps no other waiting', async () => {
+    const names = 'for n in 1 2 3 4 5 6; do printf slow > "$CADRE_OUT/a$n"; done; printf quick > "$CADRE_OUT/z"'
+    await hub.addTeam({
+      'team.yml': `
+name: "@admin/names"
+version: 1.0.0
+phases: [{ name: make, agent: exec, commands: [{ name: make, run: '${names}' }] }]
+`,
+    })
+    const { daemon } = await daemonOf(hub)
+    const sha = new Bun.CryptoHasher('sha256').update('slow').digest('hex')
+    const quick = Promise.withResolvers<void>()
+    vendor.fault = async request => {
+      if (request.method === 'PUT' && request.url.includes(sha)) await quick.promise
+      return null
+    }
+    const run_id = await dispatch(hub, '@admin/names')
+    const isStored = async (path: string) => {
+      const { artifacts } = await hub.ok(hub.admin, 'runs/artifacts', { run_id })
+      return artifacts.some((file: Listed) => file.path === path && file.stored)
+    }
+    await until(() => isStored('files/make/z'), 'the other file')
+    quick.resolve()
+    await stored(hub, run_id)
+    vendor.fault = () => null
+    await daemon.stop()
+  }, 60_000)
+
   test('a lost answer sends nothing twice', async () => {
     await using front = startFront(hub.url)
     const lost = new Set<string>()

@@ -70,7 +70,7 @@ export class FileUploads {
   /** Sends one file that is due, or waits a moment for one. Throws when the hub cannot take any. */
   async step(): Promise<void> {
     const { rows } = this.#options
-    const row = rows.due(this.#options.lived(), LANES).find(each => !this.#busy.has(each.sha256))
+    const row = rows.due(this.#options.lived(), this.#busy)
     if (!row) return this.#idle()
     this.#busy.add(row.sha256)
     try {

@@ -48,14 +48,15 @@ export class UploadRows {
       .run(runId, path, bytes, sha256, change, this.#now())
   }
 
-  /** Files that are due, at most `most`. */
-  due(now: number, most: number): UploadRow[] {
+  /** The file that is due first, of those whose content is not in `busy`. */
+  due(now: number, busy: ReadonlySet<string>): UploadRow | null {
     return this.#db
-      .query<UploadRow, [number, number]>(
+      .query<UploadRow, [number, string]>(
         `SELECT run_id, path, bytes, sha256, failures FROM uploads
-         WHERE due_at <= ? AND after_change NOT IN (SELECT id FROM outbox) ORDER BY due_at LIMIT ?`,
+         WHERE due_at <= ? AND after_change NOT IN (SELECT id FROM outbox)
+           AND sha256 NOT IN (SELECT value FROM json_each(?)) ORDER BY due_at LIMIT 1`,
       )
-      .all(now, most)
+      .get(now, JSON.stringify([...busy]))
   }
 
   /** Notes a failure, and when to try again. Like `drop`, it spares a newer content of the same path. */
