@@ -72,7 +72,8 @@ function place() {
 test('the oldest go, what others have put there stays, and so does everything if none can be made', async () => {
   const { at, database, make, names } = place()
   writeFileSync(join(at, 'hub-notes.db'), '')
-  writeFileSync(join(at, `hub-20260101T000000Z.db.${crypto.randomUUID()}.draft`), 'of a hub that was killed')
+  const draft = join(at, `hub-20260101T000000Z.db.${crypto.randomUUID()}.draft`)
+  for (const of of ['', '-journal']) writeFileSync(draft + of, 'of a hub that was killed')
   await make('2026-03-01T10:00:00Z')
   await make('2026-03-01T10:59:59Z')
   expect(names()).toEqual(['hub-20260301T100000Z.db'])
@@ -83,6 +84,19 @@ test('the oldest go, what others have put there stays, and so does everything if
   rmSync(database)
   await expect(make('2026-03-01T14:00:00Z')).rejects.toThrow(`there is no database at ${database}`)
   expect(names()).toEqual(both)
+})
+
+test('nothing stays of a backup that is under way when the hub stops', async () => {
+  const { at, database, make, backups } = place()
+  using db = new Database(database)
+  for (let n = 0; n < 50; n++) db.run('INSERT INTO tokens VALUES (randomblob(1000000))')
+  const made = make('2026-03-01T10:00:00Z').then(
+    () => 'made',
+    error => error.message,
+  )
+  await until(() => readdirSync(at).some(name => name.endsWith('-journal')), 'it is being written')
+  backups.stop()
+  expect([await made, readdirSync(at)]).toEqual(['the backup was interrupted', []])
 })
 
 test('backups of a time when the clock was ahead keep out none, and go first', async () => {

@@ -11,8 +11,8 @@ import { ownProgram } from '../../program/install-root.ts'
 
 const PROGRAM = 'lib/hub/backups/backup-process.ts'
 const NAME = /^hub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/
-/** What a process that was killed has left. */
-const DRAFT = /^hub-\d{8}T\d{6}Z\.db\.[0-9a-f-]+\.draft$/
+/** What a process that was killed has left, and SQLite's journal of it. */
+const DRAFT = /^hub-\d{8}T\d{6}Z\.db\.[0-9a-f-]+\.draft(-journal)?$/
 const LEAST_MS = 60_000
 const MOST_KEPT = 100_000
 
@@ -57,8 +57,8 @@ export class Backups {
     const before = this.#all()
     // One of the future was made while the clock was ahead.
     if (before.some(({ at }) => at <= now && now - at < everyMs)) return
-    for (const name of namesIn(folder)) if (DRAFT.test(name)) rmSync(join(folder, name), { force: true })
-    await this.#make(join(folder, nameAt(now)))
+    this.#removeDrafts()
+    await this.#make(join(folder, nameAt(now))).finally(() => this.#removeDrafts())
     const age = ({ at }: Backup) => (at <= now ? now - at : Number.POSITIVE_INFINITY)
     const oldest = this.#all()
       .sort((a, b) => age(a) - age(b))
@@ -85,6 +85,11 @@ export class Backups {
     } finally {
       this.#child = null
     }
+  }
+
+  #removeDrafts(): void {
+    const { folder } = this.#options
+    for (const name of namesIn(folder)) if (DRAFT.test(name)) rmSync(join(folder, name), { force: true })
   }
 
   /** Those in the folder, the oldest first. */
