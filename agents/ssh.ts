@@ -2,7 +2,8 @@
 //
 //   settings: host, port?, user?, key_file?, known_hosts?, jump?, ssh_config?
 //   run      commands: [{ name, run, env?, timeout?, effect? }], env?   in order; the first that fails ends the phase
-//   capture  sources: [{ name, run, env? }]          a command that only reads; its stdout becomes the file
+//   capture  sources: [{ name, run, env? }]          a command that only reads; its stdout becomes the file. If it fails,
+//                                                    the log has the last lines of its stdout
 //   get      sources: [{ name, ref: path there }]
 //   put      target_entries: [{ name, ref: path there, file }]           a ref that ends with / keeps the file's name
 //
@@ -193,19 +194,44 @@ function asAgentError(thrown: unknown, { signal }: Context): AgentError {
   return new AgentError(String(thrown), { ...(signal.aborted && { code: 'aborted' }), cause: thrown })
 }
 
-/** Writes the stdout of a command to a file, unless the command fails. */
+/** How much of the stdout of a command that fails is logged, in bytes, and how much is kept, because no secret is longer. */
+const SHOWN_BYTES = 2_000
+const KEPT_BYTES = 256 * 1_024
+
+/** Writes the stdout of a command to a file. If the command fails, its last lines are logged instead. */
 async function captured(name: string, run: string, env: Type.Static<typeof Env>, context: Context) {
   const { args, input } = scriptOf(run, env)
   const program = startSsh(context, name, [...(await remoteOf(context)), ...args], input)
+  const kept: Uint8Array[] = []
+  let bytes = 0
   async function* printed() {
-    yield* chunksIn(program.stdout)
-    await program.done()
+    for await (const chunk of chunksIn(program.stdout)) {
+      kept.push(chunk)
+      bytes += chunk.length
+      while (bytes - kept[0]!.length >= KEPT_BYTES) bytes -= kept.shift()!.length
+      yield chunk
+    }
+    try {
+      await program.done()
+    } catch (error) {
+      logEnd(Buffer.concat(kept), context)
+      throw error
+    }
   }
   try {
     return await context.write(name, streamOf(printed()))
   } finally {
     program.close()
   }
+}
+
+/** Logs the last lines of what a command printed. It is masked before it is cut, so that no part of a secret is shown. */
+function logEnd(printed: Buffer, context: Context): void {
+  const mask = context.mask()
+  const masked = Buffer.concat([mask.push(printed), mask.end()])
+  const end = masked.subarray(-SHOWN_BYTES).toString()
+  const text = end.length < masked.length ? `…${end}` : end
+  for (const line of text.split('\n')) if (line !== '') context.log(line)
 }
 
 async function put({ ref, file: path }: { ref: string; file: string }, context: Context): Promise<AgentResult> {

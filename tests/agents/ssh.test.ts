@@ -162,6 +162,23 @@ describe.skipIf(!isThere)(`a host${isThere ? '' : ' (skipped: no sshd)'}`, () =>
     const error = await failureOf(capture('echo half; echo broken >&2; exit 2', failing))
     expect(error.message).toContain('broken')
     expect(existsSync(phaseFolder(failing)) ? readdirSync(phaseFolder(failing)) : []).toEqual([])
+    expect(failing.lines).toContain('half')
+  })
+
+  test('of a long stdout of a command that fails, the log has the last lines', async () => {
+    const t = begin()
+    await failureOf(capture('seq 1 100000; printf end; exit 2', t))
+    const numbers = t.lines.filter(line => /^\d+$/.test(line)).map(Number)
+    expect(numbers.length).toBeWithin(200, 500)
+    expect(numbers).toEqual(numbers.map((_, at) => 100_001 - numbers.length + at))
+    expect([t.lines[0]![0], t.lines.at(-1)]).toEqual(['…', 'end'])
+    // The last 2,000 bytes begin inside a secret.
+    const [secret, cut] = [crypto.randomUUID(), begin()]
+    cut.context.conceal(secret)
+    const prints = 'printf %s "$SECRET"; head -c 1980 /dev/zero | tr "\\0" x; exit 2'
+    await failureOf(capture(prints, cut, { SECRET: secret }))
+    expect(cut.lines.join()).toContain('*xxx')
+    expect(cut.lines.join()).not.toContain(secret.slice(-10))
   })
 
   const NAMES = ['plain.txt', 'with space "quoted" and \\ back.txt', '*?[a].txt', "it's.txt", 'grüße 🎉.txt', '-rf']
