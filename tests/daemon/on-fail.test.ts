@@ -91,6 +91,14 @@ test('a failed run of `run`, of a daemon and of nobody is told, and one that is 
   ]) {
     expect((await command(args, { home })).stdout).toContain('notify.on_fail chat:ops')
   }
+  const last = async () =>
+    JSON.parse((await command(['runs', '--limit', '1', '--json'], { home })).stdout).runs[0].run_id
+  const status = async () => (await command(['status'], { home })).stdout
+  const named = (count: string, id: string) =>
+    `! notify.on_fail chat:ops did not deliver ${count} about @local/fails, or may not have, the last about run ${id}: `
+  expect(await status()).toContain(named('a message', await last()))
+  await command(['run', path], { home })
+  expect(await status()).toContain(named('2 messages', await last()))
 }, 120_000)
 
 test('a daemon that is killed while it tells does not tell twice, and says that nobody knows', async () => {

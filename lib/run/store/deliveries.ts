@@ -4,6 +4,19 @@ import type { Database } from 'bun:sqlite'
 import type { MaskedText } from '../../secrets/masked.ts'
 import type { DeliveryRow } from '../core/core.ts'
 
+/** Messages that were not delivered, or may not have been. */
+export interface LostDeliveries {
+  listener: string
+  team: string
+  count: number
+  /** The newest run that one of them was about, and why that one was lost. */
+  run_id: string
+  error: string
+}
+
+/** Of runs that began longer before, nothing lost is found: their ids are not read. */
+const LONGEST_RUN_MS = 30 * 86_400_000
+
 export class Deliveries {
   readonly #db: Database
 
@@ -39,6 +52,21 @@ export class Deliveries {
   isPending(runId: string): boolean {
     const some = this.#db.query("SELECT 1 FROM deliveries WHERE run_id = ? AND state = 'pending' LIMIT 1")
     return some.get(runId) !== null
+  }
+
+  /** What was lost of runs that have ended since then, or go on. */
+  lost(since: number): LostDeliveries[] {
+    const from = Math.max(0, since - LONGEST_RUN_MS)
+      .toString(16)
+      .padStart(12, '0')
+    return this.#db
+      .query<LostDeliveries, [string, number]>(
+        `SELECT listener, team, count(*) AS count, max(run_id) AS run_id, deliveries.error AS error
+         FROM deliveries JOIN runs ON runs.id = run_id
+         WHERE run_id >= ? AND deliveries.state IN ('failed', 'unknown') AND coalesce(completed_at, created_at) > ?
+         GROUP BY listener, team ORDER BY listener, team`,
+      )
+      .all(`${from.slice(0, 8)}-${from.slice(8)}`, since)
   }
 
   runsWithPending(): string[] {

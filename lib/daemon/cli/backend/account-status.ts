@@ -1,12 +1,13 @@
 // What `status` and `doctor` say of the accounts that `notify.on_fail` names: those that do not exist, and what was not
-// delivered to them lately.
+// delivered to them lately, nor to listeners of teams.
 
-import { SQLiteError } from 'bun:sqlite'
+import { type Database, SQLiteError } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openForReading } from '../../../../db/open.ts'
 import { CadreError } from '../../../error.ts'
 import { createLog } from '../../../log/log.ts'
+import { Store } from '../../../run/engine.ts'
 import type { Settings } from '../../../settings/settings.ts'
 import { databaseFile } from '../../home/home.ts'
 import { TellTable } from '../../tells/tell-table.ts'
@@ -40,13 +41,27 @@ async function settingsOf(home: string): Promise<Settings | null> {
  * id of a trigger, if only what is about it is asked for.
  */
 export function lostTells(home: string, subject: string | null = null): string[] {
+  const lost = readHome(home, db => new TellTable(db).lost(Date.now() - LATELY_MS, subject))
+  return lost.map(({ account, count, at, error }) => {
+    const what = count === 1 ? 'a message' : `${count} messages`
+    return `notify.on_fail: ${account} did not get ${what}, or may not have got it, the last at ${clock(at)}: ${error}`
+  })
+}
+
+/** One line for each listener that did not deliver messages about runs of a team, or may not have. */
+export function lostDeliveries(home: string): string[] {
+  const lost = readHome(home, db => new Store(db).deliveries.lost(Date.now() - LATELY_MS))
+  return lost.map(({ listener, team, count, run_id, error }) => {
+    const what = count === 1 ? 'a message' : `${count} messages`
+    return `${listener} did not deliver ${what} about ${team}, or may not have, the last about run ${run_id}: ${error}`
+  })
+}
+
+function readHome<T>(home: string, read: (db: Database) => T[]): T[] {
   if (!existsSync(databaseFile(home))) return []
   try {
     using db = openForReading(databaseFile(home))
-    return new TellTable(db).lost(Date.now() - LATELY_MS, subject).map(({ account, count, at, error }) => {
-      const what = count === 1 ? 'a message' : `${count} messages`
-      return `notify.on_fail: ${account} did not get ${what}, or may not have got it, the last at ${clock(at)}: ${error}`
-    })
+    return read(db)
   } catch (error) {
     // Another part of the report says that the database cannot be read, or is of an older version.
     if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) return []

@@ -16,7 +16,7 @@ import { ListRuns } from '../../../wire/calls/runs.ts'
 import { type Copied, copiedOf, copiedText, copyToBe } from '../../home/copied-home.ts'
 import { databaseFile, readToken } from '../../home/home.ts'
 import { holderOf } from '../../home/lock.ts'
-import { lostTells, problemsOfAccounts } from '../backend/account-status.ts'
+import { lostDeliveries, lostTells, problemsOfAccounts } from '../backend/account-status.ts'
 import { addressOf, createClient, stuck } from '../backend/home-client.ts'
 import { type HubStatus, hubStatusOf, problemsAtHub } from '../backend/hub-status.ts'
 import { askAboutRuns } from '../backend/run-answers.ts'
@@ -90,6 +90,7 @@ export async function homeStatusOf(home: string, options: HubOptions): Promise<H
     ...problemsOf(copy),
     ...(await problemsOfAccounts(home)),
     ...lostTells(home),
+    ...lostDeliveries(home),
     ...(triggers ? problemsOfTriggers(triggers, daemon?.command === 'serve') : []),
     ...(hub ? problemsAtHub(hub, daemon) : []),
   ]
