@@ -104,6 +104,23 @@ phases:
     expect(stderr).toContain(told)
   })
 
+  test('`last-failed` is the newest run that has failed, whatever has run since', async () => {
+    const home = folder()
+    const hello = files({ 'team.yml': HELLO })
+    const run = async (path: string) => JSON.parse((await command(['run', path, '--json'], { home })).stdout).run_id
+    await run(hello)
+    const none = await command(['why', 'last-failed'], { home })
+    expect([none.code, none.stderr]).toEqual([2, `error  no run has failed in ${home}\n`])
+    const fails = files({ 'team.yml': HELLO.replace(/run: '.*'/, 'run: exit 4') })
+    await run(fails)
+    const failed = await run(fails)
+    expect(await run(hello)).not.toBe(failed)
+    const shown = async (typed: string) => JSON.parse((await command(['show', typed, '--json'], { home })).stdout)
+    expect(await shown('last-failed')).toMatchObject({ run_id: failed, state: 'failed' })
+    expect(await shown('last')).toMatchObject({ state: 'completed' })
+    expect((await command(['why', 'last-failed'], { home })).stdout).toContain('code 4')
+  })
+
   test('a path that cannot be used exits 2 and is named', async () => {
     const home = folder()
     const inFile = join(files({ 'team.yml': HELLO }), 'team.yml', 'x')

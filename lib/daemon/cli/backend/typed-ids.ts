@@ -1,5 +1,5 @@
-// Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`. Ids begin with
-// the time, so new runs begin alike, and their ends tell them apart.
+// Ids as people type them: a whole id, a beginning of at least six characters that only one has, `last`, or of runs
+// `last-failed`. Ids begin with the time, so new runs begin alike, and their ends tell them apart.
 
 import { CadreError } from '../../../error.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
@@ -21,7 +21,7 @@ const inHome =
     askAboutRuns(home, work)
 
 /**
- * The id of a run; `last` is the newest top run. When a top run and runs below it begin alike, the top run is meant.
+ * The id of a run; `last` is the newest top run, and `last-failed` the newest that has failed. When a top run and runs below it begin alike, the top run is meant.
  * Throws `not_found`, and `invalid_request` for a beginning that several have or that is too short. Other text is returned as it is.
  */
 export function runIdOf(home: string, typed: string): Promise<string> {
@@ -35,6 +35,11 @@ export async function runIdAt(ask: Ask, where: string, typed: string): Promise<s
     const { runs } = await ask(all => all.call(ListRuns, { root_only: true, limit: 1 }))
     if (runs[0]) return runs[0].run_id
     throw new CadreError('not_found', `nothing has run ${where} yet`)
+  }
+  if (typed === 'last-failed') {
+    const { runs } = await ask(all => all.call(ListRuns, { root_only: true, state: 'failed', limit: 1 }))
+    if (runs[0]) return runs[0].run_id
+    throw new CadreError('not_found', `no run has failed ${where}`)
   }
   if (WHOLE.test(asked)) return asked
   refuseShort(asked)

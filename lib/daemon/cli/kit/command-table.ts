@@ -109,7 +109,9 @@ function wordsOf(command: Command): string {
 
 /** What `last` and the beginning of an id stand for. */
 const LAST = {
-  run: '\n<run> is an id, its first characters (six or more), or last: the newest top run, by its creation.\n',
+  run:
+    '\n<run> is an id, its first characters (six or more), last: the newest top run, by its creation, or last-failed: the\n' +
+    'newest that has failed.\n',
   review: '\n<review> is an id, its first characters (six or more), or last: the newest review that waits.\n',
 }
 

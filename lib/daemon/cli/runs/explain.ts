@@ -36,7 +36,8 @@ export async function why(typed: string, options: Options & { ask?: boolean; rea
     if (!isOther || options.hub !== undefined || options.ask) throw thrown
     // Runs come first, because the name of a trigger may look like the beginning of an id.
     if (await (await import('./why-trigger.ts')).whyTrigger(typed, options)) return
-    const isName = thrown.code === 'not_found' && /^[a-z0-9][a-z0-9-]*$/.test(typed) && typed !== 'last'
+    const isName =
+      thrown.code === 'not_found' && /^[a-z0-9][a-z0-9-]*$/.test(typed) && !['last', 'last-failed'].includes(typed)
     throw isName ? new CadreError('not_found', `${thrown.message}, and no trigger ${typed}`) : thrown
   }
 }

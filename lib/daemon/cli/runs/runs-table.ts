@@ -120,7 +120,12 @@ export const RUN_COMMANDS: readonly Entry[] = [
     usage: 'why <run>',
     does: 'explain why a run failed, and how to go on',
     more: 'The command also says what a run waits for, and which failures were tolerated. With the name of a trigger, or the id of a firing, it says why no run started.',
-    examples: [['last'], ['last --hub', 'a run of the hub'], ['nightly', 'why a trigger has started nothing']],
+    examples: [
+      ['last'],
+      ['last-failed', 'the newest that has failed, whatever has run since'],
+      ['last --hub', 'a run of the hub'],
+      ['nightly', 'why a trigger has started nothing'],
+    ],
     options: [
       option('--ask', 'first ask other systems about writes that are in doubt or not yet confirmed'),
       option('--realm <realm>', 'a trigger of this realm of the hub'),
