@@ -183,21 +183,17 @@ async function choreGauges({ store, ownChores }: Hub): Promise<string[]> {
 }
 
 function backupGauges({ backups, now }: Hub): string[] {
-  if (!backups) return []
-  const newest = backups.newest(now())
+  const newest = backups?.newest(now())
   return [BACKUP_TIME.text(newest && newest.at / 1_000), BACKUP_BYTES.text(newest?.bytes)]
 }
 
-/** Those of this process. */
+/** Those of this process; without series on SQLite. */
 function connectionGauges({ store }: Hub): string[] {
   const figures = store.connections()
-  if (!figures) return []
-  const { busy, idle, waiting } = figures
+  const { busy, idle } = figures ?? {}
+  const states = Object.entries({ busy, idle })
   return [
-    CONNECTIONS.text([
-      [{ state: 'busy' }, busy],
-      [{ state: 'idle' }, idle],
-    ]),
-    WAITING_CALLS.text(waiting),
+    CONNECTIONS.text(states.flatMap(([state, many]): Sample[] => (many === undefined ? [] : [[{ state }, many]]))),
+    WAITING_CALLS.text(figures?.waiting),
   ]
 }
