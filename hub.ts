@@ -35,7 +35,7 @@ import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { openHub } from './lib/hub/serve.ts'
-import { logConsole, logFromEnvironment } from './lib/log/log.ts'
+import { logConsole, logFaults, logFromEnvironment } from './lib/log/log.ts'
 import { build, version } from './lib/program/version.ts'
 import { line } from './lib/text/printable.ts'
 import { print } from './lib/text/terminal.ts'
@@ -88,6 +88,7 @@ export async function serve(flags: HubFlags): Promise<void> {
   const log = logFromEnvironment()
   // While PostgreSQL is away, Bun says on the console that it tries again.
   logConsole(log)
+  logFaults(log)
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const chores = startChores(hub, config)

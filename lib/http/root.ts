@@ -2,6 +2,7 @@
 
 import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
+import { faultFields } from '../log/fault-fields.ts'
 import type { Log } from '../log/log.ts'
 import { httpKit } from './kit.ts'
 import { arrivedAs } from './nested.ts'
@@ -34,7 +35,8 @@ export const root =
       .onError(({ code, error, set, request, path, frame, ...context }): Response => {
         const damage = damageOf?.(error)
         const failure = damage ?? (code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error, program))
-        if (damage || failure.code === 'internal') log.error('request failed', { path, ...describe(damage ?? error) })
+        if (damage || failure.code === 'internal')
+          log.error('request failed', { path, ...faultFields(damage ?? error) })
         else log.debug('request refused', { path, method: request.method, code: failure.code })
         set.status = failure.status
         if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
@@ -63,15 +65,3 @@ const methodsOf = ({ routes }: Elysia, path: string): string =>
     .filter(route => route.path === path || (route.path.endsWith('/*') && path.startsWith(route.path.slice(0, -1))))
     .map(({ method }) => method)
     .join(', ')
-
-/**
- * Describes an error for the log. The message of a database error contains the parameters of the statement, which may
- * be secret, so they are removed.
- */
-function describe(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { error: 'not an Error' }
-  const cut = (text: string) => text.split('\nparams:', 1)[0]!
-  const cause = error.cause instanceof Error ? { cause: cut(error.cause.message) } : {}
-  const frames = error.stack?.split('\n').filter(line => line.startsWith('    at ')) ?? []
-  return { error: `${error.name}: ${cut(error.message)}`, ...cause, stack: frames.slice(0, 8).map(line => line.trim()) }
-}

@@ -4,6 +4,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { CadreError } from '../error.ts'
 import { seen, seenJson } from '../text/unseen.ts'
+import { faultFields } from './fault-fields.ts'
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof LEVELS)[number]
@@ -47,6 +48,18 @@ export function logConsole(log: Log): () => void {
   const { warn, error } = console
   console.warn = console.error = (...said) => log.warn('console', { said: said.map(String).join(' ') })
   return () => void Object.assign(console, { warn, error })
+}
+
+/** From now on an error that no code has handled is a line of the log before it ends the process, with exit code 1. */
+export function logFaults(log: Log): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    // Those of a command would print it for people.
+    process.removeAllListeners(event)
+    process.on(event, (thrown: unknown) => {
+      log.error('a fault of this program ends it', faultFields(thrown))
+      process.exit(1)
+    })
+  }
 }
 
 const scopes = new AsyncLocalStorage<{ fields: Fields }>()

@@ -3,7 +3,7 @@
 import { CadreError, messageOf } from '../../../error.ts'
 import { hookHostsFrom } from '../../../http/hook-hosts.ts'
 import { drainMsOf, drainSecondsIn, type Listening, stopOnSignal } from '../../../http/listen.ts'
-import { type Log, logFromEnvironment } from '../../../log/log.ts'
+import { type Log, logFaults, logFromEnvironment } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { strictFrom } from '../../access/access.ts'
@@ -93,6 +93,7 @@ export async function openDaemon(
 /** Opens the daemon and serves it until SIGTERM or SIGINT. */
 export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
   const log = logFromEnvironment()
+  logFaults(log)
   const { daemon, listening, close } = await openDaemon(config, log, serve)
   process.on('SIGHUP', () => void daemon.reloadSettings())
   let drain: Drain | null = null
