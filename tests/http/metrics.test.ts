@@ -5,7 +5,7 @@ import { Counter, Gauge, Histogram, metricsOptions } from '../../lib/http/metric
 
 const samplesOf = (text: string) => text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
 
-test('the first values of an open label are admitted until the process ends, and all later ones are `other`', () => {
+test('the first values of an open label are admitted until the process ends, and all later ones are other', () => {
   const counter = new Counter({ name: 'cadre_x_total', help: 'x.', open: ['agent'] }, [], 2)
   for (const agent of ['http', 'git', 'wiki', 'http', 'crm', 'wiki']) {
     counter.add(1, { agent, result: agent === 'crm' ? 'failed' : 'written' })

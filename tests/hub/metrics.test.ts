@@ -1,7 +1,7 @@
 // GET /metrics of the hub: who reads it, and what it says about jobs, runs, daemons, requests and sign-ins.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { eq } from 'drizzle-orm'
+import { eq, isNull } from 'drizzle-orm'
 import { statusOf } from '../../lib/hub/access/daemons.ts'
 import { HubMetrics } from '../../lib/hub/metrics.ts'
 import { createHub } from '../../lib/hub/serve.ts'
@@ -237,5 +237,18 @@ test('a daemon has the same status in metrics as everywhere else, to the millise
     seen.push(status)
   }
   expect(seen).toEqual(['online', 'stale', 'stale', 'offline'])
+  await here.lastSeen.close()
+})
+
+test('realms beyond the bound are other, in sum as many daemons as there are', async () => {
+  const log = createLog({ write: () => {} })
+  const here = createHub({ store: hub.store, log, home: folder(), metrics: { series: 1, teams: false } })
+  const text = await new HubMetrics(here).text()
+  const workers = [...text.matchAll(/^cicd_workers\{realm="([^"]+)",.*\} (\d+)$/gm)]
+  const realms = new Set(workers.map(([, realm]) => realm))
+  expect([realms.size, realms.has('other')]).toEqual([2, true])
+  const { daemons, db } = hub.store
+  const all = await db.select({ id: daemons.id }).from(daemons).where(isNull(daemons.removed_at))
+  expect(workers.reduce((sum, [, , many]) => sum + Number(many), 0)).toBe(all.length)
   await here.lastSeen.close()
 })

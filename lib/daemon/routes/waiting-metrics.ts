@@ -25,6 +25,8 @@ const PAUSED = new Gauge({
 const FAILING = new Gauge({
   name: 'cadre_hub_failing',
   help: '1 for each step of the link to the hub that fails now, with the code of its error; `status` says why.',
+  // A hub names the codes of its errors.
+  open: ['code'],
 })
 
 export async function waitingMetrics({ engine, remote }: Daemon): Promise<string[]> {
