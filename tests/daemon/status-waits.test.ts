@@ -1,8 +1,11 @@
 // What waits for the hub is seen where people look: `status`, `/metrics` and the call of the page name how much it is, how
 // old, and what the log says of why it waits.
 
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { databaseFile } from '../../lib/daemon/home/home.ts'
+import { change } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
 import { certificate } from '../support/certificate.ts'
 import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -92,8 +95,15 @@ test('files for a store that `network.allow` does not have: how many, how old, a
   // Without a daemon it is the same, and after a restart the reason is still known.
   await daemon.stop()
   expect((await status(home)).hub.unsent.files).toEqual(files)
-  expect((await command(['settings', 'set', 'network.allow', '127.0.0.1'], { home })).code).toBe(0)
+  const failures = () => {
+    using db = new Database(databaseFile(home))
+    return db.query<{ failures: number }, []>('SELECT failures FROM uploads').get()!.failures
+  }
+  // After so many, the next try comes in ten minutes, unless the address is allowed meanwhile.
+  change(home, 'UPDATE uploads SET failures = 15')
   const again = await spawnDaemon({ home })
+  await until(() => failures() === 16, 'another failure')
+  expect((await command(['settings', 'set', 'network.allow', '127.0.0.1'], { home })).code).toBe(0)
   await until(async () => (await status(home)).hub.unsent.files.count === 0, 'the file is sent')
   expect(await says(home)).toMatch(/^to send +nothing$/m)
   expect((await metricsOf(again)).get('cadre_outbox_files_failing')).toBe(0)

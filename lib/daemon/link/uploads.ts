@@ -57,6 +57,8 @@ export class FileUploads {
   /** The contents under way. The hub keeps each once in a tree, so a second file that has one waits, and is then there. */
   readonly #busy = new Set<string>()
   readonly #waiting = new Set<() => void>()
+  /** The network policy at the last look; null before the first one. */
+  #policy: string | null = null
 
   constructor(options: UploadsOptions) {
     this.#options = options
@@ -84,10 +86,19 @@ export class FileUploads {
   }
 
   async #idle(): Promise<void> {
+    this.#lookAtPolicy()
     const { over, end } = startPause(LOOK_MS, this.#options.signal)
     this.#waiting.add(end)
     await over
     this.#waiting.delete(end)
+  }
+
+  /** Files that failed are tried again at once when `network.allow` has changed, because it may allow the store now. */
+  #lookAtPolicy(): void {
+    const policy = JSON.stringify(this.#options.network())
+    if (policy === this.#policy) return
+    this.#policy = policy
+    this.#options.rows.hurry()
   }
 
   async #send({ run_id, path, sha256, bytes }: UploadRow): Promise<void> {

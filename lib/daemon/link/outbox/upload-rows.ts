@@ -66,6 +66,11 @@ export class UploadRows {
       .run(failures + 1, dueAt, error, run_id, path, sha256)
   }
 
+  /** Makes all files due that have failed. */
+  hurry(): void {
+    this.#db.query('UPDATE uploads SET due_at = 0 WHERE failures > 0').run()
+  }
+
   /** What waits, if the hub keeps files. */
   waiting(): WaitingFiles {
     const all = this.#db.query<Omit<WaitingFiles, 'error'>, []>(
