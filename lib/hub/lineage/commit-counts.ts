@@ -50,7 +50,8 @@ export class CommitCounts {
     const { row } = this.#identity
     if (row === null || seen === undefined || daemon.approved_at === null) return undefined
     const isCertain = this.#isOwn(seen) || seen.count >= this.#copies.safeCount
-    const isUsual = seen.lineage === row.lineage && seen.count <= this.#highestOf(seen) && isCertain
+    const highest = this.#highestOf(seen, this.#parts.store.commits.known)
+    const isUsual = seen.lineage === row.lineage && seen.count <= highest && isCertain
     if (isUsual && !this.#awaitsCountOf(daemon)) return undefined
     return this.#compareUnusual(daemon, seen)
   }
@@ -68,10 +69,9 @@ export class CommitCounts {
     return this.#parts.store.dialect === 'sqlite' && processOf(mac) === this.#parts.process
   }
 
-  /** The highest count that its sender can have sent, if no commit was lost. */
-  #highestOf(seen: Remembered): number {
-    const { store } = this.#parts
-    return store.dialect === 'sqlite' && !this.#isOwn(seen) ? this.#identity.countAtStart : store.commits.known
+  /** The highest count that its sender can have sent, if no commit was lost. `known` is the highest of the database. */
+  #highestOf(seen: Remembered, known: number): number {
+    return this.#parts.store.dialect === 'sqlite' && !this.#isOwn(seen) ? this.#identity.countAtStart : known
   }
 
   /** The older copy for which the daemon has to send everything that it has. */
@@ -104,7 +104,6 @@ export class CommitCounts {
       return
     }
     if (seen.count > store.commits.known) store.commits.noteCount(await store.storedCount())
-    const highest = this.#highestOf(seen)
     const { realm_id } = daemon
     await store.write(async tx => {
       const { copies, confirmations } = store
@@ -121,9 +120,13 @@ export class CommitCounts {
       } else if (found.length > 0) {
         const { count, raised } = found[0]!
         await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
-      } else if (seen.count > highest) {
-        const raised = Math.max(seen.count, await highestCount(store, tx)) + GAP
-        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count: highest, raised })
+      } else {
+        // Other hubs may have committed since: what they have counted was not lost.
+        const stored = await highestCount(store, tx)
+        const count = this.#highestOf(seen, stored)
+        if (seen.count <= count) return
+        const raised = Math.max(seen.count, stored) + GAP
+        await this.#copies.recordCopy(tx, { kind: 'behind', realm_id, count, raised })
         await this.#copies.raiseCount(tx, raised)
       }
     })
