@@ -2,11 +2,13 @@
 
 import { backup } from '../../../db/hub/backup.ts'
 import { messageOf } from '../../error.ts'
+import { line } from '../../text/printable.ts'
+import { printMessage } from '../../text/terminal.ts'
 
 const [database, file] = process.argv.slice(-2)
 try {
   backup(database!, file!)
 } catch (error) {
-  process.stderr.write(`${messageOf(error)}\n`)
+  printMessage(line`${messageOf(error)}`)
   process.exitCode = 1
 }
