@@ -86,6 +86,10 @@ function inspect<T>(file: string, read: (db: Database) => T): T {
     return read(db)
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error
+    if (error.code === 'SQLITE_FULL') {
+      const what = `no room for a copy of ${file}: free some space where it goes, or name another place`
+      throw new CadreError('unavailable', what, { cause: error })
+    }
     throw new CadreError('conflict', `${file} must be a valid database of a hub: ${messageOf(error)}`, { cause: error })
   } finally {
     db?.close()

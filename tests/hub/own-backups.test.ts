@@ -1,12 +1,13 @@
 // The backups that a hub makes by itself: a real process on a database of its own, which is restored from one of them.
 
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { restore } from '../../db/hub/backup.ts'
 import { Backups } from '../../lib/hub/backups/backups.ts'
 import { until } from '../support/bounded.ts'
+import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { type HubProcess, startHub, stop } from '../support/served-hubs.ts'
 
@@ -55,8 +56,8 @@ test('a hub backs its database up, once in its interval however often it starts,
 }, 60_000)
 
 /** A folder with a database, of which backups are made every hour, and two kept. */
-function place() {
-  const [database, at] = [join(folder(), 'hub.db'), folder()]
+function place(at = folder()) {
+  const database = join(folder(), 'hub.db')
   using db = new Database(database)
   db.run('CREATE TABLE tokens (id TEXT)')
   const backups = new Backups({ folder: at, database, everyMs: 60 * MINUTE, keep: 2 })
@@ -98,6 +99,24 @@ test('nothing stays of a backup that is under way when the hub stops', async () 
   backups.stop()
   expect([await made, readdirSync(at)]).toEqual(['the backup was interrupted', []])
 })
+
+const disk = smallDisk()
+afterAll(() => disk?.[Symbol.dispose]())
+test.skipIf(!disk)(
+  'a full disk keeps what is there, and is named (skipped where no small disk can be mounted)',
+  async () => {
+    const { at, database, make, names } = place(join(disk!.path, 'backups'))
+    using db = new Database(database)
+    for (let n = 0; n < 3; n++) db.run('INSERT INTO tokens VALUES (randomblob(1000000))')
+    await make('2026-03-01T10:00:00Z')
+    disk!.fill()
+    await expect(make('2026-03-01T11:00:00Z')).rejects.toThrow(`no room for a copy of ${database}`)
+    expect(readdirSync(at)).toEqual(['hub-20260301T100000Z.db'])
+    disk!.free()
+    await make('2026-03-01T11:00:00Z')
+    expect(names()).toHaveLength(2)
+  },
+)
 
 test('backups of a time when the clock was ahead keep out none, and go first', async () => {
   const { make, names, backups } = place()
