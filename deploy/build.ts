@@ -22,9 +22,14 @@ export const TARGETS = [
 export type Target = (typeof TARGETS)[number]
 
 /** What `new Worker` starts (`thread`). */
-const THREADS = ['lib/daemon/link/heartbeat-thread.ts', 'lib/hub/packages/worker.ts', 'lib/run/search/search-thread.ts']
+const THREADS = [
+  'lib/daemon/link/heartbeat-thread.ts',
+  'lib/hub/backups/backup-thread.ts',
+  'lib/hub/packages/worker.ts',
+  'lib/run/search/search-thread.ts',
+]
 /** What is started as a process of its own (`ownProgram`). */
-const PROGRAMS = ['lib/hub/backups/backup-process.ts', 'lib/vendors/database/sqlite-process.ts']
+const PROGRAMS = ['lib/vendors/database/sqlite-process.ts']
 /** What is read as files: migrations, units of services, and what `agent new --from`, `init` and `examples` copy. */
 const ASSETS = ['agents', 'db', 'deploy', 'examples']
 

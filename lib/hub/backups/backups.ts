@@ -7,9 +7,9 @@ import { isPostgres } from '../../../db/hub/store.ts'
 import { A_DURATION, parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { namesIn } from '../../files/names-in.ts'
-import { ownProgram } from '../../program/install-root.ts'
+import { thread } from '../../program/install-root.ts'
+import type { Asked } from './backup-thread.ts'
 
-const PROGRAM = 'lib/hub/backups/backup-process.ts'
 const NAME = /^hub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/
 /** What a process that was killed has left, and SQLite's journal of it. */
 const DRAFT = /^hub-\d{8}T\d{6}Z\.db\.[0-9a-f-]+\.draft(-journal)?$/
@@ -33,7 +33,7 @@ interface Backup {
 
 export class Backups {
   readonly #options: BackupOptions
-  #child: Bun.Subprocess | null = null
+  #interrupt: (() => void) | null = null
 
   constructor(options: BackupOptions) {
     this.#options = options
@@ -68,22 +68,24 @@ export class Backups {
 
   /** Ends the backup under way, of which nothing stays. */
   stop(): void {
-    this.#child?.kill('SIGKILL')
+    this.#interrupt?.()
   }
 
-  /** Copies and checks the database in a process of its own, because that takes long and would hold up every call. */
+  /** Copies and checks the database in a thread of its own, because that takes long and would hold up every call. */
   async #make(file: string): Promise<void> {
-    const { PATH, TMPDIR } = process.env
-    const child = Bun.spawn([...ownProgram(PROGRAM), this.#options.database, file], {
-      env: { PATH, TMPDIR },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    this.#child = child
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const failed = (why: string) => reject(new CadreError('unavailable', why))
+    const worker = new Worker(thread('lib/hub/backups/backup-thread.ts'))
+    worker.unref()
+    worker.onmessage = ({ data }: MessageEvent<string | null>) => (data === null ? resolve() : failed(data))
+    worker.onerror = ({ message }) => failed(message)
+    this.#interrupt = () => failed('the backup was interrupted')
+    worker.postMessage({ database: this.#options.database, file } satisfies Asked)
     try {
-      const [said, code] = await Promise.all([child.stderr.text(), child.exited])
-      if (code !== 0) throw new CadreError('unavailable', said.trim().split('\n', 1)[0] || 'the backup was interrupted')
+      await promise
     } finally {
-      this.#child = null
+      this.#interrupt = null
+      worker.terminate()
     }
   }
 
