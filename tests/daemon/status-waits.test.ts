@@ -216,3 +216,16 @@ test('a pause by an operator is named, with the command that ends it', async () 
   await daemon.stop()
   await hub.stop()
 }, 60_000)
+
+test('an outage that is over is none, although a step of the link still waits to be tried again', async () => {
+  const hub = await startTestHub({ env: { TEST_BEAT_MS: '300' } })
+  const { daemon, home } = await enrolled(hub)
+  const auth = { authorization: `Bearer ${daemon.token}` }
+  const troubles = async (): Promise<{ step: string; code: string }[]> =>
+    (await daemon.call('/v1/daemon/hub', {}, auth)).troubles
+  const isAway = async () => (await troubles()).some(({ step, code }) => step === 'offer' && code === 'unanswered')
+  await hub.restart({}, () => until(isAway, 'a step fails'))
+  expect((await status(home)).problems.filter((text: string) => text.includes('cannot do its work'))).toEqual([])
+  await daemon.stop()
+  await hub.stop()
+}, 90_000)

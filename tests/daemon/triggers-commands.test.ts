@@ -156,7 +156,7 @@ describe('without a daemon', () => {
     expect(paused.join('\n')).toMatch(/ triggers resume nightly\n/)
     const { stdout: shown } = await cadre('triggers', 'show', 'nightly')
     expect(shown).toContain('moving house')
-    expect(shown).toMatch(/^  works in +\/\S+\/digest$/m)
+    expect(shown).toMatch(/^ {2}works in +\/\S+\/digest$/m)
     expect(await json('triggers', 'resume', 'nightly')).toMatchObject({ state: 'active', paused: null })
     expect(await json('triggers', 'disable', 'nightly')).toMatchObject({ state: 'disabled', next: [] })
     expect((await cadre('why', 'nightly')).stdout).toStartWith('nightly is disabled')

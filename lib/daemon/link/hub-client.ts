@@ -156,16 +156,22 @@ export class HubClient {
   }
 
   #unanswered(cause: unknown): CadreError {
-    return new CadreError('unavailable', whyUnanswered(this.url, cause), { cause })
+    const options = isOfCertificate(codeOf(cause)) ? { cause } : { cause, reason: UNANSWERED }
+    return new CadreError('unavailable', whyUnanswered(this.url, cause), options)
   }
 }
 
+/** The reason of an error that says that a request to the hub has no answer. */
+export const UNANSWERED = 'unanswered'
+
 /** Why a request to the hub has no answer. `cause` is what `fetch` threw. */
 export function whyUnanswered(url: string, cause: unknown): string {
-  const code = isObject(cause) && typeof cause.code === 'string' ? cause.code : ''
+  const code = codeOf(cause)
   if (!isOfCertificate(code)) return `the hub at ${url} does not answer: ${messageOf(cause)}`
   return `the certificate of the hub at ${url} is not trusted (${code}): for a private CA, start cadre with ${TRUSTING}`
 }
+
+const codeOf = (cause: unknown): string => (isObject(cause) && typeof cause.code === 'string' ? cause.code : '')
 
 /** The query of a transfer, in which every value is text. */
 type Queried<Query extends TSchema> = Static<Query> & Record<string, string>

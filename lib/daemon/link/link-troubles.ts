@@ -6,7 +6,7 @@ import type { MaskedText } from '../../secrets/masked.ts'
 interface LinkTrouble {
   /** What failed: `heartbeat`, `poll`, `sync`, `upload` or `offer`. */
   step: string
-  /** The code of the error, or `internal`. */
+  /** The code of the error, `internal`, or `unanswered` where the hub did not answer. */
   code: string
   error: MaskedText
   /** Since when it has failed each time, in epoch milliseconds. */

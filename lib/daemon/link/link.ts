@@ -27,7 +27,7 @@ import { EnrolledDaemon, type Offers } from './enrolled-daemon.ts'
 import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HubBulletin } from './hub-bulletin.ts'
-import type { HubClient } from './hub-client.ts'
+import { type HubClient, UNANSWERED } from './hub-client.ts'
 import { HubCopies } from './hub-copies.ts'
 import { Answers } from './job-answers.ts'
 import { JobTable } from './job-table.ts'
@@ -385,7 +385,8 @@ export class Link {
         if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++
         const message = messageOf(error)
-        this.#troubles.failed(name, { code: error instanceof CadreError ? error.code : 'internal', message })
+        const { code, reason } = error instanceof CadreError ? error : { code: 'internal', reason: undefined }
+        this.#troubles.failed(name, { code: reason === UNANSWERED ? reason : code, message })
         if (message !== logged) this.#options.log.warn(`${name} failed; trying again`, { error: message })
         logged = message
         await pause(backoff(failures), this.#stop.signal)

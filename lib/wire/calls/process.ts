@@ -54,7 +54,7 @@ export const DrainDaemon = call('/v1/daemon/drain', {
 
 const Trouble = Type.Object({
   step: Type.String({ description: 'What fails: `heartbeat`, `poll`, `sync`, `upload` or `offer`.' }),
-  code: AnyText,
+  code: Type.String({ description: 'The code of the error, or `unanswered` where the hub did not answer.' }),
   error: AnyText,
   since: Type.Integer({ description: 'Since when it has failed each time, in epoch milliseconds.' }),
 })

@@ -17,7 +17,7 @@ import { GetRealm } from '../../../wire/calls/realms.ts'
 import { ListRealmTriggers } from '../../../wire/calls/triggers.ts'
 import { databaseFile } from '../../home/home.ts'
 import { APPROVED, PAUSED } from '../../home/hub-approval.ts'
-import { HubClient, whyUnanswered } from '../../link/hub-client.ts'
+import { HubClient, UNANSWERED, whyUnanswered } from '../../link/hub-client.ts'
 import { NOTHING_WAITS, type Waiting, waitingIn } from '../../link/outbox/outbox.ts'
 import { REFUSED, type Refused } from '../../link/sync-sender.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
@@ -30,6 +30,8 @@ const PATIENCE_MS = 3_000
 const CLOCK_MS = 30_000
 /** The clock of the hub is known to within this time. */
 const UNSURE_MS = 5_000
+/** The longest pause between two tries of a step of the link, and what a try takes. */
+const TRIED_AGAIN_MS = 60_000
 
 export interface HubStatus {
   url: string
@@ -269,7 +271,10 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
 function troublesOfLink(hub: HubStatus, daemon: DaemonAtHub | null): string[] {
   if (!daemon || !hub.answers) return []
   const isKnown = hub.enrolled === false || daemon.token_replaced === true
-  const open = daemon.troubles.filter(({ code }) => !(isKnown && code === 'unauthorized'))
+  // The hub answers again. The link tries each step again within half a minute, and until then it is not in trouble.
+  const isOver = ({ code, since }: DaemonAtHub['troubles'][number]) =>
+    code === UNANSWERED && daemon.connected !== false && Date.now() - since < TRIED_AGAIN_MS
+  const open = daemon.troubles.filter(each => !(isKnown && each.code === 'unauthorized') && !isOver(each))
   const since = new Map<string, number>()
   for (const trouble of open)
     since.set(trouble.error, Math.min(trouble.since, since.get(trouble.error) ?? trouble.since))
