@@ -5,13 +5,14 @@ import { ask, command, failureOf } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { filters, to } from '../kit/route.ts'
 import { RunFilters, RunList } from '../run/runs.tsx'
-import { HubLinkNotice } from './hub-link.tsx'
 
 const REFRESH_MS = 10_000
 
 export function Runs() {
   const { chosen, filter } = filters('state', 'team', 'started_by', 'search')
   const { state, team, started_by, search } = chosen
+  // Most homes have no hub, or nothing to say of it.
+  const link = useLoaded('notice of the hub', () => import('./hub-link.tsx')).data
   return (
     <main>
       <header class="top">
@@ -21,7 +22,7 @@ export function Runs() {
         </a>
       </header>
       <CopiedHome />
-      <HubLinkNotice />
+      {link && <link.HubLinkNotice />}
       <RunFilters states={RUN_STATES} filter={filter} />
       <RunList filter={{ state, team, started_by, search: search.trim() }}>
         <p>Nothing has run here yet.</p>
