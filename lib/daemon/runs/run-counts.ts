@@ -4,7 +4,7 @@
 import type { Effect } from '../../agent/core/effect.ts'
 import { Counter, type MetricsOptions } from '../../http/metrics.ts'
 import { RunDurations } from '../../http/run-durations.ts'
-import type { Meter, RunRow } from '../../run/engine.ts'
+import type { Meter } from '../../run/engine.ts'
 import { resultOf } from '../../wire/states.ts'
 
 export class RunCounts implements Meter {
@@ -31,7 +31,7 @@ export class RunCounts implements Meter {
     )
   }
 
-  runEnded(run: RunRow): void {
+  runEnded(run: Parameters<Meter['runEnded']>[0]): void {
     this.#runs.ended(run)
   }
 

@@ -14,7 +14,7 @@ export {
   turnOfBound,
   untouched,
 } from './live.ts'
-export type { Meter, WriteResult } from './meter.ts'
+export type { CountedRun, Meter, WriteResult } from './meter.ts'
 export { RECEIPT_FENCE } from './receipt.ts'
 export { type EndedPhase, type Repetition, repetitions, wasPassedOver } from './repeated.ts'
 export {

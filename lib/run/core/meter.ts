@@ -8,9 +8,11 @@ import type { PhaseState } from './states.ts'
 /** Whether an entry was written: `doubtful` if nobody knows. */
 export type WriteResult = 'written' | 'failed' | 'doubtful'
 
+export type CountedRun = Pick<RunRow, 'team' | 'state' | 'reason' | 'started_at' | 'completed_at'>
+
 export interface Meter {
   /** A top run has ended. */
-  runEnded(run: RunRow): void
+  runEnded(run: CountedRun): void
   /** A phase that calls an agent has ended. */
   phaseEnded(agent: string, end: { state: PhaseState; reason: string | null }): void
   /** An entry that changes something outside was sent, or another system was asked whether it was. */

@@ -85,7 +85,7 @@ export class AfterCommit {
 
   #countEnd(runId: RunId): void {
     const { meter, machine } = this.#parts
-    const run = meter && machine.store.runs.get(runId)
+    const run = meter && machine.store.runs.counted(runId)
     if (run) meter.runEnded(run)
   }
 

@@ -5,7 +5,7 @@ import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
 import type { RunIds } from '../../files/run-ids.ts'
 import type { Masked } from '../../secrets/masked.ts'
-import { json, type RunError, type RunRow, type RunState } from '../core/core.ts'
+import { type CountedRun, json, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import type { Value } from './batch-insert.ts'
 import { runIdsAfter } from './new-run-ids.ts'
 import { type EndedRun, type EndState, endOfAttempt, RunEnds, RunInsert } from './run-batches.ts'
@@ -60,6 +60,7 @@ export class Runs {
   /** Made with the first id that is asked for: most processes only read. */
   #ids: RunIds | undefined
   readonly #get
+  readonly #counted
   readonly #attempt
   readonly #synced
   readonly #open
@@ -73,6 +74,9 @@ export class Runs {
     this.#insert = new RunInsert(db, groups)
     this.#ends = new RunEnds(db)
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
+    this.#counted = db.query<CountedRun, [string]>(
+      'SELECT team, state, reason, started_at, completed_at FROM runs WHERE id = ?',
+    )
     this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
     this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
     this.#open = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND completed_at IS NULL')
@@ -109,6 +113,11 @@ export class Runs {
 
   get(id: string): RunRow | null {
     return this.#get.get(id)
+  }
+
+  /** What is counted of a run that has ended: a fifth of the time of a whole row. */
+  counted(id: string): CountedRun | null {
+    return this.#counted.get(id)
   }
 
   /** Whether any run is of a package: it was not started from a path. */
