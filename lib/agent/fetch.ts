@@ -15,7 +15,7 @@ import { AgentError, withSent } from './core/agent-error.ts'
 import { type Effect, isReading, mayRepeat } from './core/effect.ts'
 import { type Account, isBelow, withAccount } from './net/account.ts'
 import { isLoopback } from './net/address.ts'
-import { isOfCertificate, TRUSTING } from './net/certificate.ts'
+import { classify, isNotSent } from './net/connection-error.ts'
 import { type Guard, isOriginIn, originsOf, systemLookup, vet } from './net/guard.ts'
 import { outgoing } from './net/outgoing.ts'
 import { askedWait, isRateLimit } from './net/rate-limit.ts'
@@ -88,7 +88,6 @@ const SAFE_HEADERS = ['accept', 'accept-language', 'content-language', 'content-
 const CREDENTIAL_HEADERS = ['authorization', 'proxy-authorization', 'cookie']
 /** Statuses by which a server says that it did not process the request: it is overloaded, or limits the rate. */
 const UNPROCESSED = [429, 503, 529]
-const NOT_SENT = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EADDRNOTAVAIL', 'FailedToOpenSocket']
 
 interface Request {
   url: URL
@@ -352,51 +351,6 @@ async function connect(
     }
   }
   throw new AgentError(`${url.host} has no address`, { code: 'dns', retryable: true, sent: 'no' })
-}
-
-function isNotSent(error: unknown): boolean {
-  return NOT_SENT.includes((error as { code?: string } | null)?.code ?? '')
-}
-
-interface Circumstances {
-  endpoint: string
-  late: boolean
-  timeout: number
-  aborted: boolean
-}
-
-function classify(error: unknown, { endpoint, late, timeout, aborted }: Circumstances): AgentError {
-  if (error instanceof AgentError) return error
-  if (aborted) return new AgentError(`${endpoint} was stopped`, { code: 'aborted', sent: 'unknown', cause: error })
-  if (late) {
-    const message = `${endpoint} did not answer within ${timeout} ms`
-    return new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown', cause: error })
-  }
-  const { code = '' } = error as { code?: string }
-  if (isNotSent(error)) {
-    const hint = 'check that the service is running and that the address is correct'
-    return new AgentError(`${endpoint}: no connection (${code})`, {
-      code: 'network',
-      hint,
-      retryable: true,
-      sent: 'no',
-      cause: error,
-    })
-  }
-  if (isOfCertificate(code)) {
-    return new AgentError(`${endpoint}: its certificate is not trusted (${code})`, {
-      code: 'certificate',
-      hint: `for a private CA, start the daemon with ${TRUSTING}`,
-      sent: 'no',
-      cause: error,
-    })
-  }
-  return new AgentError(`${endpoint}: the connection broke (${code || messageOf(error)})`, {
-    code: 'network',
-    retryable: true,
-    sent: 'unknown',
-    cause: error,
-  })
 }
 
 /** The method and origin. The path and query are left out, because they may contain secrets such as a webhook's key. */
