@@ -40,6 +40,8 @@ import {
   driveJson,
   driveRequest,
   driveUpload,
+  EXPORT_NAMES,
+  exportTypeOf,
   filePath,
   nullable,
   whyNoAccount,
@@ -49,25 +51,6 @@ const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,appPr
 /** The private property of a file that contains the idempotency key. */
 const MARK = 'cadre_key'
 const FOLDER = 'application/vnd.google-apps.folder'
-const GOOGLE = 'application/vnd.google-apps.'
-const EXPORTS: Record<string, string> = {
-  document: 'text/plain',
-  spreadsheet: 'text/csv',
-  presentation: 'text/plain',
-  drawing: 'image/png',
-}
-const OFFICE = 'application/vnd.openxmlformats-officedocument.'
-const TYPES: Record<string, string> = {
-  docx: `${OFFICE}wordprocessingml.document`,
-  xlsx: `${OFFICE}spreadsheetml.sheet`,
-  pptx: `${OFFICE}presentationml.presentation`,
-  pdf: 'application/pdf',
-  md: 'text/markdown',
-  html: 'text/html',
-  txt: 'text/plain',
-  csv: 'text/csv',
-}
-
 const Settings = Type.Object({
   credentials_file: Type.String({
     minLength: 1,
@@ -123,9 +106,9 @@ const Read = Type.Union([Type.Object({ ...stored, type }), listingOf({ ...stored
 })
 
 const Export = Type.String({
-  pattern: `^([a-z]+/.+|${Object.keys(TYPES).join('|')})$`,
-  'x-expected': `a MIME type, or one of ${Object.keys(TYPES).join(', ')}`,
-  description: `The form of a document of Google: a MIME type, or one of ${Object.keys(TYPES).join(', ')}.`,
+  pattern: `^([a-z]+/.+|${EXPORT_NAMES.join('|')})$`,
+  'x-expected': `a MIME type, or one of ${EXPORT_NAMES.join(', ')}`,
+  description: `The form of a document of Google: a MIME type, or one of ${EXPORT_NAMES.join(', ')}.`,
 })
 
 const Source = Type.String({
@@ -313,24 +296,13 @@ function brief({ id, name, size, md5Checksum, webViewLink }: DriveFile) {
 
 async function download(name: string, file: DriveFile, as: string | undefined, context: Context): Promise<AgentResult> {
   const path = `/drive/v3/files/${pathSegment(file.id)}`
-  const type = exportOf(file, as, context)
+  const type = exportTypeOf(file, as, context)
   const wanted = type ? `${path}/export?${queryOf({ mimeType: type })}` : `${path}?alt=media&supportsAllDrives=true`
   const reply = await driveRequest(`download ${file.id}`, wanted, context, {
     headers: { accept: type ? '*/*' : 'application/octet-stream' },
   })
   const { bytes } = await context.write(name, reply.body ? verified(reply.body, file, context) : '')
   return { text: `${file.name}: ${bytes} bytes`, data: { ...brief(file), size: bytes, type: type ?? file.mimeType } }
-}
-
-/** The MIME type as which a Google document is exported; null for an ordinary file, which is downloaded as it is. */
-function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { callName }: Context): string | null {
-  const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
-  const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
-  if (kind !== null && type) return type
-  if (kind === null && as === undefined) return null
-  const why = kind === null ? 'is a file, which cannot be exported' : `is a ${kind}, which has no default export format`
-  const hint = kind === null ? 'leave out `export`' : 'set `export` to a MIME type'
-  throw new AgentError(`[${callName}] ${id} ${why}`, { code: 'invalid_request', hint })
 }
 
 /**

@@ -36,6 +36,7 @@ export { commitAndPush, headOf, openWorktree, type Worktree } from './git/worktr
 export { whyNoAccount } from './google/access-token.ts'
 export { driveAddresses, driveApi, driveJson, driveRequest } from './google/drive.ts'
 export { driveUpload } from './google/drive-upload.ts'
+export { EXPORT_NAMES, exportTypeOf } from './google/exports.ts'
 export { AnthropicReply, anthropicAnswer, anthropicBody } from './llm/anthropic.ts'
 export { OpenaiReply, openaiAnswer, openaiBody } from './llm/openai.ts'
 export { inputsOf } from './llm/prompt-files.ts'
