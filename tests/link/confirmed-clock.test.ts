@@ -1,7 +1,7 @@
 // What confirms the clock of a daemon's machine: the same time at a hub elsewhere that believes its own clock.
 
 import { expect, test } from 'bun:test'
-import { confirms } from '../../lib/daemon/link/link.ts'
+import { confirms } from '../../lib/daemon/link/hub-bulletin.ts'
 
 const bulletin = { dispatch_public_key: '', dispatch_keys: [], acl_version: '1', teams_version: '1' }
 

@@ -1,12 +1,17 @@
 // What the hub adds to its replies to register and heartbeat: whether this daemon is approved or paused, the teams whose
-// runs it reports, and whether the hub keeps files. It is stored, because commands and the next start read it, too.
+// runs it reports, and whether the hub keeps files. It is stored, because commands and the next start read it, too. Its time
+// may confirm the clock of this machine.
 
+import { isLoopback } from '../../agent/net/address.ts'
 import type { Log } from '../../log/log.ts'
 import type { Store } from '../../run/engine.ts'
 import type { Bulletin } from '../../wire/protocol.ts'
 import { APPROVED, PAUSED, WAITS_FOR_APPROVAL } from '../home/hub-approval.ts'
 import { KEEPS_FILES } from './outbox/outbox.ts'
 import { keepTeams, knownTeams } from './register.ts'
+
+/** By how much the clocks of two machines may differ that confirm each other. */
+const SAME_TIME_MS = 60_000
 
 export class HubBulletin {
   readonly #store: Store
@@ -81,3 +86,10 @@ export class HubBulletin {
     else if (before === false) this.#log.info('an operator has approved this daemon: it takes jobs now')
   }
 }
+
+/**
+ * Whether an answer of the hub confirms the clock of this machine. A hub may have the same clock, on the loopback interface
+ * or on the host of its container, so that it has to say that it believes its own. Older hubs do not say it.
+ */
+export const confirms = (url: string, { clock_believed = false }: Bulletin, ahead: number): boolean =>
+  clock_believed && Math.abs(ahead) <= SAME_TIME_MS && !isLoopback(new URL(url).hostname)

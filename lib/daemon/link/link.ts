@@ -3,7 +3,6 @@
 // backoff and jitter.
 
 import type { NetworkPolicy } from '../../agent/fetch.ts'
-import { isLoopback } from '../../agent/net/address.ts'
 import { backoff } from '../../backoff.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
@@ -26,7 +25,7 @@ import { DispatchKeys } from './dispatch-keys.ts'
 import { EnrolledDaemon, type Offers } from './enrolled-daemon.ts'
 import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
-import { HubBulletin } from './hub-bulletin.ts'
+import { confirms, HubBulletin } from './hub-bulletin.ts'
 import { type HubClient, UNANSWERED } from './hub-client.ts'
 import { HubCopies } from './hub-copies.ts'
 import { Answers } from './job-answers.ts'
@@ -69,8 +68,6 @@ export interface LinkOptions {
   heartbeat?: string
 }
 
-/** By how much the clocks of two machines may differ that confirm each other. */
-const SAME_TIME_MS = 60_000
 const POLL_MS = 25_000
 /** While no slot is free, the hub is asked this often for orders about runs. */
 const BUSY_MS = 500
@@ -394,10 +391,3 @@ export class Link {
     }
   }
 }
-
-/**
- * Whether an answer of the hub confirms the clock of this machine. A hub may have the same clock, on the loopback interface
- * or on the host of its container, so that it has to say that it believes its own. Older hubs do not say it.
- */
-export const confirms = (url: string, { clock_believed = false }: Bulletin, ahead: number): boolean =>
-  clock_believed && Math.abs(ahead) <= SAME_TIME_MS && !isLoopback(new URL(url).hostname)
