@@ -339,8 +339,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   '53100': 'the disk of the database is full: free some space there; reads work',
   '53200': 'the database has no memory left; try again',
   '53300': 'the database takes no more connections; try again',
-  '28000': 'the database does not let the user of the hub in',
-  '28P01': 'the database refuses the password of the hub',
+  '28000': 'the database does not let the user of the hub in: correct CADRE_HUB_DATABASE, or what the database allows',
+  '28P01': 'the database refuses the password of the hub: correct CADRE_HUB_DATABASE, and restart the hub',
   '3D000': 'the database of the hub is not there now; try again',
 }
 
