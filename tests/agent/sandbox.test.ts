@@ -17,7 +17,7 @@ const KEPT: Protected = { home: HOME, persons: ['/home/ada'] }
 const STATE = `${HOME}/runs/r2`
 
 const needs = (more: Partial<SandboxNeeds> = {}): SandboxNeeds => ({
-  workspace: '/home/ada/work',
+  workspace: '/home/ada/site',
   runs: `${HOME}/runs`,
   rootDir: `${HOME}/runs/r1`,
   stateDir: STATE,
@@ -45,7 +45,7 @@ const refusal = (more: Partial<SandboxNeeds>, kept = KEPT, links = {}) => {
 
 describe('the view of a phase', () => {
   test('is the workspace, the files of the run, and the folders for results', () => {
-    expect(mountsOf()).toEqual(['write /home/ada/work', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
+    expect(mountsOf()).toEqual(['write /home/ada/site', `write ${STATE}/files`, `write ${STATE}/tmp/result-build`])
   })
 
   test('has the own workspace of its tree, and of no other', () => {
@@ -84,7 +84,7 @@ describe('the view of a phase', () => {
     expect(refusal({ workspace })).toBe('sandbox')
   })
 
-  test.each(['/home/ada/work', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/home/ada/.config/nvim', '/srv'])(
+  test.each(['/home/ada/site', '/usr/src/app', '/var/www', '/tmp/x', '/etc/nginx', '/home/ada/.config/nvim', '/srv'])(
     '%s is a workspace',
     workspace => {
       expect(refusal({ workspace })[0]).toBe(`write ${workspace}`)
@@ -138,9 +138,9 @@ describe('the view of a phase', () => {
     expect(refusal(chosen, KEPT, { '/srv/key': '/home/ada/.ssh/id' })).toBe('sandbox')
     // What a person named is recorded without links, so a link in its place came later.
     expect(refusal(chosen, KEPT, { '/srv/key': '/data/victim' })).toBe('sandbox')
-    const inside = { files: ['/home/ada/work/x'], chosen: new Set(['/home/ada/work/x']) }
-    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/data/victim' })).toBe('sandbox')
-    expect(refusal(inside, KEPT, { '/home/ada/work/x': '/home/ada/work/y' })).toEqual(mountsOf())
+    const inside = { files: ['/home/ada/site/x'], chosen: new Set(['/home/ada/site/x']) }
+    expect(refusal(inside, KEPT, { '/home/ada/site/x': '/data/victim' })).toBe('sandbox')
+    expect(refusal(inside, KEPT, { '/home/ada/site/x': '/home/ada/site/y' })).toEqual(mountsOf())
   })
 
   test('a file input is shown to be read when a person named it, or a run of the tree has it', () => {
@@ -149,7 +149,7 @@ describe('the view of a phase', () => {
     expect(shown('/data/x', true)).toBe(true)
     expect(shown(`${HOME}/runs/r1/files/make/x`)).toBe(true)
     // It is there with its folder.
-    expect(refusal({ files: ['/home/ada/work/x'] })).toEqual(mountsOf())
+    expect(refusal({ files: ['/home/ada/site/x'] })).toEqual(mountsOf())
     for (const path of [
       '/data/x',
       `${HOME}/runs/r3/files/x`,
