@@ -225,6 +225,7 @@ test('an outage that is over is none, although a step of the link still waits to
     (await daemon.call('/v1/daemon/hub', {}, auth)).troubles
   const isAway = async () => (await troubles()).some(({ step, code }) => step === 'offer' && code === 'unanswered')
   await hub.restart({}, () => until(isAway, 'a step fails'))
+  await until(async () => (await daemon.call('/v1/daemon/hub', {}, auth)).connected, 'the hub answers the daemon again')
   expect((await status(home)).problems.filter((text: string) => text.includes('cannot do its work'))).toEqual([])
   await daemon.stop()
   await hub.stop()
