@@ -3,7 +3,7 @@
 // conventions name a metric, it has that name in Prometheus' spelling, unless `promtool check metrics` refuses it. The
 // usual client library was tried: it adds 70 ms to the start of every command and four packages for what is below.
 
-import { CadreError } from '../error.ts'
+import { wholeNumber } from '../whole-number.ts'
 
 export type Labels = Readonly<Record<string, string>>
 export type Sample = readonly [labels: Labels, value: number]
@@ -30,14 +30,7 @@ const MOST_SERIES = 200
 
 /** Throws `invalid_request` for a value that it cannot read. */
 export function metricsOptions(env: Record<string, string | undefined>): MetricsOptions {
-  const given = env.CADRE_METRICS_SERIES || String(MOST_SERIES)
-  const series = Number(given)
-  if (!/^\d+$/.test(given) || series < 1 || series > 100_000) {
-    throw new CadreError(
-      'invalid_request',
-      `CADRE_METRICS_SERIES: expected a whole number from 1 to 100000, got ${given}`,
-    )
-  }
+  const series = wholeNumber('CADRE_METRICS_SERIES', env.CADRE_METRICS_SERIES || String(MOST_SERIES), 100_000, 1)
   return { series, teams: ['1', 'true', 'yes'].includes(env.CADRE_METRICS_TEAMS ?? '') }
 }
 

@@ -8,6 +8,7 @@ import { CadreError } from '../error.ts'
 import { hookHostsFrom } from '../http/hook-hosts.ts'
 import { drainSecondsIn } from '../http/listen.ts'
 import { type MetricsOptions, metricsOptions } from '../http/metrics.ts'
+import { wholeNumber } from '../whole-number.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { artifactStore } from './artifacts/artifacts.ts'
@@ -96,12 +97,6 @@ function databaseOf(location: string): string {
     'invalid_request',
     `--database or CADRE_HUB_DATABASE: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
   )
-}
-
-function wholeNumber(name: string, text: string, most: number, least = 0): number {
-  const value = Number(text)
-  if (/^[0-9]+$/.test(text) && value >= least && value <= most) return value
-  throw new CadreError('invalid_request', `${name}: expected a whole number from ${least} to ${most}, got ${text}`)
 }
 
 /** An address such as `https://hub.example.com`; http only on this machine. */

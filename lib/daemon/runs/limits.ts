@@ -5,6 +5,7 @@ import { CadreError } from '../../error.ts'
 import { LOG_LIMIT } from '../../run/engine.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { parseSize } from '../../size.ts'
+import { wholeNumber } from '../../whole-number.ts'
 
 export type Environment = Record<string, string | undefined>
 
@@ -12,11 +13,7 @@ const DEFAULT_SLOTS = 64
 
 /** `CADRE_SLOTS`: how many leaf phases are executed at once. */
 export function slotsOf(env: Environment): number {
-  const given = env.CADRE_SLOTS
-  if (!given) return DEFAULT_SLOTS
-  const slots = Number(given)
-  if (Number.isInteger(slots) && slots >= 1 && slots <= 10_000) return slots
-  throw new CadreError('invalid_request', `CADRE_SLOTS: expected a whole number from 1 to 10000, got ${given}`)
+  return wholeNumber('CADRE_SLOTS', env.CADRE_SLOTS || String(DEFAULT_SLOTS), 10_000, 1)
 }
 
 /** `CADRE_SETTLE`, or else the setting `settle`, in milliseconds; undefined where each action has its own. */

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CadreError } from '../../error.ts'
+import { wholeNumber } from '../../whole-number.ts'
 import type { ArtifactStore } from '../core/artifact-store.ts'
 import { type BucketAddress, bucketStore } from './bucket.ts'
 import { folderStore } from './folder.ts'
@@ -27,9 +28,7 @@ export function artifactStore(env: Environment): ArtifactStore | null {
 const wrong = (what: string, name = 'CADRE_ARTIFACTS') => new CadreError('invalid_request', `${name}: ${what}`)
 
 function mostBytes(given: string | undefined): number {
-  const size = Number(given || MOST_MIB)
-  if (Number.isInteger(size) && size > 0 && size <= MOST_MIB) return size * MIB
-  throw wrong(`expected a whole number from 1 to ${MOST_MIB}, got ${given}`, 'CADRE_ARTIFACTS_MAX_MB')
+  return wholeNumber('CADRE_ARTIFACTS_MAX_MB', given || String(MOST_MIB), MOST_MIB, 1) * MIB
 }
 
 /** The folder must exist: one that is made here might lie below a mount that is missing. */

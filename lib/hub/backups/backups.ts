@@ -8,6 +8,7 @@ import { A_DURATION, parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { namesIn } from '../../files/names-in.ts'
 import { thread } from '../../program/install-root.ts'
+import { wholeNumber } from '../../whole-number.ts'
 import type { Asked } from './backup-thread.ts'
 
 const NAME = /^hub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/
@@ -125,12 +126,6 @@ export function backupsIn(env: Record<string, string | undefined>, database: str
   if (everyMs === null || everyMs < LEAST_MS) {
     throw new CadreError('invalid_request', `CADRE_HUB_BACKUP_EVERY: expected ${A_DURATION}, at least 1m, got ${every}`)
   }
-  const keep = Number(kept)
-  if (!/^[0-9]+$/.test(kept) || keep < 1 || keep > MOST_KEPT) {
-    throw new CadreError(
-      'invalid_request',
-      `CADRE_HUB_BACKUP_KEEP: expected a whole number from 1 to ${MOST_KEPT}, got ${kept}`,
-    )
-  }
+  const keep = wholeNumber('CADRE_HUB_BACKUP_KEEP', kept, MOST_KEPT, 1)
   return new Backups({ folder: resolve(env.CADRE_HUB_BACKUP), database, everyMs, keep })
 }
