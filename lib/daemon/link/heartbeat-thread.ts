@@ -6,7 +6,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import { livedMs } from '../../lived-time.ts'
 import { Heartbeat, type Start } from '../../wire/calls/daemon-link.ts'
 import { type Bulletin, isMoved, PROTOCOL, type Remembered } from '../../wire/protocol.ts'
-import { HubClient } from './hub-client.ts'
+import { HubClient, troubleCode } from './hub-client.ts'
 
 declare const self: Worker
 
@@ -24,7 +24,10 @@ export type HeartbeatOrder =
   | { running: string[]; teamsVersion: string | null; memory: Remembered | null }
 
 /** `ahead`: by how many milliseconds the hub's clock was ahead of this machine's when the reply came. */
-export type HeartbeatReport = { reply: Bulletin; ahead: number } | { code: string; message: string; moved: boolean }
+/** `trouble` is the code with which the link shows the failure. */
+export type HeartbeatReport =
+  | { reply: Bulletin; ahead: number }
+  | { code: string; message: string; moved: boolean; trouble: string }
 
 const STUCK_MS = 60_000
 const FIRST_INTERVAL_MS = 15_000
@@ -66,7 +69,8 @@ if (!Bun.isMainThread) {
       self.postMessage({ reply, ahead } satisfies HeartbeatReport)
     } catch (error) {
       const code = error instanceof CadreError ? error.code : 'unavailable'
-      self.postMessage({ code, message: messageOf(error), moved: isMoved(error) } satisfies HeartbeatReport)
+      const failure = { code, message: messageOf(error), moved: isMoved(error), trouble: troubleCode(error) }
+      self.postMessage(failure satisfies HeartbeatReport)
     }
     // Jitter keeps a thousand daemons that started together from calling together.
     timer = setTimeout(beat, interval * (0.85 + Math.random() * 0.3))

@@ -90,9 +90,9 @@ export class Heartbeats {
       this.#deaths = 0
       return this.#parts.received(report.reply, report.ahead)
     }
-    const { moved, ...refusal } = report
+    const { moved, trouble, ...refusal } = report
     if (moved) return this.#parts.moved(refusal.message)
-    this.#parts.refused(refusal)
+    this.#parts.refused({ code: trouble, message: refusal.message })
     if (this.#refused === refusal.code) return
     this.#refused = refusal.code
     this.#parts.log.warn('heartbeat refused', refusal)

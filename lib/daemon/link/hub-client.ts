@@ -164,6 +164,12 @@ export class HubClient {
 /** The reason of an error that says that a request to the hub has no answer. */
 export const UNANSWERED = 'unanswered'
 
+/** The code of a step of the link that failed: that of the error, or `unanswered`. */
+export function troubleCode(error: unknown): string {
+  if (!(error instanceof CadreError)) return 'internal'
+  return error.reason === UNANSWERED ? UNANSWERED : error.code
+}
+
 /** Why a request to the hub has no answer. `cause` is what `fetch` threw. */
 export function whyUnanswered(url: string, cause: unknown): string {
   const code = codeOf(cause)

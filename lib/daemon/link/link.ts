@@ -26,7 +26,7 @@ import { EnrolledDaemon, type Offers } from './enrolled-daemon.ts'
 import type { HeartbeatOrder } from './heartbeat-thread.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { confirms, HubBulletin } from './hub-bulletin.ts'
-import { type HubClient, UNANSWERED } from './hub-client.ts'
+import { type HubClient, troubleCode } from './hub-client.ts'
 import { HubCopies } from './hub-copies.ts'
 import { Answers } from './job-answers.ts'
 import { JobTable } from './job-table.ts'
@@ -382,8 +382,7 @@ export class Link {
         if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++
         const message = messageOf(error)
-        const { code, reason } = error instanceof CadreError ? error : { code: 'internal', reason: undefined }
-        this.#troubles.failed(name, { code: reason === UNANSWERED ? reason : code, message })
+        this.#troubles.failed(name, { code: troubleCode(error), message })
         if (message !== logged) this.#options.log.warn(`${name} failed; trying again`, { error: message })
         logged = message
         await pause(backoff(failures), this.#stop.signal)
