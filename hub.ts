@@ -55,6 +55,7 @@ export const hubApp = (hub: Hub) =>
           ...hub.lineage.notice(),
           ...clocksNotice(hub),
           ...(degraded && { degraded: [degraded] }),
+          ...(hub.store.polling?.noticed && { wake_ups: 'polled' as const }),
           ...(lacking.length > 0 && { lack_key: [...lacking] }),
         }
       }),

@@ -17,7 +17,10 @@ export interface Migration {
   sql: string
 }
 
-/** Reads `NNNN_name.sql` files, numbered from 0 or 1 without a gap, as migrations 1, 2, … */
+/**
+ * Reads `NNNN_name.sql` files, numbered from 0 or 1 without a gap, as migrations 1, 2, … A database knows only how many of
+ * them it has, so nothing may ever come between two of them.
+ */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   return Promise.all(
     namesIn(folder).map(async (name, index) => ({
@@ -31,7 +34,15 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
 /** The version that a database has once all of them were applied. */
 export const countMigrations = (folder: string): number => namesIn(folder).length
 
-const namesIn = (folder: string): string[] => [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
+function namesIn(folder: string): string[] {
+  const names = [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
+  const numberOf = (name: string) => Number(name.slice(0, 4))
+  for (const [index, name] of names.entries()) {
+    if (numberOf(name) === index + Math.min(numberOf(names[0]!), 1)) continue
+    throw new Error(`${folder}/${name} has a number that is taken, or leaves one out`)
+  }
+  return names
+}
 
 /**
  * Opens `file`, which may be `:memory:`. `synchronous` is FULL instead of NORMAL, so that an acknowledged commit

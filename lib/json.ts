@@ -18,17 +18,18 @@ const DEEPEST = 200
  * Describes the first part of `value` that JSON cannot express (`data.when is a Date`), or returns null. `undefined`
  * counts as absent.
  */
-export function notJson(value: unknown, place: string, above: Set<unknown> = new Set()): string | null {
+export function notJson(value: unknown, place: string, around?: Set<unknown>): string | null {
   if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return null
   if (typeof value === 'number') return Number.isFinite(value) ? null : `${place} is ${value}`
   if (typeof value !== 'object') return `${place} is a ${typeof value}`
+  // One set for all values: a copy for each of them would cost its depth.
+  const above = around ?? new Set()
   if (above.has(value)) return `${place} contains itself`
   if (above.size >= DEEPEST) return `${place.slice(0, 80)}… is nested more than ${DEEPEST} deep`
   const isList = Array.isArray(value)
   const prototype = Object.getPrototypeOf(value)
   if (!isList && prototype !== Object.prototype && prototype !== null)
     return `${place} is a ${prototype.constructor?.name ?? 'class'}`
-  // One set for all values: a copy for each of them would cost its depth.
   above.add(value)
   for (const [key, item] of isList ? value.entries() : Object.entries(value)) {
     const problem = notJson(item, isList ? `${place}[${key}]` : `${place}.${key}`, above)
@@ -61,6 +62,9 @@ export function isTexts(value: unknown): value is string[] {
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join(',')}}`
+  const object = value as Record<string, unknown>
+  const fields = Object.keys(object)
+    .sort()
+    .map(key => `${JSON.stringify(key)}:${canonicalJson(object[key])}`)
+  return `{${fields.join(',')}}`
 }

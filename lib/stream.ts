@@ -67,3 +67,16 @@ export async function textIn(
   }
   return Buffer.concat(kept).toString()
 }
+
+/** The same items, of which the first is asked for at once. */
+export function readAhead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
+  const first = items.next()
+  // Whoever reads them hears of it.
+  first.catch(() => {})
+  return (async function* () {
+    const { done, value } = await first
+    if (done) return
+    yield value
+    yield* items
+  })()
+}

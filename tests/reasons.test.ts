@@ -9,7 +9,7 @@ const root = join(import.meta.dir, '..')
 
 /** The files that read messages, with what these are, and how often each does. */
 const OUTSIDE: Readonly<Record<string, readonly [times: number, whose: string]>> = {
-  'db/hub/postgres-pool.ts': [1, 'PostgreSQL, which has no code of its own for a plan that no longer fits'],
+  'db/hub/postgres-refusals.ts': [1, 'PostgreSQL, which has no code of its own for a plan that no longer fits'],
   'lib/daemon/cli/failure.ts': [1, 'decides nothing: a message that ends with its details is printed without them'],
   'lib/error.ts': [1, 'decides nothing: details that the message repeats are not printed twice'],
   'lib/team/cel/hints.ts': [5, 'errors of cel-js, whose codes do not tell these mistakes apart'],

@@ -13,6 +13,18 @@ test('all who ask in one turn share a look, and each key has its own', async () 
   expect(await look('a')).toBe('a3')
 })
 
+test('looks begin a pause apart, and all who ask meanwhile share the next one', async () => {
+  let looks = 0
+  const look = sharedLook((_: null) => ++looks, 200)
+  expect(await look(null)).toBe(1)
+  const asked = []
+  for (let turn = 0; turn < 10; turn++) {
+    asked.push(look(null))
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([2]))
+})
+
 test('no answer is older than its question', async () => {
   let there = 'before'
   const { promise: held, resolve: release } = Promise.withResolvers<void>()

@@ -59,6 +59,14 @@ test.each([
   expect(message).toBe(`${origin}/v1/daemons/heartbeat answered 200, but not as a hub does; check CADRE_HUB_URL`)
 })
 
+test.each([502, 503, 504])('%d of a proxy says where to look, and not at the address', async status => {
+  const { code, message } = await refusal('', beat, status)
+  expect(code).toBe('unavailable')
+  expect(message).toBe(
+    `a proxy before ${origin}/v1/daemons/heartbeat answered ${status}: it reaches no hub that is ready; ask each hub behind it for /ready, which says why`,
+  )
+})
+
 /** What a hub replies to a heartbeat. */
 const heard = {
   ...{ status: 'online', server_time: 1, next_ms: 1, dispatch_public_key: '', dispatch_keys: [] },

@@ -1,4 +1,4 @@
-// How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY. The connection that listens says nothing by itself, so a
+// How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY, or rows where the database passes none on (news.ts). The connection that listens says nothing by itself, so a
 // hub sends itself a notification from time to time. When it does not come back, the hub listens on a new connection.
 
 import { startPause } from '../../lib/wait.ts'
@@ -7,6 +7,7 @@ import type { PostgresPool } from './postgres-pool.ts'
 const NAME = 'cadre_hub'
 /** Later notifications do not wait longer than this for earlier ones, whose connection may be dead. */
 const LATE_MS = 5_000
+const SEND = `SELECT pg_notify($1, topic) FROM json_array_elements_text($2::text::json) AS topic`
 /** How often a hub sends itself a notification, and how long that may take. */
 const PING_MS = 5_000
 const PING = 'ping '
@@ -42,36 +43,11 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
   }
   await listen()
 
-  const waiting = new Set<string>()
-  let sending = false
-  async function sendAll(): Promise<void> {
-    while (waiting.size > 0) {
-      const topics = [...waiting]
-      waiting.clear()
-      const { over, end } = startPause(LATE_MS)
-      const send = `SELECT pg_notify($1, topic) FROM json_array_elements_text($2::text::json) AS topic`
-      // A lost notification only causes a short delay, because waiting processes check again by themselves. One that is
-      // sent twice wakes them twice.
-      void pool.reads
-        .unsafe(send, [NAME, JSON.stringify(topics)])
-        .then(
-          () => {
-            for (const topic of topics) if (topic.startsWith(ping)) sent = Number(topic.slice(ping.length))
-          },
-          () => {},
-        )
-        .finally(end)
-      await over
-    }
-    sending = false
-  }
   const channel = {
-    send(topic: string) {
-      waiting.add(topic)
-      if (sending) return
-      sending = true
-      setImmediate(() => void sendAll())
-    },
+    send: batched(async topics => {
+      await pool.reads.unsafe(SEND, [NAME, JSON.stringify(topics)])
+      for (const topic of topics) if (topic.startsWith(ping)) sent = Number(topic.slice(ping.length))
+    }),
     receive: (...those: Parameters<Channel['receive']>) => void listeners.add(those),
   }
 
@@ -103,5 +79,32 @@ export async function openChannel(url: string, pool: PostgresPool): Promise<Chan
       await renewing
       await client.close({ timeout: 0 }).catch(() => {})
     },
+  }
+}
+
+/**
+ * Sends the words of one turn of the event loop together, and those that come meanwhile after them. A lost word only causes
+ * a short delay, because waiting processes check again by themselves. One that is sent twice wakes them twice.
+ */
+export function batched(send: (topics: string[]) => Promise<void>): Channel['send'] {
+  const waiting = new Set<string>()
+  let sending = false
+  async function sendAll(): Promise<void> {
+    while (waiting.size > 0) {
+      const topics = [...waiting]
+      waiting.clear()
+      const { over, end } = startPause(LATE_MS)
+      void send(topics)
+        .catch(() => {})
+        .finally(end)
+      await over
+    }
+    sending = false
+  }
+  return topic => {
+    waiting.add(topic)
+    if (sending) return
+    sending = true
+    setImmediate(() => void sendAll())
   }
 }

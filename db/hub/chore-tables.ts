@@ -1,8 +1,9 @@
-// The hub's table of its chores: which hub does each of them, and what came of it last.
+// The hub's tables of what hubs agree on: which of them does each chore, and what came of it last; and the words by which they
+// wake each other on a database that passes no notifications on.
 
 import type { Columns } from './columns.ts'
 
-export function choreTables({ table, text, int }: Columns) {
+export function choreTables({ table, text, int, index }: Columns) {
   const chores = table('chores', {
     name: text().primaryKey(),
     /** The id of the hub that does it; null: none. */
@@ -17,5 +18,17 @@ export function choreTables({ table, text, int }: Columns) {
     last_error_at: int(),
   })
 
-  return { chores }
+  const news = table(
+    'news',
+    {
+      id: text().primaryKey(),
+      /** When it was written, by the clock of the database. */
+      at: int().notNull(),
+      /** A list of topics in JSON. */
+      topics: text().notNull(),
+    },
+    row => [index('news_at').on(row.at)],
+  )
+
+  return { chores, news }
 }

@@ -49,6 +49,13 @@ export const sqlite = {
   key: () => text(),
   /** What an index takes of a key: the whole, here. */
   startOf: (column: SQLiteColumn): SQLiteColumn | SQL => column,
+  /**
+   * The part of a name after its scope, or the whole of one without a scope. In SQLite's migration each part of it stands in
+   * quotes by itself, which have to be taken out by hand.
+   */
+  afterScope: (column: SQLiteColumn): SQL => sql`substr(${column}, instr(${column}, '/') + 1)`,
+  /** A text of any length in an index that need not have it, which PostgreSQL's cannot. */
+  inIndex: (column: SQLiteColumn): SQLiteColumn[] => [column],
   /** A column of an index that is sorted from the greatest value down. */
   descending: (column: SQLiteColumn): SQLiteColumn | SQL => sql`${column} desc`,
   /** Whole numbers and epoch milliseconds. */
@@ -64,6 +71,8 @@ export type Columns = typeof sqlite
  * well enough may not be counted on.
  */
 export const KEY_START = 2_250
+/** The same of a name. */
+const NAME_START = 300
 
 const pgBuilders: object = {
   table: pgTable,
@@ -76,6 +85,10 @@ const pgBuilders: object = {
   // The database's own collation may pass over signs, or sort by language.
   key: () => pgCustom<{ data: string }>({ dataType: () => 'text COLLATE "C"' })(),
   startOf: (column: { name: string }) => sql.raw(`left("${column.name}", ${KEY_START})`),
+  // Names are short, but the column has no bound.
+  afterScope: (column: { name: string }) =>
+    sql.raw(`left(substr("${column.name}", strpos("${column.name}", '/') + 1), ${NAME_START})`),
+  inIndex: () => [],
   // In the order of ORDER BY … DESC, or PostgreSQL would sort.
   descending: (column: { desc(): { nullsFirst(): unknown } }) => column.desc().nullsFirst(),
   int: () => pgBigint({ mode: 'number' }),

@@ -70,11 +70,6 @@ export async function postgresIdentity(client: Statements): Promise<string> {
   }
 }
 
-function isAborted(error: unknown): boolean {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-  return String((cause as { errno?: unknown }).errno) === '25P02'
-}
-
 /** Counts the transactions of PostgreSQL. */
 export class PostgresCounter {
   readonly #commits: Commits
@@ -105,10 +100,8 @@ export class PostgresCounter {
         ])
         .execute()
       const [count, done] = await Promise.allSettled([counting, work()])
-      const failures = [count, done].flatMap(each => (each.status === 'rejected' ? [each.reason] : []))
-      // Of two, the other one only says that a statement before it has failed.
-      if (failures.length > 0) throw failures.find(each => !isAborted(each)) ?? failures[0]
-      if (count.status === 'rejected' || done.status === 'rejected') throw failures[0]
+      if (count.status === 'rejected') throw count.reason
+      if (done.status === 'rejected') throw done.reason
       if (count.value.length === 0) throw new IdentityChanged()
       return { result: done.value, writer, count: Number(count.value[0]!.count) }
     } catch (error) {

@@ -1,6 +1,7 @@
 // The hub's table of daemons: what each of them offers, when it called, and what it has reported.
 
 import type { OfferedAgent } from '../../lib/wire/needs.ts'
+import type { Standing } from '../../lib/wire/standing.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy-tables.ts'
 
@@ -52,6 +53,12 @@ export function daemonTables(
       approved_at: int(),
       /** Whether an operator lets it take no more runs. */
       paused: bool().notNull().default(false),
+      /** How it stands, as it said last; null: it does not say. */
+      standing: json<Standing>(),
+      /** When an operator last asked that its doctors look now. */
+      examine: int(),
+      /** The `examine` for which they have. */
+      examined: int(),
       /** The epoch of the daemon's outbox from which changes have been applied. */
       epoch: text(),
       acked_seq: int().notNull(),

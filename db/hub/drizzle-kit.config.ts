@@ -64,4 +64,5 @@ export const {
   copies,
   confirmations,
   chores,
+  news,
 } = tables(isPostgres ? postgres : sqlite)

@@ -23,7 +23,7 @@ import {
   withItself,
 } from './store.ts'
 
-const OPTIONS: StoreOptions = { pool: 10, statementMs: 5_000 }
+const OPTIONS: StoreOptions = { pool: 10, statementMs: 5_000, isPooled: false }
 
 /**
  * Opens and migrates the database at `postgres://…` or at the path of a SQLite file. Throws `unavailable` when that does
@@ -110,6 +110,7 @@ async function openSqlite(file: string): Promise<Store> {
       return epoch
     },
     channel: null,
+    polling: null,
     commits,
     identity: async () => identityOfFile(file),
     storedCount: async () => Number(reader.query<{ count: number | null }, []>(HIGHEST_COUNT).get()!.count ?? 0),

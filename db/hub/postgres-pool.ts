@@ -4,12 +4,19 @@
 // answer, the pool closes the connection a second later, and with it all that are idle, because their server is the same.
 
 import { CadreError } from '../../lib/error.ts'
+import { away, codesOf, isLost, refusalOf, tooLate } from './postgres-refusals.ts'
+import { type QueueFigures, WaitingCalls } from './waiting-calls.ts'
 
 export interface PoolOptions {
   /** How many connections there are at most. */
   size: number
   /** How long a statement may take, in milliseconds; 0: as long as it wants. */
   statementMs: number
+  /** Whether connections have no sessions: nothing is set but for a transaction, and no statement is prepared. */
+  isPooled?: boolean
+  /** How many calls wait for a connection at most, and for how long; all others are refused. */
+  mostWaiting?: number
+  waitMs?: number
 }
 
 /** What the server lets a client say. Both limits are the server's own: the client adds its patience. */
@@ -20,23 +27,31 @@ const CONNECT_SECONDS = 3
 const CLOSE_SECONDS = 5
 /** After a connection could not be made, none is tried for this long, and calls are refused at once. */
 const REFUSE_MS = 500
-/** How many calls wait for a connection, and how long each one does. */
 const MOST_WAITING = 2_000
 const WAIT_MS = 5_000
+/** When no connection has had an answer for this long, it is the database that calls wait for, and not each other. */
+const SILENT_MS = 2_000
 /** An idle connection is asked for a sign of life this often, and none is older than this. */
 const PING_MS = 30_000
 const LIFETIME_MS = 30 * 60_000
 /** How many reads share a connection while all are in use: over a distance most of the time passes on the way. */
 const MOST_READS = 16
+/** The part of the connections that reads may keep to themselves. */
+const READ_SHARE = 0.2
 
 /**
  * PostgreSQL may keep the plan that it made for a statement when a table was small. Without this it would go on to read
- * the whole table when that has grown. It then takes what it cannot avoid for very costly, and would compile it.
+ * the whole table when that has grown. It then takes what it cannot avoid for very costly, and would compile it. Where no
+ * statement is prepared, no plan is kept.
  */
-const PLANNING = ['SET enable_seqscan = off', 'SET jit = off']
+export const PLANNING = 'SET enable_seqscan = off; SET jit = off'
 
-interface Connection {
-  sql: Bun.SQL
+export interface Connection {
+  /** All statements go to its one connection: where that ends, they fail, and none is sent to another one. */
+  sql: Bun.ReservedSQL
+  /** The forms of statements that were prepared on it. */
+  known: Set<string>
+  client: Bun.SQL
   bornAt: number
   usedAt: number
   /** The ticks since it was last given a statement, or has answered one. They stand still while this process does. */
@@ -49,22 +64,13 @@ interface Connection {
   isLate: boolean
 }
 
-export interface PoolFigures {
+export interface PoolFigures extends QueueFigures {
   busy: number
   idle: number
-  /** Calls that wait for a connection. */
-  waiting: number
 }
 
 /** A connection as statements are given to it. */
 export type Statements = Pick<Bun.TransactionSQL, 'unsafe'>
-
-interface Waiting extends PromiseWithResolvers<Connection> {
-  /** In ticks of the pool. */
-  since: number
-  /** Whether others may use the connection too. */
-  isRead: boolean
-}
 
 export class PostgresPool {
   readonly #url: string
@@ -72,11 +78,13 @@ export class PostgresPool {
   readonly #all = new Set<Connection>()
   readonly #idle: Connection[] = []
   readonly #reading = new Set<Connection>()
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting: WaitingCalls<Connection>
   readonly #timer: Timer
-  #ticks = 0
   #opening = 0
+  /** When the server last answered. */
+  #heardAt = 0
   #refusedUntil = 0
+  /** What callers are refused with until then; null when it is no news. */
   #refusal: unknown = null
   #isClosed = false
   #isFull = false
@@ -84,6 +92,10 @@ export class PostgresPool {
   constructor(url: string, options: PoolOptions) {
     this.#url = url
     this.#options = options
+    const { mostWaiting: most = MOST_WAITING, waitMs = WAIT_MS } = options
+    // Silence is told as such, although calls wait for each other.
+    const reason = () => (this.#isSilent ? tooLate() : null)
+    this.#waiting = new WaitingCalls({ most, ticks: waitMs / TICK_MS, reason })
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
   }
@@ -93,24 +105,25 @@ export class PostgresPool {
     return this.#isFull
   }
 
+  /** What the statements of a transaction are under, where no session has it; else null. */
+  get limits(): string | null {
+    const { isPooled = false, statementMs } = this.#options
+    return isPooled ? `SET LOCAL statement_timeout = ${statementMs}` : null
+  }
+
   get figures(): PoolFigures {
-    return { busy: this.#all.size - this.#idle.length, idle: this.#idle.length, waiting: this.#waiting.size }
+    const idle = this.#idle.length
+    return { busy: this.#all.size - idle, idle, ...this.#waiting.figures }
   }
 
   /**
    * Gives a connection to `work` alone. Throws `unavailable` when there is none in time, and when the database does not
    * answer.
    */
-  async use<T>(work: (sql: Bun.SQL, watched: (sql: Statements) => Statements) => Promise<T>): Promise<T> {
+  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.#acquire(false)
-    const watched = (sql: Statements): Statements => ({
-      unsafe: (text, values) => {
-        connection.silent = 0
-        return sql.unsafe(text, values)
-      },
-    })
     try {
-      const result = await work(connection.sql, watched)
+      const result = await work(connection)
       this.#isFull = false
       return result
     } catch (error) {
@@ -127,11 +140,33 @@ export class PostgresPool {
     values: () => this.#read(({ sql }) => sql.unsafe(text, values).values()),
   }))
 
+  /** Without a session, only a transaction has a deadline that the server keeps, so a read is one. */
+  async #readAlone<T>(connection: Connection, send: (connection: Connection) => PromiseLike<T>): Promise<T> {
+    try {
+      await connection.sql.unsafe(`BEGIN; ${this.limits}`).simple()
+      return await send(connection)
+    } finally {
+      if (!connection.isGone) this.#endBehind(connection)
+    }
+  }
+
+  /** Ends the transaction of a read. Nobody waits for that, but the connection is free only then. */
+  #endBehind(connection: Connection): void {
+    this.#given(connection, true)
+    void connection.sql
+      .unsafe('COMMIT')
+      .simple()
+      .catch(() => {
+        connection.isGone = true
+      })
+      .finally(() => this.#release(connection))
+  }
+
   async #read<T>(send: (connection: Connection) => PromiseLike<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#acquire(true)
       try {
-        return await send(connection)
+        return await (this.#options.isPooled ? this.#readAlone(connection, send) : send(connection))
       } catch (error) {
         const found = this.#failed(connection, error)
         if (attempt > 1 || this.#isClosed || !connection.isGone) throw found
@@ -151,9 +186,9 @@ export class PostgresPool {
   /** Takes no more work, and closes the connections as they become free. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#refuse(new CadreError('unavailable', 'the hub is stopping; try again', { retryAfter: 1 }))
+    this.#waiting.refuse(new CadreError('unavailable', 'the hub is stopping; try again', { retryAfter: 1 }))
     // Those that are silent are still closed by their deadline.
-    await Promise.allSettled([...this.#all].map(({ sql }) => sql.close({ timeout: CLOSE_SECONDS })))
+    await Promise.allSettled([...this.#all].map(({ client }) => client.close({ timeout: CLOSE_SECONDS })))
     clearInterval(this.#timer)
   }
 
@@ -162,17 +197,18 @@ export class PostgresPool {
     if (idle) return this.#given(idle, isRead)
     if (this.#isClosed) throw new CadreError('unavailable', 'the hub is stopping; try again', { retryAfter: 1 })
     const mayOpen = this.#mayOpen
-    if (this.#isRefused && !this.#isCrowded) throw this.#refusal
-    // Whoever needs a connection alone, and waits, would wait for ever for one that always takes another read.
-    if (isRead && !mayOpen && this.#waiting.size === 0) {
+    if (this.#isRefused && this.#refusal !== null && !this.#isCrowded) throw this.#refusal
+    if (isRead && !mayOpen && (this.#waiting.size === 0 || this.#isForReads)) {
       const shared = this.#leastRead()
       if (shared) return this.#given(shared, true)
     }
-    if (this.#waiting.size >= MOST_WAITING) throw busy()
-    const waiting: Waiting = { ...Promise.withResolvers<Connection>(), since: this.#ticks, isRead }
-    this.#waiting.add(waiting)
+    const given = this.#waiting.add(isRead)
     if (mayOpen) void this.#open()
-    return waiting.promise
+    return given
+  }
+
+  get #mostReads(): number {
+    return this.#options.isPooled ? 1 : MOST_READS
   }
 
   get #mayOpen(): boolean {
@@ -188,10 +224,18 @@ export class PostgresPool {
     return this.#all.size > 0 && codesOf(this.#refusal).includes('53300')
   }
 
+  /**
+   * Whether the connections that reads share take further ones while calls wait that need one alone, and would wait for ever
+   * for these. A fifth of all do, so that over a distance people need not wait for the transactions of daemons.
+   */
+  get #isForReads(): boolean {
+    return this.#reading.size <= Math.floor(this.#options.size * READ_SHARE)
+  }
+
   #leastRead(): Connection | null {
     let least: Connection | null = null
     for (const each of this.#reading) {
-      if (!each.isGone && each.reads < (least?.reads ?? MOST_READS)) least = each
+      if (!each.isGone && each.reads < (least?.reads ?? this.#mostReads)) least = each
     }
     return least
   }
@@ -202,45 +246,58 @@ export class PostgresPool {
     return connection
   }
 
+  #openForWaiting(): void {
+    if (this.#waiting.size > this.#opening && this.#mayOpen) void this.#open()
+  }
+
   /** Opens a connection and gives it to whoever waits. */
   async #open(): Promise<void> {
     this.#opening++
+    const begunAt = performance.now()
     try {
       const connection = await this.#connect()
       this.#all.add(connection)
       this.#release(connection)
     } catch (error) {
       this.#refusedUntil = performance.now() + REFUSE_MS
-      this.#refusal = refusalOf(error) ?? away(error)
-      if (!this.#isCrowded) this.#refuse(this.#refusal)
+      const said = refusalOf(error)
+      // Silence says nothing about a server that has answered others since: a network may have lost what it was sent.
+      this.#refusal = said ?? (this.#heardAt > begunAt ? null : away(error))
+      if (this.#refusal !== null && !this.#isCrowded) this.#waiting.refuse(this.#refusal)
     } finally {
       this.#opening--
     }
   }
 
   async #connect(): Promise<Connection> {
-    const connection: Connection = {
-      sql: new Bun.SQL(this.#url, {
-        max: 1,
-        connectionTimeout: CONNECT_SECONDS,
-        onclose: () => {
-          connection.isGone = true
-          if (this.#idle.includes(connection)) this.#drop(connection)
-        },
-      }),
-      ...{ bornAt: performance.now(), usedAt: performance.now(), silent: 0, reads: 0, isGone: false, isLate: false },
-    }
-    const { sql } = connection
+    let connection: Connection | null = null
+    let isClosed = false
+    const client = new Bun.SQL(this.#url, {
+      max: 1,
+      connectionTimeout: CONNECT_SECONDS,
+      prepare: !this.#options.isPooled,
+      onclose: () => {
+        isClosed = true
+        if (!connection) return
+        connection.isGone = true
+        if (this.#idle.includes(connection)) this.#drop(connection)
+      },
+    })
     const deadline = setTimeout(
-      () => void sql.close({ timeout: 0 }).catch(() => {}),
+      () => void client.close({ timeout: 0 }).catch(() => {}),
       CONNECT_SECONDS * 1_000 + PATIENCE_MS,
     )
     try {
-      const { statementMs } = this.#options
-      await sql.unsafe([...PLANNING, `SET statement_timeout = ${statementMs}`].join('; ')).simple()
+      const { statementMs, isPooled } = this.#options
+      const session = isPooled ? 'SELECT 1' : `${PLANNING}; SET statement_timeout = ${statementMs}`
+      const sql = await client.reserve()
+      await sql.unsafe(session).simple()
+      const now = performance.now()
+      const idle = { bornAt: now, usedAt: now, silent: 0, reads: 0 }
+      connection = { sql, client, known: new Set(), ...idle, isGone: isClosed, isLate: false }
       return connection
     } catch (error) {
-      void sql.close({ timeout: 0 }).catch(() => {})
+      void client.close({ timeout: 0 }).catch(() => {})
       throw error
     } finally {
       clearTimeout(deadline)
@@ -254,39 +311,41 @@ export class PostgresPool {
     if (connection.isGone || this.#isClosed) {
       if (connection.reads === 0) this.#drop(connection)
     } else {
-      connection.usedAt = performance.now()
-      for (const waiting of this.#waiting) {
-        const isFit = waiting.isRead ? connection.reads < MOST_READS : connection.reads === 0
-        if (!isFit) return
-        this.#waiting.delete(waiting)
-        waiting.resolve(this.#given(connection, waiting.isRead))
-        if (!waiting.isRead) return
-      }
-      if (connection.reads === 0) this.#idle.push(connection)
+      connection.usedAt = this.#heardAt = performance.now()
+      if (!this.#giveToWaiting(connection)) this.#idle.push(connection)
     }
-    if (this.#waiting.size > 0 && this.#mayOpen) void this.#open()
+    this.#openForWaiting()
+  }
+
+  /** Gives a connection to one call that needs it alone, or to as many reads as share it. Returns whether it is in use. */
+  #giveToWaiting(connection: Connection): boolean {
+    let isAlone = false
+    this.#waiting.give(isRead => {
+      if (isAlone) return undefined
+      const isFit = isRead ? connection.reads < this.#mostReads : connection.reads === 0
+      // Calls that need one alone wait on while reads have their share.
+      if (!isFit) return !isRead && this.#isForReads ? null : undefined
+      isAlone = !isRead
+      return this.#given(connection, isRead)
+    })
+    return isAlone || connection.reads > 0
   }
 
   #drop(connection: Connection): void {
     this.#all.delete(connection)
     const at = this.#idle.indexOf(connection)
     if (at >= 0) this.#idle.splice(at, 1)
-    void connection.sql.close({ timeout: 0 }).catch(() => {})
+    void connection.client.close({ timeout: 0 }).catch(() => {})
   }
 
-  #refuse(error: unknown): void {
-    for (const waiting of this.#waiting) waiting.reject(error)
-    this.#waiting.clear()
+  get #isSilent(): boolean {
+    const isLong = performance.now() - this.#heardAt >= SILENT_MS
+    return isLong && [...this.#all].every(({ silent }) => silent * TICK_MS >= SILENT_MS)
   }
 
   #tick(): void {
-    this.#ticks++
-    for (const waiting of this.#waiting) {
-      if ((this.#ticks - waiting.since) * TICK_MS <= WAIT_MS) break
-      this.#waiting.delete(waiting)
-      waiting.reject(busy())
-    }
-    if (this.#waiting.size > this.#opening && this.#mayOpen) void this.#open()
+    this.#waiting.tick()
+    this.#openForWaiting()
     const now = performance.now()
     const idle = new Set(this.#idle)
     const { statementMs } = this.#options
@@ -295,7 +354,7 @@ export class PostgresPool {
         connection.silent++
         if (statementMs === 0 || connection.silent * TICK_MS <= statementMs + PATIENCE_MS) continue
         connection.isLate = connection.isGone = true
-        void connection.sql.close({ timeout: 0 }).catch(() => {})
+        void connection.client.close({ timeout: 0 }).catch(() => {})
         for (const other of [...this.#idle]) this.#drop(other)
       } else if (now - connection.usedAt > PING_MS) {
         this.#idle.splice(this.#idle.indexOf(connection), 1)
@@ -311,60 +370,17 @@ export class PostgresPool {
   }
 }
 
-/** What Drizzle and the hub use of a query of Bun. */
-interface Query extends PromiseLike<unknown> {
-  values(): Promise<unknown>
+/** A query of Bun, which is sent when it is waited for or executed. */
+export interface Query<T = unknown> extends PromiseLike<T> {
+  execute(): Promise<T>
 }
 
-const asStatements = (unsafe: (text: string, values?: unknown[]) => Query): Statements =>
+/** What Drizzle and the hub use of one. */
+interface Asked extends PromiseLike<unknown> {
+  values(): Promise<unknown>
+  execute?(): Promise<unknown>
+}
+
+export const asStatements = (unsafe: (text: string, values?: unknown[]) => Asked): Statements =>
   // A query of Bun has more, which nobody here uses.
   ({ unsafe }) as unknown as Statements
-
-const busy = () =>
-  new CadreError('unavailable', 'the hub has more to do than its database can; try again', { retryAfter: 1 })
-
-const tooLate = (cause: unknown) =>
-  new CadreError('unavailable', 'the database did not answer in time; try again', { cause, retryAfter: 1 })
-
-const away = (cause: unknown) =>
-  new CadreError('unavailable', 'the database does not answer now; try again', { cause, retryAfter: 1 })
-
-/**
- * What PostgreSQL says when it is well and does not do it, for people: the deadline of a statement, a server that takes no
- * writes or no connections, or not those of this hub (https://www.postgresql.org/docs/current/errcodes-appendix.html).
- */
-const REFUSALS: Readonly<Record<string, string>> = {
-  '57014': 'the database did not answer in time; try again',
-  '25006': 'the database takes no writes now: it is read-only, as a standby is; reads work',
-  '53100': 'the disk of the database is full: free some space there; reads work',
-  '53200': 'the database has no memory left; try again',
-  '53300': 'the database takes no more connections; try again',
-  '28000': 'the database does not let the user of the hub in: correct CADRE_HUB_DATABASE, or what the database allows',
-  '28P01': 'the database refuses the password of the hub: correct CADRE_HUB_DATABASE, and restart the hub',
-  '3D000': 'the database of the hub is not there now; try again',
-}
-
-function refusalOf(error: unknown): CadreError | null {
-  const [state] = codesOf(error).filter(code => code in REFUSALS)
-  return state === undefined ? null : new CadreError('unavailable', REFUSALS[state]!, { cause: error, retryAfter: 1 })
-}
-
-/**
- * Whether a connection has ended or can no longer be used, by Bun's code or by PostgreSQL's: statements prepared before a
- * table was changed work again on another connection.
- */
-export function isLost(thrown: unknown): boolean {
-  return codesOf(thrown).some(code => /^(ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)\w*|08\w{3}|57P\w{2})$/.test(code))
-}
-
-/** The codes of an error and of its causes. PostgreSQL's own is in `errno`. */
-function codesOf(thrown: unknown): string[] {
-  const codes: string[] = []
-  for (let error = thrown; error instanceof Error; error = error.cause) {
-    const { code, errno } = error as { code?: unknown; errno?: unknown }
-    codes.push(String(errno), String(code))
-    // "cached plan must not change result type", which has no code of its own.
-    if (String(errno) === '0A000' && error.message.includes('cached plan')) codes.push('08000')
-  }
-  return codes
-}

@@ -5,10 +5,23 @@ import { CadreError } from '../../lib/error.ts'
 import { openChannel } from './channel.ts'
 import { postgres } from './columns.ts'
 import { Commits, HIGHEST_COUNT, IdentityChanged, PostgresCounter, postgresIdentity } from './commits.ts'
+import { openNews } from './news.ts'
 import { appliedTo, MIGRATIONS_KNOWN, migratePostgres } from './postgres-migration.ts'
-import { isLost, PostgresPool, type Statements } from './postgres-pool.ts'
+import { PostgresPool, type Statements } from './postgres-pool.ts'
+import { isLost } from './postgres-refusals.ts'
+import { type Level, transact } from './postgres-transaction.ts'
 import { tables } from './schema.ts'
-import { behindSchema, type Db, keepForAfter, type Store, type StoreOptions, sqlState, withItself } from './store.ts'
+import { findSessions } from './sessions.ts'
+import {
+  behindSchema,
+  type Db,
+  keepForAfter,
+  RETRIED,
+  type Store,
+  type StoreOptions,
+  sqlState,
+  withItself,
+} from './store.ts'
 
 /** The connection of each transaction. */
 const connections = new WeakMap<Db, Statements>()
@@ -21,8 +34,6 @@ export const connectionOf = (tx: Db): Statements | undefined => connections.get(
  */
 const asDb = (client: Statements): Db => drizzle({ client: client as Bun.SQL }) as object as Db
 
-/** The SQLSTATEs of a serialization failure and of a deadlock. The transaction was rolled back and may be retried. */
-const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 10
 /** How often a transaction is begun again because its connection ended before the commit. */
 const LOST_TRIES = 3
@@ -32,15 +43,19 @@ const READ_ONLY = `SELECT pg_is_in_recovery() OR current_setting('default_transa
 const CHORE_CONNECTIONS = 4
 const CHORE_STATEMENT_MS = 30_000
 
-export async function openPostgres(url: string, { pool: size, statementMs, log }: StoreOptions): Promise<Store> {
+export async function openPostgres(location: string, options: StoreOptions): Promise<Store> {
+  const { pool: size, statementMs, log } = options
+  const { url, lack } = options.isPooled ? { url: location, lack: null } : await findSessions(location)
+  const polling = options.isPooled || lack !== null ? { noticed: lack } : null
   await migratePostgres(url, log)
   const commits = new Commits()
-  const pool = new PostgresPool(url, { size, statementMs })
-  const chores = new PostgresPool(url, { size: CHORE_CONNECTIONS, statementMs: CHORE_STATEMENT_MS })
+  const isPooled = polling !== null
+  const pool = new PostgresPool(url, { size, statementMs, isPooled })
+  const chores = new PostgresPool(url, { size: CHORE_CONNECTIONS, statementMs: CHORE_STATEMENT_MS, isPooled })
   const closePools = () => Promise.all([pool.close(), chores.close()])
   try {
     commits.identity = await postgresIdentity(pool.reads)
-    const channel = await openChannel(url, pool)
+    const channel = polling ? openNews(pool.reads) : await openChannel(url, pool)
     const shared = {
       ...tables(postgres),
       dialect: 'postgres' as const,
@@ -49,6 +64,7 @@ export async function openPostgres(url: string, { pool: size, statementMs, log }
       claim: <Q>(query: Q, of: object) => (query as Locking<Q>).for('update', { of, skipLocked: true }),
       epoch: () => null,
       channel,
+      polling,
       commits,
       markFile: null,
       async close() {
@@ -68,23 +84,22 @@ export async function openPostgres(url: string, { pool: size, statementMs, log }
 /** What reads and writes by the connections of a pool. */
 function storeOn(pool: PostgresPool, counter: PostgresCounter, commits: Commits) {
   const writing =
-    (level: 'serializable' | 'read committed', unchecked = false) =>
+    (level: Level, unchecked = false) =>
     async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         let isDone = false
         try {
-          // Drizzle's own transaction would send the level as a statement of its own.
-          const done = await pool.use((sql, watched) =>
-            sql.begin(`isolation level ${level}`, async transaction => {
-              const connection = watched(transaction)
-              const tx = asDb(connection)
-              connections.set(tx, connection)
-              keepForAfter(tx, committed)
-              const inside = () => work(tx)
-              const result = unchecked ? { result: await inside() } : await counter.runCounted(connection, inside)
+          const begun = async (statements: Statements) => {
+            const tx = asDb(statements)
+            connections.set(tx, statements)
+            keepForAfter(tx, committed)
+            const inside = () => work(tx)
+            return unchecked ? { result: await inside() } : counter.runCounted(statements, inside)
+          }
+          const done = await pool.use(connection =>
+            transact(connection, level, pool.limits, begun, () => {
               isDone = true
-              return result
             }),
           )
           if ('writer' in done) counter.committed(done)

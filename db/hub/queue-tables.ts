@@ -57,6 +57,8 @@ export function queueTables(
       finished_at: int(),
       error: text(),
       idempotency_key: text(),
+      /** What was asked for with the key; null: by a hub that did not keep it. */
+      request_mark: text(),
       created_by: int().notNull(),
       /** The older copy in which the job waited. A daemon may have executed it since. */
       copy_id: text(),
@@ -76,7 +78,7 @@ export function queueTables(
       index('jobs_held').on(row.realm_id, row.copy_id).where(sql`${row.state} = 'held'`),
       index('jobs_run').on(row.run_id),
       uniqueIndex('jobs_idempotency')
-        .on(row.realm_id, row.idempotency_key)
+        .on(row.realm_id, row.created_by, row.idempotency_key)
         .where(sql`${row.idempotency_key} is not null`),
     ],
   )

@@ -1,6 +1,7 @@
 // The hub's tables of runs: what daemons report of them, with their phases, logs, files and reviews.
 
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { Explanation, LineRange, RunError, TurnView } from '../../lib/wire/records/run-records.ts'
 import type { StartedBy } from '../../lib/wire/records/started-by.ts'
@@ -10,8 +11,21 @@ import type { tenancyTables } from './tenancy-tables.ts'
 /** The bytes of values that lie in `large_values`, by their columns. */
 export type Beside = Readonly<Record<string, number>>
 
+type Starters = Record<'run_id' | 'root_run_id' | 'starter_kind', SQLiteColumn>
+
+/**
+ * What kind started a top run, as the indexes have it, so that lists and their counts need not look at the runs themselves:
+ * `unknown` where nobody says. Null of a sub-run. A comma would make two columns of it in SQLite's migration.
+ */
+export const kindOfStarter = ({ run_id, root_run_id, starter_kind }: Starters): SQL =>
+  sql`(CASE WHEN ${run_id} <> ${root_run_id} THEN NULL WHEN ${starter_kind} IS NULL THEN 'unknown' ELSE ${starter_kind} END)`
+
+/** A run that has not ended: few of all are. */
+export const isLive = ({ state }: Record<'state', SQLiteColumn>): SQL =>
+  sql`${state} IN ('queued', 'running', 'awaiting_input')`
+
 export function runTables(
-  { table, index, primaryKey, id, text, key, startOf, int, bool, json }: Columns,
+  { table, index, primaryKey, id, text, key, startOf, afterScope, inIndex, int, bool, json }: Columns,
   { realms }: ReturnType<typeof tenancyTables>,
 ) {
   const runs = table(
@@ -82,12 +96,16 @@ export function runTables(
       index('runs_rev').on(row.root_run_id, row.rev),
       index('runs_realm').on(row.realm_id, row.run_id),
       index('runs_state').on(row.realm_id, row.state, row.run_id),
-      index('runs_starter_kind')
-        .on(row.realm_id, row.starter_kind, row.run_id)
-        .where(sql`${row.run_id} = ${row.root_run_id}`),
-      index('runs_starter')
-        .on(row.realm_id, row.starter_kind, row.starter_name, row.run_id)
-        .where(sql`${row.run_id} = ${row.root_run_id}`),
+      // In SQLite with the whole name, so that the runs of a team are counted by the index alone.
+      index('runs_team').on(row.realm_id, afterScope(row.team), row.run_id, ...inIndex(row.team)),
+      index('runs_live').on(row.realm_id, row.run_id).where(isLive(row)),
+      // The kind of every top run, and of no other run.
+      index('runs_started_by')
+        .on(row.realm_id, kindOfStarter(row), row.run_id)
+        .where(sql`${kindOfStarter(row)} IS NOT NULL`),
+      index('runs_started_by_name')
+        .on(row.realm_id, kindOfStarter(row), row.starter_name, row.run_id)
+        .where(sql`${kindOfStarter(row)} IS NOT NULL`),
       index('runs_completed').on(row.completed_at),
       index('runs_kept')
         // A comma would make two columns of it in SQLite's migration.
@@ -244,6 +262,11 @@ export function runTables(
       prompt: text(),
       inputs: json<Json[]>().notNull(),
       reviewers: json<string[]>().notNull(),
+      next: json<JsonObject>(),
+      shown: json<JsonObject>(),
+      /** Whether its daemon does not say what its approval leads to. Null: an older daemon, which never says it. */
+      keeps_next: bool(),
+      expires_at: int(),
       state: text().notNull(),
       decision: text(),
       decided_by: text(),

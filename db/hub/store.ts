@@ -42,6 +42,8 @@ export interface Store extends Tables {
    * Sends notifications to every process that uses the database; null for SQLite, which serves one process.
    */
   readonly channel: Channel | null
+  /** How the words of other hubs come without sessions; null where they come at once, and for SQLite. */
+  readonly polling: Polling | null
   readonly commits: Commits
   /** What a copy of the database does not have in common with it; empty where the engine does not say. */
   identity(): Promise<string>
@@ -62,6 +64,12 @@ export interface Store extends Tables {
   close(): Promise<void>
 }
 
+/** That hubs look for each other's words, because connections to the database keep no sessions. */
+export interface Polling {
+  /** By what the hub has noticed that; null: it was told (`CADRE_HUB_POOLER`). */
+  noticed: string | null
+}
+
 const afterwards = new WeakMap<Db, (() => void)[]>()
 
 /** Where `afterCommit` puts what a transaction does after it. */
@@ -78,6 +86,8 @@ export interface StoreOptions {
   pool: number
   /** How long a statement of a call may take, in milliseconds (`CADRE_HUB_STATEMENT_SECONDS`). */
   statementMs: number
+  /** That no connection keeps a session (`CADRE_HUB_POOLER=transaction`). Without it the hub finds out. */
+  isPooled: boolean
   /** Says what a migration waits for. */
   log?: Pick<Log, 'warn'>
 }
@@ -103,6 +113,9 @@ export function sqlState(error: unknown): string {
   const { errno, code } = cause as { errno?: unknown; code?: unknown }
   return String(errno ?? code)
 }
+
+/** The SQLSTATEs of a serialization failure and of a deadlock. The transaction was rolled back and may be retried. */
+export const RETRIED: ReadonlySet<string> = new Set(['40001', '40P01'])
 
 /** Whether the database refused a value or a row, so that nothing of the transaction was done (SQLSTATE 22 and 23). */
 export function isRefusedValue(error: unknown): boolean {

@@ -48,27 +48,27 @@ export interface ContextOptions {
   /**
    * Called with what the call waits for, and until when. The function that it returns ends the wait.
    */
-  waits?: (reason: MaskedText, until: Date | undefined) => () => void
+  waits?: ((reason: MaskedText, until: Date | undefined) => () => void) | undefined
   /** Called before each request, and resolves when a limit of the account lets it begin. */
   pace?: (() => Promise<void>) | undefined
   /** Called before each command, and resolves when it may begin. */
-  mayBegin?: () => Promise<void>
+  mayBegin?: (() => Promise<void>) | undefined
   /** Called before a request is sent again, and resolves when a limit lets it. */
-  mayRepeat?: () => Promise<void>
+  mayRepeat?: (() => Promise<void>) | undefined
   /** Called for each file that is written. */
-  wrote?: (file: FileRecord) => void
+  wrote?: ((file: FileRecord) => void) | undefined
   /** Called before each request, with whether it may change something. */
-  sends?: (mayWrite: boolean) => void
+  sends?: ((mayWrite: boolean) => void) | undefined
   /** Called with the HTTP status of each reply. */
   replied?: (status: number) => void
   /** Called for each file that the agent reads; whoever gets the handle closes it when the call has ended. */
-  holds?: (handle: FileHandle) => void
+  holds?: ((handle: FileHandle) => void) | undefined
   /** Receives the small files that are written, which are then not synced. Without it every file is synced. */
-  small?: (file: SmallFile) => void
+  small?: ((file: SmallFile) => void) | undefined
   /** Small files of the tree that are written later, but before the agent can look for them. */
   unwritten?: Omit<Unwritten, 'hold'>
   /** Takes a small file that is then written later. */
-  hold?: (file: SmallFile) => boolean
+  hold?: ((file: SmallFile) => boolean) | undefined
   /** An absolute path, as is `workspace`. */
   stateDir: string
   workspace: string
@@ -93,7 +93,7 @@ export interface ContextOptions {
   processes?: string
   readonly key: string
   /** Without it, an identity lasts as long as the context. */
-  identity?: Identity
+  identity?: Identity | undefined
   attempt: number
   run: RunIdentity
   phase: { name: string }
@@ -101,7 +101,7 @@ export interface ContextOptions {
   effect: Effect
   event?: NotifyEvent | undefined
   /** What an earlier attempt has done of the entry. */
-  delivered?: () => AgentResult | null
+  delivered?: (() => AgentResult | null) | undefined
   /** Traces what the call asks of other systems, if runs are traced. */
   trace?: CallTrace | undefined
   /** Resolves names; default the system's resolver. */

@@ -22,6 +22,8 @@ export interface Diagnosis {
   missing: string[]
   /** One line that says what was reached, and what could not be determined. */
   text: string
+  /** When the credential ends, in epoch milliseconds, if the vendor says it. */
+  expires_at?: number | null
 }
 
 /**

@@ -17,6 +17,12 @@ const Ready = Type.Object({
       description: 'Why nothing can be changed now, while reads work. `/ready?for=writes` is 503 then.',
     }),
   ),
+  wake_ups: Type.Optional(
+    Type.Enum(['polled'], {
+      description:
+        'That the hub has noticed a pooler, or an engine without sessions, and polls for the words of other hubs; not where `CADRE_HUB_POOLER` says so.',
+    }),
+  ),
   clocks_apart_ms: Type.Optional(
     Type.Integer({
       description: 'By how much the clocks of hubs on the same database differ, in milliseconds; only above 2000.',
@@ -33,7 +39,13 @@ const Ready = Type.Object({
 const PATIENCE_MS = 2_000
 
 type Degraded = 'database_read_only' | 'database_full'
-type Besides = { older_copy?: string; clocks_apart_ms?: number; lack_key?: string[]; degraded?: Degraded[] }
+type Besides = {
+  older_copy?: string
+  clocks_apart_ms?: number
+  lack_key?: string[]
+  degraded?: Degraded[]
+  wake_ups?: 'polled'
+}
 
 /**
  * `trouble` says what keeps the program from working, or null. `besides` says what else is to be known of one that works.

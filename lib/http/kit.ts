@@ -52,6 +52,8 @@ export function httpKit() {
         media: (_: string) => ({}),
         /** The status of a success. The default is 200. */
         status: (_: 200 | 201) => ({}),
+        /** Headers that the route reads, and what they are. */
+        takes: (_: Readonly<Record<string, string>>) => ({}),
         /** The maximum size of the body in bytes. The default is 1 MiB. */
         limit: (_: number) => ({}),
         /** The form of replies. The default is `{ok, data}`. */

@@ -92,9 +92,15 @@ export class Gauge {
   }
 }
 
+/** What a counter has counted for one set of labels. */
+export interface Count {
+  readonly labels: Labels
+  sum: number
+}
+
 /** A sum since the start of the process, for each set of labels. */
 export class Counter {
-  readonly #sums = new Map<string, { labels: Labels; sum: number }>()
+  readonly #sums = new Map<string, Count>()
   readonly #declared: Declared
   readonly #admission: Admission
 
@@ -105,12 +111,17 @@ export class Counter {
     for (const labels of first) this.add(0, labels)
   }
 
-  add(by: number, given: Labels = {}): void {
+  add(by: number, labels: Labels = {}): void {
+    this.of(labels).sum += by
+  }
+
+  /** The count of these labels, for those who keep it. */
+  of(given: Labels): Count {
     const labels = this.#admission.labelsFor(given)
     const key = JSON.stringify(labels)
-    const known = this.#sums.get(key)
-    if (known) known.sum += by
-    else this.#sums.set(key, { labels, sum: by })
+    const count = this.#sums.get(key) ?? { labels, sum: 0 }
+    this.#sums.set(key, count)
+    return count
   }
 
   text(): string {

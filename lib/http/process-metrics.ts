@@ -4,6 +4,7 @@
 
 import { readdir, readFile } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Telemetry } from '../log/telemetry.ts'
 import { build } from '../program/version.ts'
 import { METRICS_TYPE } from '../wire/calls/process.ts'
 import { Counter, Gauge } from './metrics.ts'
@@ -23,8 +24,18 @@ const DESCRIPTORS = '/proc/self/fd'
 const LIMITS = '/proc/self/limits'
 
 /** `parts` and those of the process, as a reply. */
-export async function metricsReply(parts: readonly string[]): Promise<Response> {
-  return new Response((await processMetrics()) + parts.join(''), { headers: { 'content-type': METRICS_TYPE } })
+export async function metricsReply(parts: readonly string[], telemetry: Telemetry | null): Promise<Response> {
+  const all = [await processMetrics(), droppedOf(telemetry), ...parts]
+  return new Response(all.join(''), { headers: { 'content-type': METRICS_TYPE } })
+}
+
+function droppedOf(telemetry: Telemetry | null): string {
+  const dropped = new Counter(
+    { name: 'cadre_telemetry_dropped_total', help: 'Spans and log lines that could not be exported, by signal.' },
+    [],
+  )
+  for (const [signal, count] of telemetry?.dropped() ?? []) dropped.add(count, { signal })
+  return dropped.text()
 }
 
 async function processMetrics(): Promise<string> {

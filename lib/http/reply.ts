@@ -81,7 +81,7 @@ export function notInForm(schema: TSchema, value: unknown): CadreError {
 const DISK_CODES = /^(ENOSPC|EDQUOT|EROFS|SQLITE_(FULL|IOERR|READONLY|CANTOPEN).*)$/
 
 /** Whether an error or one of its causes is that a disk takes no writes. */
-function isOfDisk(thrown: unknown): boolean {
+export function isOfDisk(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
     if (DISK_CODES.test(String((error as NodeJS.ErrnoException).code))) return true
   }

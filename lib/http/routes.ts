@@ -17,6 +17,8 @@ export interface Route {
   /** The schemas that check requests. */
   body: TSchema | undefined
   query: (TSchema & { properties?: Record<string, TSchema>; required?: string[] }) | undefined
+  /** The headers that it reads, and what they are. */
+  takes: Readonly<Record<string, string>>
   /** For a success: the schema of `data`, or the content type if the reply has another form. */
   data: TSchema | undefined
   media: string | undefined
@@ -29,9 +31,11 @@ export interface Route {
 /** The routes, sorted by path. Throws when a route does not declare who may call it. */
 export function routesOf(app: Pick<AnyElysia, 'routes'>): Route[] {
   const found = app.routes.map(({ method, path, hooks }) => {
-    const { transform, status = 200, data, media, frame, body, query, detail: { hide = false, ...detail } = {} } = hooks
+    const { transform, status = 200, data, media, frame, body, query, takes = {} } = hooks
+    const { hide = false, ...detail } = hooks.detail ?? {}
     const isMessage = frame?.isMessage ?? false
-    return { method, path, rule: ruleOf(transform), status, detail, body, query, data, media, isMessage, hidden: hide }
+    const declared = { body, query, takes, data, media, isMessage }
+    return { method, path, rule: ruleOf(transform), status, detail, ...declared, hidden: hide }
   })
   const undeclared = found.filter(({ rule }) => rule === undefined).map(({ method, path }) => `${method} ${path}`)
   if (undeclared.length > 0) {

@@ -69,6 +69,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     connections: {
       pool: wholeNumber('CADRE_HUB_POOL', env.CADRE_HUB_POOL ?? '10', 1_000, 1),
       statementMs: wholeNumber('CADRE_HUB_STATEMENT_SECONDS', env.CADRE_HUB_STATEMENT_SECONDS ?? '5', 3_600, 1) * 1_000,
+      isPooled: isPooled(env.CADRE_HUB_POOLER || undefined),
     },
     home,
     agentsFolder: env.CADRE_AGENTS || undefined,
@@ -87,6 +88,12 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
     keepAuditDays: wholeNumber('CADRE_KEEP_AUDIT_DAYS', env.CADRE_KEEP_AUDIT_DAYS ?? String(KEEP_AUDIT_DAYS), 36_500),
   }
+}
+
+/** Whether a pooler is before PostgreSQL that gives out connections for a transaction. One that gives out sessions is none. */
+function isPooled(text: string | undefined): boolean {
+  if (text === undefined || text === 'transaction') return text !== undefined
+  throw new CadreError('invalid_request', `CADRE_HUB_POOLER: expected transaction, got ${text}`)
 }
 
 /** An address of another kind would be taken for the path of a new file. The error does not show a password in it. */

@@ -3,14 +3,27 @@
 // run, a daemon is a worker.
 
 import { and, count, eq, isNotNull, isNull, min, sql } from 'drizzle-orm'
-import { Gauge, type Sample } from '../http/metrics.ts'
-import { statusColumn } from './access/daemons.ts'
+import type { Store } from '../../db/hub/store.ts'
+import { Counter, type Declared, Gauge, type Sample } from '../http/metrics.ts'
+import { asFailure } from '../http/reply.ts'
+import { startPause } from '../wait.ts'
+import { isOnline, statusColumn } from './access/daemons.ts'
 import type { ChoreOutcome } from './core/chore.ts'
 import type { Hub } from './core/hub.ts'
+
+const REASONS = ['database_read_only', 'database_full'] as const
 
 /** The state of a run in the words of the conventions. */
 const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', running: 'executing' }
 
+const DATABASE_UP = new Gauge({
+  name: 'cadre_hub_database_up',
+  help: 'Whether the database answers. What it would say is missing while it does not.',
+})
+const DEGRADED = new Gauge({
+  name: 'cadre_hub_degraded',
+  help: 'Whether the database takes no writes, by the reason.',
+})
 const OLDER_COPY = new Gauge({
   name: 'cadre_hub_older_copy',
   help: 'Whether the hub is on an older copy of its database and holds what waited in it.',
@@ -65,6 +78,24 @@ const WAITING_CALLS = new Gauge({
   help: 'Calls to this hub that wait for a connection to PostgreSQL.',
 })
 
+const WAITED: Declared = {
+  name: 'cadre_hub_database_waited_total',
+  help: 'Calls to this hub that got a connection to PostgreSQL after they had waited for it.',
+}
+const WAIT_SECONDS: Declared = {
+  name: 'cadre_hub_database_wait_seconds_total',
+  help: 'How long the calls that got a connection to PostgreSQL had waited for it.',
+}
+const REFUSED: Declared = {
+  name: 'cadre_hub_database_refused_total',
+  help: 'Calls to this hub that got no connection to PostgreSQL in time, or for which too many waited.',
+}
+
+const POLLED = new Gauge({
+  name: 'cadre_hub_database_polled',
+  help: 'Whether this hub polls the database for the words of other hubs, because connections keep no sessions.',
+})
+
 /** What `/metrics` says of the rows of a hub. Every hub on the database answers the same, except for `other` realms. */
 export class HubMetrics {
   readonly #hub: Hub
@@ -72,6 +103,7 @@ export class HubMetrics {
   readonly #oldestJob: Gauge
   readonly #runs: Gauge
   readonly #daemons: Gauge
+  readonly #clocks: Gauge
 
   constructor(hub: Hub) {
     this.#hub = hub
@@ -96,27 +128,47 @@ export class HubMetrics {
       { name: 'cicd_workers', help: 'Daemons, by realm and state.', open, was: 'cicd_worker_count' },
       most,
     )
+    this.#clocks = new Gauge(
+      {
+        name: 'cadre_daemon_clocks_apart_seconds',
+        help: 'By how much the clock of a daemon that calls differs from that of the hub at most, by realm.',
+        open,
+      },
+      most,
+      Math.max,
+    )
   }
 
   async text(): Promise<string> {
     const hub = this.#hub
-    const { webhookDeliveries, keptFiles, db } = hub.store
+    const said = await inTime(this.#ofDatabase())
+    return [
+      DATABASE_UP.text(said === null ? 0 : 1),
+      ...(said ?? []),
+      OLDER_COPY.text(hub.lineage.isOlderCopy ? 1 : 0),
+      CLOCK_AHEAD.text(hub.clock.ahead() / 1_000),
+      CLOCKS_APART.text(hub.clocksApart.ms / 1_000),
+      ...connectionFigures(hub),
+      POLLED.text(hub.store.polling ? 1 : 0),
+      ...backupGauges(hub),
+    ].join('')
+  }
+
+  async #ofDatabase(): Promise<string[]> {
+    const { webhookDeliveries, keptFiles, db, ...store } = this.#hub.store
+    const degraded = await store.degraded()
     const [messages] = await db
       .select({ many: count() })
       .from(webhookDeliveries)
       .where(isNotNull(webhookDeliveries.next_at))
     const [files] = await db.select({ many: count() }).from(keptFiles).where(isNull(keptFiles.kept_for))
     return [
+      DEGRADED.text(REASONS.map(reason => [{ reason }, Number(degraded === reason)])),
       ...(await this.#byRealm()),
-      OLDER_COPY.text(hub.lineage.isOlderCopy ? 1 : 0),
-      ...(await choreGauges(hub)),
-      CLOCK_AHEAD.text(hub.clock.ahead() / 1_000),
-      CLOCKS_APART.text(hub.clocksApart.ms / 1_000),
-      ...connectionGauges(hub),
-      ...backupGauges(hub),
+      ...(await choreGauges(this.#hub)),
       MESSAGES.text(Number(messages!.many)),
       REMOVABLE.text(Number(files!.many)),
-    ].join('')
+    ]
   }
 
   async #byRealm(): Promise<string[]> {
@@ -142,6 +194,11 @@ export class HubMetrics {
       .from(daemons)
       .where(isNull(daemons.removed_at))
       .groupBy(daemons.realm_id, sql`2`)
+    const clockRows = await db
+      .select({ realm: daemons.realm_id, apart: sql<number | null>`max(abs(${clockOf(hub.store)}))` })
+      .from(daemons)
+      .where(and(isNull(daemons.removed_at), isOnline(hub.store, now)))
+      .groupBy(daemons.realm_id)
     const waiting = jobRows.filter(({ state }) => state === 'waiting')
     const ageOf = (oldest: unknown) => Math.max(0, now - Number(oldest)) / 1_000
     return [
@@ -158,7 +215,31 @@ export class HubMetrics {
       this.#daemons.text(
         daemonRows.map(({ realm, status, many }): Sample => [{ realm, cicd_worker_state: status }, Number(many)]),
       ),
+      this.#clocks.text(
+        clockRows.flatMap(({ realm, apart }): Sample[] => (apart === null ? [] : [[{ realm }, Number(apart) / 1_000]])),
+      ),
     ]
+  }
+}
+
+/** By how many milliseconds a daemon says that its clock is ahead. It may say any number. */
+const clockOf = ({ dialect, daemons: { standing } }: Store) =>
+  sql`CAST(${dialect === 'sqlite' ? standing : sql`${standing}::json`} ->> 'clock_ms' AS double precision)`
+
+/** Prometheus waits ten seconds, and what this process knows must not be late because of the database. */
+const PATIENCE_MS = 3_000
+
+/** Null when the database does not answer, or not in time. */
+async function inTime<T>(asked: Promise<T>): Promise<T | null> {
+  const answer = asked.catch((error: unknown) => {
+    if (asFailure(error, 'the hub').code === 'unavailable') return null
+    throw error
+  })
+  const patience = startPause(PATIENCE_MS)
+  try {
+    return await Promise.race([answer, patience.over.then(() => null)])
+  } finally {
+    patience.end()
   }
 }
 
@@ -188,12 +269,22 @@ function backupGauges({ backups, now }: Hub): string[] {
 }
 
 /** Those of this process; without series on SQLite. */
-function connectionGauges({ store }: Hub): string[] {
+function connectionFigures({ store }: Hub): string[] {
   const figures = store.connections()
   const { busy, idle } = figures ?? {}
   const states = Object.entries({ busy, idle })
   return [
     CONNECTIONS.text(states.flatMap(([state, many]): Sample[] => (many === undefined ? [] : [[{ state }, many]]))),
     WAITING_CALLS.text(figures?.waiting),
+    counted(WAITED, figures?.waited),
+    counted(WAIT_SECONDS, figures && figures.waitedMs / 1_000),
+    counted(REFUSED, figures?.refused),
   ]
+}
+
+/** What another part of the program has counted. */
+function counted(declared: Declared, value: number | null | undefined): string {
+  const counter = new Counter(declared, [])
+  if (typeof value === 'number') counter.add(value)
+  return counter.text()
 }

@@ -4,16 +4,18 @@ import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/open-store.ts'
 import type { Store } from '../../db/hub/store.ts'
 import { type MetricsOptions, metricsOptions } from '../http/metrics.ts'
-import type { Log } from '../log/log.ts'
-import type { Tracer } from '../log/trace.ts'
-import { openTracer } from '../log/tracing.ts'
+import type { Log, ProcessLog } from '../log/log.ts'
+import { openTelemetry, type Telemetry } from '../log/telemetry.ts'
 import { build } from '../program/version.ts'
+import { environmentSecrets } from '../secrets/environment-secrets.ts'
+import { createRedactor } from '../secrets/redact.ts'
 import { line } from '../text/printable.ts'
 import { printMessage } from '../text/terminal.ts'
 import type { QuotaValues } from '../wire/records/quotas.ts'
 import { firstStart } from './access/accounts.ts'
 import { siteQuotas } from './access/quotas.ts'
 import { createSignInLimit } from './access/sign-in-limit.ts'
+import { countedStore } from './artifacts/counted-store.ts'
 import type { HubConfig } from './config.ts'
 import type { ArtifactStore } from './core/artifact-store.ts'
 import { Counts } from './core/counts.ts'
@@ -55,7 +57,7 @@ export interface HubOptions {
   metrics?: MetricsOptions
   artifacts?: ArtifactStore | null
   backups?: OwnBackups | null
-  tracer?: Tracer | null
+  telemetry?: Telemetry | null
   /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
   agentsFolder?: string | undefined
@@ -72,8 +74,11 @@ export function createHub(options: HubOptions): Hub {
   const lastSeen = new LastSeen(store, log, { now, lived })
   const notifier = createNotifier(store.channel)
   const id = crypto.randomUUID()
-  const lineage = createLineage({ store, log, now, lived, notifier, process: id })
   const sealer = createSealer(key)
+  const keys = new HubKeys({ store, log, sealer, now, process: id })
+  const lineage = createLineage({ store, log, now, lived, notifier, process: id, keys: () => keys.text() })
+  options.telemetry?.describe({ 'service.instance.id': id })
+  const counts = new Counts(metrics)
   return {
     id,
     store,
@@ -92,7 +97,7 @@ export function createHub(options: HubOptions): Hub {
     runIds: new HubRunIds(store, now),
     signInLimit: createSignInLimit(store, lived),
     sealer,
-    keys: new HubKeys({ store, log, sealer, now, process: id }),
+    keys,
     sealing: new Sealing(),
     passwordCost,
     beatMs,
@@ -103,10 +108,10 @@ export function createHub(options: HubOptions): Hub {
     quotas,
     metricsToken: options.metricsToken ?? null,
     metrics,
-    artifacts: options.artifacts ?? null,
+    artifacts: options.artifacts ? countedStore(options.artifacts, counts.storeCalls) : null,
     backups: options.backups ?? null,
-    tracer: options.tracer ?? null,
-    counts: new Counts(metrics),
+    telemetry: options.telemetry ?? null,
+    counts,
     ownChores: new Map(),
     checker,
     async close() {
@@ -114,8 +119,8 @@ export function createHub(options: HubOptions): Hub {
       await checker.close()
       await lastSeen.close()
       await lineage.close()
-      await options.tracer?.close()
       await store.close()
+      await options.telemetry?.close()
     },
   }
 }
@@ -124,19 +129,58 @@ export function createHub(options: HubOptions): Hub {
 export const openConfigured = ({ database, connections }: HubConfig, log: Pick<Log, 'warn'>): Promise<Store> =>
   openStore(database, { ...connections, log })
 
+/** What a hub exports. Its log has no secrets, and those of its environment are masked once more. */
+export async function hubTelemetry(
+  env: Record<string, string | undefined>,
+  log: ProcessLog,
+): Promise<Telemetry | null> {
+  const telemetry = await openTelemetry(env, 'cadre-hub', log, build)
+  if (!telemetry) return null
+  const { json } = createRedactor(environmentSecrets(env))
+  telemetry.exportLines(json)
+  return telemetry
+}
+
 /** Throws `conflict` while another hub serves the same SQLite database. */
-export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
-  const { database, key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
+export async function openHub(config: HubConfig, log: ProcessLog): Promise<Hub> {
+  const hold = serveAlone(config.database)
+  try {
+    const telemetry = await hubTelemetry(process.env, log)
+    try {
+      return await openHeld(config, log, telemetry, hold)
+    } catch (error) {
+      // What the log has said of it is still exported.
+      await telemetry?.close()
+      throw error
+    }
+  } catch (error) {
+    hold.release()
+    throw error
+  }
+}
+
+async function openHeld(
+  config: HubConfig,
+  log: ProcessLog,
+  telemetry: Telemetry | null,
+  hold: { release(): void },
+): Promise<Hub> {
+  const { key, trustProxy, webhookAllow, quotas, metricsToken, artifacts, home, agentsFolder } = config
   const { publicUrl, hookHosts, backups, metrics } = config
-  const hold = serveAlone(database)
-  const tracer = await openTracer(process.env, 'cadre-hub', log, build)
   const store = await openConfigured(config, log)
+  if (store.polling?.noticed) {
+    const why = { noticed: store.polling.noticed }
+    log.warn(
+      'connections to the database keep no sessions, so the hub does without: set CADRE_HUB_POOLER=transaction if that is meant, or give CADRE_HUB_DATABASE the address of PostgreSQL itself',
+      why,
+    )
+  }
   const clock = new DatabaseClock({ store, log })
   const options = {
     publicUrl,
     hookHosts,
     log,
-    tracer,
+    telemetry,
     key,
     trustProxy,
     webhookAllow,

@@ -18,6 +18,22 @@ export interface Log {
   error(event: string, fields?: Fields): void
 }
 
+/** One line, before it has a format. */
+export interface Line {
+  /** Epoch milliseconds. */
+  at: number
+  level: Level
+  event: string
+  /** With those of the work under way. */
+  fields: Fields
+}
+
+/** The log of a process, whose lines also go elsewhere. */
+export interface ProcessLog extends Log {
+  /** Calls `listener`, which must not throw, with every further line. */
+  follow(listener: (line: Line) => void): void
+}
+
 export interface LogOptions {
   level?: Level
   format?: 'human' | 'json'
@@ -26,18 +42,24 @@ export interface LogOptions {
 }
 
 /** Creates a log that writes events of `level` (default info) and above. */
-export function createLog(options: LogOptions = {}): Log {
+export function createLog(options: LogOptions = {}): ProcessLog {
   const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', now = Date.now } = options
   const from = LEVELS.indexOf(level)
-  const line = format === 'human' ? humanLine : jsonLine
-  const lostLine = (lines: number) => line(new Date(now()), 'warn', 'the log could not be written', { lines })
+  const text = format === 'human' ? humanLine : jsonLine
+  const lostLine = (lines: number) =>
+    text({ at: now(), level: 'warn', event: 'the log could not be written', fields: { lines } })
   const write = options.write ?? toStderr(lostLine)
-  const at = (name: Level) =>
-    LEVELS.indexOf(name) < from
+  const listeners: ((line: Line) => void)[] = []
+  const at = (level: Level) =>
+    LEVELS.indexOf(level) < from
       ? () => {}
-      : (event: string, fields: Fields = {}) =>
-          write(line(new Date(now()), name, event, { ...scopeFields(), ...fields }))
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+      : (event: string, fields: Fields = {}) => {
+          const line = { at: now(), level, event, fields: { ...scopeFields(), ...fields } }
+          write(text(line))
+          for (const listener of listeners) listener(line)
+        }
+  const follow = (listener: (line: Line) => void) => void listeners.push(listener)
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), follow }
 }
 
 /**
@@ -81,7 +103,7 @@ export async function logged<T>(fields: Fields, work: () => T | Promise<T>): Pro
 }
 
 /** Creates the log that `CADRE_LOG_LEVEL` and `CADRE_LOG_FORMAT` configure. */
-export function logFromEnvironment(env: Record<string, string | undefined> = process.env): Log {
+export function logFromEnvironment(env: Record<string, string | undefined> = process.env): ProcessLog {
   const level = oneOf('CADRE_LOG_LEVEL', env.CADRE_LOG_LEVEL, LEVELS)
   const format = oneOf('CADRE_LOG_FORMAT', env.CADRE_LOG_FORMAT, ['human', 'json'] as const)
   return createLog({ ...(level && { level }), ...(format && { format }) })
@@ -94,13 +116,13 @@ function oneOf<T extends string>(name: string, value: string | undefined, allowe
   return known
 }
 
-function jsonLine(at: Date, level: Level, event: string, fields: Fields): string {
-  return seenJson(JSON.stringify({ time: at.toISOString(), level, event, ...fields }))
+function jsonLine({ at, level, event, fields }: Line): string {
+  return seenJson(JSON.stringify({ time: new Date(at).toISOString(), level, event, ...fields }))
 }
 
-function humanLine(at: Date, level: Level, event: string, fields: Fields): string {
+function humanLine({ at, level, event, fields }: Line): string {
   const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
-  return seen(`${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`)
+  return seen(`${new Date(at).toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`)
 }
 
 /** A value for the readable format. Values with spaces, line breaks or characters that nobody sees are quoted. */

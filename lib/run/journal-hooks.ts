@@ -3,6 +3,7 @@
 import { isDiskError } from '../../db/open.ts'
 import type { Log } from '../log/log.ts'
 import type { Outbox } from './effects/effects.ts'
+import { noteChanges } from './search/search.ts'
 import { errorOf, type Machine, textOf } from './steps/steps.ts'
 import type { JournalHooks, Lived, Unit } from './store/store.ts'
 
@@ -22,6 +23,7 @@ export function journalHooks(
     unitFailed: (unit, error) => failTree(machine, unit, error),
     beforeCommit() {
       lived.keepSoon()
+      noteChanges(machine.store.db, machine.changedRuns)
       outbox?.record(machine.changes, ({ run, kind }, error) => {
         if (isDiskError(error)) throw error
         log.error('a change cannot be reported to the hub', { run: run.id, kind, error: textOf(error) })

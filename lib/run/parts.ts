@@ -30,7 +30,16 @@ import {
   type Meter,
   machineBootClock,
 } from './core/core.ts'
-import { AfterCommit, AfterRun, DueTimer, KeyTurns, Launcher, type Outbox, PhaseFolders } from './effects/effects.ts'
+import {
+  AfterCommit,
+  AfterRun,
+  DueTimer,
+  KeyTurns,
+  Launcher,
+  type Outbox,
+  PhaseFolders,
+  ReviewNexts,
+} from './effects/effects.ts'
 import { FilesBehind, Seal, SmallFileSync } from './files/files.ts'
 import { journalHooks } from './journal-hooks.ts'
 import { copiesText, deliveryChanged, Machine, receiptChanged } from './steps/steps.ts'
@@ -128,7 +137,8 @@ export function assemble(
       followed: () => followers.any,
       hasUnwritten: rootId => behind.has(rootId),
       wakeAt: at => dueTimer.wakeAt(at),
-      event: (live, event, position) => recordEvent(machine, live, event, position, options.onFail?.() ?? []) > 0,
+      event: (live, event, position, asks) =>
+        recordEvent(machine, live, { event, position, asks }, options.onFail?.() ?? []) > 0,
     },
     options.slots,
   )
@@ -229,6 +239,7 @@ export function assemble(
     launcher,
     attempts,
     folders,
+    nexts: new ReviewNexts({ ...common, host }),
     messenger,
     afterRun,
     keyTurns: new KeyTurns(common),

@@ -40,11 +40,15 @@ export interface StartRequest {
   review?: readonly string[] | null
   fromPath?: boolean
   synced?: boolean
-  /** The id that was assigned at dispatch. Starting the same id again has no effect. */
+  /** The id that was assigned, such as at dispatch. Starting the same id again has no effect. */
   runId?: RunId
+  /** The id was made for this start, so that no run has it. */
+  isNewId?: boolean
   /** Why the run cannot begin: it is recorded as failed, and its listeners are told. */
   notStarted?: RunError
   startedBy?: StartedBy
+  /** The place in a trace of the call that starts it. */
+  traceparent?: string
 }
 
 /** How long agents may take to stop when the daemon stops. */
@@ -84,9 +88,11 @@ export class Engine {
   async start(request: StartRequest, also?: () => void): Promise<RunRecord> {
     this.#mustNotEnd()
     const { bundle, runName = null, workspace = null, fromPath = false, synced = false, ...more } = request
-    const { notStarted, startedBy, environment = null, review = null } = more
+    const { notStarted, startedBy, traceparent, environment = null, review = null } = more
+    const { isNewId = request.runId === undefined } = more
     const id = request.runId ?? this.store.runs.newId()
-    if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
+    const isThere = () => !isNewId && this.store.runs.attempt(id) !== null
+    if (isThere()) return this.record(id)
     const { secrets } = this.#options
     const fields = bundle.team(bundle.root).inputs
     const row = { id, root_id: id, workspace, from_path: fromPath ? 1 : 0 }
@@ -101,13 +107,14 @@ export class Engine {
       review: notStarted ? null : review,
       ...(notStarted && { notStarted }),
       ...(startedBy && { startedBy }),
+      ...(traceparent && { traceparent }),
     }
     try {
       if (!notStarted) await secrets.keep(id, fields, inputs)
       return await this.#request(id, () => {
-        const isNew = request.runId === undefined || this.store.runs.attempt(id) === null
+        if (isThere()) return this.record(id)
         startTopRun(this.#parts.machine, run, key)
-        if (isNew) also?.()
+        also?.()
         const live = this.#parts.machine.lives.get(id)
         return live ? runRecord(live.row) : this.record(id)
       })

@@ -101,15 +101,18 @@ function maskJson(value: unknown, text: (plain: string) => string): unknown {
   // A secret that consists only of digits may have become a number.
   if (typeof value === 'number') return text(String(value)) === String(value) ? value : text(String(value))
   if (typeof value !== 'object' || value === null) return value
-  let changed = false
-  const note = (before: unknown, after: unknown) => {
-    if (before !== after) changed = true
-    return after
-  }
   if (Array.isArray(value)) {
-    const items = value.map(item => note(item, maskJson(item, text)))
-    return changed ? items : value
+    const items = value.map(item => maskJson(item, text))
+    return items.some((item, index) => item !== value[index]) ? items : value
   }
-  const entries = Object.entries(value).map(([key, item]) => [note(key, text(key)), note(item, maskJson(item, text))])
+  let changed = false
+  const entries = Object.entries(value)
+  for (const entry of entries) {
+    const [key, item] = [text(entry[0]), maskJson(entry[1], text)]
+    if (key === entry[0] && item === entry[1]) continue
+    changed = true
+    entry[0] = key
+    entry[1] = item
+  }
   return changed ? Object.fromEntries(entries) : value
 }

@@ -2,8 +2,8 @@
 // that `references.env` in settings.yml lists, such as the token of a password manager. Pure.
 
 import type { Json } from '../json.ts'
+import { soundsSecret } from '../secrets/environment-secrets.ts'
 import type { KnownSecret } from '../secrets/redact.ts'
-import { soundsSecret } from './tree.ts'
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 

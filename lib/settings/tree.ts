@@ -4,6 +4,7 @@ import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../agent/define.ts'
 import { isSecret, LEND } from '../agent/define.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
+import { soundsSecret } from '../secrets/environment-secrets.ts'
 
 export interface Leaf {
   path: string[]
@@ -40,13 +41,7 @@ export function inEnvironment(path: readonly string[]): { above: readonly string
   return { above: path.slice(0, length), below: path.slice(length) }
 }
 
-const CREDENTIAL = /(token|password|passwd|passphrase|secret|credential|(^|_)key)s?$/i
 const CREDENTIAL_FILE = /(credentials?|key|secret|token)_file$/i
-
-/** Whether a name suggests a credential. */
-export function soundsSecret(name: string): boolean {
-  return CREDENTIAL.test(name)
-}
 
 /** The settings that belong to no agent, and whether they are secret. */
 export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
@@ -65,14 +60,6 @@ export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'references.env': 'open',
   settle: 'open',
   sync: 'open',
-}
-
-/** A long text of letters and digits without a space, which is typical of credentials and not of words. */
-const OPAQUE = /^(?=.*\d)(?=.*[a-z])\S{16,}$/i
-
-/** Whether a value without a schema, because its agent is not installed, should be masked in logs and results. */
-export function looksSecret(value: Json): boolean {
-  return typeof value === 'string' && OPAQUE.test(value)
 }
 
 /**

@@ -34,8 +34,9 @@ export function soundness<V extends Vendor>(subject: Subject<V>, open: () => V |
   if (!agent.doctor) return
   check('doctor says that all is well', async () => {
     await using vendor = await open()
-    const found = await subject.doctor(vendor)
+    const { expires_at = null, ...found } = await subject.doctor(vendor)
     expect(found).toEqual({ who: found.who, missing: [], text: expect.stringMatching(/\S/) })
+    expect(expires_at === null || (Number.isSafeInteger(expires_at) && expires_at > 0)).toBe(true)
     expect(found.who === null || found.who.trim() !== '').toBe(true)
     expect(shownIn(JSON.stringify(found), await subject.secretsOf(subject.settingsAt(vendor)))).toEqual([])
   })

@@ -23,7 +23,12 @@ interface Declared {
   readonly limit?: number
   /** The status of a success. The default is 200. */
   readonly status?: 200 | 201
+  /** Headers that it reads besides those of every call, and what they are. */
+  readonly takes?: Readonly<Record<string, string>>
 }
+
+/** Of calls that start a run (https://www.w3.org/TR/trace-context/). */
+export const TAKES_TRACE = { traceparent: 'The place in a trace that the run continues.' }
 
 /** A POST with a body of JSON, answered by `data`. */
 export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> extends Declared {
@@ -151,6 +156,9 @@ export const ErrorReply = Type.Object({
   ),
 })
 
+/** What a proxy answers by itself while no server behind it takes calls. */
+const OF_PROXIES: readonly number[] = [502, 503, 504]
+
 /**
  * The error that a reply carries. When it carries none, because another program replied, it is `too_large` if that
  * program takes no request of this size, and otherwise `unavailable`.
@@ -160,6 +168,7 @@ export function failureOf(error: unknown, reply: Response, { url, kind, advice }
     if (reply.status === 413) {
       return new CadreError('too_large', `a program before ${url} answered 413: it takes no request of this size`)
     }
+    if (OF_PROXIES.includes(reply.status)) return new CadreError('unavailable', whyProxy(url, reply.status, kind))
     return new CadreError('unavailable', `${url} answered ${reply.status}, but not as a ${kind} does; ${advice}`)
   }
   const wait = Number(reply.headers.get('retry-after'))
@@ -170,6 +179,10 @@ export function failureOf(error: unknown, reply: Response, { url, kind, advice }
     ...(wait > 0 && { retryAfter: wait }),
   })
 }
+
+/** What it means that a proxy answered with `status` by itself. */
+export const whyProxy = (url: string, status: number, kind: Answerer['kind']): string =>
+  `a proxy before ${url} answered ${status}: it reaches no ${kind} that is ready; ask each ${kind} behind it for /ready, which says why`
 
 /** The `data` of a plain reply, `{ok, data}` or `{ok, error}`. Throws the error of the reply. */
 export function plainData<S extends TSchema>(schema: S, answer: unknown, reply: Response, from: Answerer): Static<S> {

@@ -6,6 +6,7 @@ import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
 import { matches } from '../schema/schema.ts'
 import { Type } from '../schema/type.ts'
+import { shortText } from '../text/short-text.ts'
 import { AccountName, AgentName, EnvironmentName, Title, Version, Word } from './names.ts'
 
 const LABEL = '[A-Za-z0-9][A-Za-z0-9_/-]{0,62}'
@@ -127,6 +128,8 @@ export const OfferedAgent = Type.Object({
    * or `unset`. Absent: it has not been asked.
    */
   doctor: Type.Optional(Word),
+  /** What it found, in one line. Older daemons do not say. */
+  text: Type.Optional(Type.String({ description: 'What `doctor` found, in words for people.' })),
 })
 export type OfferedAgent = Static<typeof OfferedAgent>
 
@@ -143,10 +146,14 @@ export interface Offered {
   kinds?: readonly unknown[]
   accounts?: readonly unknown[]
   environments?: readonly unknown[]
+  examined?: number
 }
 
+/** How much is kept of what a doctor found. */
+export const MOST_FOUND = 300
+
 /** What is said of it in the form of names. One that has another form is left out, and the others stay. */
-export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts, environments }: Offered) {
+export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts, environments, examined }: Offered) {
   return {
     ...(agents && { agents: agents.filter(each => matches(OfferedAgent, each)).map(known) }),
     ...(labels && { labels: Object.fromEntries(Object.entries(labels).filter(isLabel)) }),
@@ -155,11 +162,17 @@ export function offerOf({ agents, labels, workspaces, sandbox, kinds, accounts, 
     ...(kinds && { kinds: kinds.filter(each => matches(Word, each)) }),
     ...(accounts && { accounts: accounts.filter(each => matches(AccountName, each)) }),
     ...(environments && { environments: environments.filter(each => matches(EnvironmentName, each)) }),
+    ...(examined !== undefined && { examined }),
   }
 }
 
 /** Without the properties of newer daemons. */
-const known = ({ name, version, doctor }: OfferedAgent): OfferedAgent => ({ name, version, ...(doctor && { doctor }) })
+const known = ({ name, version, doctor, text }: OfferedAgent): OfferedAgent => ({
+  name,
+  version,
+  ...(doctor && { doctor }),
+  ...(text && { text: shortText(text, MOST_FOUND) }),
+})
 
 const isLabel = (pair: [string, unknown]): pair is [string, string] =>
   matches(LabelName, pair[0]) && matches(LabelText, pair[1])

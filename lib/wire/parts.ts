@@ -92,6 +92,8 @@ export const BYTES_OF_REVIEW = {
   inputs_bytes: left('inputs', '`reviews/list` with `review_id`'),
   reviewers_bytes: left('reviewers', '`reviews/list` with `review_id`'),
   comment_bytes: left('comment', '`reviews/list` with `review_id`'),
+  next_bytes: left('next', '`reviews/list` with `review_id`'),
+  shown_bytes: left('shown', '`reviews/list` with `review_id`'),
 }
 
 /** Of a resume. */

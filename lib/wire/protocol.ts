@@ -11,6 +11,9 @@ import { MOVED, REMOVED_DAEMON, UNKNOWN_DAEMON } from './reasons.ts'
 /** Calls of daemons name the daemon here too, for a hub that does not know their token. */
 export const CALLER_HEADER = 'x-cadre-daemon'
 
+/** How many milliseconds a daemon waits for the answer of its hub, unless a call says otherwise. */
+export const HUB_PATIENCE_MS = 20_000
+
 /** The version of this protocol. */
 export const PROTOCOL = 1
 /** The property of a body that says which version the daemon speaks. */
@@ -72,6 +75,12 @@ export const BULLETIN = {
     Type.Boolean({ description: 'Whether an operator has paused the daemon, which then takes no more runs.' }),
   ),
   artifacts: Type.Optional(Type.Boolean({ description: 'Whether the hub keeps files of runs.' })),
+  examine: Type.Optional(
+    Type.Integer({
+      description:
+        'When an operator asked that its doctors look now, in epoch milliseconds, until it says that they have.',
+    }),
+  ),
   clock_believed: Type.Optional(Type.Boolean({ description: 'Whether the hub has reason to believe its own clock.' })),
   ...MEMORY,
 }

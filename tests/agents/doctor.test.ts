@@ -189,6 +189,20 @@ test('permissions that lack are named, and are no fault where no team needs them
   expect(code).toBe(0)
 })
 
+test('the end of a credential is said where its vendor says it, and named when it is near', async () => {
+  const said = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  const { git } = good()
+  for (const days of [3, 30]) {
+    const end = new Date(Math.round(Date.now() / 1_000) * 1_000 + days * 86_400_000 + 3_600_000)
+    const headers = { 'x-oauth-scopes': 'repo', 'github-authentication-token-expiration': said(end) }
+    github.fail(/GET \/user$/, () => Response.json({ login: 'x' }, { headers }), { times: 2 })
+    expect((await doctor({ git: git! }, 'git', '--json')).of('git')).toMatchObject({ expires_at: end.getTime() })
+    const { stdout } = await doctor({ git: git! }, 'git')
+    expect([days, stdout.includes('the credential ends in 3d')]).toEqual([days, days === 3])
+  }
+  expect((await doctor({ git: git! }, 'git', '--json')).of('git')).not.toHaveProperty('expires_at')
+})
+
 test('a table, in which what nobody has set up is no fault', async () => {
   const { issues } = good()
   const { code, stdout } = await doctor({ issues: issues! })

@@ -11,10 +11,10 @@ import { tokensOf } from '../../lib/vendors/database/tokens.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
 import { hostileTexts } from '../support/hostile.ts'
+import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { doctorOf, execute, query } from '../support/query.ts'
 import { randomFrom, seedOf } from '../support/random.ts'
 import { mysqlDatabase, postgresDatabase, sqliteDatabase, type TestDatabase } from '../vendors/databases.ts'
-import { pgbouncer, startPgbouncer } from '../vendors/pgbouncer.ts'
 
 const random = randomFrom(seedOf('query'))
 const [postgres, mysql, sqlite] = await Promise.all([postgresDatabase(), mysqlDatabase(), sqliteDatabase()])
@@ -154,17 +154,16 @@ describe.skipIf(!postgres)('PostgreSQL', () => {
   }, 60_000)
 })
 
-const program = postgres && pgbouncer()
-describe.skipIf(!program)('PgBouncer, which gives each transaction another connection', () => {
+describe.skipIf(!postgres || !hasPgBouncer)('PgBouncer, which gives each transaction another connection', () => {
   test('queries and statements go through, and leave nothing behind for others', async () => {
     const at = postgres!
     const { table, rows } = await kept(at, 'pooled')
     const receipts = at.table('pooled_receipts')
     await at.sql(`CREATE TABLE ${receipts} (entry_key varchar(64) PRIMARY KEY, affected bigint)`)
-    const pooler = await startPgbouncer(program!, new URL(String(at.settings.url)))
+    const { location: url, ...pooler } = await startPgBouncer(String(at.settings.url), { size: 2 })
     try {
-      const pooled = { settings: { url: pooler.url, receipts } }
-      const others = new Bun.SQL(pooler.url, { max: 2, prepare: false })
+      const pooled = { settings: { url, receipts } }
+      const others = new Bun.SQL(url, { max: 2, prepare: false })
       const shown = () =>
         others.unsafe(`SELECT current_setting('datestyle') AS d, current_setting('timezone') AS t,
         current_setting('bytea_output') AS b, current_setting('default_transaction_read_only') AS r,
@@ -187,7 +186,7 @@ describe.skipIf(!program)('PgBouncer, which gives each transaction another conne
       expect(await doctorOf(pooled)).toContain('PostgreSQL')
       await others.close({ timeout: 0 })
     } finally {
-      await pooler.stop()
+      await pooler[Symbol.asyncDispose]()
     }
   }, 60_000)
 })

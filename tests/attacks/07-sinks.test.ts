@@ -10,6 +10,7 @@ import type { RunTracingOptions } from '../../lib/daemon/runs/run-tracing.ts'
 import { runFolder } from '../../lib/files/run-id.ts'
 import { RunIds } from '../../lib/files/run-ids.ts'
 import { createLog } from '../../lib/log/log.ts'
+import type { Telemetry } from '../../lib/log/telemetry.ts'
 import type { Span } from '../../lib/log/trace.ts'
 import type { RunLogs } from '../../lib/run/attempt/logs.ts'
 import { runDetail, type Store, why } from '../../lib/run/engine.ts'
@@ -229,6 +230,7 @@ test('what nobody has masked does not compile where it is recorded, logged or se
     logs: RunLogs,
     { add }: RunTracingOptions['tracer'],
     span: Span,
+    { exportLines }: Telemetry,
   ) => {
     // @ts-expect-error: the error of a phase
     phases.setError('run', 0, { code: 'failed', message: text })
@@ -242,6 +244,8 @@ test('what nobody has masked does not compile where it is recorded, logged or se
     logs.append(new RunIds().next(), { phase: null, at: 0, stream: 'log', text })
     // @ts-expect-error: the name of a span
     add({ ...span, name: text, attributes: {} })
+    // @ts-expect-error: lines of the log
+    exportLines(line => line)
     // @ts-expect-error: a text between our own words
     return maskedText`ours ${text}`
   }

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { notJson } from '../../lib/json.ts'
+import { shortText } from '../../lib/text/short-text.ts'
 
 const LEAVES = 200_000
 
@@ -33,4 +34,9 @@ test('what is in two places is a value, what contains itself is none, and the li
   expect(notJson(nested(201), 'data')).toEndWith('is nested more than 200 deep')
   expect(notJson([[new Date()], { at: Number.NaN }], 'data')).toBe('data[0][0] is a Date')
   expect(notJson({ list: [1, { at: Number.NaN }] }, 'data')).toBe('data.list[1].at is NaN')
+})
+
+test('the beginning of a text has no half characters and no NUL, with which PostgreSQL refuses the whole row', () => {
+  expect(shortText('a\0b, and more', 4)).toBe('ab,')
+  expect(shortText('ab😀', 3)).toBe('ab\ufffd')
 })

@@ -178,6 +178,7 @@ describe('a run', () => {
     const { lines, next } = await daemon.call('/v1/runs/logs', { run_id: runId })
     expect(lines).toMatchObject([{ seq: 1, phase: 'greet', stream: 'stdout', text: 'hello ada' }])
     expect((await daemon.call('/v1/runs/logs', { run_id: runId, after_seq: next })).lines).toEqual([])
+    expect((await daemon.call('/v1/runs/logs', { run_id: runId, last: true, limit: 1 })).lines).toEqual(lines.slice(-1))
 
     const { artifacts, total } = await daemon.call('/v1/artifacts/list', { run_id: runId })
     expect(total).toBe(1)

@@ -22,7 +22,7 @@ test('a run of one command loads the agent exec alone', () => {
   const program = `
     const { Daemon } = await import('./lib/daemon/runs/daemon.ts')
     const { startRun } = await import('./lib/daemon/runs/start-run.ts')
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const log = { debug() {}, info() {}, warn() {}, error() {}, follow() {} }
     const daemon = await Daemon.open({ home: ${JSON.stringify(folder())}, log, command: 'run', env: {} })
     await daemon.openRuns.recover({ none: true })
     const { run_id } = await startRun(daemon, { path: ${JSON.stringify(files({ 'team.yml': TEAM }))} }, { local: true, actor: 'test' })
@@ -57,7 +57,7 @@ test('`run` loads neither calls nor the records in their replies', () => {
   const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
   const paths: string[] = JSON.parse(stdout.toString()).map((file: string) => relative(REPOSITORY, file))
   expect(paths).toContain('lib/daemon/runs/daemon.ts')
-  const records = /^lib\/wire\/(calls\/|records\/(run-records|resume-plan|changes|plans)\.)/
+  const records = /^lib\/wire\/(calls\/|records\/(run-records|review-records|resume-plan|changes|plans)\.)/
   expect(paths.filter(path => UNUSED.test(path) || records.test(path))).toEqual([])
 })
 

@@ -2,8 +2,11 @@
 // what it began with.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { discover } from '../../lib/agent/catalogue.ts'
+import { AgentVersions } from '../../lib/daemon/runs/agent-versions.ts'
+import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -71,6 +74,34 @@ test('a file that is added, changed, broken, mended and removed', async () => {
   rmSync(join(daemon.home, 'agents/word.ts'))
   expect(await refused()).toContain('word')
 }, 60_000)
+
+test('a look that takes long does not bring older agents back', async () => {
+  const home = folder()
+  mkdirSync(join(home, 'agents'))
+  const [begun, go] = [join(home, 'begun'), join(home, 'go')]
+  const write = (said: string, extra = '') =>
+    writeFileSync(join(home, 'agents/word.ts'), agent("''", extra).replace('Says a word.', said))
+  write('one')
+  const versions = new AgentVersions(
+    await discover({ home }),
+    () => [],
+    () => {},
+  )
+  write(
+    'two',
+    `import { writeFileSync } from 'node:fs'
+writeFileSync(${JSON.stringify(begun)}, '')
+while (!existsSync(${JSON.stringify(go)})) await Bun.sleep(5)`,
+  )
+  const slow = versions.renew()
+  await until(() => existsSync(begun), 'the second one loads')
+  write('three')
+  const fast = versions.renew()
+  await Promise.race([fast, Bun.sleep(500)])
+  writeFileSync(go, '')
+  await Promise.all([slow, fast])
+  expect(versions.newest.get('word')!.description).toBe('three')
+})
 
 test('a run under way keeps the agent that it began with; the next run does not', async () => {
   const go = join(folder(), 'go')

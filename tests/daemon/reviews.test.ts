@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -89,3 +90,99 @@ test('a plan says where a write goes: the host of the environment, and the path 
   )
   expect(await written('--env', 'production')).toContain('web-1.example:2222 /srv/www/{{ inputs.page }}')
 })
+
+test('before a decision it says which phases then run, and what they write outside with which account', async () => {
+  const post = (name: string, after: string) =>
+    `  - { name: ${name}, depends_on: [${after}], agent: http, target_entries: [{ name: p, url: "http://127.0.0.1:9/${name}", method: POST, body: x }] }`
+  const nested = {
+    'team.yml': `name: "@local/outer"
+version: 1.0.0
+phases:
+  - { name: before, agent: exec, commands: [{ name: c, run: "true" }] }
+  - { name: part, depends_on: [before], type: team, team: ./part }
+${post('announce', 'part')}
+`,
+    'part/team.yml': `name: "@local/part"
+version: 1.0.0
+phases:
+  - { name: ask, type: gate, review: { prompt: "Go on?", reviewers: [any] } }
+${post('deploy', 'ask')}
+  - { name: aside, agent: exec, commands: [{ name: c, run: "true" }] }
+`,
+  }
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files(nested) })
+  const pending = async () => (await daemon.call('/v1/reviews/list', { state: 'pending' })).reviews
+  await until(async () => (await pending()).length === 1, 'the review')
+  // Found out after the review has opened, and then a part of it.
+  const reviews = await until(async () => {
+    const found = await pending()
+    return found[0].next !== null && found
+  }, 'what the approval leads to')
+  expect([reviews[0].lacks, reviews[0].expires_at]).toEqual([undefined, null])
+  const { reviews: whole } = await daemon.call('/v1/reviews/list', { review_id: reviews[0].id })
+  expect(whole[0].next.phases).toEqual(['deploy', 'announce'])
+  expect(whole[0].next.writes).toMatchObject([
+    { phase: ['deploy'], agent: 'http', to: 'http://127.0.0.1:9/deploy' },
+    { phase: ['announce'], agent: 'http', to: 'http://127.0.0.1:9/announce' },
+  ])
+  const { stdout } = await say('reviews')
+  expect(stdout).toContain('\n  then: deploy, announce\n')
+  expect(stdout).toContain('\n  writes: deploy: http to http://127.0.0.1:9/deploy\n')
+
+  // A daemon that was just started has loaded no agent yet.
+  await daemon.stop()
+  daemon = await spawnDaemon({ home })
+  const { reviews: again } = await daemon.call('/v1/reviews/list', { review_id: reviews[0].id })
+  expect([reviews[0].next, again[0].next]).toEqual([whole[0].next, whole[0].next])
+  await daemon.call('/v1/runs/cancel', { run_id })
+  // What somebody was shown is kept with their decision.
+  const { reviews: closed } = await daemon.call('/v1/reviews/list', { review_id: reviews[0].id })
+  expect([closed[0].state, closed[0].next]).toEqual(['decided', whole[0].next])
+})
+
+test('addresses of many templates keep nobody waiting, and are shown without their queries', async () => {
+  const parts = Array.from({ length: 60 }, (_, n) => `{{ inputs.a == "?" ? "${n}" : "" }}`).join('/')
+  const url = (name: string, query: string) =>
+    `{ name: ${name}, url: ${JSON.stringify(`http://127.0.0.1:9/${parts}${query}`)}, method: POST, body: x }`
+  const many = Array.from({ length: 40 }, (_, n) => url(`p${n}`, ''))
+  const entries = `[${[...many, url('q', '?key={{ inputs.a }}#end')].join(', ')}]`
+  const phases = `  - { name: ask, type: gate, review: { prompt: "Go on?" } }
+  - { name: post, depends_on: [ask], agent: http, target_entries: ${entries} }`
+  const inputs = 'inputs: [{ name: a, type: string, default: x }]'
+  const { run_id } = await daemon.call('/v1/runs/start', { path: team('templates', phases, inputs) })
+  const next = await until(async () => {
+    const { reviews } = await daemon.call('/v1/reviews/list', { run_id })
+    return reviews[0] && (await daemon.call('/v1/reviews/list', { review_id: reviews[0].id })).reviews[0].next
+  }, 'what the approval leads to')
+  const address = `http://127.0.0.1:9/${parts}`
+  expect(next.writes.map(({ to }: { to: string }) => to)).toEqual(Array(41).fill(address))
+  await daemon.call('/v1/runs/cancel', { run_id })
+})
+
+test('what the commands of a gate printed and wrote stands in its review, and stays after the answer', async () => {
+  const run = 'for i in $(seq 1 3000); do echo "change $i."; done; echo done; echo 12 > "$CADRE_OUT/count.txt"'
+  const phases = `  - { name: ask, type: gate, review: { prompt: "Go on?" }, commands: [{ name: c, run: ${JSON.stringify(run)} }] }`
+  const { run_id } = await daemon.call('/v1/runs/start', { path: team('counting', phases) })
+  const review = await until(async () => {
+    const { reviews } = await daemon.call('/v1/reviews/list', { run_id })
+    return reviews[0] && (await daemon.call('/v1/reviews/list', { review_id: reviews[0].id })).reviews[0]
+  }, 'the review')
+  const { output, omitted_bytes, files: wrote } = review.shown
+  expect(output).toEndWith('change 2999.\nchange 3000.\ndone')
+  const printed = Array.from({ length: 3_000 }, (_, at) => `change ${at + 1}.\n`).join('').length + 'done\n'.length
+  expect([output.length <= 16_384, output.length > 16_000, output.length + 1 + omitted_bytes]).toEqual([
+    true,
+    true,
+    printed,
+  ])
+  expect(wrote).toEqual([{ name: 'count.txt', path: 'files/ask/count.txt', bytes: 3 }])
+  expect((await say('reviews')).stdout).toContain('\n  wrote: files/ask/count.txt (3 B)\n')
+  const listed = async () => (await daemon.call('/v1/artifacts/list', { run_id })).artifacts
+  expect(await listed()).toMatchObject([{ path: 'files/ask/count.txt', bytes: 3 }])
+  const owner = { authorization: `Bearer ${daemon.token}` }
+  await daemon.call('/v1/reviews/decide', { review_id: review.id, decision: 'approve' }, owner)
+  await daemon.ended(run_id)
+  expect(await listed()).toMatchObject([{ path: 'files/ask/count.txt', bytes: 3 }])
+  const { reviews } = await daemon.call('/v1/reviews/list', { review_id: review.id })
+  expect(reviews[0].shown).toEqual(review.shown)
+}, 60_000)

@@ -19,9 +19,12 @@ const SMALL = [
   'runs USING INDEX runs_open_by_state',
   'runs USING INDEX runs_unsettled',
   'tells USING INDEX tells_open',
+  'triggers USING INDEX triggers_chains',
   'triggers USING INDEX triggers_declared',
   'triggers USING INDEX triggers_watches',
   'watch_claims',
+  // The ends that a chain follows, a row for each state.
+  'ends VIRTUAL TABLE INDEX 3:',
   // A row for each team and what starts it.
   'run_groups',
   'run_groups USING COVERING INDEX sqlite_autoindex_run_groups_1',

@@ -105,7 +105,10 @@ test('nothing of a run happens before a person approves it, over a kill', async 
   // The message that it waits is none of the environment's, which is for approved runs.
   expect(await toldAfter(before, 1)).toEqual(['on_escalate in plain'])
   await restart('SIGKILL')
-  expect(await reviewsOf(run_id)).toEqual([review])
+  const [kept] = await reviewsOf(run_id)
+  expect(kept).toEqual({ ...review, expires_at: kept.expires_at, next: { phases: ['work', 'clean'], writes: [] } })
+  // Its clock stood still while no process lived.
+  expect(kept.expires_at).toBeGreaterThanOrEqual(review.expires_at)
   expect(await get(run_id)).toMatchObject({ state: 'awaiting_input', attempt: 1 })
   expect(await statesOf(run_id)).toEqual(['work pending', 'clean pending'])
   const why = await daemon.call('/v1/runs/why', { run_id })

@@ -178,6 +178,40 @@ test('a certificate that nobody vouches for is named, by a daemon and by `status
   await hub.stop()
 }, 60_000)
 
+test('a certificate that a daemon trusted before is told as one that has changed', async () => {
+  const hub = await startTestHub({ env: { TEST_BEAT_MS: '300' } })
+  const [first, second] = [certificate(folder()), certificate(folder())]
+  const serve = ({ cert, key }: typeof first, port = 0) =>
+    Bun.serve({
+      port,
+      tls: { cert: Bun.file(cert), key: Bun.file(key) },
+      async fetch(request) {
+        const { pathname } = new URL(request.url)
+        const { method, headers } = request
+        return fetch(hub.url + pathname, { method, headers, body: method === 'GET' ? null : await request.bytes() })
+      },
+    })
+  let server = serve(first)
+  const url = `https://localhost:${server.port}`
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const env = { CADRE_HUB_URL: url, CADRE_REALM_TOKEN: token, NODE_EXTRA_CA_CERTS: first.cert }
+  const daemon = await spawnDaemon({ env })
+  await until(async () => (await daemon.call('/v1/daemon/hub')).connected, 'a link')
+  const { port } = server
+  await server.stop(true)
+  server = serve(second, port)
+  const changed = `the certificate of the hub at ${url} is not trusted any more (DEPTH_ZERO_SELF_SIGNED_CERT)`
+  const told = await until(
+    async () =>
+      (await daemon.call('/v1/daemon/hub')).troubles.find(({ error }: { error: string }) => error.includes(changed)),
+    'the changed certificate',
+  )
+  expect(told.error).toContain('look first at the proxy before the hub')
+  await daemon.stop()
+  await server.stop(true)
+  await hub.stop()
+}, 60_000)
+
 test('a token that was revoked while the daemon ran is named, also where only the daemon has it', async () => {
   const hub = await startTestHub({ env: { TEST_BEAT_MS: '300' } })
   const { daemon, home, id } = await enrolled(hub)

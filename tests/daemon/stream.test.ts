@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
 const PARTS = 4
@@ -50,6 +51,8 @@ async function* read(daemon: RunningDaemon, runId: string, lastId: number) {
   }
 }
 
+const NUMBERS = Array.from({ length: LINES }, (_, n) => n + 1)
+
 test('nothing is lost or doubled over a reconnect', async () => {
   const daemon = await spawnDaemon()
   const path = files(TEAM)
@@ -58,10 +61,13 @@ test('nothing is lost or doubled over a reconnect', async () => {
   let lastId = 0
   let ended = false
   const states = new Map<string, string>()
+  const begin = (part: number) => writeFileSync(join(path, String(part)), '')
   // Each connection is cut when a part has begun; the next part begins meanwhile. The last one hears the end.
   for (let part = 1; part <= PARTS + 1; part++) {
-    writeFileSync(join(path, String(part)), '')
+    if (part > 1) begin(part)
     for await (const { id, event, data } of read(daemon, run_id, lastId)) {
+      // Who was never connected hears what is said from now on.
+      if (lastId === 0) begin(part)
       expect(id).toBeGreaterThan(lastId)
       lastId = id
       if (event === 'phase') states.set(`${data.run_id} ${data.name}`, data.state)
@@ -74,7 +80,7 @@ test('nothing is lost or doubled over a reconnect', async () => {
     }
     expect(ended).toBe(part > PARTS)
   }
-  expect(lines.map(({ seq }) => seq)).toEqual(Array.from({ length: LINES }, (_, n) => n + 1))
+  expect(lines.map(({ seq }) => seq)).toEqual(NUMBERS)
   const said = (_: unknown, n: number) => `part ${Math.floor(n / LINES_EACH) + 1} line ${(n % LINES_EACH) + 1}`
   expect(lines.map(({ text }) => text)).toEqual(Array.from({ length: LINES }, said))
 
@@ -85,3 +91,84 @@ test('nothing is lost or doubled over a reconnect', async () => {
     if (run.run_id === run_id) for (const { name, state } of phases) expect(states.get(`${run_id} ${name}`)).toBe(state)
   }
 }, 30_000)
+
+test('a connection that breaks before it has told what it missed takes nothing from the next one', async () => {
+  const daemon = await spawnDaemon()
+  const path = files(TEAM)
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  const numbers = new Set<number>()
+  let lastId = 0
+  /** Reads a connection until `enough` of an event is true, or to its end. */
+  const listen = async (enough: (texts: readonly string[]) => boolean, onFirst = () => {}) => {
+    for await (const { id, event, data } of read(daemon, run_id, lastId)) {
+      onFirst()
+      expect(id).toBeGreaterThan(lastId)
+      lastId = id
+      const lines: Line[] = event === 'log' && data.run_id === run_id ? data.lines : []
+      for (const { seq } of lines) numbers.add(seq)
+      if (enough(lines.map(({ text }) => text))) return
+    }
+  }
+  const begin = (part: number) => writeFileSync(join(path, String(part)), '')
+  await listen(
+    texts => texts.some(text => text.startsWith('part 1 ')),
+    () => begin(1),
+  )
+  begin(2)
+  const said = (): Promise<{ lines: { text: string; at: number }[] }> => daemon.call('/v1/runs/logs', { run_id })
+  // Lines that are younger than 5 s are told again whatever the reader has heard.
+  const isOld = async () => {
+    const last = (await said()).lines.at(-1)
+    return last?.text === `part 2 line ${LINES_EACH}` && Date.now() - last.at > 6_000
+  }
+  await until(isOld, 'the second part is over for some time')
+  // The first event is a state.
+  await listen(() => true)
+  for (const part of [3, 4]) begin(part)
+  await listen(() => false)
+  expect([...numbers].sort((a, b) => a - b)).toEqual(NUMBERS)
+}, 60_000)
+
+test('connections that break among many states take nothing from the next one', async () => {
+  const daemon = await spawnDaemon()
+  const MANY = 90
+  const waits = Array.from(
+    { length: MANY },
+    (_, n) =>
+      `  - { name: w${n}, agent: exec, depends_on: [talk], when: "false", commands: [{ name: c, run: "true" }] }\n`,
+  )
+  const path = files({ ...TEAM, 'team.yml': TEAM['team.yml'] + waits.join('') })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  const numbers = new Set<number>()
+  let lastId = 0
+  const begin = (part: number) => writeFileSync(join(path, String(part)), '')
+  const listen = async (enough: (event: string, texts: readonly string[]) => boolean) => {
+    for await (const { id, event, data } of read(daemon, run_id, lastId)) {
+      if (lastId === 0) begin(1)
+      expect(id).toBeGreaterThan(lastId)
+      lastId = id
+      const lines: Line[] = event === 'log' && data.run_id === run_id ? data.lines : []
+      for (const { seq } of lines) numbers.add(seq)
+      if (
+        enough(
+          event,
+          lines.map(({ text }) => text),
+        )
+      )
+        return
+    }
+  }
+  await listen((_, texts) => texts.some(text => text.startsWith('part 1 ')))
+  begin(2)
+  const isSaid = async () =>
+    (await daemon.call('/v1/runs/logs', { run_id })).lines.at(-1)?.text === `part 2 line ${LINES_EACH}`
+  await until(isSaid, 'the second part is over')
+  // Together they hear of more states than the milliseconds within which lines are told again.
+  for (let connections = 0; connections < 12_000 / MANY; connections++) {
+    let heard = 0
+    await listen(event => event === 'phase' && ++heard === MANY)
+  }
+  for (const part of [3, 4]) begin(part)
+  await listen(() => false)
+  expect([...numbers].sort((a, b) => a - b)).toEqual(NUMBERS)
+}, 60_000)

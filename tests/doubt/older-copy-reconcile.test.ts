@@ -38,7 +38,7 @@ test('sessions end, because one that was ended since would count again', async (
 })
 
 test('readiness, metrics and log say it, and the hub is ready', async () => {
-  expect((await ready()).older_copy).toContain('2 daemons have not reported')
+  expect((await ready()).older_copy).toContain('2 of 2 daemons have not reported')
   const metrics = await fetch(`${hub.url}/metrics`, { headers: { authorization: `Bearer ${hub.token}` } })
   expect(await metrics.text()).toContain('cadre_hub_older_copy 1')
   expect(hub.stderr).toContain('the database is an older copy')

@@ -6,7 +6,7 @@ import { TARGETS } from '../support/doubt-agents.ts'
 import { doubtStorm } from '../support/doubt-storm.ts'
 import { seedOf } from '../support/random.ts'
 
-const RUNS: Record<string, number> = { ticket: 60, github: 2, bitbucket: 2 }
+const RUNS: Record<string, number> = { ticket: 60, github: 4, bitbucket: 4 }
 
 test.each(TARGETS)(
   'nothing exists twice without its run saying so, and nothing is missing in a run that completed: %s',

@@ -1,8 +1,9 @@
 // Which daemon gets a job: labels, agents and pauses decide, and a job that nobody may take says what is missing.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { type ClaimingDaemon, claimJobs, hasClaimableJobs } from '../../lib/hub/queue/claims.ts'
+import { type ClaimingDaemon, claimableJobs } from '../../lib/hub/queue/claims.ts'
 import { enqueueJob } from '../../lib/hub/queue/jobs.ts'
+import { claim } from '../support/claims.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -223,10 +224,10 @@ test('a poll passes over the jobs that its daemon may not take, and finds the ot
     for (let i = 0; i < 300; i++) await enqueueJob(store, tx, { ...job, needs: needs(String(i % 3)) }, i)
   })
   const now = 1_000
-  expect(await hasClaimableJobs(store, plain, 8, now)).toBe(false)
-  expect(await store.write(tx => claimJobs(store, tx, plain, 8, now))).toEqual([])
+  expect(await claimableJobs(store, store.db, plain, 8, now)).toBeNull()
+  expect(await store.write(tx => claim(store, tx, plain, 8, now))).toEqual([])
   const able = { ...plain, labels: { gpu: '2' } }
-  expect(await hasClaimableJobs(store, able, 8, now)).toBe(true)
-  const rows = await store.write(tx => claimJobs(store, tx, able, 8, now))
+  expect(await claimableJobs(store, store.db, able, 8, now)).not.toBeNull()
+  const rows = await store.write(tx => claim(store, tx, able, 8, now))
   expect(rows.map(({ created_at }) => created_at)).toEqual([2, 5, 8, 11, 14, 17, 20, 23])
 })

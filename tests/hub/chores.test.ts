@@ -30,6 +30,15 @@ async function metric({ url }: HubProcess, name: string): Promise<Record<string,
   return Object.fromEntries([...found].map(([, chore, value]) => [chore, Number(value)]))
 }
 
+/** How many calls of the store of files have failed. */
+async function failedStoreCalls(hubs: readonly HubProcess[]): Promise<number> {
+  const counts = hubs.map(async ({ url }) => {
+    const reply = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
+    return Number(/^cadre_file_store_calls_total\{result="failed"\} (\d+)$/m.exec(await reply.text())![1])
+  })
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+}
+
 /** A store of files that takes connections and says nothing, until `answer` is called. */
 async function silentBucket() {
   const open = new Set<Socket>()
@@ -81,6 +90,7 @@ for (const { name, hubs: many, open } of DATABASES) {
       await until(async () => (await failing()) === 1, 'the metrics say that the chore fails', TAKES_OVER_MS)
       const errors = await metric(hubs[0]!, 'cadre_chore_last_error_timestamp_seconds')
       expect(Object.keys(errors)).toEqual(['delete_files'])
+      expect(await failedStoreCalls(hubs)).toBeGreaterThan(0)
       bucket.answer()
       await until(async () => (await failing()) === 0, 'the file is removed', TAKES_OVER_MS)
       expect(await store.db.select().from(keptFiles)).toEqual([])
@@ -112,6 +122,8 @@ test.concurrent('audit entries that cannot be sealed are a chore that fails, unt
   await using database = await onSqlite!.open()
   const hub = await startHub(database.location, { CADRE_METRICS_TOKEN: METRICS_TOKEN })
   using db = new Database(database.location)
+  // The hub writes, too.
+  db.run('PRAGMA busy_timeout = 10000')
   try {
     db.run("CREATE TRIGGER broken BEFORE UPDATE OF hash ON audit BEGIN SELECT RAISE(ABORT, 'no seals here'); END")
     await signedIn(() => hub.url)

@@ -6,8 +6,13 @@ import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import type { Sealed } from '../../db/hub/columns.ts'
 import { openStore } from '../../db/hub/open-store.ts'
+import { DatabaseClock } from '../../lib/hub/core/hub-clock.ts'
+import { livingHubs } from '../../lib/hub/core/living-hubs.ts'
 import { createSealer } from '../../lib/hub/core/sealer.ts'
+import { lackKey } from '../../lib/hub/keys/hub-keys.ts'
 import { sealedTables } from '../../lib/hub/keys/sealed-columns.ts'
+import { createHub } from '../../lib/hub/serve.ts'
+import { createLog } from '../../lib/log/log.ts'
 import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
@@ -150,6 +155,27 @@ test('a database without a key gets one, and a lost key can be given up', async 
     expect.stringContaining('given up: 1 dispatch key, 1 secret of a webhook'),
   ])
   await (await serving(database, 'third')).stop()
+})
+
+test('what lists a hub as living says which keys it holds from the first moment', async () => {
+  const home = folder()
+  const store = await openStore(join(home, 'hub.db'))
+  const log = createLog({ write: () => {} })
+  const clock = new DatabaseClock({ store, log })
+  await clock.open()
+  const starting = createHub({ store, clock, log, home, key: 'new,old' })
+  try {
+    await starting.keys.check()
+    await starting.lineage.open()
+    // Another hub that looks now must not take this one for one that lacks the key.
+    const [first] = createSealer('new').keyIds
+    const listed = await livingHubs(store)
+    expect(listed.map(({ id }) => id)).toEqual([starting.id])
+    expect(lackKey(listed, first!)).toEqual([])
+  } finally {
+    await clock.close()
+    await starting.close()
+  }
 })
 
 const places: [string, () => Promise<{ location: string } & AsyncDisposable>][] = [

@@ -1,9 +1,11 @@
-// Temporary files of uploads in a hub's folder of files: which ones are removed, with clocks that the test sets.
+// Uploads into a hub's folder of files: which temporary files are removed, with clocks that the test sets, and whose disk is
+// full.
 
-import { expect, test } from 'bun:test'
-import { existsSync, utimesSync, writeFileSync } from 'node:fs'
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folderStore } from '../../lib/hub/artifacts/folder.ts'
+import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 
 const HOUR = 3_600_000
@@ -43,4 +45,29 @@ test('an upload that nobody goes on with for a day is removed, although hubs sta
   lived += HOUR
   await three.tidy(NOW + 27 * HOUR)
   expect(existsSync(path)).toBe(false)
+})
+
+const disk = smallDisk()
+afterAll(() => disk?.[Symbol.dispose]())
+test.skipIf(disk === null)('a full disk is told as that of the store, and keeps nothing of the upload', async () => {
+  const content = new Uint8Array(100_000).fill(1)
+  const sha256 = new Bun.CryptoHasher('sha256').update(content).digest('hex')
+  const place = {
+    realm_id: crypto.randomUUID(),
+    root_run_id: crypto.randomUUID(),
+    run_id: crypto.randomUUID(),
+    path: 'files/a/b',
+  }
+  const file = { ...place, bytes: content.byteLength, sha256 }
+  const store = folderStore(disk!.path, 1_000_000)
+  const send = () => store.receive!(file, new Blob([content]).stream())
+  disk!.fill()
+  await expect(send()).rejects.toMatchObject({
+    code: 'unavailable',
+    message: 'the disk of the store of CADRE_ARTIFACTS takes no more writes: free some space there',
+  })
+  disk!.free()
+  expect(readdirSync(disk!.path).filter(name => name.startsWith('.'))).toEqual([])
+  await send()
+  expect(await store.has(file)).toBe(true)
 })

@@ -252,3 +252,23 @@ test('realms beyond the bound are other, in sum as many daemons as there are', a
   expect(workers.reduce((sum, [, , many]) => sum + Number(many), 0)).toBe(all.length)
   await here.lastSeen.close()
 })
+
+test('by how much the clock of a daemon differs at most in a realm, whatever a daemon says', async () => {
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const named = async (name: string) => (await hub.ok(token, 'daemons/register', { name })).daemon_id
+  const says = async (daemon_id: string, standing: object) => {
+    await hub.ok(token, 'daemons/heartbeat', { daemon_id, standing })
+    await hub.flush()
+    return (await values('cadre_daemon_clocks_apart_seconds'))[`realm="${hub.realm}"`]
+  }
+  const [ahead, behind] = [await named('ahead'), await named('behind')]
+  expect(await says(ahead, { clock_ms: 1_500 })).toBe(1.5)
+  expect(await says(behind, { clock_ms: -600_000 })).toBe(600)
+  expect(await says(behind, {})).toBe(1.5)
+  expect(await says(behind, { clock_ms: null })).toBe(1.5)
+  expect(await says(behind, { clock_ms: -1e300 })).toBe(1e297)
+  // One that calls no more is told by another alert.
+  const { daemons } = hub.store
+  await hub.store.write(tx => tx.update(daemons).set({ last_seen_at: 0 }).where(eq(daemons.id, behind)))
+  expect((await values('cadre_daemon_clocks_apart_seconds'))[`realm="${hub.realm}"`]).toBe(1.5)
+})

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { CadreError } from '../../lib/error.ts'
-import { claimJobs } from '../../lib/hub/queue/claims.ts'
 import { enqueueJob, LEASE_MS, recordAnswers } from '../../lib/hub/queue/jobs.ts'
 import { giveUpJobs, MOST_DELIVERIES, realmsToSweep } from '../../lib/hub/queue/undeliverable-jobs.ts'
+import { claim } from '../support/claims.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -91,7 +91,7 @@ test('random histories agree with the model', async () => {
           }
         } else if (step.kind === 'claim') {
           const taker = { id: step.by, realm_id: realm, workspaces: [], labels: null, agents: [], paused: false }
-          const rows = await store.write(tx => claimJobs(store, tx, taker, step.slots, now))
+          const rows = await store.write(tx => claim(store, tx, taker, step.slots, now))
           const open = [...jobs.values()].filter(
             job => (job.state === 'waiting' || lapsed(job)) && (job.pin === null || job.pin === step.by),
           )
@@ -139,11 +139,11 @@ test('a cancel is not given to a daemon that has not accepted the run, and keeps
     await tx.insert(store.runs).values(row)
     const { id } = await enqueueJob(store, tx, { ...order, kind: 'run' }, 1)
     // The reply is lost, so the daemon does not know the run.
-    await claimJobs(store, tx, taker('d1'), 1, 1)
+    await claim(store, tx, taker('d1'), 1, 1)
     await enqueueJob(store, tx, { ...order, kind: 'cancel', daemon_id: 'd1' }, 2)
-    expect(await claimJobs(store, tx, taker('d1'), 1, 3)).toEqual([])
+    expect(await claim(store, tx, taker('d1'), 1, 3)).toEqual([])
     const lost = await giveUpJobs(store, tx, realm, LEASE_MS + 1)
-    expect(await claimJobs(store, tx, taker('d2'), 1, LEASE_MS + 1)).toEqual([])
+    expect(await claim(store, tx, taker('d2'), 1, LEASE_MS + 1)).toEqual([])
     return { id, lost }
   })
   expect(found.lost).toMatchObject([{ job: { id: found.id }, cancelled: true }])

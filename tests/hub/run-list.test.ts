@@ -55,13 +55,31 @@ test('SQLite finds the runs of a state in a realm by their index, and sorts thos
   if (hub.store.dialect !== 'sqlite') return
   for (const state of HUB_RUN_STATES) {
     const { count, list } = await plansOf({ realm_id: hub.realm, state })
-    const found = /^SEARCH runs USING (COVERING )?INDEX runs_state \(realm_id=\? AND state=\?\)/
+    const found = /^(CO-ROUTINE some; )?SEARCH runs USING (COVERING )?INDEX runs_state \(realm_id=\? AND state=\?\)/
     expect(count).toMatch(found)
     if (ENDED_RUN_STATES.includes(state)) expect(count).toContain('COVERING')
     expect(list).toMatch(found)
     // Runs that have crashed are in several states.
     if (state !== 'crashed') expect(list).not.toContain('TEMP B-TREE')
   }
+})
+
+test('SQLite counts the runs of a team and of a starter by an index alone, and lists them in its order', async () => {
+  if (hub.store.dialect !== 'sqlite') return
+  const indexes: [object, string][] = [
+    [{ team: 't' }, 'runs_team (realm_id=? AND <expr>=?)'],
+    [{ started_by: 'schedule' }, 'runs_started_by'],
+    [{ started_by: 'unknown' }, 'runs_started_by'],
+    [{ started_by: 'schedule:nightly' }, 'runs_started_by_name (realm_id=? AND <expr>=? AND starter_name=?)'],
+  ]
+  for (const [filter, index] of indexes) {
+    const { count, list } = await plansOf({ realm_id: hub.realm, ...filter })
+    expect(count).toStartWith(`CO-ROUTINE some; SEARCH runs USING COVERING INDEX ${index}`)
+    expect(list).toStartWith(`SEARCH runs USING INDEX ${index}`)
+    expect(list).not.toContain('TEMP B-TREE')
+  }
+  const { list } = await plansOf({ realm_id: hub.realm, team: '@a/t' })
+  expect(list).toStartWith('SEARCH runs USING INDEX runs_team')
 })
 
 /** How SQLite reads the list of runs that `body` asks for, and how it counts them. */

@@ -58,6 +58,27 @@ onPostgres('connections that fall silent are replaced, all of them, without a re
   expect(await at.store.db.select({ id: at.store.sealingKeys.id }).from(at.store.sealingKeys)).toEqual([{ id: 'k2' }])
 })
 
+onPostgres('connections that were begun while no answer came keep nobody from those that work', async () => {
+  await using at = await throughProxy()
+  const url = new URL(at.database)
+  url.host = `127.0.0.1:${at.proxy.port}`
+  const pool = new PostgresPool(url.href, { size: 4, statementMs: 2_000 })
+  try {
+    const work = () => pool.use(({ sql }) => sql.unsafe('SELECT pg_sleep(0.02)'))
+    await work()
+    at.proxy.isDeaf = true
+    await Promise.all(Array.from({ length: 4 }, work))
+    at.proxy.isDeaf = false
+    // Three connections are waited for until their time is over. Then there are three others.
+    await until(async () => {
+      await Promise.all(Array.from({ length: 8 }, work))
+      return pool.figures.idle === 4
+    }, 'further connections')
+  } finally {
+    await pool.close()
+  }
+})
+
 onPostgres(
   'who listens on a silent connection listens on another one soon',
   async () => {
@@ -190,7 +211,7 @@ onPostgres('where the server takes no further connections, those that are open s
     const [{ one }] = await pool.reads.unsafe('SELECT 1 AS one')
     expect(one).toBe(1)
     await admin.unsafe(`ALTER ROLE ${role} CONNECTION LIMIT 1`)
-    const slowly = () => pool.use(client => client.unsafe('SELECT pg_sleep(0.02)'))
+    const slowly = () => pool.use(({ sql }) => sql.unsafe('SELECT pg_sleep(0.02)'))
     const all = await Promise.allSettled(Array.from({ length: 40 }, slowly))
     expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
     expect(pool.figures.busy + pool.figures.idle).toBe(1)
@@ -203,6 +224,130 @@ onPostgres('where the server takes no further connections, those that are open s
     await pool.close()
     await admin.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`).simple()
   }
+})
+
+onPostgres(
+  'a bounded number of calls waits for a connection, for a bounded time, and all others are refused',
+  async () => {
+    const pool = new PostgresPool(server!, { size: 1, statementMs: 60_000, mostWaiting: 2, waitMs: 1_000 })
+    try {
+      let free = () => {}
+      const held = Promise.withResolvers<void>()
+      const holder = pool.use(() => {
+        held.resolve()
+        return new Promise<void>(resolve => {
+          free = resolve
+        })
+      })
+      await held.promise
+      const first = pool.use(async () => 'in time')
+      const second = refused(pool.use(async () => 'in time, too'))
+      // There is room for two.
+      expect(await refused(pool.use(async () => 'late'))).toEqual(['unavailable', 1])
+      expect(pool.figures).toMatchObject({ busy: 1, idle: 0, waiting: 2, refused: 1 })
+      free()
+      await holder
+      expect([await first, await second]).toEqual(['in time', 'done'])
+      expect(pool.figures).toMatchObject({ waiting: 0, waited: 3, refused: 1 })
+      expect(pool.figures.waitedMs).toBeGreaterThan(0)
+      const again = Promise.withResolvers<void>()
+      const other = pool.use(() => {
+        again.resolve()
+        return new Promise<void>(resolve => {
+          free = resolve
+        })
+      })
+      await again.promise
+      // Nobody frees the connection before the time of these is over.
+      const late = [pool.use(async () => 'late'), Promise.resolve(pool.reads.unsafe('SELECT 1'))]
+      const busy = 'the hub has more to do than its database can; try again'
+      expect(await Promise.all(late.map(told))).toEqual([busy, busy])
+      expect(await Promise.all(late.map(refused))).toEqual([
+        ['unavailable', 1],
+        ['unavailable', 1],
+      ])
+      expect(pool.figures).toMatchObject({ busy: 1, waiting: 0, waited: 3, refused: 3 })
+      free()
+      await other
+      expect(await pool.use(async () => 'later')).toBe('later')
+    } finally {
+      await pool.close()
+    }
+  },
+)
+
+onPostgres(
+  'a call that gets no connection from a silent database is not told that the hub has too much to do',
+  async () => {
+    const url = new URL(server!)
+    await using proxy = await silentProxy(url.hostname, Number(url.port || 5432))
+    url.host = `127.0.0.1:${proxy.port}`
+    const pool = new PostgresPool(url.href, { size: 1, statementMs: 4_000, waitMs: 2_500 })
+    try {
+      await pool.use(({ sql }) => sql.unsafe('SELECT 1'))
+      proxy.silence()
+      const silent = told(pool.use(({ sql }) => sql.unsafe('SELECT 1')))
+      expect(await told(pool.use(async () => 'late'))).toBe('the database did not answer in time; try again')
+      expect(await silent).toBe('the database did not answer in time; try again')
+      expect(pool.figures.refused).toBe(1)
+    } finally {
+      await pool.close()
+    }
+  },
+  30_000,
+)
+
+const told = (work: Promise<unknown>) => work.catch(error => error.message)
+
+/** Work that keeps a connection for itself until `free` is called. */
+function holding(pool: PostgresPool) {
+  const [held, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const done = pool.use(() => {
+    held.resolve()
+    return over.promise
+  })
+  return { held: held.promise, done, free: over.resolve }
+}
+const pausing = (pool: PostgresPool) => Promise.resolve(pool.reads.unsafe('SELECT pg_sleep(0.02)'))
+
+onPostgres('a few connections go on with reads while transactions wait for one', async () => {
+  const pool = new PostgresPool(server!, { size: 5, statementMs: 60_000 })
+  const holders = Array.from({ length: 4 }, () => holding(pool))
+  await Promise.all(holders.map(({ held }) => held))
+  // Reads one behind the other, so that their connection is never free.
+  let last = pausing(pool)
+  await Bun.sleep(0)
+  const waiting = holding(pool)
+  for (let n = 0; n < 20; n++) {
+    const next = pausing(pool)
+    await last
+    last = next
+  }
+  expect(pool.figures).toMatchObject({ busy: 5, waiting: 1 })
+  holders[0]!.free()
+  // It gets the next one that is free.
+  await waiting.held
+  for (const { free, done } of [...holders, waiting]) {
+    free()
+    await done
+  }
+  await last
+  await pool.close()
+})
+
+onPostgres('where there are few connections, reads do not keep a transaction from its own', async () => {
+  const pool = new PostgresPool(server!, { size: 1, statementMs: 60_000 })
+  const order: string[] = []
+  const first = pausing(pool).then(() => order.push('read'))
+  await Bun.sleep(0)
+  const alone = pool.use(async ({ sql }) => {
+    await sql.unsafe('SELECT pg_sleep(0.02)')
+    order.push('transaction')
+  })
+  const second = pausing(pool).then(() => order.push('later read'))
+  await Promise.all([first, alone, second])
+  expect(order).toEqual(['read', 'transaction', 'later read'])
+  await pool.close()
 })
 
 onPostgres('a full disk is known until a transaction is done, whatever hubs tell each other meanwhile', async () => {

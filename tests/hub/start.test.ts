@@ -8,6 +8,7 @@ import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
 import { CHEAP_PASSWORDS, environmentAt, HUB } from '../support/program.ts'
+import { otlpReceiver } from '../vendors/otlp.ts'
 
 const home = folder()
 
@@ -46,6 +47,20 @@ async function serving(env: Record<string, string> = {}) {
   }
   return { child, url, call }
 }
+
+test('what the log of a hub says before its start fails is exported', async () => {
+  await using receiver = otlpReceiver()
+  const at = { CADRE_HUB_DATABASE: join(folder(), 'hub.db') }
+  const first = await serving({ ...at, CADRE_HUB_KEY: 'right' })
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  const { code, err } = await command(['serve', '--port', '0'], '', {
+    ...at,
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+  })
+  expect([code, err]).toEqual([2, expect.stringContaining('CADRE_HUB_KEY')])
+  expect(receiver.lines.map(({ event }) => event)).toContainEqual(expect.stringContaining('CADRE_HUB_KEY is not set'))
+})
 
 test('a second hub on the same SQLite file is refused, and a killed one is no obstacle', async () => {
   // The first start makes the folder.
@@ -268,6 +283,7 @@ test.each([
   [{ CADRE_ARTIFACTS: 'file:///nowhere/at/all' }, 'CADRE_ARTIFACTS: there is no folder /nowhere/at/all; make it'],
   [{ CADRE_ARTIFACTS: 'file:///', CADRE_ARTIFACTS_MAX_MB: '1.5' }, 'CADRE_ARTIFACTS_MAX_MB: expected a whole number'],
   [{ CADRE_HUB_POOL: '0' }, 'CADRE_HUB_POOL: expected a whole number from 1 to 1000, got 0'],
+  [{ CADRE_HUB_POOLER: 'session' }, 'CADRE_HUB_POOLER: expected transaction, got session'],
   [{ CADRE_METRICS_SERIES: '0' }, 'CADRE_METRICS_SERIES: expected a whole number from 1 to 100000, got 0'],
   [{ CADRE_HUB_BACKUP: 'x', CADRE_HUB_BACKUP_EVERY: '10s' }, 'CADRE_HUB_BACKUP_EVERY: expected a duration such as'],
   [{ CADRE_HUB_BACKUP: 'x', CADRE_HUB_BACKUP_KEEP: '0' }, 'CADRE_HUB_BACKUP_KEEP: expected a whole number from 1 to'],

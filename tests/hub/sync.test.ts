@@ -241,6 +241,11 @@ describe('reading', () => {
     expect(lines.map((each: { seq: number }) => each.seq)).toEqual([2, 3])
     expect(next).toBe(3)
     expect((await hub.ok(hub.admin, 'runs/logs', { run_id: id, phase: 'p1' })).lines).toHaveLength(1)
+    const last = async (more: object) => {
+      const found = await hub.ok(hub.admin, 'runs/logs', { run_id: id, last: true, ...more })
+      return found.lines.map((each: { seq: number }) => each.seq)
+    }
+    expect([await last({ limit: 2 }), await last({}), await last({ phase: 'p9' })]).toEqual([[2, 3], [1, 2, 3], []])
     expect((await hub.ok(hub.admin, 'runs/artifacts', { run_id: id })).artifacts).toMatchObject([
       { phase: 'p1', name: 'a' },
     ])
@@ -390,6 +395,57 @@ describe('reading', () => {
       review: { ...record, state: 'decided', decision: 'approve', decided_by: 'admin', decided_at: 2 },
     })
     expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve' })).status).toBe(409)
+  })
+  test('what an approval leads to, and why the hub does not know it', async () => {
+    const id = crypto.randomUUID()
+    const next = {
+      phases: ['deploy'],
+      writes: [
+        { phase: ['deploy'], agent: 'http', action: null, effect: 'once', to: 'https://a.example', credentials: [] },
+      ],
+    }
+    const record = (more: object) => ({
+      ...{
+        id: crypto.randomUUID(),
+        run_name: null,
+        phase: 'p',
+        entries: [],
+        kind: 'gate',
+        reason: 'review',
+        prompt: '',
+      },
+      ...{ state: 'pending', decision: null, decided_by: null, created_at: 1, decided_at: null, ...more },
+    })
+    const asked = [
+      record({ next, keeps_next: false, expires_at: 7_000 }),
+      record({ next: null, keeps_next: true }),
+      record({}),
+      record({ next: { steps: [] }, keeps_next: false }),
+      // Its daemon is still finding it out.
+      record({ next: null, keeps_next: false }),
+    ]
+    const changes = asked.map(review => ({ kind: 'review', run_id: id, review }))
+    await report(runChange(id, { state: 'awaiting_input' }), ...changes)
+    const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id: id })
+    const found = asked.map(({ id }) => reviews.find((each: { id: string }) => each.id === id))
+    expect(
+      found.map(each => [each.next, each.expires_at, each.lacks?.replace(/the daemon \S+/, 'it') ?? null]),
+    ).toEqual([
+      [next, 7_000, null],
+      [null, null, 'it knows it and does not report it'],
+      [null, null, 'it is too old to report it'],
+      [null, null, 'it reports it in a form that this hub does not know'],
+      [null, null, null],
+    ])
+    // A large one is only in the reply for its review.
+    const phases = Array.from({ length: 1_000 }, (_, at) => `phase-${at}`)
+    const large = record({ next: { phases, writes: [] }, keeps_next: false })
+    await report({ kind: 'review', run_id: id, review: large })
+    const { reviews: all } = await hub.ok(hub.admin, 'reviews/list', { run_id: id })
+    const listed = all.find((each: { id: string }) => each.id === large.id)
+    expect([listed.next, listed.next_bytes > 8_192, listed.lacks]).toEqual([null, true, null])
+    const { reviews: whole } = await hub.ok(hub.admin, 'reviews/list', { review_id: large.id })
+    expect(whole[0].next.phases).toHaveLength(1_000)
   })
   test('how much of a log there is, which lines are missing and which are to come', async () => {
     const id = crypto.randomUUID()

@@ -396,6 +396,8 @@ describe('dispatch', () => {
     const first = await run({ idempotency_key: 'k1' })
     const second = await run({ idempotency_key: 'k1' })
     expect(second.data.run_id).toBe(first.data.run_id)
+    const other = await run({ idempotency_key: 'k1', priority: 3 })
+    expect([other.status, other.error.code]).toEqual([409, 'conflict'])
     const { jobs } = await poll()
     expect(jobs).toHaveLength(1)
     await ack(jobs[0], 'failed', 'enough')

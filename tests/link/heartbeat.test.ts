@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { migrate, readMigrations } from '../../db/open.ts'
 import { Link } from '../../lib/daemon/link/link.ts'
 import { SyncOutbox } from '../../lib/daemon/link/outbox/outbox.ts'
+import { OwnStanding } from '../../lib/daemon/link/own-standing.ts'
 import { livedMs } from '../../lib/lived-time.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { Store } from '../../lib/run/engine.ts'
@@ -75,6 +76,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
       bundle: () => {
         throw new Error('no run is reported')
       },
+      lived: () => 0,
       log,
     }),
     pinnedKey: null,
@@ -92,7 +94,9 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat-th
       decide: never,
       tell: never,
     },
+    standing: new OwnStanding(async () => ({}), log),
     offers: {
+      examine() {},
       stop: async () => {},
       current: async () => ({
         labels: {},

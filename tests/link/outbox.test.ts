@@ -29,6 +29,7 @@ function open() {
     mode: 'full',
     stateDir: runId => engine.stateDir(runId),
     bundle: id => engine.bundle(id),
+    lived: () => engine.lived,
     log,
   })
 }
@@ -189,6 +190,7 @@ test('a run that cannot be explained is reported all the same, and holds up no o
     bundle: () => {
       throw new Error('the bundle cannot be read')
     },
+    lived: () => t.engine.lived,
     log,
   })
   const reported = changesOf(await drain(1_000_000, reopened)).filter(({ kind }) => kind === 'run')
@@ -214,6 +216,7 @@ test('with `sync: status`, what another system answered to a message stays on th
     mode: 'status',
     stateDir: id => t.engine.stateDir(id),
     bundle: id => t.engine.bundle(id),
+    lived: () => t.engine.lived,
     log,
   })
   const text = JSON.stringify(await drain(1_000_000, bare))

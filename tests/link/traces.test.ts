@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import manifest from '../../package.json'
 import { until } from '../support/bounded.ts'
@@ -11,7 +12,7 @@ import { folder } from '../support/folder.ts'
 import { HEAD } from '../support/head.ts'
 import { startTestHub } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
-import { type ReceivedSpan, traceReceiver } from '../vendors/otlp.ts'
+import { otlpReceiver, type ReceivedSpan } from '../vendors/otlp.ts'
 
 function homeWith(settings: string): string {
   const home = folder()
@@ -36,7 +37,7 @@ function vendor() {
 const NOTHING = '0000000000000000'
 
 test('one trace a run, from the dispatch to the call of the vendor', async () => {
-  await using receiver = traceReceiver()
+  await using receiver = otlpReceiver()
   await using site = vendor()
   const tracing = {
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
@@ -99,16 +100,33 @@ phases:
   expect(lines[0].text).toBe(`00-${top.trace}-${one('shell').id}-01`)
   expect(receiver.text()).not.toContain('canary')
   const made = HEAD === null ? [] : [{ key: 'vcs.ref.head.revision', value: { stringValue: HEAD } }]
+  // The last spans are of the daemon.
+  const text = (key: string, value: string) => ({ key, value: { stringValue: value } })
   expect(receiver.resource().slice(1)).toEqual([
-    { key: 'service.version', value: { stringValue: manifest.version } },
+    text('service.version', manifest.version),
     ...made,
+    text('host.name', hostname()),
+    text('service.instance.id', expect.any(String)),
+    text('cicd.worker.name', 'one'),
+    text('cicd.worker.id', one('dispatch @admin/traced', 'cadre-hub').attributes['cicd.worker.id']!),
+    text('cadre.realm.id', hub.realm),
   ])
   // The site is named; neither the paths nor the query are.
   expect(receiver.text()).toContain('127.0.0.1')
   expect(receiver.text()).not.toMatch(/\/(yes|no)\b|word=/)
   expect(spans.some(({ id }) => id === NOTHING)).toBe(false)
+  // The log goes the same way, with its secrets masked.
+  const enrolled = await until(() => receiver.lines.find(({ event }) => event === 'enrolled'), 'a line of the daemon')
+  expect(enrolled).toMatchObject({
+    level: 'info',
+    severity: 9,
+    resource: { 'service.name': 'cadre-daemon', 'cicd.worker.name': 'one', 'cadre.realm.id': hub.realm },
+  })
+  expect(enrolled.attributes).toMatchObject({ realm: hub.realm })
   await daemon.stop()
   await hub.stop()
+  expect(receiver.faults).toEqual([])
+  expect(receiver.text()).not.toContain('canary')
 }, 60_000)
 
 const WAITS = {
@@ -122,7 +140,7 @@ phases:
 }
 
 test('a run that was interrupted goes on in its trace', async () => {
-  await using receiver = traceReceiver()
+  await using receiver = otlpReceiver()
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'night shift' }
   const home = folder()
   const path = files(WAITS)
@@ -148,7 +166,7 @@ test.each([
 ])(
   'a receiver that %s neither delays nor fails a run, nor the end of the daemon',
   async (_, answer) => {
-    await using receiver = traceReceiver(answer)
+    await using receiver = otlpReceiver(answer)
     const daemon = await spawnDaemon({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
     const path = files({ 'team.yml': WAITS['team.yml'].split('\n').slice(0, 5).join('\n') })
     for (let n = 0; n < 3; n++) {
@@ -163,7 +181,7 @@ test.each([
 )
 
 test('a run on the command line exports its trace before it ends', async () => {
-  await using receiver = traceReceiver()
+  await using receiver = otlpReceiver()
   const path = files({ 'team.yml': WAITS['team.yml'].split('\n').slice(0, 5).join('\n') })
   const { code } = await command(['run', path], { home: folder(), env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
   expect([code, receiver.spans.map(({ name }) => name).sort()]).toEqual([0, ['RUN @me/waits', 'first']])
@@ -173,7 +191,10 @@ test('a run on the command line exports its trace before it ends', async () => {
 
 test.each([
   ['', []],
-  ['http://127.0.0.1:9', ['lib/daemon/runs/run-tracing.ts', 'lib/log/otlp.ts']],
+  [
+    'http://127.0.0.1:9',
+    ['lib/daemon/runs/run-tracing.ts', 'lib/log/otlp-forms.ts', 'lib/log/otlp-options.ts', 'lib/log/otlp.ts'],
+  ],
 ])(
   'with the endpoint %p a daemon loads %p',
   async (endpoint, loaded) => {

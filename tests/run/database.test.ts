@@ -1,7 +1,7 @@
 // A run database that is made where an earlier one was.
 
 import { expect, test } from 'bun:test'
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openRunDatabase, readMigrations } from '../../db/open.ts'
 import { PHASE_FENCE, RUN_FENCE } from '../../lib/run/core/core.ts'
@@ -25,6 +25,18 @@ test('a database that was removed without its log does not come back', () => {
   using again = openRunDatabase(file, migrations)
   expect(again.query("SELECT value FROM meta WHERE key = 'known'").get()).toBeNull()
   again.run(insert)
+})
+
+test('migrations that have the same number, or a gap, are refused', async () => {
+  const named = async (...names: string[]) => {
+    const each = folder()
+    for (const name of names) writeFileSync(join(each, name), '')
+    return (await readMigrations(each)).map(({ name }) => name)
+  }
+  // A database that has the first two would miss what stands between them.
+  expect(named('0001_a.sql', '0002_c.sql', '0002_b.sql')).rejects.toThrow('0002_c.sql')
+  expect(named('0001_a.sql', '0003_b.sql')).rejects.toThrow('0003_b.sql')
+  expect(await named('0000_a.sql', '0001_b.sql')).toEqual(['0000_a.sql', '0001_b.sql'])
 })
 
 test('no fence of a state makes a table at each execution', () => {

@@ -3,6 +3,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { runDetail } from '../../lib/run/engine.ts'
+import { until } from '../support/bounded.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 
@@ -93,4 +94,58 @@ test('a listener that ignores its signal does not delay a stop', async () => {
   await rung.promise
   await t.close()
   t = null
+})
+
+test('the message of a gate that escalates ends with the last lines that its commands printed', async () => {
+  const messages: string[] = []
+  const speaker = agent({
+    type: 'connector',
+    version: '1.0.0',
+    description: 'Keeps what it is told.',
+    settings: Type.Object({}),
+    notify: {
+      effect: 'idempotent',
+      entry: Type.Object({}),
+      async run(_, { event }) {
+        messages.push(event!.message)
+        return { text: 'told' }
+      },
+    },
+  })
+  t = await testEngine({ agents: { speaker } })
+  const gate = (more: string) => `
+name: "@local/asks"
+version: 1.0.0
+phases:
+  - name: ask
+    type: gate
+    commands: [{ name: c, run: 'for i in $(seq 1 30); do echo "line $i"; done' }]
+    review: { prompt: "Go on?", timeout: 1ms${more} }
+  - { name: tell, agent: speaker, notify: [on_escalate] }
+`
+  const above = `
+name: "@local/above"
+version: 1.0.0
+phases:
+  - { name: sub, type: team, team: ./asks }
+  - { name: tell, agent: speaker, notify: [on_escalate] }
+`
+  await t.start({ 'team.yml': above, 'asks/team.yml': gate('') })
+  await until(() => messages.length === 2, 'both messages')
+  const tail = Array.from({ length: 20 }, (_, at) => `line ${at + 11}`).join('\n')
+  for (const message of messages) expect(message).toMatch(new RegExp(`^@local/(asks|above): run [^\n]+\n${tail}$`))
+  // Colours, links and bells are for terminals, and of a line that is too long its end is told.
+  const printing = async (run: string) => {
+    messages.length = 0
+    await t!.start(gate('').replace(/run: '.*'/, () => `run: ${JSON.stringify(run)}`))
+    await until(() => messages.length === 1, 'the message')
+    return messages[0]
+  }
+  const coloured = String.raw`printf '\033[31mred\033[0m, \007 \033]8;;http://x.example\033\\linked\033]8;;\033\\\n'`
+  expect(await printing(coloured)).toEndWith('\nred,  linked')
+  expect(await printing('head -c 5000 /dev/zero | tr "\\0" x; echo " the end"')).toMatch(/\nx{1000,2040} the end$/)
+  messages.length = 0
+  await t.start(gate(', share: false'))
+  await until(() => messages.length === 1, 'the message')
+  expect(messages[0]).not.toContain('line')
 })

@@ -75,3 +75,21 @@ test('page after page gives every line once, also from the front again, and what
   expect(await pages({ limit: 100 }, count)).toEqual([count + 1])
   expect(await pages({ limit: 1_000 })).toEqual([...all, count + 1])
 })
+
+test('the last lines are read from the end, also where they are long, of one phase, or fewer than were asked for', async () => {
+  const dir = folder()
+  expect(await readLines(dir, { last: true, limit: 3 })).toMatchObject({ lines: [], next: 0 })
+  const logs = new RunLogs(() => dir)
+  for (let n = 1; n <= 900; n++) {
+    const text = createRedactor().text(`ä€ ${n} ${'x'.repeat(n % 300)}`)
+    logs.append(RUN, { phase: n === 3 ? 'rare' : 'a', at: n, stream: 'log', text })
+  }
+  logs.flush()
+  // The writer is in the middle of a line.
+  appendFileSync(join(dir, 'log.jsonl'), '{"seq":901,"phase":"a","te')
+  const last = async (query: { phase?: string; limit: number }) =>
+    (await readLines(dir, { ...query, last: true })).lines.map(({ seq }) => seq)
+  expect(await last({ limit: 3 })).toEqual([898, 899, 900])
+  expect(await last({ limit: 3, phase: 'rare' })).toEqual([3])
+  expect(await last({ limit: 1_000 })).toEqual(Array.from({ length: 900 }, (_, n) => n + 1))
+})

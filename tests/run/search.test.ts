@@ -9,7 +9,14 @@ import { openDatabase, openRunDatabase, readMigrations } from '../../db/open.ts'
 import { createLog } from '../../lib/log/log.ts'
 import { listRunsHere, Reads, Store } from '../../lib/run/engine.ts'
 import { find } from '../../lib/run/search/find.ts'
-import { forgetChanges, keptIn, notIndexed, offerRuns, SearchIndex } from '../../lib/run/search/search-index.ts'
+import {
+  forgetChanges,
+  keptIn,
+  noteChanges,
+  notIndexed,
+  offerRuns,
+  SearchIndex,
+} from '../../lib/run/search/search-index.ts'
 import { rarestTerms } from '../../lib/run/search/terms.ts'
 import { folder } from '../support/folder.ts'
 import { insertRun, runIdAt } from '../support/listed-runs.ts'
@@ -52,8 +59,8 @@ function found({ db, index }: World, search: string, filter: object = {}): numbe
   return numbers(ids)
 }
 
-const run = (db: Database, number: number, more: Partial<Parameters<typeof insertRun>[1]> = {}) =>
-  insertRun(db, {
+function run(db: Database, number: number, more: Partial<Parameters<typeof insertRun>[1]> = {}) {
+  const row = insertRun(db, {
     id: runIdAt(NOW + number, number),
     parent_id: null,
     team: '@acme/digest',
@@ -61,6 +68,15 @@ const run = (db: Database, number: number, more: Partial<Parameters<typeof inser
     started_at: NOW + number,
     ...more,
   })
+  noted(db, 'id = ?', row.id)
+  return row
+}
+
+/** Notes runs as a commit of the engine does that changed them. */
+function noted(db: Database, where: string, ...values: string[]): void {
+  const rows = db.query<{ number: number }, string[]>(`SELECT rowid AS number FROM runs WHERE ${where}`).all(...values)
+  noteChanges(db, new Set(rows.map(({ number }) => number)))
+}
 
 function failLeaf(db: Database, runId: string, message: string): void {
   db.query(`INSERT INTO phases (run_id, position, state, attempt, failures) VALUES (?, 0, 'running', 1, 0)`).run(runId)
@@ -253,6 +269,7 @@ test('changes and deletions are found at once, and leave the index', () => {
   it.db
     .query("UPDATE runs SET state = 'failed', error = ?, completed_at = 1 WHERE id = ?")
     .run('{"message":"late news"}', id(6))
+  noted(it.db, 'id = ?', id(6))
   it.db.query('DELETE FROM runs WHERE id = ?').run(id(1))
   for (const _ of ['before', 'after']) {
     expect(found(it, 'late news')).toEqual([6])
@@ -273,6 +290,7 @@ test('runs above the index are found and leave no note of a change', () => {
   run(it.db, 7, { state: 'running', run_name: 'short' })
   failLeaf(it.db, runIdAt(NOW + 7, 7), 'out of paper')
   it.db.query("UPDATE runs SET state = 'failed' WHERE id = ?").run(runIdAt(NOW + 7, 7))
+  noted(it.db, 'id = ?', runIdAt(NOW + 7, 7))
   run(it.db, 8, { run_name: 'gone' })
   it.db.query('DELETE FROM runs WHERE id = ?').run(runIdAt(NOW + 8, 8))
   expect(notes()).toBe(0)
@@ -283,6 +301,7 @@ test('runs above the index are found and leave no note of a change', () => {
     fillAll(it)
   }
   it.db.query("UPDATE runs SET state = 'completed' WHERE id = ?").run(runIdAt(NOW + 7, 7))
+  noted(it.db, 'id = ?', runIdAt(NOW + 7, 7))
   expect(notes()).toBe(1)
 })
 
@@ -308,6 +327,7 @@ test('the changes that are indexed on disk are forgotten, but for the last one',
   using it = world(undefined, some)
   fillAll(it)
   it.db.run("UPDATE runs SET state = 'cancelled'")
+  noted(it.db, 'true')
   fillAll(it)
   expect(isIndexed(it.db)).toBe(false)
   expect(forgetChanges(it.db, it.index.keep())).toBe(false)

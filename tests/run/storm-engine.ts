@@ -5,15 +5,14 @@
 //
 //   bun tests/run/storm-engine.ts STRETCH (JSON)
 
-import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { Glob } from 'bun'
+import { appendFileSync, existsSync, readFileSync, statfsSync } from 'node:fs'
 import { deleteTree } from '../../lib/daemon/runs/delete-tree.ts'
 import { CadreError } from '../../lib/error.ts'
 import { testEngine } from '../support/engine.ts'
 import { ANSWERS, openHome, pendingReviews, rootsOf, treeOf } from '../support/home-rows.ts'
 import { randomFrom } from '../support/random.ts'
 import { quietAgent, type Wilderness, wildAgents } from './storm-agents.ts'
+import { StormDisk } from './storm-disk.ts'
 import { type Outside, wildTeam } from './storm-teams.ts'
 
 export interface Stretch {
@@ -49,10 +48,10 @@ const PATIENCE_MS = 15_000
 /** How long after its clock a phase may still run that does not heed it: 5 s, and some more on a busy machine. */
 const GRACE_MS = 8_000
 const RECORD_MS = 3_000
-/** Bytes of a file that only fills the disk. */
-const LARGE = 10_000_000
 /** Most that the disk stays full. */
 const FULL_MS = 800
+/** In the calm something is recorded within this, until all has ended. */
+const STILL_MS = 40_000
 
 function complain(what: string): never {
   console.error(`COMPLAINT ${what}`)
@@ -81,6 +80,9 @@ async function within<T>(what: string, work: Promise<T>, seen: () => unknown = (
   }
 }
 
+const disk = new StormDisk(home)
+// Before the start as well, which waits without space.
+disk.free()
 const agents = { wild: wildAgents(wild), quiet: quietAgent(stretch.calls, now) }
 const t = await within('the start', testEngine({ home, agents, slots: SLOTS, settle: 50, now }))
 const { engine } = t
@@ -168,35 +170,6 @@ async function decideOne(): Promise<void> {
   await may('to decide', engine.decide(id, { decision, by: 'chance' }), 'invalid_state', 'invalid_request', 'not_found')
 }
 
-async function fillDisk(): Promise<void> {
-  const filler = join(home, 'filler')
-  try {
-    // In smaller and smaller pieces, until nothing is left.
-    for (let bytes = 8_000_000, n = 0; bytes > 1_000; n++) {
-      try {
-        writeFileSync(`${filler}${n}`, Buffer.alloc(bytes))
-      } catch {
-        bytes = Math.floor(bytes / 4)
-      }
-    }
-  } finally {
-    await Bun.sleep(random.below(FULL_MS))
-    freeDisk()
-  }
-}
-
-function freeDisk(): void {
-  for (let n = 0; existsSync(join(home, `filler${n}`)); n++) rmSync(join(home, `filler${n}`))
-}
-
-/** What commands have left that were ended while they filled the disk: with it nothing new begins. */
-function freeWorkspaces(): void {
-  for (const file of new Glob('runs/*/{work/filler,files/*/x.txt}').scanSync({ cwd: home, dot: true })) {
-    const path = join(home, file)
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() && statSync(path).size > LARGE) rmSync(path)
-  }
-}
-
 /** What is refused changes nothing: it is asked of the runs that nobody touches. */
 async function ask(): Promise<void> {
   const { gate, done } = witnesses
@@ -214,15 +187,10 @@ const wanted = async (work: Promise<unknown>) => {
   complain('what had to be refused was not')
 }
 
-/** Room on the small disk: who keeps every run for ever has none for long. */
-function cramped(): boolean {
-  const { bavail, blocks } = statfsSync(home)
-  return outside.fill && bavail < blocks / 2
-}
-
 async function act(): Promise<void> {
+  if (engine.load.stalled && random.once(50)) disk.free()
   const over = ended()
-  if (cramped() && over.length > 0) {
+  if (outside.fill && disk.isCramped && over.length > 0) {
     return may('to delete', remove(random.of(over).id), 'invalid_state', 'not_found')
   }
   switch (random.below(14)) {
@@ -260,7 +228,7 @@ async function act(): Promise<void> {
       offset = random.of([-DAY_MS, -1_000, 0, 1_000, DAY_MS])
       return
     case 10:
-      if (outside.fill && random.once(6)) await fillDisk()
+      if (outside.fill && random.once(6)) await disk.fill(random.below(FULL_MS))
       return
     case 11:
       return ask()
@@ -323,19 +291,10 @@ function readAll(): void {
 }
 
 readAll()
-freeDisk()
 const end = performance.now() + stretch.ms
 if (calm) {
-  freeWorkspaces()
   const rests = () => open().every(run => run.state === 'awaiting_input')
-  while (!rests()) {
-    if (performance.now() > end)
-      complain(`these neither end nor ask anybody: ${JSON.stringify([stillOpen(), engine.load], null, 1)}`)
-    look()
-    await Bun.sleep(10)
-  }
-  // Commands that began again in the calm may have been ended while they filled the disk.
-  freeWorkspaces()
+  await settle(rests, () => `these neither end nor ask anybody: ${JSON.stringify([stillOpen(), engine.load], null, 1)}`)
   await dismiss()
 } else {
   // One that is there from the beginning has the time to be found out.
@@ -352,6 +311,26 @@ if (calm) {
   }
 }
 readAll()
+
+/**
+ * Waits for a condition as long as anything is recorded. Commands that began again may be ended while they fill the disk,
+ * so somebody has to free it as often.
+ */
+async function settle(condition: () => boolean, otherwise: () => string): Promise<void> {
+  const version = db.query<{ data_version: number }, []>('PRAGMA data_version')
+  const latest = performance.now() + stretch.ms
+  let seen = -1
+  let still = 0
+  for (disk.free(); !condition(); await Bun.sleep(10)) {
+    const { data_version } = version.get()!
+    if (data_version !== seen) still = performance.now() + STILL_MS
+    seen = data_version
+    if (performance.now() > Math.min(still, latest)) complain(otherwise())
+    if (engine.load.stalled) disk.free()
+    look()
+  }
+  disk.free()
+}
 
 /** At last the quiet ones: the gate opens, the others are cancelled. */
 async function dismiss(): Promise<void> {

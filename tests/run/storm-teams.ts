@@ -73,6 +73,8 @@ const REMAINS: readonly string[] = [
 const FILLERS: readonly string[] = [
   'head -c 90000000 /dev/zero > "$CADRE_OUT/x.txt"; rm -f "$CADRE_OUT/x.txt"',
   'head -c 90000000 /dev/zero > filler; rm -f filler',
+  // Is ended before it tidies up.
+  'head -c 90000000 /dev/zero > filler; sleep 4; rm -f filler',
 ]
 
 /** A team and the teams below it, as files by path. Its input is the number `n`. */

@@ -38,7 +38,7 @@ test(
     const child = Bun.spawn(command, { env: process.env, stdout: 'pipe', stderr: 'pipe' })
     try {
       const [code, said, told] = await Promise.all([child.exited, child.stderr.text(), child.stdout.text()])
-      expect([code, said]).toEqual([0, ''])
+      expect({ seed, code, said }).toEqual({ seed, code: 0, said: '' })
       console.log(told.trim())
       expect(JSON.parse(told).stretches).toBeGreaterThan(1)
     } finally {

@@ -17,7 +17,8 @@ import type { Stretch, Witnesses } from './storm-engine.ts'
 /** Long enough for what has to be over in seconds. */
 const SHORTEST_MS = 10_000
 const LONGEST_MS = 15_000
-const CALM_MS = 40_000
+/** For what goes on for ever: a busy machine has all the time that it needs to be done. */
+const CALM_MS = 80_000
 
 const [folder, seed, seconds, fill] = process.argv.slice(2) as [string, string, string, string?]
 const home = join(folder, 'home')

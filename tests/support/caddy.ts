@@ -32,6 +32,7 @@ interface ReverseProxy {
 }
 
 interface Server {
+  protocols?: string[]
   listen: string[]
   idle_timeout?: number
   routes: Route[]
@@ -67,13 +68,22 @@ function proxyIn({ handle }: Route): ReverseProxy {
   return proxyIn(first!.routes![0]!)
 }
 
-/** Serves the Caddyfile on this machine only, with certificates of Caddy's own authority, whose certificate is `ca`. */
-export async function startCaddy(places: Places, { httpsPort, httpPort }: { httpsPort: number; httpPort: number }) {
-  const home = folder()
+/**
+ * Serves the Caddyfile on this machine only, with certificates of Caddy's own authority, whose certificate is `ca`. The
+ * authority is kept in `home`.
+ */
+export async function startCaddy(
+  places: Places,
+  { httpsPort, httpPort, home = folder() }: { httpsPort: number; httpPort: number; home?: string },
+) {
   const { config, servers } = await adapted(places)
   config.admin = { disabled: true }
   config.apps.http.http_port = httpPort
-  for (const server of servers) server.listen = [`127.0.0.1:${httpsPort}`]
+  for (const server of servers) {
+    server.listen = [`127.0.0.1:${httpsPort}`]
+    // HTTP/3 would need the port of UDP with the same number, which may be taken.
+    server.protocols = ['h1', 'h2']
+  }
   const file = join(home, 'caddy.json')
   await Bun.write(file, JSON.stringify(config))
   const child = Bun.spawn(['caddy', 'run', '--config', file], {

@@ -9,6 +9,7 @@ import { createContext } from '../../lib/agent/context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
 import { Mask } from '../../lib/daemon/access/mask.ts'
 import { processesFolder } from '../../lib/daemon/home/home.ts'
+import { logLine } from '../../lib/daemon/runs/engine-host.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log/log.ts'
@@ -106,7 +107,7 @@ export async function testEngine(
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
           redactor: mask.redactor(secrets.values(place.rootId)),
           signal: binding.signal,
-          log: (text, fields) => place.log({ stream: 'log', text, ...(fields && { fields }) }),
+          log: (text, fields) => place.log(logLine(text, fields)),
           stateDir: place.stateDir,
           workspace: place.workspace,
           processes: processesFolder(home),
@@ -129,6 +130,7 @@ export async function testEngine(
         return value
       },
       restoreBundle: (_, json) => bundleFromJson(json),
+      leadsTo: async () => ({ phases: [], writes: [] }),
     },
   })
   watchHome(home)

@@ -14,7 +14,6 @@ import { Jobs } from '../../lib/daemon/link/jobs.ts'
 import { CadreError } from '../../lib/error.ts'
 import { readRunId } from '../../lib/files/run-id.ts'
 import type { JobRow } from '../../lib/hub/core/job-rows.ts'
-import { claimJobs } from '../../lib/hub/queue/claims.ts'
 import { enqueueJob, LEASE_MS, recordAnswers, renewLeases } from '../../lib/hub/queue/jobs.ts'
 import { giveUpJobs } from '../../lib/hub/queue/undeliverable-jobs.ts'
 import { livedMs } from '../../lib/lived-time.ts'
@@ -22,6 +21,7 @@ import { createLog } from '../../lib/log/log.ts'
 import { createRedactor } from '../../lib/secrets/redact.ts'
 import type { Answer } from '../../lib/wire/calls/daemon-link.ts'
 import type { AnyLeasedJob } from '../../lib/wire/records/jobs.ts'
+import { claim } from './claims.ts'
 import { commitTo } from './commit.ts'
 
 const DAEMONS = ['d0', 'd1', 'd2'] as const
@@ -234,7 +234,7 @@ class World {
     const taker = { id: daemon.id, realm_id: this.#realm, workspaces: [], labels: null, agents: [], paused: false }
     const slots = Math.max(0, SLOTS - daemon.jobs.held)
     await giveUpJobs(this.#store, this.#tx, this.#realm, this.#now)
-    const rows = await claimJobs(this.#store, this.#tx, taker, slots, this.#now)
+    const rows = await claim(this.#store, this.#tx, taker, slots, this.#now)
     if (arrives && rows.length > 0) await daemon.jobs.take(rows.map(leased))
   }
 

@@ -133,6 +133,8 @@ interface TestHubOptions {
   apart?: boolean
   /** Whether hubs in this process do nothing by themselves, for tests that count statements. */
   idle?: boolean
+  /** Where another database is, in place of the one of the suite. */
+  database?: string
 }
 
 export async function startTestHub({
@@ -140,11 +142,12 @@ export async function startTestHub({
   env = {},
   apart = false,
   idle: isIdle = false,
+  database: other,
 }: TestHubOptions = {}): Promise<TestHub> {
   const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
-  if (shared) await empty(shared)
-  const database = shared ?? join(home, 'hub.db')
+  if (shared && !other) await empty(shared)
+  const database = other ?? shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
   const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env, isIdle }

@@ -10,11 +10,9 @@ import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
 import { startChores } from '../../lib/hub/chores/chores.ts'
 import { hubConfig } from '../../lib/hub/config.ts'
 import type { Hub, PasswordCost } from '../../lib/hub/core/hub.ts'
-import { createHub } from '../../lib/hub/serve.ts'
+import { createHub, hubTelemetry } from '../../lib/hub/serve.ts'
 import { WEBHOOK_TOPIC } from '../../lib/hub/webhooks/webhooks.ts'
 import { createLog } from '../../lib/log/log.ts'
-import { openTracer } from '../../lib/log/tracing.ts'
-import { build } from '../../lib/program/version.ts'
 import { copyBegun } from './begun.ts'
 import { drivenClock } from './driven-clock.ts'
 import { environmentAt } from './program.ts'
@@ -55,7 +53,7 @@ export async function serveHub(place: HubPlace): Promise<ServedHub & { hub: Hub 
   const hub = createHub({
     store: await openStore(database),
     log,
-    tracer: await openTracer(env, 'cadre-hub', log, build),
+    telemetry: await hubTelemetry(env, log),
     clock: drivenClock(() => Date.now() + skew),
     home,
     passwordCost,

@@ -19,7 +19,8 @@ export const DATABASES = [
   ...(server ? [{ name: 'PostgreSQL', hubs: 2, open: () => freshPostgres(server) }] : []),
 ]
 
-export async function startHub(database: string, env: Record<string, string> = {}) {
+/** A hub that may take its time to start. */
+export function spawnHub(database: string, env: Record<string, string> = {}) {
   const home = folder()
   const child = Bun.spawn([...HUB, 'serve', '--port', '0', '--database', database], {
     env: {
@@ -33,10 +34,18 @@ export async function startHub(database: string, env: Record<string, string> = {
     stdout: 'pipe',
     stderr: Bun.file(join(home, 'log')),
   })
-  const { value } = await child.stdout.getReader().read()
-  const url = /http:\S+/.exec(new TextDecoder().decode(value))![0]
-  return { child, url, log: () => Bun.file(join(home, 'log')).text() }
+  const log = () => Bun.file(join(home, 'log')).text()
+  /** Where it is served, once it is. */
+  const served = async () => {
+    const { value } = await child.stdout.getReader().read()
+    const [url] = /http:\S+/.exec(new TextDecoder().decode(value)) ?? []
+    if (url === undefined) throw new Error(`the hub did not start: ${await log()}`)
+    return { child, url, log }
+  }
+  return { child, log, served }
 }
+
+export const startHub = (database: string, env: Record<string, string> = {}) => spawnHub(database, env).served()
 
 export type HubProcess = Awaited<ReturnType<typeof startHub>>
 

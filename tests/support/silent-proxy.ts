@@ -7,6 +7,8 @@ export interface SilentProxy extends AsyncDisposable {
   port: number
   /** Makes the connections of now silent for ever. New ones work. */
   silence(): void
+  /** New connections get no answer while this is true, and never will. */
+  isDeaf: boolean
   /** Whether connections are refused from now on; those that are open end. */
   refuse(on: boolean): Promise<void>
   /** How many connections are open and not silent. */
@@ -15,7 +17,12 @@ export interface SilentProxy extends AsyncDisposable {
 
 export async function silentProxy(host: string, port: number): Promise<SilentProxy> {
   const pairs = new Set<{ near: Socket; far: Socket }>()
+  const silent = new Set<Socket>()
   const server = createServer(near => {
+    if (self.isDeaf) {
+      silent.add(near.on('error', () => {}).resume())
+      return
+    }
     const pair = { near, far: connect(port, host) }
     pairs.add(pair)
     near.pipe(pair.far)
@@ -30,12 +37,12 @@ export async function silentProxy(host: string, port: number): Promise<SilentPro
   const listen = (at: number) => new Promise<void>(resolve => server.listen(at, '127.0.0.1', () => resolve()))
   await listen(0)
   const own = (server.address() as { port: number }).port
-  const silent = new Set<Socket>()
   const endAll = () => {
     for (const { near, far } of [...pairs]) for (const socket of [near, far]) socket.destroy()
   }
-  return {
+  const self: SilentProxy = {
     port: own,
+    isDeaf: false,
     get open() {
       return pairs.size
     },
@@ -62,4 +69,5 @@ export async function silentProxy(host: string, port: number): Promise<SilentPro
       for (const socket of silent) socket.destroy()
     },
   }
+  return self
 }

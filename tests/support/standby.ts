@@ -1,34 +1,37 @@
 // PostgreSQL servers of our own: one alone, or one with a standby and one address for both, where whoever connects reaches
 // the server that serves at present. The servers and their files are removed at the end.
 
-import { chmodSync, chownSync, existsSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { until } from './bounded.ts'
 import { folder } from './folder.ts'
 import { freePort } from './free-port.ts'
 
+/** PostgreSQL does not run as root, so its programs are those of this user then. */
+const USER = process.getuid?.() === 0 ? 'postgres' : null
+const SETPRIV = Bun.which('setpriv')
+
+/**
+ * How its programs are begun. They end with the process that begins them, however that ends: a server of `pg_ctl` would
+ * stay when somebody kills the tests. Only Linux can do that.
+ */
+const BEGIN =
+  SETPRIV === null
+    ? []
+    : [SETPRIV, '--pdeathsig', 'QUIT', ...(USER ? ['--reuid', USER, '--regid', USER, '--init-groups'] : [])]
+
 /** Where the programs of PostgreSQL are; null without them. */
 export const BIN: string | null = (() => {
+  if (USER !== null && SETPRIV === null) return null
   const config = Bun.which('pg_config')
   const asked = config ? Bun.spawnSync([config, '--bindir']).stdout.toString().trim() : ''
   const all = [asked, ...new Bun.Glob('/usr/lib/postgresql/*/bin').scanSync({ onlyFiles: false, absolute: true })]
   return all.find(path => path !== '' && existsSync(join(path, 'initdb'))) ?? null
 })()
 
-/** PostgreSQL does not run as root, so its programs are those of this user then. */
-const USER = process.getuid?.() === 0 ? 'postgres' : null
-
-function run(program: string, ...args: string[]): Promise<void> {
-  return runWith({}, program, ...args)
-}
-
-/** The same with more variables of the environment. */
-async function runWith(env: Record<string, string>, program: string, ...args: string[]): Promise<void> {
-  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-  const command = ['env', ...variables, join(BIN!, program), ...args]
-  const quoted = command.map(word => `'${word}'`).join(' ')
-  const child = Bun.spawn(USER ? ['su', USER, '-s', '/bin/sh', '-c', quoted] : command, {
+async function run(program: string, ...args: string[]): Promise<void> {
+  const child = Bun.spawn([...BEGIN, join(BIN!, program), ...args], {
     cwd: '/',
     stdin: 'ignore',
     stdout: 'ignore',
@@ -37,6 +40,9 @@ async function runWith(env: Record<string, string>, program: string, ...args: st
   const said = await child.stderr.text()
   if ((await child.exited) !== 0) throw new Error(`${program} ${args.join(' ')}: ${said}`)
 }
+
+/** A start of many at once on a busy machine. */
+const START_MS = 60_000
 
 /** The files of an empty server, which are copied, because initdb takes seconds. */
 let initialised: Promise<string> | null = null
@@ -57,27 +63,54 @@ function open(place: string): void {
   chownSync(place, uid!, gid!)
 }
 
+/** The signals by which a server ends: at once with a checkpoint, or as if it were killed. */
+const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
+
 class Cluster {
   readonly data: string
   readonly port = freePort()
   readonly #log: string
-  isUp = false
+  #server: Bun.Subprocess | null = null
 
   constructor(place: string, name: string) {
     this.data = join(place, name)
     this.#log = join(place, `${name}.log`)
   }
 
-  async start(env: Record<string, string> = {}): Promise<void> {
-    const options = `-p ${this.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB`
-    await runWith(env, 'pg_ctl', '--pgdata', this.data, '--log', this.#log, '--options', options, '--wait', 'start')
-    this.isUp = true
+  get isUp(): boolean {
+    return this.#server !== null
   }
 
-  async stop(mode: 'fast' | 'immediate'): Promise<void> {
-    if (!this.isUp) return
-    this.isUp = false
-    await run('pg_ctl', '--pgdata', this.data, '--mode', mode, '--wait', 'stop')
+  /** `env`: more variables of its processes. */
+  async start(env: Record<string, string> = {}): Promise<void> {
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+    const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off', 'shared_buffers=16MB']
+    const options = ['-D', this.data, '-p', String(this.port), ...settings.flatMap(setting => ['-c', setting])]
+    const log = openSync(this.#log, 'a')
+    const output = { stdin: 'ignore', stdout: log, stderr: log } as const
+    const server = Bun.spawn([...BEGIN, 'env', ...variables, join(BIN!, 'postgres'), ...options], {
+      cwd: '/',
+      ...output,
+    })
+    closeSync(log)
+    this.#server = server
+    const isReady = () => {
+      if (server.exitCode !== null || server.signalCode !== null) {
+        this.#server = null
+        throw new Error(`postgres has ended: ${readFileSync(this.#log, 'utf8')}`)
+      }
+      const file = join(this.data, 'postmaster.pid')
+      const [pid, ...more] = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+      return Number(pid) === server.pid && /^(ready|standby) *$/.test(more[6] ?? '')
+    }
+    await until(isReady, `postgres is ready, which says ${this.#log}`, START_MS)
+  }
+
+  async stop(mode: keyof typeof SIGNALS): Promise<void> {
+    const server = this.#server
+    this.#server = null
+    server?.kill(SIGNALS[mode])
+    await server?.exited
   }
 
   ask<T>(text: string, database = 'postgres'): Promise<T[]> {

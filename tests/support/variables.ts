@@ -26,6 +26,18 @@ const FAMILIES: Readonly<Record<string, readonly string[]>> = {
   CADRE_QUOTA_: Object.keys(QUOTAS).map(name => name.toUpperCase()),
   // Inside the sandbox of a command.
   CADRE_VAR_: [],
+  OTEL_EXPORTER_OTLP_: ['', 'TRACES_', 'LOGS_'].flatMap(signal =>
+    [
+      'ENDPOINT',
+      'HEADERS',
+      'TIMEOUT',
+      'COMPRESSION',
+      'PROTOCOL',
+      'CERTIFICATE',
+      'CLIENT_CERTIFICATE',
+      'CLIENT_KEY',
+    ].map(option => signal + option),
+  ),
 }
 
 const compilers = { ts: new Bun.Transpiler({ loader: 'ts' }), tsx: new Bun.Transpiler({ loader: 'tsx' }) }

@@ -66,6 +66,9 @@ const typed: [argument: string, value: Json][] = [
   ['o={"a":{}}', { a: {} }],
   ['f=x/y.txt', 'x/y.txt'],
   ['f=@x/y.txt', 'x/y.txt'],
+  ['f=@@x', '@x'],
+  ['s=@@x', '@x'],
+  ['s=@@-', '@-'],
 ]
 
 test.each(typed)('-i %s', async (argument, value) => {

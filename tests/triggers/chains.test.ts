@@ -87,6 +87,23 @@ test('only ends that it names count, of teams that it names, and of top runs', a
   expect([t.firings('other'), t.firings('below')]).toEqual([[], []])
 })
 
+test('each way in which a run ends counts', async () => {
+  await using t = await triggerHome()
+  await chainTo(t, teamFolder(NEXT), { after: 'asks', on: ['completed', 'failed', 'cancelled'] })
+  const team = teamFolder(ASKS.replace('version: 1.0.0', 'version: 1.0.0\nconcurrency: { key: asks }'))
+  await t.add({ name: 'by-hand', team })
+  const begin = async () => (await t.triggers.runNow({ name: 'by-hand' }, { force: true, by: 'local:ada' })).run_id!
+  const { engine, db } = t.daemon
+  const [asks, waits] = [await begin(), await begin()]
+  // One that waits for its key, one that goes on, and one that a fault of the engine ends.
+  await engine.cancel(waits)
+  await engine.cancel(asks)
+  await t.ended(asks)
+  const faulty = await begin()
+  db.transaction(() => engine.store.runs.abandon(faulty, { code: 'internal', message: 'a fault' } as never, 1, 1))()
+  expect(t.firings('deploy').map(({ occasion }) => occasion)).toEqual([waits, asks, faulty])
+})
+
 test('a resumed run counts once, or once an attempt where that is asked for', async () => {
   await using t = await triggerHome()
   const mark = join(folder(), 'mark')

@@ -1,18 +1,23 @@
-// A receiver of traces: it takes OTLP/HTTP in JSON and holds each request against OpenTelemetry's own definition, in the
+// A receiver of traces and logs: it takes OTLP/HTTP in JSON and holds each request against OpenTelemetry's own definition, in the
 // code that OpenTelemetry generates from it.
 
 import root from '@opentelemetry/otlp-proto-exporter-base/build/src/generated/root'
 
 /** The generated code has these functions; its types do not say so. */
-const { ExportTraceServiceRequest } = (root as unknown as Generated).opentelemetry.proto.collector.trace.v1
+const { trace, logs } = (root as unknown as Generated).opentelemetry.proto.collector
 interface Generated {
   opentelemetry: {
     proto: {
       collector: {
         trace: { v1: { ExportTraceServiceRequest: Coder } }
+        logs: { v1: { ExportLogsServiceRequest: Coder } }
       }
     }
   }
+}
+const CODERS: Record<string, Coder> = {
+  '/v1/traces': trace.v1.ExportTraceServiceRequest,
+  '/v1/logs': logs.v1.ExportLogsServiceRequest,
 }
 interface Coder {
   fromObject(plain: object): object
@@ -22,6 +27,8 @@ interface Coder {
   toObject(message: object, options: object): object
 }
 
+type Attribute = { key: string; value: { stringValue?: string; intValue?: string; boolValue?: boolean } }
+
 interface Received {
   traceId: string
   spanId: string
@@ -30,8 +37,16 @@ interface Received {
   kind: number
   startTimeUnixNano: string
   endTimeUnixNano: string
-  attributes: { key: string; value: { stringValue?: string; intValue?: string } }[]
+  attributes: Attribute[]
   status?: { code: number }
+}
+
+export interface ReceivedLine {
+  resource: Record<string, string>
+  level: string
+  severity: number
+  event: string
+  attributes: Record<string, string>
 }
 
 export interface ReceivedSpan {
@@ -46,9 +61,12 @@ export interface ReceivedSpan {
   attributes: Record<string, string>
 }
 
-/** `answer` decides what becomes of a request; the default takes it. */
-export function traceReceiver(answer: (request: Request) => Response | null | Promise<Response | null> = () => null) {
+/**
+ * `answer` decides what becomes of a request; the default takes it. It takes the same below `/elsewhere`.
+ */
+export function otlpReceiver(answer: (request: Request) => Response | null | Promise<Response | null> = () => null) {
   const spans: ReceivedSpan[] = []
+  const lines: ReceivedLine[] = []
   const faults: string[] = []
   let text = ''
   let lastResource: { key: string; value: object }[] = []
@@ -59,14 +77,27 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
     async fetch(request) {
       const early = await answer(request)
       if (early) return early
-      const body = await request.text()
+      const bytes = new Uint8Array(await request.arrayBuffer())
+      const body = new TextDecoder().decode(
+        request.headers.get('content-encoding') === 'gzip' ? Bun.gunzipSync(bytes) : bytes,
+      )
       text += body
-      const fault = whyInvalid(JSON.parse(body))
-      if (new URL(request.url).pathname !== '/v1/traces' || fault !== null) {
+      const coder = CODERS[new URL(request.url).pathname.replace(/^\/elsewhere/, '')]
+      const fault = coder ? whyInvalid(coder, JSON.parse(body)) : 'nothing is taken there'
+      if (fault !== null) {
         faults.push(`${request.url}: ${fault}`)
         return new Response(fault, { status: 400 })
       }
-      for (const { resource, scopeSpans } of JSON.parse(body).resourceSpans) {
+      const { resourceSpans = [], resourceLogs = [] } = JSON.parse(body)
+      for (const { resource, scopeLogs } of resourceLogs) {
+        for (const { logRecords } of scopeLogs) {
+          for (const { body, severityText, severityNumber, attributes } of logRecords) {
+            const found = { level: severityText, severity: severityNumber, event: body.stringValue }
+            lines.push({ ...found, resource: valuesOf(resource.attributes), attributes: valuesOf(attributes) })
+          }
+        }
+      }
+      for (const { resource, scopeSpans } of resourceSpans) {
         lastResource = resource.attributes
         const service = resource.attributes[0].value.stringValue
         for (const { spans: received } of scopeSpans)
@@ -78,6 +109,7 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
   return {
     url: server.url.origin,
     spans,
+    lines,
     faults,
     /** What the last spans were of. */
     resource: () => lastResource,
@@ -87,28 +119,30 @@ export function traceReceiver(answer: (request: Request) => Response | null | Pr
   }
 }
 
+const valuesOf = (attributes: Attribute[] = []): Record<string, string> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, String(Object.values(value)[0])]))
+
 function read(span: Received, service: string): ReceivedSpan {
   const { traceId, spanId, parentSpanId, name, kind, attributes, status } = span
-  const values = attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue!])
   return {
     ...{ service, trace: traceId, id: spanId, parent: parentSpanId ?? null, name, kind },
     ms: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
     failed: status?.code === 2,
-    attributes: Object.fromEntries(values),
+    attributes: valuesOf(attributes),
   }
 }
 
 /** What is wrong with a request, or null. In OTLP's JSON ids are in hexadecimal; all else is that of Protocol Buffers. */
-function whyInvalid(body: unknown): string | null {
+function whyInvalid(coder: Coder, body: unknown): string | null {
   const plain = JSON.parse(JSON.stringify(body), (key, value) =>
     /^(trace|span|parentSpan)Id$/i.test(key) ? Buffer.from(value, 'hex').toString('base64') : value,
   )
   try {
-    const message = ExportTraceServiceRequest.fromObject(plain)
-    const fault = ExportTraceServiceRequest.verify(message)
+    const message = coder.fromObject(plain)
+    const fault = coder.verify(message)
     if (fault) return fault
-    const bytes = ExportTraceServiceRequest.encode(message).finish()
-    const again = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), {
+    const bytes = coder.encode(message).finish()
+    const again = coder.toObject(coder.decode(bytes), {
       bytes: String,
       longs: String,
     })

@@ -2,7 +2,7 @@
 // complains about is collected. Its program without a window does the same with half the processor time.
 
 import { existsSync } from 'node:fs'
-import { type Browser, type Cookie, chromium, type Page } from 'playwright-core'
+import { type Browser, type Cookie, chromium, type Locator, type Page } from 'playwright-core'
 
 const PROGRAMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 const program = PROGRAMS.find(path => existsSync(path))
@@ -68,6 +68,15 @@ async function newPage(browser: Browser): Promise<Seen> {
   return { page, complaints }
 }
 
+/** Answers a review as a person does, in two steps. */
+export async function answer(card: Locator, decision: string): Promise<void> {
+  await card.getByRole('button', { name: decision, exact: true }).click()
+  await card
+    .locator('fieldset.confirm')
+    .getByRole('button', { name: `${decision}:` })
+    .click()
+}
+
 /** Ends the sessions of a test, which leaves its pages to the next one. Returns what they complained about. */
 export async function leave(browser: Browser, opened: Seen[]): Promise<string[]> {
   const complaints: string[] = []
@@ -85,7 +94,7 @@ async function empty(page: Page): Promise<void> {
   const context = page.context()
   for (const other of context.pages()) if (other !== page) await other.close()
   await page.unrouteAll({ behavior: 'ignoreErrors' })
-  page.removeAllListeners('request')
+  for (const event of ['request', 'requestfinished', 'requestfailed'] as const) page.removeAllListeners(event)
   await page.emulateMedia({ colorScheme: null, reducedMotion: null })
   await page.setViewportSize(VIEWPORT)
   // Storage belongs to the origin of the page.

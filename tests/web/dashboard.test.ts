@@ -7,7 +7,7 @@ import { change } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { expectAccessibleAt } from './axe.ts'
-import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { answer, hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { frontOf } from './front.ts'
 
 const WAITS = `name: "@local/waits"
@@ -126,12 +126,8 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     expect(page.url()).toBe(`${daemon.url}/#/reviews`)
     const card = page.getByRole('region', { name: 'Review of ask' })
     await card.getByText('Go on?').waitFor()
-    await card.getByRole('button', { name: 'Approve' }).click()
-    await card.getByRole('alert').waitFor()
-    expect(await card.getByRole('alert').textContent()).toContain('answer')
-    forgive(/status of 400/)
     await card.getByLabel('answer').fill('gladly')
-    await card.getByRole('button', { name: 'Approve' }).click()
+    await answer(card, 'Approve')
     await page.getByText('Nothing waits for you.').waitFor()
     expect((await daemon.ended(run_id)).outputs).toEqual({ said: 'gladly' })
   })
@@ -155,7 +151,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.getByText('change 250', { exact: true }).waitFor()
     expect(page.url()).toContain(`runs/${run_id}/logs?phase=ask`)
     await page.goBack()
-    await card.getByRole('button', { name: 'Reject' }).click()
+    await answer(card, 'Reject')
     await page.getByText('Nothing waits for you.').waitFor()
     expect((await daemon.ended(run_id)).state).toBe('failed')
   })
@@ -175,7 +171,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.getByRole('link', { name: 'Phases' }).click()
     const card = page.getByRole('region', { name: 'Review of the run' })
     await card.getByText(/^Run @local\/hello@.* in the environment production\?$/).waitFor()
-    await card.getByRole('button', { name: 'Approve' }).click()
+    await answer(card, 'Approve')
     await page.locator('.facts .state.completed').waitFor()
     expect((await daemon.ended(run_id)).state).toBe('completed')
     await set(null)
@@ -202,7 +198,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
     await page.getByLabel('Local token').fill(daemon.token)
     await page.getByRole('button', { name: 'Use it' }).click()
-    await page.getByRole('button', { name: 'Reject' }).click()
+    await answer(page.getByRole('region', { name: 'Review of ask' }), 'Reject')
     await page.locator('.facts .state.failed').waitFor()
     await page.getByRole('link', { name: 'Why' }).click()
     await page.locator('.chain').waitFor()
@@ -280,6 +276,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.getByRole('cell', { name: 'agents.wiki.api_token' }).waitFor()
     expect(await page.content()).not.toContain('the-secret-of-the-wiki')
     await page.getByRole('button', { name: 'Remove' }).click()
+    await page.locator('fieldset.confirm').getByRole('button', { name: 'Remove' }).click()
     await page.getByText('Nothing is set.').waitFor()
   })
 

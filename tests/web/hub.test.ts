@@ -8,7 +8,7 @@ import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD } from '../support/hub.ts'
 import { reviewChange, runChange } from '../support/sync.ts'
 import { expectAccessible } from './axe.ts'
-import { hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+import { answer, hasBrowser, leave, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { startWorld, type World } from './hub-world.ts'
 
 // A browser on a busy machine takes its time.
@@ -77,9 +77,11 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     }
   }
   /** What a person does to what cannot be undone. */
-  async function confirm(place: ReturnType<Page['locator']>, name: string) {
+  async function confirm(place: ReturnType<Page['locator']>, name: string, typed?: string) {
     await place.getByRole('button', { name, exact: true }).click()
-    await place.locator('fieldset.confirm').getByRole('button', { name, exact: true }).click()
+    const question = place.locator('fieldset.confirm')
+    if (typed !== undefined) await question.getByLabel(`Type ${typed}`, { exact: true }).fill(typed)
+    await question.getByRole('button', { name, exact: true }).click()
   }
 
   test('signing in leads to what the address says, and signing out ends the session', async () => {
@@ -279,7 +281,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     const card = page.getByRole('region', { name: 'Review of approve' })
     await card.getByText('Publish this release?').waitFor()
     await card.getByLabel('note').fill('Faster start')
-    await card.getByRole('button', { name: 'Approve' }).click()
+    await answer(card, 'Approve')
     await world.reached(run, 'completed')
     await page.getByText('Nothing waits for you.').waitFor()
     const { phases } = await world.hub.ok(world.hub.admin, 'runs/phases', { run_id: run })
@@ -310,9 +312,27 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByRole('button', { name: 'Approve' }).click()
     await page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' })
     expect((await hub.ok(hub.admin, 'daemons/get', { daemon_id })).approved).toBe(true)
+    // What it says of itself, and what a person has to do about it.
+    const standing = {
+      disk_free: 400_000_000,
+      last_error: { at: Date.now() - 60_000, text: 'the queue is <b>full</b>' },
+      outbox: { changes: 1, files: 2, oldest_at: Date.now() - 3_600_000 },
+      credentials_expire: [{ name: 'git', at: Date.now() + 2.5 * 86_400_000 }],
+    }
+    const agents = [{ name: 'git', version: '1.0.0', doctor: 'wrong', text: 'Bad credentials' }]
+    await hub.ok(enrol.token, 'daemons/heartbeat', { daemon_id, standing, agents })
+    const worries = page.getByRole('list', { name: 'To look at' })
+    await worries.getByText('the credential of git ends in 2d').waitFor()
+    await worries.getByText('1 change and 2 files wait for the hub since 1h').waitFor()
+    await page.getByText('git ends in 3 days').waitFor()
+    await page.getByText('the queue is <b>full</b>').waitFor()
+    await page.getByText('Bad credentials').waitFor()
+    await expectAccessible(page, 'a daemon')
+    await page.getByRole('button', { name: 'Examine agents' }).click()
+    await until(async () => (await hub.ok(hub.admin, 'daemons/get', { daemon_id })).examine, 'the request')
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.locator('.facts').getByText('paused').waitFor()
-    await confirm(page.locator('main'), 'Remove')
+    await confirm(page.locator('main'), 'Remove', 'laptop')
     await page.locator('.facts').getByText('removed').waitFor()
 
     await page.goto(`${hub.url}/#/daemons?show=agents`)
@@ -372,6 +392,8 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByText('No invitation is open.').waitFor()
     await page.getByRole('link', { name: 'Members' }).click()
     await page.getByLabel('Role of night').selectOption('member')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Make night member' }).click()
     const realm = (await hub.ok(hub.admin, 'realms/list')).realms.find(
       ({ name }: { name: string }) => name === 'Night shift',
     )
@@ -429,7 +451,11 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
       [`realms/${realm}`]: 'you are member',
     })
     expect(await page.locator('.tabs a').allTextContents()).toEqual(['Members', 'Teams'])
-    expect(await page.getByRole('button', { name: 'Remove' }).count()).toBe(0)
+    const remove = page.getByRole('button', { name: 'Remove', exact: true }).first()
+    expect([await remove.getAttribute('aria-disabled'), await remove.getAttribute('title')]).toEqual([
+      'true',
+      expect.stringMatching(/^Admins of .+ do this$/),
+    ])
   })
 
   test('two versions are compared by what they write and reach, and by their files', async () => {
@@ -481,7 +507,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByRole('button', { name: 'Add' }).click()
     expect(await page.getByLabel('The secret of the webhook.').inputValue()).toStartWith('whsec_')
     await page.getByRole('cell', { name: 'https://hooks.example.com/cadre' }).waitFor()
-    await confirm(page.getByRole('row').filter({ hasText: 'hooks.example.com' }), 'Remove')
+    await confirm(page.getByRole('row').filter({ hasText: 'hooks.example.com' }), 'Remove', 'hooks.example.com')
     await page.getByText('No webhook is set up.').waitFor()
 
     await page.goto(`${hub.url}/#/audit`)

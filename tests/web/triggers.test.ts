@@ -645,7 +645,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     const { page } = await open(`triggers/${id}`, { token: false })
     await page.getByText(/(daemon\.ts|cadre) dashboard/).waitFor()
     await page.locator('.firing').first().waitFor()
-    expect(await page.getByRole('button').allTextContents()).toEqual(['Use it'])
+    expect(await page.locator('main').getByRole('button').allTextContents()).toEqual(['Use it'])
   })
 
   test('texts of others stay texts', async () => {

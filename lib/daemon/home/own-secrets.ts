@@ -4,22 +4,17 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../json.ts'
-import { tracingHeaders } from '../../log/tracing.ts'
+import { environmentSecrets } from '../../secrets/environment-secrets.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
-import { credentialsIn } from '../../secrets/secret-forms.ts'
-import { looksSecret, soundsSecret } from '../../settings/settings.ts'
 import { localToken } from './home.ts'
 import { publishKeys } from './publish-keys.ts'
-
-/** Shorter values cannot be masked. No credential of cadre is that short. */
-const SHORTEST = 6
 
 export function ownSecrets(home: string, env: Record<string, string | undefined>): KnownSecret[] {
   return [
     { name: 'the local token', value: localToken(home) },
     ...sessionOf(home),
     ...signingKeysOf(home),
-    ...Object.entries(env).flatMap(([name, value]) => (value ? inVariable(name, value) : [])),
+    ...environmentSecrets(env),
   ]
 }
 
@@ -47,20 +42,6 @@ const stampOf = (home: string): string =>
 function stampOfFile(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found ? `${found.ino} ${found.mtimeNs}` : 'none'
-}
-
-/**
- * Cadre's own credentials are always secrets. Other variables belong to the machine and may hold ordinary words, so
- * only those count that are named like a credential and look like one, and the passwords in addresses.
- */
-function inVariable(name: string, value: string): KnownSecret[] {
-  if (name === 'OTEL_EXPORTER_OTLP_HEADERS') {
-    const values = Object.values(tracingHeaders(value)).filter(text => text.length >= SHORTEST)
-    return values.map(text => ({ name, value: text }))
-  }
-  const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
-  if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
-  return credentialsIn(value).length > 0 ? [{ name, value }] : []
 }
 
 /** The token of the session that `login` stored. */

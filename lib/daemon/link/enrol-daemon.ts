@@ -21,6 +21,7 @@ import { HubClient } from './hub-client.ts'
 import type { JobHost } from './jobs.ts'
 import { Link } from './link.ts'
 import { Offers } from './offers.ts'
+import { OwnStanding, ownStanding } from './own-standing.ts'
 import { packagesOfHub } from './package-source.ts'
 
 type Environment = Record<string, string | undefined>
@@ -28,10 +29,11 @@ type Environment = Record<string, string | undefined>
 /** Opens the link. Throws the hub's error when the hub refuses the token. */
 export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKey }: Enrolment, env: Environment) {
   const offers = new Offers(daemon)
+  const name = env.CADRE_DAEMON_NAME || hostname()
   const link = new Link({
     hubUrl: url,
     realmToken,
-    name: env.CADRE_DAEMON_NAME || hostname(),
+    name,
     version,
     capacity: daemon.slots,
     isDiskFull: () => daemon.engine.load.stalled !== null,
@@ -52,8 +54,14 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
       return openArtifact(daemon.engine.stateDir(runId), runId, path)
     },
     network: () => daemon.settings.network(),
-    enrolled: () => remember(daemon, url, realmToken),
+    standing: new OwnStanding(() => ownStanding(daemon, offers.credentials), daemon.log),
+    async enrolled() {
+      describeWorker()
+      await remember(daemon, url, realmToken)
+    },
   })
+  // An earlier process may have been enrolled.
+  describeWorker()
   daemon.remote = link
   daemon.packages.source = packagesOfHub(link.client, apiKey || realmToken)
   try {
@@ -67,6 +75,16 @@ export async function enrol(daemon: Daemon, { url, realmToken, remembered, apiKe
     throw new CadreError(error.code, `the hub refuses hub.realm_token of settings.yml: ${error.message}; ${way}`)
   }
   return link
+
+  /** Says in what is exported which daemon this is. */
+  function describeWorker(): void {
+    const { daemonId, realmId } = link
+    daemon.telemetry?.describe({
+      'cicd.worker.name': name,
+      ...(daemonId !== null && { 'cicd.worker.id': daemonId }),
+      ...(realmId !== null && { 'cadre.realm.id': realmId }),
+    })
+  }
 }
 
 /** Says which workspaces are offered to the realm although no person has said so, as those of homes of 0.1.0 are. */
@@ -134,9 +152,17 @@ function jobHost(daemon: Daemon): JobHost {
         throw new CadreError('conflict', `the id of run ${runId} is taken here`)
       await daemon.packages.require(team, sha256)
     },
-    async start(runId, { team, inputs, run_name, workspace, environment = null, started_by, by }) {
+    async start(runId, { team, inputs, run_name, workspace, environment = null, started_by, traceparent, by }) {
       const startedBy = readStarter(started_by)
-      const origin = { local: false, dispatched: true, actor: hubActor(by), startedBy, runId, synced: true }
+      const origin = {
+        local: false,
+        dispatched: true,
+        actor: hubActor(by),
+        startedBy,
+        runId,
+        synced: true,
+        traceparent,
+      }
       const request = { team, inputs, run_name, workspace, environment }
       const { reason, error } = await startRun(daemon, request, { ...origin, unattended: true })
       if (reason === 'not_started') {

@@ -23,11 +23,15 @@ export interface Offer {
   accounts: string[]
   /** The environments of its settings, which runs can have. */
   environments: string[]
+  /** The last request of an operator after which its doctors were asked; absent without one. */
+  examined?: number
 }
 
 export interface Offers {
   /** What the daemon offers to runs now. A change is reported to the hub. */
   current(): Promise<Offer>
+  /** An operator has asked, at that time, that doctors look now. */
+  examine(asked: number): void
   /** Ends what is done to keep the offer current. */
   stop(): Promise<void>
 }

@@ -6,6 +6,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import { livedMs } from '../../lived-time.ts'
 import { Heartbeat, type Start } from '../../wire/calls/daemon-link.ts'
 import { type Bulletin, isMoved, PROTOCOL, type Remembered } from '../../wire/protocol.ts'
+import type { Standing } from '../../wire/standing.ts'
 import { HubClient, troubleCode } from './hub-client.ts'
 
 declare const self: Worker
@@ -21,7 +22,7 @@ export interface HeartbeatSetup {
 
 export type HeartbeatOrder =
   | { setup: HeartbeatSetup }
-  | { running: string[]; teamsVersion: string | null; memory: Remembered | null }
+  | { running: string[]; teamsVersion: string | null; memory: Remembered | null; standing: Standing | null }
 
 /** `ahead`: by how many milliseconds the hub's clock was ahead of this machine's when the reply came. */
 /** `trouble` is the code with which the link shows the failure. */
@@ -41,6 +42,7 @@ if (!Bun.isMainThread) {
   let running: string[] = []
   let teamsVersion: string | null = null
   let memory: Remembered | null = null
+  let standing: Standing | null = null
   let interval = FIRST_INTERVAL_MS
   let timer: Timer
   /** The last beat that was new, and when it was seen. */
@@ -62,6 +64,7 @@ if (!Bun.isMainThread) {
         ...(stuck && { stuck: true }),
         ...(teamsVersion && { teams_version: teamsVersion }),
         ...(memory && { memory }),
+        ...(standing && { standing }),
       })
       memory = reply.memory ?? memory
       interval = Math.min(Math.max(reply.next_ms, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
@@ -81,6 +84,7 @@ if (!Bun.isMainThread) {
       running = data.running
       teamsVersion = data.teamsVersion
       memory = data.memory
+      standing = data.standing
       return
     }
     setup = data.setup

@@ -10,9 +10,8 @@ import { isObject } from '../../json.ts'
 import { Limit, limitSignal } from '../../lived-time.ts'
 import { Type } from '../../schema/type.ts'
 import { type Answerer, type Call, type Export, failureOf, plainData, type Transfer } from '../../wire/call.ts'
+import { HUB_PATIENCE_MS } from '../../wire/protocol.ts'
 
-/** Milliseconds that a call may take, unless it says otherwise. */
-const DEADLINE_MS = 20_000
 /** Streams of the hub are silent for 15 seconds at most. */
 const SILENT_MS = 45_000
 
@@ -26,6 +25,8 @@ export interface CallOptions {
 export class HubClient {
   readonly url: string
   readonly #token: string | null
+  /** Whether anything has answered, whose certificate was trusted then. */
+  #isReached = false
 
   /** `url` is the hub's address, such as `http://127.0.0.1:7400`. Throws `invalid_request` for any other text. */
   constructor(url: string, token: string | null) {
@@ -46,7 +47,7 @@ export class HubClient {
     body: Static<Body>,
     options: CallOptions = {},
   ): Promise<Static<Data>> {
-    const { token = this.#token, timeout = DEADLINE_MS, signal, headers = {} } = options
+    const { token = this.#token, timeout = HUB_PATIENCE_MS, signal, headers = {} } = options
     using deadline = limitSignal(timeout)
     const request = {
       method: 'POST',
@@ -69,11 +70,11 @@ export class HubClient {
     const headers = new Headers({ 'content-type': 'application/octet-stream' })
     if (this.#token) headers.set('authorization', `Bearer ${this.#token}`)
     const late = new AbortController()
-    const expire = () => late.abort(new Error(`it took nothing for ${DEADLINE_MS / 1_000} seconds`))
-    let limit = new Limit(DEADLINE_MS, expire)
+    const expire = () => late.abort(new Error(`it took nothing for ${HUB_PATIENCE_MS / 1_000} seconds`))
+    let limit = new Limit(HUB_PATIENCE_MS, expire)
     const taken = () => {
       limit.end()
-      limit = new Limit(DEADLINE_MS, expire)
+      limit = new Limit(HUB_PATIENCE_MS, expire)
     }
     const body = outgoing(file, headers, taken)
     const until = signal ? AbortSignal.any([signal, late.signal]) : late.signal
@@ -145,6 +146,7 @@ export class HubClient {
     try {
       reply = await fetch(this.url + path, { ...request, redirect: 'manual' })
       text = await reply.text()
+      this.#isReached = true
     } catch (cause) {
       throw this.#unanswered(cause)
     }
@@ -157,7 +159,7 @@ export class HubClient {
 
   #unanswered(cause: unknown): CadreError {
     const options = isOfCertificate(codeOf(cause)) ? { cause } : { cause, reason: UNANSWERED }
-    return new CadreError('unavailable', whyUnanswered(this.url, cause), options)
+    return new CadreError('unavailable', whyUnanswered(this.url, cause, this.#isReached), options)
   }
 }
 
@@ -170,10 +172,14 @@ export function troubleCode(error: unknown): string {
   return error.reason === UNANSWERED ? UNANSWERED : error.code
 }
 
-/** Why a request to the hub has no answer. `cause` is what `fetch` threw. */
-export function whyUnanswered(url: string, cause: unknown): string {
+/** Why a request to the hub has no answer. `cause` is what `fetch` threw. `isReached`: an earlier request had one. */
+export function whyUnanswered(url: string, cause: unknown, isReached = false): string {
   const code = codeOf(cause)
   if (!isOfCertificate(code)) return `the hub at ${url} does not answer: ${messageOf(cause)}`
+  if (isReached) {
+    const what = `the certificate of the hub at ${url} is not trusted any more (${code})`
+    return `${what}: it has changed or expired since this process reached the hub, so look first at the proxy before the hub`
+  }
   return `the certificate of the hub at ${url} is not trusted (${code}): for a private CA, start cadre with ${TRUSTING}`
 }
 

@@ -33,6 +33,7 @@ import { JobTable } from './job-table.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { LinkTroubles } from './link-troubles.ts'
 import type { SyncOutbox } from './outbox/outbox.ts'
+import type { OwnStanding } from './own-standing.ts'
 import { startOf } from './register.ts'
 import { SyncSender } from './sync-sender.ts'
 import { FileUploads, LANES, type OpenFile } from './uploads.ts'
@@ -62,6 +63,7 @@ export interface LinkOptions {
   fileOf(runId: RunId, path: string): Promise<OpenFile>
   /** `network.allow` of the settings. */
   network(): Omit<NetworkPolicy, 'literalOrigins'>
+  standing: OwnStanding
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
@@ -144,6 +146,7 @@ export class Link {
         this.#troubles.succeeded('heartbeat')
         this.#remember(bulletin.memory)
         this.#learn(bulletin)
+        void options.standing.renew(-Math.round(ahead)).then(() => this.#sendState())
       },
     })
     const answers = new Answers((first, others) =>
@@ -259,6 +262,7 @@ export class Link {
   /** Takes in what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
     this.#keys.learn(bulletin.dispatch_keys)
+    if (bulletin.examine !== undefined) this.#options.offers.examine(bulletin.examine)
     if (this.#bulletin.learn(bulletin, this.#self.knownId)) this.#sendState()
   }
 
@@ -321,7 +325,8 @@ export class Link {
 
   #state(): HeartbeatOrder {
     const { memory = null } = this.#hubCopies.callFields
-    return { running: this.#jobs.leased, teamsVersion: this.#bulletin.teamsVersion, memory }
+    const { latest: standing } = this.#options.standing
+    return { running: this.#jobs.leased, teamsVersion: this.#bulletin.teamsVersion, memory, standing }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */

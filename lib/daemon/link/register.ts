@@ -21,6 +21,7 @@ export type Introduction = Pick<
   | 'kinds'
   | 'accounts'
   | 'environments'
+  | 'examined'
 >
 
 /** Which start of the home this is, as the daemon reports it to the hub. */

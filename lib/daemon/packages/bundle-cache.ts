@@ -10,12 +10,14 @@ import type { ResolvedPackage } from './packages.ts'
 
 /** The maximum number of bundles. */
 const MOST = 200
+/** When runs start by the thousand, looking at the files for each of them would cost more than the start. */
+const LOOK_PAUSE_MS = 2
 
 export class Bundles {
   readonly #known = new Recent<string, Bundle>(MOST)
   /** The teams that are being read now. */
   readonly #reading = new Map<string, Promise<Bundle>>()
-  readonly #isCurrent = sharedLook(isCurrent)
+  readonly #isCurrent = sharedLook(isCurrent, LOOK_PAUSE_MS)
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
   async load(from: string | ResolvedPackage, options: LoadOptions): Promise<Bundle> {

@@ -31,7 +31,8 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
     answer(GetMetrics, async ({ durations }) => {
       const counts = await countRuns(daemon.engine.store.runLists)
       const waiting = await waitingMetrics(daemon)
-      return metricsReply([RUNS.text(counts), ...now(), ...waiting, daemon.counts.text(), durations.text()])
+      const parts = [RUNS.text(counts), ...now(), ...waiting, daemon.counts.text(), durations.text()]
+      return metricsReply(parts, daemon.telemetry)
     }),
   ])
 

@@ -30,6 +30,7 @@ import {
   ResumeRun,
   StartRun,
 } from '../../wire/calls/runs.ts'
+import { onceOf } from '../../wire/once.ts'
 import { page } from '../../wire/page.ts'
 import { withStarter } from '../../wire/why/explain.ts'
 import { withCommandsOfNow } from '../../wire/why/next-commands.ts'
@@ -47,7 +48,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
   const { engine } = daemon
   const { store } = engine
   return resource('runs', kit, [
-    answer(StartRun, ({ body, caller }) => start(daemon, body, caller)),
+    answer(StartRun, ({ body, caller, headers }) => start(daemon, body, caller, headers.traceparent)),
     answer(ListRuns, async ({ body }) => {
       const filter = { ...body, ...page(body) }
       const { runs, ...counted } = await listRuns(
@@ -127,11 +128,12 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         return daemon.openRuns.isInterrupted(rootOf(daemon.db, runId)) ? shownPhases(found) : found
       },
     ),
-    answer(GetLogs, async ({ body: { run_id, phase, after_seq: afterSeq, limit = 100 }, caller }) => {
+    answer(GetLogs, async ({ body: { run_id, phase, after_seq: afterSeq, limit = 100, last }, caller }) => {
       const runId = target(daemon, caller, run_id)
       engine.logs.flush()
       const { lines, next } = await readLines(engine.stateDir(runId), {
         limit,
+        last,
         ...(phase !== undefined && { phase }),
         ...(afterSeq !== undefined && { afterSeq }),
       })
@@ -140,22 +142,40 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
   ])
 }
 
-async function start(daemon: Daemon, body: Static<typeof StartRun.body>, caller: Caller) {
+async function start(
+  daemon: Daemon,
+  body: Static<typeof StartRun.body>,
+  caller: Caller,
+  traceparent: string | undefined,
+) {
   if (!caller.local && body.path !== undefined) {
     throw new CadreError('forbidden', 'a call from another machine must name a `team`, not a `path`')
   }
   if (!caller.local && body.run_id !== undefined) {
     throw new CadreError('forbidden', 'a call from another machine must not set the id of the run')
   }
-  const { inputs, run_id: runId, unattended = false, ...request } = body
+  const { inputs, run_id: runId, unattended = false, idempotency_key: _, ...request } = body
   const given = { ...request, ...(inputs && { inputs }) }
-  const { run_id, state, reason } = await startRun(daemon, given, {
+  const origin = {
     local: caller.local,
     actor: caller.actor,
     unattended,
     startedBy: caller.startedBy,
+    traceparent,
     ...(runId !== undefined && { runId }),
-  })
+  }
+  const once = onceOf(body)
+  const { run_id, state, reason } = await (once === null
+    ? startRun(daemon, given, origin)
+    : daemon.startKeys.start(
+        caller.actor,
+        once,
+        also => startRun(daemon, given, { ...origin, also }),
+        async known => {
+          await daemon.openRuns.continueTree(known)
+          return daemon.engine.record(known)
+        },
+      ))
   return { run_id, state, reason }
 }
 

@@ -215,8 +215,10 @@ async function found({ agent, isUnset }: Account, settings: Scope, patient: Pati
       contextOf(agent, definition, await settings.of(agent, definition), redactor, patient),
     )
     // This redactor also knows what the agent has learnt meanwhile, such as an access token.
-    const { who, missing, text } = redactor.json(answer)
-    return { agent, state: 'fine', who, missing, text }
+    const { who, missing, text, expires_at } = redactor.json(answer)
+    // An agent computes it, so it may be no time at all.
+    const end = new Date(expires_at ?? Number.NaN).getTime()
+    return { agent, state: 'fine', who, missing, text, ...(end >= 0 && { expires_at: end }) }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
     return { ...finding, state: 'wrong', text: redactor.text(messageOf(error) + hint) }

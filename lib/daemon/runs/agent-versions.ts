@@ -1,6 +1,10 @@
 // The agents of a daemon. Runs that begin use the newest ones, and each run keeps those that it began with.
 
 import type { Catalogue } from '../../agent/catalogue.ts'
+import { sharedLook } from '../../shared-look.ts'
+
+/** When runs start by the thousand, looking at the folders for each of them would cost more than the start. */
+const LOOK_PAUSE_MS = 2
 
 export class AgentVersions {
   #newest: Catalogue
@@ -8,7 +12,13 @@ export class AgentVersions {
   readonly #changed: () => void
   /** The catalogues of top runs that began with others than the newest. */
   #begunWith = new Map<string, Catalogue>()
-  #renewing: Promise<void> | null = null
+  /** One look after the other: one that began earlier and takes longer would bring older agents back. */
+  #looking: Promise<void> = Promise.resolve()
+  readonly #looks = sharedLook(() => {
+    const before = this.#looking.catch(() => {})
+    this.#looking = before.then(() => this.#look())
+    return this.#looking
+  }, LOOK_PAUSE_MS)
 
   /** `openRoots` returns the top runs that have not ended; `changed` is called when the newest agents are others. */
   constructor(catalogue: Catalogue, openRoots: () => readonly string[], changed: () => void) {
@@ -27,14 +37,9 @@ export class AgentVersions {
     return this.#begunWith.get(rootId) ?? this.#newest
   }
 
-  /** Looks for agents that were added, changed or removed. Calls that come together share one look at the folders. */
+  /** Looks for agents that were added, changed or removed. */
   renew(): Promise<void> {
-    this.#renewing ??= this.#look().finally(() => {
-      setImmediate(() => {
-        this.#renewing = null
-      })
-    })
-    return this.#renewing
+    return this.#looks(undefined)
   }
 
   async #look(): Promise<void> {

@@ -10,12 +10,11 @@ import { messageOf } from '../../error.ts'
 import { runFolder } from '../../files/run-id.ts'
 import { metricsOptions } from '../../http/metrics.ts'
 import type { Json } from '../../json.ts'
-import type { Log } from '../../log/log.ts'
-import type { Tracer } from '../../log/trace.ts'
-import { openTracer } from '../../log/tracing.ts'
+import type { Line, Log, ProcessLog } from '../../log/log.ts'
+import { openTelemetry, type Telemetry } from '../../log/telemetry.ts'
 import { build } from '../../program/version.ts'
 import { Engine, Reads, RootSecrets, Seal, Store } from '../../run/engine.ts'
-import type { Masked } from '../../secrets/masked.ts'
+import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import { openSettings, type Settings } from '../../settings/settings.ts'
 import { refuseSessionForm } from '../access/api-key.ts'
 import { Mask } from '../access/mask.ts'
@@ -39,13 +38,15 @@ import type { Drain } from './drain.ts'
 import { engineHost } from './engine-host.ts'
 import { type Environment, logLimitOf, settleOf, slotsOf } from './limits.ts'
 import { OpenRuns } from './open-runs.ts'
+import { leadsTo } from './review-next.ts'
 import { RunCounts } from './run-counts.ts'
 import type { RunTracing } from './run-tracing.ts'
+import { StartKeys } from './start-keys.ts'
 import { Workspaces } from './workspaces.ts'
 
 export interface DaemonOptions {
   home: string
-  log: Log
+  log: ProcessLog
   env?: Environment
   /** The command of this process, as the lock names it. */
   command?: string
@@ -64,6 +65,7 @@ export class Daemon {
   readonly engine: Engine
   readonly audit: Audit
   readonly workspaces: Workspaces
+  readonly startKeys: StartKeys
   /** Searches and other long reads of runs. */
   readonly reads: Reads
   readonly packages: Packages
@@ -88,10 +90,14 @@ export class Daemon {
   address: string | null = null
   /** Ends this process once what runs has ended, see `Drain`; null in a process that does not serve. */
   drain: ((mostMs: number | null) => Drain) | null = null
+  /** What this process exports, if anything. */
+  readonly telemetry: Telemetry | null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
   /** Reports the runs of a command without a daemon to the hub, when the home is enrolled. */
   reporter: (Pick<Remote, 'lists'> & { finish(): Promise<void> }) | null = null
+  /** The last line of the log that is an error. */
+  #lastError: Line | null = null
   readonly #mask: Mask
   readonly #agents: AgentVersions
   /** The spans of runs, if they are exported. */
@@ -104,6 +110,7 @@ export class Daemon {
     const { home, env = process.env, command = 'serve' } = options
     makeHome(home)
     const lock = takeLock(home, command)
+    let telemetry: Telemetry | null = null
     try {
       const file = databaseFile(home)
       const [migrations, settings] = await Promise.all([
@@ -118,17 +125,18 @@ export class Daemon {
       const logLimit = logLimitOf(env)
       const counts = new RunCounts(metricsOptions(env))
       settleOf(env, settings)
-      const tracer = await openTracer(env, 'cadre-daemon', options.log, build)
+      telemetry = await openTelemetry(env, 'cadre-daemon', options.log, build)
       const db = openRunDatabase(file, migrations)
       settlePlace(db, home, Date.now())
-      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, counts, env })
+      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, logLimit, counts, telemetry, env })
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
       if (command === 'serve') daemon.#growing = daemon.#growLog()
       await daemon.sandboxes.endLeft()
-      if (tracer) await daemon.#trace(tracer)
+      await daemon.#export()
       return daemon
     } catch (error) {
+      await telemetry?.close()
       lock.release()
       throw error
     }
@@ -144,12 +152,14 @@ export class Daemon {
       slots: number
       logLimit: number
       counts: RunCounts
+      telemetry: Telemetry | null
       env: Environment
     },
   ) {
     const { home } = options
     const { lock, db, catalogue, settings, slots, logLimit, counts, env } = parts
     this.home = home
+    this.telemetry = parts.telemetry
     this.lock = lock
     this.db = db
     this.settings = settings
@@ -164,10 +174,14 @@ export class Daemon {
     const secretsOf = () => [...ownSecrets(home, env), ...settings.secrets(this.catalogue), ...this.hookSecrets.known()]
     this.#mask = new Mask(secretsOf, options.log)
     settings.onSecrets(() => this.#mask.learn())
+    options.log.follow(line => {
+      if (line.level === 'error') this.#lastError = line
+    })
     const log = this.#mask.log()
     this.log = log
     this.audit = new Audit(db, log)
     this.workspaces = new Workspaces(db)
+    this.startKeys = new StartKeys(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
     const store = new Store(db)
@@ -177,6 +191,7 @@ export class Daemon {
       store,
       commit: apply => this.engine.commit(apply),
       mode,
+      lived: () => this.engine.lived,
       stateDir: runId => runFolder(home, runId),
       bundle: id => this.engine.bundle(id),
       log,
@@ -197,6 +212,7 @@ export class Daemon {
         catalogueOf: rootId => this.#agents.of(rootId),
         tracing: () => this.#tracing,
         pageOf: runId => this.#pageOf(runId),
+        leadsTo: review => leadsTo(this, review),
       }),
       outbox: this.outbox,
       meter: this.counts,
@@ -218,10 +234,15 @@ export class Daemon {
     return copiedOf(this.engine.store)
   }
 
-  async #trace(tracer: Tracer): Promise<void> {
+  async #export(): Promise<void> {
+    if (!this.telemetry) return
+    this.telemetry.describe({ 'service.instance.id': this.instanceId })
+    const mask: Daemon['mask'] = value => this.mask(value)
+    this.telemetry.exportLines(mask)
+    const { tracer } = this.telemetry
+    if (!tracer) return
     const { RunTracing } = await import('./run-tracing.ts')
-    const pageOf = (runId: string) => this.#pageOf(runId)
-    this.#tracing = new RunTracing({ tracer, engine: this.engine, mask: value => this.mask(value), pageOf })
+    this.#tracing = new RunTracing({ tracer, engine: this.engine, mask, pageOf: runId => this.#pageOf(runId) })
   }
 
   async #growLog(): Promise<void> {
@@ -234,6 +255,14 @@ export class Daemon {
 
   #pageOf(runId: string): string | null {
     return this.address && `${this.address}/#/runs/${runId}`
+  }
+
+  /** What the last error in the log said since the start; null where there was none. */
+  get lastError(): { at: number; text: MaskedText } | null {
+    if (!this.#lastError) return null
+    const { at, event, fields } = this.#lastError
+    const why = typeof fields.error === 'string' ? `: ${fields.error}` : ''
+    return { at, text: this.#mask.redactor([]).text(event + why) }
   }
 
   /** Whether runs of this team (`@scope/name`) are reported to the hub. */
@@ -313,10 +342,10 @@ export class Daemon {
     // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()
     await stopped
-    await this.#tracing?.close()
     await this.#growing
     this.audit.close()
     this.db.close()
+    await this.telemetry?.close()
     this.lock.release()
   }
 

@@ -36,11 +36,13 @@ interface Parts {
   tracing(): RunTracing | null
   /** The address of a run's page, if there is one. */
   pageOf(runId: string): string | null
+  leadsTo: EngineHost['leadsTo']
 }
 
 export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts }: Parts): EngineHost {
   const { findOwnSecrets, catalogueOf, tracing, pageOf } = parts
   const paces = new Paces()
+  const processes = processesFolder(home)
   /** Waits until the limit of an account lets its next request begin. All runs of the home share it. */
   const paceOf = async (
     reference: string,
@@ -108,7 +110,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
         sameTree: run.sameTree,
         teamFolder: run.teamFolder,
         unwritten: run.unwritten,
-        processes: processesFolder(home),
+        processes,
         sandbox: needs =>
           sandboxes.of(run.team, {
             ...{ workspace: run.workspace, stateDir: run.stateDir, rootDir: run.rootDir },
@@ -132,6 +134,7 @@ export function engineHost({ home, settings, secrets, mask, sandboxes, ...parts 
     mask: (value, values) => mask.redactor(values).json(value),
     secret: async (name, team, environment, signal) => settings.in(environment).secret(name, team, signal),
     restoreBundle: (_, json) => bundleFromJson(json),
+    leadsTo: parts.leadsTo,
   }
 }
 
@@ -142,14 +145,16 @@ const origins = new WeakMap<Bundle, readonly string[]>()
  * path on this machine is assumed to have read them, but not those of the packages that it uses.
  */
 function originsOf(bundle: Bundle): readonly string[] {
+  const known = origins.get(bundle)
+  if (known) return known
   const own = teamsOf(bundle).filter(([key]) => secretReader(bundle, key).fromPath)
-  const known = origins.get(bundle) ?? own.flatMap(([, team]) => [...literalOrigins(team)])
-  origins.set(bundle, known)
-  return known
+  const found = own.flatMap(([, team]) => [...literalOrigins(team)])
+  origins.set(bundle, found)
+  return found
 }
 
 /** exec says which stream of its process a line came from. */
-function logLine(text: MaskedText, fields: Masked<JsonObject> = {}): Parameters<RunEnvironment['log']>[0] {
+export function logLine(text: MaskedText, fields: Masked<JsonObject> = {}): Parameters<RunEnvironment['log']>[0] {
   const { stream, ...rest } = fields
   const printed = (['stdout', 'stderr'] as const).find(each => each === stream)
   if (printed) return { stream: printed, text, fields: rest }

@@ -26,11 +26,27 @@ export async function* runEvents(
   signal: AbortSignal,
   since = 0,
 ): AsyncGenerator<RunEvent> {
+  for await (const [event] of datedEvents(engine, runId, signal, since)) yield event
+}
+
+/**
+ * The same, each with the time (epoch milliseconds) up to which all was told before it: whoever has heard no more than it
+ * asks for what came since then.
+ */
+export async function* datedEvents(
+  engine: Engine,
+  runId: string,
+  signal: AbortSignal,
+  since: number,
+): AsyncGenerator<[event: RunEvent, told: number]> {
   const { tree_key: root, root_id } = rowOf(engine, engine.record(runId).run_id)
   const changed = new Map<string, Notice | WaitingLines>()
+  /** When the first of the changes came that wait. */
+  let waitsSince = 0
   let wake = () => {}
   const unfollow = engine.follow(notice => {
     if (notice.rootId !== root_id) return
+    if (changed.size === 0) waitsSince = Date.now()
     const key = `${notice.kind}:${notice.runId}:${notice.position}`
     if (notice.kind !== 'log') changed.set(key, notice)
     else if (notice.lines?.length) changed.set(key, withMoreLines(changed.get(key) as WaitingLines | undefined, notice))
@@ -39,16 +55,18 @@ export async function* runEvents(
   const stop = () => wake()
   signal.addEventListener('abort', stop)
   try {
-    yield* currentStates(engine, runId, root, root_id)
-    if (since > 0) yield* linesSince(engine, root, root_id, since - LATE_MS)
+    const begun = since > 0 ? since : Date.now()
+    for (const event of currentStates(engine, runId, root, root_id)) yield [event, begun]
+    if (since > 0) for await (const event of linesSince(engine, root, root_id, since - LATE_MS)) yield [event, begun]
     while (!signal.aborted) {
       const notices = [...changed.values()]
+      const told = notices.length > 0 ? waitsSince : Date.now()
       changed.clear()
       for (const notice of notices) {
         const row = engine.store.runs.get(notice.runId)
         if (!row?.tree_key.startsWith(root)) continue
-        if ('first' in notice) yield* linesOf(engine, row.id, notice)
-        else yield* eventsOf(engine, row, notice)
+        if ('first' in notice) for await (const event of linesOf(engine, row.id, notice)) yield [event, told]
+        else for (const event of eventsOf(engine, row, notice)) yield [event, told]
       }
       // The run was deleted meanwhile, so there is no end to report.
       if (!engine.store.runs.get(runId)) return
@@ -57,7 +75,7 @@ export async function* runEvents(
       // Lines that were written in this turn are passed on now.
       if (record.completed_at !== null && !sending) engine.logs.flush()
       if (record.completed_at !== null && !sending && changed.size === 0)
-        return yield { event: 'end', data: runHead(rowOf(engine, runId)) }
+        return yield [{ event: 'end', data: runHead(rowOf(engine, runId)) }, told]
       if (changed.size === 0) {
         void sending?.finally(() => wake())
         await new Promise<void>(resolve => {

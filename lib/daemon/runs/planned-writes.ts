@@ -1,14 +1,25 @@
 // What a run would write outside: each write with its phase, its credential, and where it goes, as far as the file and the
 // settings of the run's environment say it. A secret is none of that.
 
+import type { Catalogue } from '../../agent/catalogue.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { Scope } from '../../settings/settings.ts'
-import { accountIn, type Bundle, hasSubRuns, listenerWrites, phaseWrites, type Write } from '../../team/team.ts'
+import {
+  accountIn,
+  type Bundle,
+  hasSubRuns,
+  listenerWrites,
+  type Phase,
+  phaseWrites,
+  type Write,
+} from '../../team/team.ts'
 import type { PlannedWrite } from '../../wire/records/plans.ts'
-import type { Stock } from './start-run.ts'
 
 /** What a plan describes teams by. */
-export type Described = Pick<Stock, 'catalogue'> & { scope: Scope | null }
+export interface Described {
+  catalogue: Catalogue
+  scope: Scope | null
+}
 
 /** The writes of a bundle, at every depth. */
 export function plannedWrites(stock: Described, bundle: Bundle): PlannedWrite[] {
@@ -25,19 +36,40 @@ function writesBelow(
   if (above.includes(key)) return []
   const { catalogue } = stock
   const team = bundle.team(key)
-  const toWrite = ({ entry, credentials, ...write }: Write): PlannedWrite => ({
-    ...write,
-    credentials: credentials.map(key => stock.scope?.placeOf(key) ?? key),
-    to: target(stock, write.agent, entry),
-  })
   return [
-    ...listenerWrites(catalogue, team, path).map(toWrite),
-    ...team.phases.flatMap(phase => {
-      if (hasSubRuns(phase)) return writesBelow(stock, bundle, phase.team, [...above, key], [...path, phase.name])
-      return phase.type === 'standard' ? phaseWrites(catalogue, phase, path).map(toWrite) : []
-    }),
+    ...listenerWrites(catalogue, team, path).map(write => planned(stock, write)),
+    ...team.phases.flatMap(phase => writesOf(stock, bundle, phase, [...above, key], path)),
   ]
 }
+
+/** The writes of these phases of a team, and below them. */
+export function writesOfPhases(
+  stock: Described,
+  bundle: Bundle,
+  key: string,
+  names: readonly string[],
+): PlannedWrite[] {
+  return bundle
+    .team(key)
+    .phases.flatMap(phase => (names.includes(phase.name) ? writesOf(stock, bundle, phase, [key], []) : []))
+}
+
+function writesOf(
+  stock: Described,
+  bundle: Bundle,
+  phase: Phase,
+  above: readonly string[],
+  path: readonly string[],
+): PlannedWrite[] {
+  if (hasSubRuns(phase)) return writesBelow(stock, bundle, phase.team, above, [...path, phase.name])
+  return phase.type === 'standard' ? phaseWrites(stock.catalogue, phase, path).map(write => planned(stock, write)) : []
+}
+
+const planned = (stock: Described, { entry, credentials, ...write }: Write): PlannedWrite => ({
+  ...write,
+  credentials: credentials.map(key => stock.scope?.placeOf(key) ?? key),
+  to: target(stock, write.agent, entry),
+})
 
 /** Settings that name the system to which an agent writes; the first one that is set says it. */
 const SYSTEMS = ['base_url', 'endpoint', 'smtp_host', 'host', 'subdomain', 'site', 'provider']

@@ -6,12 +6,14 @@ import type { ListedReview, Store } from '../../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord, startReviewers } from '../../run/engine.ts'
 import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, reviewOf, type Team } from '../../team/team.ts'
 import { within } from '../../wire/budget.ts'
-import type { AskedReview } from '../../wire/records/run-records.ts'
+import type { AskedReview } from '../../wire/records/review-records.ts'
 import type { Daemon } from './daemon.ts'
 
 /** What a review needs from an engine, or from a database without one. */
 export interface ReviewSource {
   readonly store: Store
+  /** The lived time of the home; absent while no process lives. */
+  readonly lived?: number
   bundle(id: string): Bundle
 }
 
@@ -21,13 +23,16 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   const { rows, total } = source.store.reviews.list(filter)
   const asked = (row: (typeof rows)[number]): AskedReview => {
     const phase = phaseOf(source, row)
-    const form = (row.kind === 'gate' && phase && reviewOf(phase)?.inputs) || []
-    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase?.name ?? null, row.run_name)
+    const form = asksOf(phase, row.kind)?.inputs ?? []
+    const { lived = null } = source
+    const record = reviewRecord({ ...row, prompt: row.prompt ?? '' }, phase?.name ?? null, row.run_name, lived)
     const isCompletable = phase && row.kind === 'escalation' && row.state === 'pending'
     return {
       ...record,
+      team: row.team,
       ...bytesOf(row),
       form: [...form],
+      reviewers: [...(asksOf(phase, row.kind)?.reviewers ?? reviewersOf(source, row))],
       ...(isCompletable && { readers: readersOf(teamOf(source, row), phase.name) }),
     }
   }
@@ -37,7 +42,7 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
 /** The bytes of what a list has no room for. */
 function bytesOf(row: ListedReview) {
   return Object.fromEntries(
-    (['prompt', 'entries', 'comment'] as const).flatMap(name =>
+    (['prompt', 'entries', 'next', 'shown', 'comment'] as const).flatMap(name =>
       row[name] === null && row[`${name}_bytes`] !== null ? [[`${name}_bytes`, row[`${name}_bytes`]]] : [],
     ),
   )
@@ -63,7 +68,7 @@ export async function answerReview(
 ): Promise<ReviewRecord> {
   const { engine } = daemon
   const phase = phaseOf(engine, review)
-  const form = phase && review.kind === 'gate' ? reviewOf(phase) : undefined
+  const form = asksOf(phase, review.kind)
   const reviewers = form?.reviewers ?? reviewersOf(engine, review)
   if (!reviewers.some(name => name === 'any' || name === decision.by)) {
     const asking = form ? 'this gate' : 'the environment of this run'
@@ -73,11 +78,19 @@ export async function answerReview(
   await daemon.openRuns.continueTree(review.run_id)
   const target = `${review.id}: ${decision.decision}, run ${review.run_id}`
   await engine.decide(review.id, answer, () => daemon.audit.write({ actor, action: 'reviews/decide', target }))
-  return reviewRecord(findReview(engine, review.id), phase?.name ?? null, engine.record(review.run_id).run_name)
+  const { run_name } = engine.record(review.run_id)
+  return reviewRecord(findReview(engine, review.id), phase?.name ?? null, run_name, engine.lived)
 }
 
+/** How a gate asks; undefined for other reviews. */
+const asksOf = (phase: Phase | null, kind: ReviewRow['kind']) =>
+  phase && kind === 'gate' ? reviewOf(phase) : undefined
+
 /** Who may answer a review that is none of a gate. */
-function reviewersOf({ store }: Pick<ReviewSource, 'store'>, { kind, run_id }: ReviewRow): readonly string[] {
+function reviewersOf(
+  { store }: Pick<ReviewSource, 'store'>,
+  { kind, run_id }: Pick<ReviewRow, 'kind' | 'run_id'>,
+): readonly string[] {
   return kind === 'start' ? startReviewers(store.runs.get(run_id)!) : ['any']
 }
 

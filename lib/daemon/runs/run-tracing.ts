@@ -3,15 +3,7 @@
 // OpenTelemetry's conventions for CI/CD and HTTP, where they have one.
 
 import type { Json } from '../../json.ts'
-import {
-  type CallTrace,
-  runSpanOf,
-  type Span,
-  spanIdOf,
-  type Tracer,
-  traceIdOf,
-  traceparentOf,
-} from '../../log/trace.ts'
+import { type CallTrace, runSpanOf, type Span, spanIdOf, type Trace, traceOf, traceparentOf } from '../../log/trace.ts'
 import { Recent } from '../../recent.ts'
 import type { Engine, Notice, RunRow } from '../../run/engine.ts'
 import type { Masked } from '../../secrets/masked.ts'
@@ -21,7 +13,7 @@ import { resultOf } from '../../wire/states.ts'
 const MOST_REMEMBERED = 10_000
 
 export interface RunTracingOptions {
-  tracer: Pick<Tracer, 'close'> & { add(span: Span & Masked<Pick<Span, 'name' | 'attributes'>>): void }
+  tracer: { add(span: Span & Masked<Pick<Span, 'name' | 'attributes'>>): void }
   engine: Engine
   /** Removes the secrets that the daemon knows. */
   mask<T extends Json>(value: T): Masked<T>
@@ -32,21 +24,19 @@ export interface RunTracingOptions {
 export class RunTracing {
   readonly #options: RunTracingOptions
   readonly #added = new Recent<string, true>(MOST_REMEMBERED)
+  /** Of the top runs of sub-runs. */
+  readonly #traces = new Recent<string, Trace>(MOST_REMEMBERED)
 
   constructor(options: RunTracingOptions) {
     this.#options = options
     options.engine.follow(notice => this.#onNotice(notice))
   }
 
-  close(): Promise<void> {
-    return this.#options.tracer.close()
-  }
-
   /** For a call that works for `phase` of a run, or for one of its listeners. */
   callOf(runId: string, phase: string): CallTrace | undefined {
     const row = this.#options.engine.store.runs.get(runId)
     if (!row) return undefined
-    const trace = traceIdOf(row.root_id)
+    const trace = this.#traceOf(row)
     const isPhase = this.#phasesOf(row).some(({ name }) => name === phase)
     const parent = isPhase ? phaseSpanOf(row, phase) : runSpanOf(row.id, row.attempt)
     return {
@@ -57,8 +47,8 @@ export class RunTracing {
         const known = { 'http.request.method': method, 'server.address': hostname, 'cicd.pipeline.run.id': row.id }
         const end = (result: number | string) => {
           const failed = typeof result === 'string' || result >= 400
-          this.#add({
-            ...{ trace, id, parent, name: method, kind: 'client', start, end: Date.now(), failed },
+          this.#add(trace, {
+            ...{ id, parent, name: method, kind: 'client', start, end: Date.now(), failed },
             attributes: {
               ...known,
               // The path and the query may contain secrets.
@@ -82,12 +72,12 @@ export class RunTracing {
 
   #runEnded(row: RunRow): void {
     const { pageOf, engine } = this.#options
-    const parent = row.parent_id === null ? null : engine.store.runs.get(row.parent_id)
+    const above = row.parent_id === null ? null : engine.store.runs.get(row.parent_id)
     const page = pageOf(row.id)
-    this.#addOnce({
-      trace: traceIdOf(row.root_id),
+    const trace = this.#traceOf(row)
+    this.#addOnce(trace, {
       id: runSpanOf(row.id, row.attempt),
-      parent: parent ? phaseSpanOf(parent, row.parent_phase!) : null,
+      parent: above ? phaseSpanOf(above, row.parent_phase!) : trace.parent,
       name: `RUN ${row.team}`,
       kind: 'server',
       start: row.started_at ?? row.created_at,
@@ -109,8 +99,7 @@ export class RunTracing {
     if (!row || row.completed_at === null || row.started_at === null) return
     const { name, type } = this.#phasesOf(run)[position]!
     const id = phaseSpanOf(run, name)
-    this.#addOnce({
-      trace: traceIdOf(run.root_id),
+    this.#addOnce(this.#traceOf(run), {
       id,
       parent: runSpanOf(run.id, run.attempt),
       name,
@@ -134,17 +123,28 @@ export class RunTracing {
     return this.#options.engine.bundle(bundle_id).team(team_key).phases
   }
 
-  #addOnce(span: Span): void {
+  /** The trace of the tree of a run. */
+  #traceOf({ id, root_id, traceparent }: RunRow): Trace {
+    if (id === root_id) return traceOf(id, traceparent)
+    const known = this.#traces.get(root_id)
+    if (known) return known
+    const trace = traceOf(root_id, this.#options.engine.store.runs.get(root_id)?.traceparent)
+    this.#traces.set(root_id, trace)
+    return trace
+  }
+
+  #addOnce(trace: Trace, span: Omit<Span, 'trace'>): void {
     const key = `${span.id} ${span.end}`
     if (this.#added.get(key)) return
     this.#added.set(key, true)
-    this.#add(span)
+    this.#add(trace, span)
   }
 
-  #add(span: Span): void {
+  #add({ id: trace, sampled }: Trace, span: Omit<Span, 'trace'>): void {
+    if (!sampled) return
     const { tracer, mask } = this.#options
     const { name, attributes } = mask({ name: span.name, attributes: { ...span.attributes } })
-    tracer.add({ ...span, name, attributes })
+    tracer.add({ ...span, trace, name, attributes })
   }
 }
 

@@ -5,6 +5,7 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail, isLasting } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { JsonObject } from '../../json.ts'
+import { storedTraceparent } from '../../log/trace.ts'
 import type { RunRecord } from '../../run/engine.ts'
 import type { Borrower, Scope, SecretUser } from '../../settings/settings.ts'
 import {
@@ -46,6 +47,8 @@ export interface Origin {
   actor: string
   /** Who starts it, for its record. */
   startedBy?: StartedBy
+  /** The header of the call, or of the one that the hub took. One that is not valid counts as none. */
+  traceparent?: string | undefined
   /** The hub asks, which may name what is offered to it. */
   dispatched?: boolean
   /** The id from dispatch, or from the command that starts the run, so that the same run is started only once. */
@@ -58,7 +61,7 @@ export interface Origin {
    */
   unattended?: boolean
   /** Changes other rows in the transaction that starts the run. */
-  also?(): void
+  also?(runId: RunId): void
 }
 
 /** Starts a run. Throws `invalid_request` with everything that is wrong. */
@@ -83,6 +86,7 @@ export async function startBundle(
   const chosen = environmentOf(daemon, bundle, request.environment)
   const runId = origin.runId ?? daemon.engine.store.runs.newId()
   const target = `${name}@${version} as ${runId}${namesIn(values)}`
+  const traceparent = storedTraceparent(origin.traceparent)
   const start = {
     bundle,
     inputs: values,
@@ -93,11 +97,13 @@ export async function startBundle(
     fromPath: origin.local && request.path !== undefined,
     synced: origin.synced ?? daemon.lists(name),
     runId,
+    isNewId: origin.runId === undefined,
     ...(origin.startedBy && { startedBy: daemon.mask(origin.startedBy) }),
+    ...(traceparent !== null && { traceparent }),
   }
   const also = () => {
     daemon.audit.write({ actor: origin.actor, action: 'runs/start', target })
-    origin.also?.()
+    origin.also?.(runId)
   }
   const fails = (error: unknown): CadreError => {
     if (!origin.unattended || !isLasting(error)) throw error

@@ -16,7 +16,8 @@ export interface Info {
 
 interface Parameter {
   name: string
-  in: 'path' | 'query'
+  in: 'path' | 'query' | 'header'
+  description?: string
   required: boolean
   schema: unknown
 }
@@ -54,7 +55,8 @@ export function openapiDocument(app: AnyElysia, info: Info): Document {
 }
 
 function operationOf(route: Route, schemas: Record<string, unknown>): Operation {
-  const parameters = [...Array.from(route.path.matchAll(/:(\w+)/g), ([, name]) => inPath(name!)), ...inQuery(route)]
+  const inPaths = Array.from(route.path.matchAll(/:(\w+)/g), ([, name]) => inPath(name!))
+  const parameters = [...inPaths, ...inQuery(route), ...inHeaders(route)]
   const body = bodyOf(route)
   return {
     ...route.detail,
@@ -76,6 +78,11 @@ const inPath = (name: string): Parameter => ({ name, in: 'path', required: true,
 const inQuery = ({ query }: Route): Parameter[] =>
   Object.entries(query?.properties ?? {}).map(([name, schema]) => {
     return { name, in: 'query', required: query?.required?.includes(name) ?? false, schema }
+  })
+
+const inHeaders = ({ takes }: Route): Parameter[] =>
+  Object.entries(takes).map(([name, description]) => {
+    return { name, in: 'header', description, required: false, schema: { type: 'string' } }
   })
 
 function bodyOf({ method, body }: Route): Operation['requestBody'] {

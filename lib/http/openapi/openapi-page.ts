@@ -32,11 +32,14 @@ ${sections.join('\n')}
 
 function operationHtml(name: string, { summary = '', description = '', parameters, requestBody }: Operation): string {
   const body = requestBody?.content['application/json']?.schema
-  const taken = parameters
-    ? `<p>Query</p><pre>${json(Object.fromEntries(parameters.map(each => [each.name, each.schema])))}</pre>`
-    : body
-      ? `<p>Body</p><pre>${json(body)}</pre>`
-      : ''
+  const schemasOf = (of: typeof parameters) => Object.fromEntries((of ?? []).map(({ name, schema }) => [name, schema]))
+  const headers = parameters?.filter(each => each.in === 'header') ?? []
+  const others = parameters?.filter(each => each.in !== 'header') ?? []
+  const taken = [
+    ...(others.length > 0 ? [`<p>Query</p><pre>${json(schemasOf(others))}</pre>`] : []),
+    ...(headers.length > 0 ? [`<p>Headers</p><pre>${json(schemasOf(headers))}</pre>`] : []),
+    ...(body ? [`<p>Body</p><pre>${json(body)}</pre>`] : []),
+  ].join('')
   return `<details><summary><code>${text(name)}</code> <small>${text(summary)}</small></summary><p>${text(description)}</p>${taken}</details>`
 }
 

@@ -7,8 +7,11 @@ import { viaOf } from '../../http/via.ts'
 import { sameSecret } from '../../secrets/secret-form.ts'
 import type { UserRule } from '../../wire/access.ts'
 import { allows } from '../../wire/grants.ts'
+import { CALLER_HEADER } from '../../wire/protocol.ts'
+import { isUuid } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
-import { accessText, lacksGrant, RealmCaller, type Stranger, UserCaller } from './callers.ts'
+import { accessText, lacksGrant, RealmCaller, type Stranger, UserCaller, type Way } from './callers.ts'
+import { knownDaemon } from './daemons.ts'
 import { addressOf } from './forwarded.ts'
 import { authenticator, type TokenFacts } from './live-token.ts'
 
@@ -53,11 +56,25 @@ export function createAccesses(hub: Hub) {
     address: () => addressOf(hub, incoming),
   })
 
-  function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
+  function asRealm(incoming: Incoming, token: TokenFacts, named: Way<RealmCaller>['named']): RealmCaller {
     return new RealmCaller(hub, token, {
       address: () => addressOf(hub, incoming),
-      again: async () => asRealm(incoming, await authenticate(incoming)),
+      again: async () => {
+        const now = namedBy(incoming)
+        return asRealm(incoming, await authenticate(incoming), now)
+      },
+      named,
     })
+  }
+
+  /** Looks for the daemon while the token is looked for. SQLite knows both without a wait. */
+  function namedBy({ request }: Incoming): Way<RealmCaller>['named'] {
+    if (store.dialect === 'sqlite') return null
+    const id = request.headers.get(CALLER_HEADER)
+    if (id === null || !isUuid(id)) return null
+    const row = Promise.resolve(knownDaemon(hub, id))
+    row.catch(() => {})
+    return { id, row }
   }
 
   return {
@@ -76,11 +93,13 @@ export function createAccesses(hub: Hub) {
     realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
       return {
         rule: 'realm token',
-        admit: incoming =>
-          admitted(incoming, token => {
-            if (token.type === 'realm') return asRealm(incoming, token)
+        admit(incoming) {
+          const named = namedBy(incoming)
+          return admitted(incoming, token => {
+            if (token.type === 'realm') return asRealm(incoming, token, named)
             throw new CadreError(refusal, 'this call does not accept a user token; use a realm token (cadre_dt_…)')
-          }),
+          })
+        },
       }
     },
     either(rule: UserRule): Access<UserCaller | RealmCaller> {
@@ -88,7 +107,7 @@ export function createAccesses(hub: Hub) {
         rule: `${describe(rule)}, or realm token`,
         admit: incoming =>
           admitted<UserCaller | RealmCaller>(incoming, token =>
-            token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule),
+            token.type === 'realm' ? asRealm(incoming, token, null) : asUser(incoming, token, rule),
           ),
         permit: caller => caller.kind === 'user' && permit(caller, rule),
       }

@@ -1,9 +1,10 @@
 // Who calls the hub. A handler asks the caller for the role on an object, which is compared with the role that the route
 // declared (accesses.ts).
 
-import { and, eq } from 'drizzle-orm'
+import { type AnyColumn, and, eq, type Placeholder } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
-import type { Db } from '../../../db/hub/store.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { type Kind, ROLES, type Role, type UserRule } from '../../wire/access.ts'
 import { allows, type RequiredAccess, reaches } from '../../wire/grants.ts'
@@ -22,10 +23,14 @@ export interface Stranger {
   address(): string
 }
 
+type DaemonRow = Tables['daemons']['$inferSelect']
+
 /** How a caller came: where from, and how the same call is admitted anew. */
 export interface Way<Caller> {
   address(): string
   again(): Promise<Caller>
+  /** The daemon that the head of the request names, which was looked for with the token; null: it names none. */
+  named: { id: string; row: Promise<DaemonRow | undefined> } | null
 }
 
 export class RealmCaller {
@@ -42,6 +47,11 @@ export class RealmCaller {
 
   address(): string {
     return this.#way.address()
+  }
+
+  /** What is known of the daemon by now, if the head of the request names it. */
+  daemonNamed(id: string): Promise<DaemonRow | undefined> | null {
+    return this.#way.named?.id === id ? this.#way.named.row : null
   }
 
   /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
@@ -135,9 +145,19 @@ export class UserCaller {
 
   /** The realm, if the grant reaches it and the live role is high enough. */
   async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
-    const { row, target, memberships } = await this.#realmRow(id, db)
+    return this.realmOf(id, await this.#realmRow(id, db), need)
+  }
+
+  /** The same when a statement has found the realm with the roles of the caller (`rolesIn`). */
+  realmOf(id: string, row: RealmWithRoles | undefined, need = this.#rule.realm) {
+    const { target, memberships } = placeOf(id, row)
     const role = this.#settle('realm', need, target, memberships, `realm ${id}`)
     return { ...row!.realm, role }
+  }
+
+  /** What a statement adds to find a realm with the roles of the caller: its columns, and the conditions of its joins. */
+  rolesIn(realmId: AnyColumn) {
+    return rolesIn(this.#hub.store, realmId, this.user.id)
   }
 
   /** Like `realm`, but returns null instead of throwing. */
@@ -152,7 +172,7 @@ export class UserCaller {
 
   /** The role in a realm that comes from memberships alone. A site admin gets no additional rights on daemons. */
   async membership(id: string): Promise<Role<'realm'> | null> {
-    const { target, memberships } = await this.#realmRow(id, this.#hub.store.db)
+    const { target, memberships } = placeOf(id, await this.#realmRow(id, this.#hub.store.db))
     return target && this.reaches(target) ? roleIn('realm', { ...memberships, siteAdmin: false }) : null
   }
 
@@ -162,8 +182,7 @@ export class UserCaller {
     const find = () => realmFor(store, db, { id, userId })
     // A transaction looks for itself.
     const [row] = await (db === store.db ? memo.get(`realm ${id} for user ${userId}`, find) : find())
-    const target = row && { org_id: row.realm.org_id, realm_id: id }
-    return { row, target, memberships: { org: row?.org ?? null, own: row?.own ?? null } }
+    return row
   }
 
   /** The role that the given memberships give the caller. For lists, which have already read the memberships. */
@@ -207,14 +226,32 @@ export const accessText = (required: RequiredAccess) =>
     .map(([entity, level]) => `${entity}:${level}`)
     .join(' or ')
 
+interface RealmWithRoles {
+  realm: Tables['realms']['$inferSelect']
+  org: Role<'org'> | null
+  own: Role<'realm'> | null
+}
+
+const placeOf = (id: string, row: RealmWithRoles | undefined) => ({
+  target: row && { org_id: row.realm.org_id, realm_id: id },
+  memberships: { org: row?.org ?? null, own: row?.own ?? null },
+})
+
+function rolesIn(
+  { realms, realmMembers, orgMembers }: Store,
+  realmId: AnyColumn | Placeholder,
+  userId: number | Placeholder,
+) {
+  return {
+    columns: { realm: realms, org: orgMembers.role, own: realmMembers.role },
+    ofRealm: eq(realms.id, realmId),
+    ofOrg: and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, userId)),
+    ofMember: and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, userId)),
+  }
+}
+
 const realmFor = prepared((store, db, slot: Slot<'id' | 'userId'>) => {
   const { realms, realmMembers, orgMembers } = store
-  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
-  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
-  return db
-    .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
-    .from(realms)
-    .leftJoin(orgMembers, ofOrg)
-    .leftJoin(realmMembers, ofRealm)
-    .where(eq(realms.id, slot('id')))
+  const { columns, ofRealm, ofOrg, ofMember } = rolesIn(store, slot('id'), slot('userId'))
+  return db.select(columns).from(realms).leftJoin(orgMembers, ofOrg).leftJoin(realmMembers, ofMember).where(ofRealm)
 })

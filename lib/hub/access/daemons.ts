@@ -46,7 +46,8 @@ export const statusColumn = (store: Pick<Store, 'daemons'>, now: number): SQL<Da
   sql`CASE WHEN ${isOnline(store, now)} THEN 'online'
     WHEN ${gt(store.daemons.last_seen_at, now - STALE_MS)} THEN 'stale' ELSE 'offline' END`
 
-export function daemonRecord(hub: Hub, daemon: DaemonRow) {
+/** `tokenEnd`: when its realm token expires. */
+export function daemonRecord(hub: Hub, daemon: DaemonRow, tokenEnd?: number | null) {
   const {
     id,
     token_id: _,
@@ -59,6 +60,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     ...rest
   } = daemon
   const { approved_at, ...row } = rest
+  const standing = hub.lastSeen.standingOf(daemon)
   return {
     id,
     daemon_id: id,
@@ -68,7 +70,9 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     environments: row.environments ?? [],
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
-    clock_offset: hub.clocks.get(id) ?? null,
+    standing,
+    ...(tokenEnd !== undefined && { token_expires_at: tokenEnd }),
+    clock_offset: hub.clocks.get(id) ?? standing?.clock_ms ?? null,
     last_seen_at: hub.lastSeen.lastCallOf(daemon).at,
   }
 }
@@ -91,7 +95,7 @@ export async function callingDaemon(
   body: { daemon_id: string; memory?: Remembered | undefined } & Start,
 ): Promise<DaemonRow> {
   const { daemon_id: id, memory } = body
-  const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
+  const row = await (caller.daemonNamed(id) ?? knownDaemon(hub, id))
   refuseAbsent(id, row)
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
@@ -132,6 +136,10 @@ export function refuseAbsent(id: string, row: DaemonRow | undefined): asserts ro
   if (row.removed_at !== null) throw removedDaemon(id)
 }
 
+/** The daemon, from the memo if it is there. */
+export const knownDaemon = (hub: Hub, id: string) =>
+  hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
+
 export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<DaemonRow | undefined> {
   const [row] = await daemonOf(store, db, { id })
   return row
@@ -145,7 +153,10 @@ const daemonOf = prepared(({ daemons }, db, slot: Slot<'id'>) =>
 )
 
 /** The name of a daemon for people, with the beginning of its id where another one of its realm has the same name. */
-export function nameAmong(daemon: DaemonRow, realm: readonly Pick<DaemonRow, 'id' | 'name'>[]): string {
+export function nameAmong(
+  daemon: Pick<DaemonRow, 'id' | 'name'>,
+  realm: readonly Pick<DaemonRow, 'id' | 'name'>[],
+): string {
   const { id, name } = daemon
   return realm.some(other => other.name === name && other.id !== id) ? `${name} (${id.slice(0, 8)})` : name
 }
@@ -163,7 +174,7 @@ export async function uniqueName({ store: { daemons } }: Hub, db: Db, daemon: Da
 export function bulletin(
   hub: Hub,
   facts: RealmFacts,
-  { approved_at, paused }: Pick<DaemonRow, 'approved_at' | 'paused'>,
+  { approved_at, paused, examine, examined }: Pick<DaemonRow, 'approved_at' | 'paused' | 'examine' | 'examined'>,
   knownTeams: unknown,
 ): Bulletin {
   const reply: Bulletin = {
@@ -176,6 +187,7 @@ export function bulletin(
     teams_version: facts.teamsVersion,
     clock_believed: isBelieved(hub.clock),
   }
+  if (examine !== null && examine !== examined) reply.examine = examine
   if (knownTeams !== facts.teamsVersion) reply.teams = facts.teams
   return reply
 }

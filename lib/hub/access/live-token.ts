@@ -3,6 +3,7 @@
 import { and, eq, isNull, lte } from 'drizzle-orm'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Incoming } from '../../http/admission.ts'
 import type { Role } from '../../wire/access.ts'
@@ -32,12 +33,14 @@ export interface TokenFacts {
 
 /**
  * Writes for a token. It is looked at again in the transaction, so that nothing is written after its revocation, nor by
- * a site admin who was demoted: what happens at the same time comes wholly before that, or is refused.
+ * a site admin who was demoted: what happens at the same time comes wholly before that, or is refused. The work does not
+ * wait for the look, because over a distance that would take another round trip; it is undone when the token has ended.
  */
 export function writeWhileLive<T>(hub: Hub, token: TokenFacts, work: (tx: Db) => Promise<T>): Promise<T> {
   return hub.store.write(async tx => {
-    await refuseEnded(hub, tx, token)
-    return work(tx)
+    const working = async () => work(tx)
+    const [, result] = await together([refuseEnded(hub, tx, token), working()])
+    return result
   })
 }
 
@@ -86,10 +89,14 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
 
   async function load(secret: string, hash: string): Promise<TokenFacts | null> {
     if (!isSecretForm(secret) || secret.startsWith(PREFIX.invitation)) throw invalid()
-    const [row] = await tokenWith(store, store.db, { hash })
+    const rows = await tokenWith(store, store.db, { hash })
+    const [row] = rows
     if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
     const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
-    const reach = row.type === 'realm' ? await liveRealms(row.id, user) : { realmIds: [], live: [] }
+    const reach = rows.flatMap(({ realm_id, org_id, org, own }) => {
+      if (realm_id === null || org_id === null) return []
+      return [{ realm_id, org_id, role: roleIn('realm', { siteAdmin: user.siteAdmin, org, own }) }]
+    })
     return {
       id: row.id,
       name: row.name,
@@ -99,18 +106,8 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
       grant: row.grant,
       expires_at: row.expires_at,
       user,
-      ...reach,
-    }
-  }
-
-  async function liveRealms(tokenId: number, user: TokenFacts['user']) {
-    const rows = await realmsWith(store, store.db, { tokenId, userId: user.id })
-    return {
-      realmIds: rows.map(row => row.realm_id),
-      live: rows.flatMap(({ realm_id, org_id, org, own }) => {
-        const role = roleIn('realm', { siteAdmin: user.siteAdmin, org, own })
-        return role === null ? [] : [{ realm_id, org_id, role }]
-      }),
+      realmIds: reach.map(({ realm_id }) => realm_id),
+      live: reach.flatMap(({ role, ...realm }) => (role === null ? [] : [{ ...realm, role }])),
     }
   }
 
@@ -143,9 +140,13 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
 
 const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
 
-const tokenWith = prepared(({ tokens, users }, db, slot: Slot<'hash'>) => {
+/** A token with its owner: a row for each realm that it grants, and one if it grants none. */
+const tokenWith = prepared((store, db, slot: Slot<'hash'>) => {
+  const { tokens, users, tokenRealms, realms, orgMembers, realmMembers } = store
   const { id, name, type, kind, grant, expires_at, revoked_at } = tokens
   const { username, site_admin, suspended_at } = users
+  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, users.id))
+  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, users.id))
   return db
     .select({
       id,
@@ -159,21 +160,16 @@ const tokenWith = prepared(({ tokens, users }, db, slot: Slot<'hash'>) => {
       username,
       site_admin,
       suspended_at,
+      realm_id: realms.id,
+      org_id: realms.org_id,
+      org: orgMembers.role,
+      own: realmMembers.role,
     })
     .from(tokens)
     .innerJoin(users, eq(users.id, tokens.user_id))
-    .where(eq(tokens.hash, slot('hash')))
-})
-
-const realmsWith = prepared((store, db, slot: Slot<'tokenId' | 'userId'>) => {
-  const { tokenRealms, realms, orgMembers, realmMembers } = store
-  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
-  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
-  return db
-    .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
-    .from(tokenRealms)
-    .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
+    .leftJoin(tokenRealms, eq(tokenRealms.token_id, tokens.id))
+    .leftJoin(realms, eq(realms.id, tokenRealms.realm_id))
     .leftJoin(orgMembers, ofOrg)
     .leftJoin(realmMembers, ofRealm)
-    .where(eq(tokenRealms.token_id, slot('tokenId')))
+    .where(eq(tokens.hash, slot('hash')))
 })

@@ -6,6 +6,7 @@ import { and, count, eq, gt, isNotNull, lte, type SQL, sql, sum } from 'drizzle-
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import { sizeText } from '../../size.ts'
 import { STORED_BYTES } from '../../wire/reasons.ts'
@@ -160,14 +161,16 @@ export async function countStoredFile(hub: Hub, tx: Db, realmId: string, bytes: 
 /** How many bytes of log lines the realm has room for; null: any number. */
 export async function logBytesLeft(hub: Hub, tx: Db, realmId: string): Promise<number | null> {
   const { realmUse } = hub.store
-  const realm = await realmOf(hub, tx, realmId)
+  const used = async () => {
+    const where = eq(realmUse.realm_id, realmId)
+    return (await tx.select({ bytes: realmUse.log_bytes }).from(realmUse).where(where))[0]?.bytes ?? null
+  }
+  const [realm, known] = await together([realmOf(hub, tx, realmId), used()])
   const { log_bytes: most } = quotasOf(hub, realm)
   if (most === null) return null
-  const used = () => tx.select({ bytes: realmUse.log_bytes }).from(realmUse).where(eq(realmUse.realm_id, realmId))
-  const [known] = await used()
-  if (typeof known?.bytes !== 'number') await countQuotaUse(hub, tx, realm)
-  const [now] = await used()
-  return Math.max(0, most - (now!.bytes ?? 0))
+  if (known !== null) return Math.max(0, most - known)
+  await countQuotaUse(hub, tx, realm)
+  return Math.max(0, most - ((await used()) ?? 0))
 }
 
 /** Adds to what a realm uses, and returns the sum; null when it is not counted. */

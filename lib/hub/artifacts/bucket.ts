@@ -5,12 +5,15 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { CadreError, messageOf } from '../../error.ts'
 import { attachment } from '../../http/download.ts'
+import { HUB_PATIENCE_MS } from '../../wire/protocol.ts'
 import { type ArtifactStore, type KeptFile, objectKeyOf } from '../core/artifact-store.ts'
 
 /** An upload must begin within this time. */
 export const UPLOAD_URL_SECONDS = 15 * 60
 const DOWNLOAD_URL_SECONDS = 60
-const TIMEOUT_MS = 20_000
+/** A daemon waits while the hub asks for a file: it should not take the silence of the store for that of the hub. */
+const HEAD_MS = HUB_PATIENCE_MS / 2
+const DELETE_MS = 20_000
 
 export interface BucketAddress {
   bucket: string
@@ -40,7 +43,7 @@ export function bucketStore(target: BucketAddress, most: number): ArtifactStore 
     const signed = await new AwsV4Signer({ ...request, ...keys }).sign()
     let reply: Response
     try {
-      const signal = AbortSignal.timeout(TIMEOUT_MS)
+      const signal = AbortSignal.timeout(method === 'HEAD' ? HEAD_MS : DELETE_MS)
       reply = await fetch(signed.url, { method, headers: signed.headers, redirect: 'manual', signal })
     } catch (cause) {
       throw new CadreError('unavailable', `the store of CADRE_ARTIFACTS does not answer: ${messageOf(cause)}`, {

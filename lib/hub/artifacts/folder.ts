@@ -8,6 +8,7 @@ import { writeWhole } from '../../agent/files/hashed-file.ts'
 import { CadreError } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import { downloadHeaders } from '../../http/download.ts'
+import { isOfDisk } from '../../http/reply.ts'
 import { chunksIn } from '../../stream.ts'
 import { type ArtifactStore, type KeptFile, objectKeyOf } from '../core/artifact-store.ts'
 
@@ -45,7 +46,9 @@ export function folderStore(root: string, most: number, monotonic = () => perfor
         await makeDurable(folders)
       } catch (error) {
         await rm(temporary, { force: true })
-        throw error
+        if (!isOfDisk(error)) throw error
+        const message = 'the disk of the store of CADRE_ARTIFACTS takes no more writes: free some space there'
+        throw new CadreError('unavailable', message, { cause: error })
       }
     },
     async download(file, name) {

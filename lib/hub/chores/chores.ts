@@ -11,6 +11,7 @@ import type { Hub } from '../core/hub.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { deleteOldRuns } from '../reports/old-runs.ts'
+import { addTexts } from '../reports/run-texts.ts'
 import { deleteOldTells, endLostTells } from '../tells/tell-jobs.ts'
 import { checkTriggers } from '../triggers/check-triggers.ts'
 import { deleteOldBodies } from '../triggers/hook-table.ts'
@@ -87,6 +88,12 @@ const CHORES: readonly HubChore[] = [
     failure: 'audit entries could not be sealed',
     // Those of a command, or of a hub that was killed: this process seals its own ones when they are committed.
     run: sealInSteps,
+  },
+  {
+    name: 'index_runs',
+    everyMs: HOUR_MS,
+    failure: 'older runs could not be indexed for searches',
+    run: addTexts,
   },
   {
     name: 'count_quotas',

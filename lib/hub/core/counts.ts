@@ -23,6 +23,10 @@ export class Counts {
     { name: 'cadre_files_total', help: 'Files of runs that began to be in a state.' },
     ['awaited', 'stored', 'removed'].map(state => ({ state })),
   )
+  readonly storeCalls = new Counter(
+    { name: 'cadre_file_store_calls_total', help: 'Calls of the store of files, by result.' },
+    results('answered', 'failed'),
+  )
   readonly changes = new Counter({
     name: 'cadre_sync_changes_total',
     help: 'Changes of runs that daemons have reported.',
@@ -42,8 +46,8 @@ export class Counts {
   }
 
   text(): string {
-    const { changes, rejected, signInFailures, runs, polls, webhooks, files } = this
-    const all = [changes, rejected, signInFailures, runs, polls, webhooks, files]
+    const { changes, rejected, signInFailures, runs, polls, webhooks, files, storeCalls } = this
+    const all = [changes, rejected, signInFailures, runs, polls, webhooks, files, storeCalls]
     return all.map(each => each.text()).join('') + WAITING_POLLS.text(this.pollsWaiting)
   }
 }

@@ -5,7 +5,7 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import type { MetricsOptions } from '../../http/metrics.ts'
 import type { Log } from '../../log/log.ts'
-import type { Tracer } from '../../log/trace.ts'
+import type { Telemetry } from '../../log/telemetry.ts'
 import type { Remembered } from '../../wire/protocol.ts'
 import type { QuotaValues } from '../../wire/records/quotas.ts'
 import type { PackageChecker } from '../packages/packages.ts'
@@ -83,8 +83,8 @@ export interface Hub {
   readonly artifacts: ArtifactStore | null
   /** The backups that it makes by itself; null if it makes none. */
   readonly backups: OwnBackups | null
-  /** Exports spans (`OTEL_EXPORTER_OTLP_ENDPOINT`), or null. */
-  readonly tracer: Tracer | null
+  /** Exports spans and the log (`OTEL_EXPORTER_OTLP_ENDPOINT`), or null. */
+  readonly telemetry: Telemetry | null
   readonly counts: Counts
   /** What came of the chores that each hub does, by their names. What one hub does for all is in the table of chores. */
   readonly ownChores: Map<string, ChoreOutcome>

@@ -10,12 +10,15 @@ import type { HubClock } from './hub-clock.ts'
 
 const FLUSH_MS = 2_000
 
+type Standing = Tables['daemons']['$inferSelect']['standing']
 type DaemonCall = Pick<Tables['daemons']['$inferSelect'], 'id' | 'last_seen_at' | 'called_at'>
 
 interface Call {
   /** In lived time, and by the clock. */
   lived: number
   at: number
+  /** What it said with the call or with one before it. */
+  standing?: Standing
 }
 
 /** A session expires this long after its last use. */
@@ -42,9 +45,21 @@ export class LastSeen {
   }
 
   noteDaemonCall(id: string): Call {
-    const call = { lived: this.#clock.lived(), at: this.#clock.now() }
-    this.#daemons.set(id, call)
+    const call: Call = { lived: this.#clock.lived(), at: this.#clock.now() }
+    const said = this.#daemons.get(id)?.standing
+    this.#daemons.set(id, said ? { ...call, standing: said } : call)
     return call
+  }
+
+  /** It is written with the time of the call that said it. */
+  noteStanding(id: string, standing: Standing): void {
+    const call = this.#daemons.get(id) ?? this.noteDaemonCall(id)
+    this.#daemons.set(id, { ...call, standing })
+  }
+
+  /** How the daemon stands, as far as it was heard of here or its row says. */
+  standingOf({ id, standing }: Pick<Tables['daemons']['$inferSelect'], 'id' | 'standing'>): Standing {
+    return this.#daemons.get(id)?.standing ?? standing
   }
 
   /** When the daemon last called. Other hubs may have written a later call in its row. */
@@ -73,8 +88,9 @@ export class LastSeen {
             .set({ last_used_at: at, expires_at: slid(at) })
             .where(eq(tokens.id, id))
         }
-        for (const [id, { lived, at }] of [...called].sort(([a], [b]) => (a < b ? -1 : 1))) {
-          await tx.update(daemons).set({ last_seen_at: lived, called_at: at }).where(eq(daemons.id, id))
+        for (const [id, { lived, at, standing }] of [...called].sort(([a], [b]) => (a < b ? -1 : 1))) {
+          const values = { last_seen_at: lived, called_at: at, ...(standing && { standing }) }
+          await tx.update(daemons).set(values).where(eq(daemons.id, id))
         }
       })
       for (const [id, call] of called) if (this.#daemons.get(id) === call) this.#daemons.delete(id)

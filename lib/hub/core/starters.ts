@@ -1,6 +1,7 @@
 // Who or what started a run, in the columns of runs: as JSON, and its kind and name, by which lists find it.
 
-import { and, eq, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
+import { kindOfStarter } from '../../../db/hub/run-tables.ts'
 import type { Store } from '../../../db/hub/store.ts'
 import { type StartedBy, starterName, starterOf } from '../../wire/records/started-by.ts'
 
@@ -15,12 +16,16 @@ export function starterColumns(by: StartedBy | null) {
   }
 }
 
-/** The top runs that this started: a kind, or a kind and a name, such as `schedule:nightly`. */
-export function startedByThis({ runs }: Store, filter: string): SQL {
+/**
+ * The top runs that this started: a kind, or a kind and a name, such as `schedule:nightly`. They are found by another index
+ * if the condition is only `checked`.
+ */
+export function startedByThis({ runs }: Store, filter: string, checked: boolean): SQL {
   const { kind, name } = starterOf(filter)
-  const isTop = sql`${runs.run_id} = ${runs.root_run_id}`
-  const ofKind = eq(runs.starter_kind, kind)
-  // Nobody has said it of runs from before it was recorded.
-  if (kind === 'unknown' && name === null) return and(isTop, or(ofKind, isNull(runs.starter_kind)))!
-  return and(isTop, ofKind, name === null ? undefined : eq(runs.starter_name, name))!
+  const known = kindOfStarter(runs)
+  const ofKind = sql`${checked ? unindexed(known) : known} = ${kind}`
+  return name === null ? ofKind : and(ofKind, eq(runs.starter_name, name))!
 }
+
+/** The same text, in a form by which no index is chosen. */
+export const unindexed = (text: SQL): SQL => sql`(${text} || '')`

@@ -57,10 +57,16 @@ export class HubKeys {
       log.warn('hubs lack the first key of CADRE_HUB_KEY: add it to theirs and restart them', { hubs: lacking })
     }
     this.#lacking = lacking
-    const keys = keysText(sealer)
+    const keys = this.text()
     if (hubs.some(({ id, keys: noted }) => id === process && noted === keys)) return
     const { hubProcesses } = store
     await store.write(tx => tx.update(hubProcesses).set({ keys }).where(eq(hubProcesses.id, process)))
+  }
+
+  /** The keys that this hub holds as `hubProcesses` lists them: the ids, with spaces between, first the one that seals. */
+  text(): string {
+    const { keyIds, sealsWith } = this.#parts.sealer
+    return [sealsWith, ...keyIds.filter(id => id !== sealsWith)].filter(id => id !== null).join(' ')
   }
 
   /** The ids of living hubs that lack the first key of this one, as far as `refresh` saw. */
@@ -97,9 +103,6 @@ export const listOnly = ({ write, sealingKeys }: Store, id: string) =>
 async function isListed({ db, sealingKeys }: Store, id: string): Promise<boolean> {
   return (await db.select({ id: sealingKeys.id }).from(sealingKeys).where(eq(sealingKeys.id, id))).length > 0
 }
-
-const keysText = ({ keyIds, sealsWith }: Sealer): string =>
-  [sealsWith, ...keyIds.filter(id => id !== sealsWith)].filter(id => id !== null).join(' ')
 
 function missing({ keyIds }: Sealer): string {
   const has =

@@ -85,14 +85,14 @@ export class DatabaseIdentity {
 
   /** Notes that this process runs, and how much it has committed. */
   async heartbeat(): Promise<void> {
-    const { store, now, lived, process } = this.#parts
+    const { store, now, lived, process, keys } = this.#parts
     this.heartbeatAt = lived()
     const { hubProcesses } = store
     const beat = { beat_at: lived(), beat_time: now() }
     await store.write(tx =>
       tx
         .insert(hubProcesses)
-        .values({ id: process, started_at: now(), ...beat })
+        .values({ id: process, started_at: now(), keys: keys(), ...beat })
         .onConflictDoUpdate({ target: hubProcesses.id, set: beat }),
     )
     this.#writeMark()

@@ -31,6 +31,8 @@ export interface LineageParts {
   notifier: Notifier
   /** The id of this hub process. */
   process: string
+  /** The keys that it holds, as `hubProcesses` lists them. */
+  keys: () => string
 }
 
 export class OlderCopies {
@@ -96,14 +98,20 @@ export class OlderCopies {
 
   notice(): { older_copy?: string } {
     if (!this.isOlderCopy) return {}
-    const silent = this.untrusted.flatMap(({ confirmations }) =>
-      [...confirmations.values()].filter(each => each.kind === 'daemon' && isAwaited(each)),
+    const asked = this.untrusted.flatMap(({ confirmations }) =>
+      [...confirmations.values()].filter(({ kind }) => kind === 'daemon'),
     )
+    const silent = new Set(asked.filter(isAwaited).map(({ id }) => id)).size
+    const all = new Set(asked.map(({ id }) => id)).size
+    const who =
+      silent === 0
+        ? 'no daemon has to report any more'
+        : `${silent} of ${all} daemons ${silent === 1 ? 'has' : 'have'} not reported`
     const isKnown = this.untrusted.some(({ lost }) => lost)
     const what = isKnown
       ? 'the hub is on an older copy of its database and holds what waited in it'
       : 'another server goes on with the database, and the hub holds what waited in it until it is shown that nothing was lost'
-    return { older_copy: `${what}; ${silent.length} daemons have not reported (\`hub reconcile\` names them)` }
+    return { older_copy: `${what}; ${who} (\`cadre hub reconcile\` shows more)` }
   }
 
   get unknownDaemons(): readonly string[] {

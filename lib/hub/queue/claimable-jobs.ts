@@ -3,7 +3,7 @@
 // and by what it needs (index `jobs_queue`, in the order in which jobs are delivered), a lapsed lease by its end
 // (`jobs_lease`). What a job needs is decided once for all waiting jobs that need the same.
 
-import { and, asc, desc, eq, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { inState, isLapsed, type JobRow } from '../core/job-rows.ts'
@@ -128,13 +128,24 @@ export async function waitingRunsForAny(store: Store, realm: string): Promise<Jo
   return (await runsForAny(store, store.db, { realm, daemon: '' })).map(readGroup)
 }
 
+/** A job with the name of the user who asked for it. */
+export interface ClaimedJob extends JobRow {
+  by: string | null
+}
+
+/** The columns of a job that is claimed. */
+const claimedColumns = ({ jobs, users }: Store) => ({
+  ...getTableColumns(jobs),
+  by: sql<string | null>`(SELECT ${users.username} FROM ${users} WHERE ${users.id} = ${jobs.created_by})`,
+})
+
 /** The waiting jobs of a kind with the same needs, in the order in which they are delivered. */
 export const jobsOfGroup = builtOnce((meant: Target) =>
   prepared((store, db, slot: Slot<'realm' | 'daemon' | 'kind' | 'key' | 'limit'>) => {
     const { jobs } = store
     return (
       db
-        .select()
+        .select(claimedColumns(store))
         .from(jobs)
         .where(and(isWaiting(store, slot, meant, sql`${slot('kind')}`), eq(jobs.needs_key, slot('key'))))
         // PostgreSQL uses the order of the index only when the daemon, the same for all rows, stands here too.
@@ -181,7 +192,7 @@ export const lapsedJobsFor = prepared((store, db, slot: Slot<'realm' | 'now' | '
   const { jobs } = store
   const open = or(isNull(jobs.daemon_id), eq(jobs.daemon_id, slot('daemon')))
   return db
-    .select()
+    .select(claimedColumns(store))
     .from(jobs)
     .where(and(hasLapsed(store, slot), isAmong(store, jobs.kind, slot('kinds')), open))
     .orderBy(jobs.lease_until)

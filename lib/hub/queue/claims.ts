@@ -3,10 +3,13 @@
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { type DaemonRow, isOnline } from '../access/daemons.ts'
 import type { JobRow } from '../core/job-rows.ts'
 import {
+  type ClaimedJob,
   daemonsWithJobs,
+  type JobGroup,
   jobsOfGroup,
   lapsedJobs,
   lapsedJobsFor,
@@ -65,18 +68,34 @@ async function jobsItMayTake<T extends NeedsOfJob>(
 /** Whether the daemon gets runs and resumptions now. A paused one finishes what it has. */
 const takesRuns = (taker: ClaimingDaemon, slots: number): boolean => slots > 0 && !taker.paused
 
-/** What the daemon may have now: jobs whose lease has lapsed, and what waits, each kind of need once. */
-async function claimableJobs(store: Store, db: Db, taker: ClaimingDaemon, work: boolean, now: number) {
+/** What a daemon may have: the ids of jobs whose lease has lapsed, and what waits, each kind of need once. */
+export interface Claimable {
+  lapsed: ReadonlySet<string>
+  waiting: JobGroup[]
+}
+
+/** The kinds of jobs that the daemon gets now. */
+const kindsFor = (taker: ClaimingDaemon, slots: number): JobRow['kind'][] =>
+  takesRuns(taker, slots) ? [...ORDER_KINDS, ...RUN_KINDS] : ORDER_KINDS
+
+/** What the daemon may have now, or null if that is nothing: a cheap look before the transaction. */
+export async function claimableJobs(
+  store: Store,
+  db: Db,
+  taker: ClaimingDaemon,
+  slots: number,
+  now: number,
+): Promise<Claimable | null> {
   const { id: daemon, realm_id: realm } = taker
-  const kinds = JSON.stringify(work ? [...ORDER_KINDS, ...RUN_KINDS] : ORDER_KINDS)
   const [lapsed, waiting] = await Promise.all([
-    lapsedJobsFor(store, db, { realm, daemon, now, kinds }),
-    waitingGroupsFor(store, db, realm, daemon, work),
+    lapsedJobsFor(store, db, { realm, daemon, now, kinds: JSON.stringify(kindsFor(taker, slots)) }),
+    waitingGroupsFor(store, db, realm, daemon, takesRuns(taker, slots)),
   ])
-  return {
-    lapsed: await jobsItMayTake(store, db, taker, lapsed, now),
-    waiting: await jobsItMayTake(store, db, taker, waiting, now),
-  }
+  const [late, open] = await Promise.all(
+    [lapsed, waiting].map(each => jobsItMayTake<NeedsOfJob>(store, db, taker, each, now)),
+  )
+  if (late!.length + open!.length === 0) return null
+  return { lapsed: new Set((late as JobRow[]).map(({ id }) => id)), waiting: open as JobGroup[] }
 }
 
 /** What waits in a realm: for which daemons, and the different needs of the runs that any daemon may take. */
@@ -99,36 +118,33 @@ export async function waitingJobs(store: Store, realm: string, now: number): Pro
   }
 }
 
-/** Whether a claim could find a job: a cheap check before the transaction. */
-export async function hasClaimableJobs(
-  store: Store,
-  taker: ClaimingDaemon,
-  slots: number,
-  now: number,
-): Promise<boolean> {
-  const { lapsed, waiting } = await claimableJobs(store, store.db, taker, takesRuns(taker, slots), now)
-  return lapsed.length + waiting.length > 0
-}
-
 /**
- * Leases the jobs that `taker` may have: at most `slots` runs and resumptions, and in addition orders about its runs.
+ * Leases the jobs among `found` that are still open: at most `slots` runs and resumptions, and in addition orders. `taker` is
+ * the daemon as this transaction finds it, which is asked for at the same time as the jobs; null: it gets nothing.
  */
 export async function claimJobs(
   store: Store,
   tx: Db,
-  taker: ClaimingDaemon,
+  { id: daemon, realm_id: realm }: Pick<ClaimingDaemon, 'id' | 'realm_id'>,
   slots: number,
+  { lapsed, waiting }: Claimable,
   now: number,
-): Promise<JobRow[]> {
-  const { id: daemon, realm_id: realm } = taker
+  asked: ClaimingDaemon | null | Promise<ClaimingDaemon | null>,
+): Promise<ClaimedJob[]> {
   const most = (kind: JobRow['kind']) => (ORDER_KINDS.includes(kind) ? MOST_ORDERS : slots)
-  const { lapsed, waiting } = await claimableJobs(store, tx, taker, takesRuns(taker, slots), now)
-  const jobs = await Promise.all(
-    waiting.map(({ meant, kind, needs_key: key }) =>
+  const kinds = JSON.stringify([...ORDER_KINDS, ...RUN_KINDS])
+  const [taker, late, ...jobs] = await together([
+    asked,
+    lapsed.size === 0 ? [] : lapsedJobsFor(store, tx, { realm, daemon, now, kinds }),
+    ...waiting.map(({ meant, kind, needs_key: key }) =>
       jobsOfGroup(meant)(store, tx, { realm, daemon, kind, key, limit: most(kind) }),
     ),
-  )
-  const found = [...lapsed, ...jobs.flat()].sort(inDeliveryOrder)
+  ])
+  if (!taker) return []
+  const taken = kindsFor(taker, slots)
+  const found = [...late.filter(({ id }) => lapsed.has(id)), ...jobs.flat()]
+    .filter(({ kind, needs }) => taken.includes(kind) && missingNeeds(needs, taker).length === 0)
+    .sort(inDeliveryOrder)
   const some = (kinds: JobRow['kind'][], limit: number) =>
     found.filter(({ kind }) => kinds.includes(kind)).slice(0, limit)
   const picked = [...some(ORDER_KINDS, MOST_ORDERS), ...some(RUN_KINDS, slots)]

@@ -5,8 +5,10 @@ import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
+import { storedTraceparent } from '../../log/trace.ts'
 import { inputsFor, whyNotIn } from '../../team/team.ts'
 import { allNeeds, needsOf, type Requires } from '../../wire/needs.ts'
+import { mustBeSame, type Once, onceOf } from '../../wire/once.ts'
 import { NOT_LISTED } from '../../wire/reasons.ts'
 import type { Dispatched } from '../../wire/records/hub-records.ts'
 import type { UserCaller } from '../access/callers.ts'
@@ -36,10 +38,12 @@ interface DispatchRequest extends RunRequest {
   realm_id?: string
   daemon_id?: string
   idempotency_key?: string
+  /** The header of the call. */
+  traceparent?: string | undefined
 }
 
 /** A run that may be queued, but for who asks for it. */
-type PlannedRun = Omit<NewRun, 'caller' | 'daemonId' | 'idempotencyKey' | 'action' | 'startedBy'>
+type PlannedRun = Omit<NewRun, 'caller' | 'daemonId' | 'once' | 'action' | 'startedBy' | 'traceparent'>
 
 /**
  * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
@@ -56,16 +60,18 @@ export async function dispatchRun(
   if (request.queue_timeout != null) durationOf(request.queue_timeout)
   const realmId = await realmOf(hub, caller, request)
   const realm = await caller.realm(realmId)
-  const { idempotency_key: idempotencyKey = null } = request
   const planned = await planRun(hub, store.db, realm, request, caller)
   const { key } = planned
+  const { traceparent, ...asked } = request
+  const once = onceOf(asked)
   const run: NewRun<UserCaller> = {
-    ...{ ...planned, caller, idempotencyKey, action: 'dispatch/run', startedBy: caller.startedBy },
+    ...{ ...planned, caller, once, action: 'dispatch/run', startedBy: caller.startedBy },
     daemonId: request.daemon_id ?? null,
+    traceparent: storedTraceparent(traceparent),
   }
   await hub.runIds.look()
-  const { job, state } = await (idempotencyKey !== null
-    ? queueOnce(hub, run, idempotencyKey)
+  const { job, state } = await (once !== null
+    ? queueOnce(hub, run, once)
     : key !== null
       ? caller.write(tx => queueRun(hub, tx, run))
       : queue.do(run))
@@ -185,8 +191,8 @@ function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
   })
 }
 
-/** Queues a run, or returns the one that an earlier call with the same key has queued. */
-async function queueOnce(hub: Hub, run: NewRun<UserCaller>, key: string): Promise<QueuedRun> {
+/** Queues a run, or returns the one that an earlier call of the caller with the same key has queued. Throws 409 as `mustBeSame`. */
+async function queueOnce(hub: Hub, run: NewRun<UserCaller>, once: Once): Promise<QueuedRun> {
   const { jobs, runs } = hub.store
   const attempt = () =>
     run.caller.write(async (tx): Promise<QueuedRun> => {
@@ -194,7 +200,14 @@ async function queueOnce(hub: Hub, run: NewRun<UserCaller>, key: string): Promis
         .select({ job: jobs, state: runs.state })
         .from(jobs)
         .innerJoin(runs, eq(runs.run_id, jobs.run_id))
-        .where(and(eq(jobs.realm_id, run.realm.id), eq(jobs.idempotency_key, key)))
+        .where(
+          and(
+            eq(jobs.realm_id, run.realm.id),
+            eq(jobs.created_by, run.caller.user.id),
+            eq(jobs.idempotency_key, once.key),
+          ),
+        )
+      if (known) mustBeSame(once, known.job.request_mark)
       return known ?? queueRun(hub, tx, run)
     })
   // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the

@@ -4,7 +4,7 @@
 import { sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../../db/hub/prepared.ts'
 import { CadreError } from '../../error.ts'
-import { runSpanOf, spanIdOf, traceIdOf } from '../../log/trace.ts'
+import { runSpanOf, spanIdOf, traceOf } from '../../log/trace.ts'
 import { record } from '../access/audit.ts'
 import { orgOf, type RealmCaller } from '../access/callers.ts'
 import { awaitsApproval, type DaemonRow, findDaemon, uniqueName } from '../access/daemons.ts'
@@ -23,20 +23,14 @@ export async function recordJobAnswers(
   given: readonly JobAnswer[],
 ): Promise<({ id: string } | CadreError)[]> {
   const verdicts = await caller.write(async tx => {
-    const approved = !given.some(isAccept) || (await findDaemon(hub, tx, daemon.id))?.approved_at != null
-    const open = approved ? given : given.filter(each => !isAccept(each))
-    const judged = await recordAnswers(hub.store, tx, daemon, open, hub.lived())
+    const approving = given.some(isAccept)
+      ? findDaemon(hub, tx, daemon.id).then(now => (now?.approved_at == null ? awaitsApproval(daemon.name) : null))
+      : null
+    const judged = await recordAnswers(hub.store, tx, daemon, given, hub.lived(), approving)
     await applyResults(hub, tx, caller, daemon, judged)
-    const others = open.filter((_, at) => isUnknown(judged[at]!))
+    const others = given.filter((_, at) => isUnknown(judged[at]!))
     const told = others.length === 0 ? new Map<string, never>() : await answerTells(hub, tx, caller, daemon, others)
-    const inTurn = judged.values()
-    return given.map((each): AnswerResult | { id: string } => {
-      if (approved || !isAccept(each)) {
-        const verdict = inTurn.next().value!
-        return told.get(each.jobId) ?? verdict
-      }
-      return new CadreError('conflict', `job ${each.jobId} waits for ${awaitsApproval(daemon.name)}`)
-    })
+    return given.map((each, at): AnswerResult | { id: string } => told.get(each.jobId) ?? judged[at]!)
   })
   hub.notifier.notify(`realm ${daemon.realm_id}`)
   return verdicts.map(verdict => {
@@ -55,11 +49,14 @@ export async function recordJobAnswers(
 
 /** The hub's part of the trace of a dispatched run: how long it waited for a daemon. Its daemon exports the rest. The span
  * lies below that of the run, which begins later. */
-function traceQueueWait({ tracer, now, lived }: Hub, job: JobRow, daemon: DaemonRow): void {
+function traceQueueWait({ telemetry, now, lived }: Hub, job: JobRow, daemon: DaemonRow): void {
+  if (!telemetry?.tracer) return
+  const { id: trace, sampled } = traceOf(job.run_id, traceparentIn(job.payload))
+  if (!sampled) return
   const end = now()
   const name = String(job.payload.team).replace(/(.)@.*$/, '$1')
-  tracer?.add({
-    trace: traceIdOf(job.run_id),
+  telemetry.tracer.add({
+    trace,
     id: spanIdOf('dispatch', job.run_id),
     parent: runSpanOf(job.run_id, 1),
     name: `dispatch ${name}`,
@@ -73,8 +70,14 @@ function traceQueueWait({ tracer, now, lived }: Hub, job: JobRow, daemon: Daemon
       'cicd.pipeline.run.state': 'pending',
       'cicd.worker.id': daemon.id,
       'cicd.worker.name': daemon.name,
+      'cadre.realm.id': daemon.realm_id,
     },
   })
+}
+
+/** The header of the call that asked for the run, if it had one. */
+export function traceparentIn({ traceparent }: JobRow['payload']): string | null {
+  return typeof traceparent === 'string' ? traceparent : null
 }
 
 /** The answer is about no job of a run. */

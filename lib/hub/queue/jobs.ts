@@ -6,6 +6,7 @@ import { and, eq, inArray, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Answer } from '../../wire/calls/daemon-link.ts'
@@ -29,6 +30,7 @@ export interface NewJob {
   priority?: number
   expires_at?: number | null
   idempotency_key?: string | null
+  request_mark?: string | null
   /** Whether its run waits for a concurrency key. */
   blocked?: boolean
   /** When it was asked for, by the clock. */
@@ -46,7 +48,7 @@ export async function enqueueJobs(store: Store, tx: Db, jobs: readonly NewJob[],
     return {
       ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
       ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null, copy_id: null },
-      ...{ priority: 0, deliveries: 0, created_at: now, asked_at: null },
+      ...{ priority: 0, deliveries: 0, created_at: now, asked_at: null, request_mark: null },
       ...given,
       state: blocked ? 'blocked' : 'waiting',
       needs,
@@ -113,7 +115,8 @@ export type AnswerResult = { job: JobRow; before: JobRow['state'] } | CadreError
  * Records answers of a daemon about jobs, with as many statements for many as for one. Repeating an answer has no further
  * effect. A run that somebody has cancelled is not accepted any more: its job becomes `cancelled`. An answer is refused
  * with `conflict` when the lease has been replaced or the answer comes too late, and with `not_found` for a job of
- * another realm. A refused answer does not keep the others from being recorded.
+ * another realm. A refused answer does not keep the others from being recorded. `mayNot`: why the daemon may accept no
+ * job now, which is asked for at the same time as the jobs; null: it may.
  */
 export async function recordAnswers(
   store: Store,
@@ -121,15 +124,21 @@ export async function recordAnswers(
   daemon: { id: string; realm_id: string },
   given: readonly JobAnswer[],
   now: number,
+  mayNot: string | null | Promise<string | null> = null,
 ): Promise<AnswerResult[]> {
-  const known = new Map<string, JobRow>()
-  const ids = given.map(({ jobId }) => jobId).filter(isUuid)
-  for (const job of await jobsById(store, tx, { ids: JSON.stringify(ids) })) known.set(job.id, job)
-  const asked = given.flatMap(({ jobId, status }) => (status === 'accepted' ? (known.get(jobId) ?? []) : []))
-  const begins = asked.filter(({ kind, state }) => kind === 'run' && state === 'leased').map(({ run_id }) => run_id)
-  const cancels = begins.length === 0 ? [] : await waitingCancels(store, tx, { runs: JSON.stringify(begins) })
+  const idsOf = (some: readonly JobAnswer[]) => JSON.stringify(some.map(({ jobId }) => jobId).filter(isUuid))
+  const asked = given.filter(({ status }) => status === 'accepted')
+  const [rows, cancels, reason] = await together([
+    jobsById(store, tx, { ids: idsOf(given) }),
+    asked.length === 0 ? [] : waitingCancels(store, tx, { ids: idsOf(asked) }),
+    mayNot,
+  ])
+  const known = new Map(rows.map(job => [job.id, job]))
   const cancelled = new Set(cancels.map(({ run_id }) => run_id))
   const verdicts = given.map(each => {
+    if (reason !== null && each.status === 'accepted') {
+      return new CadreError('conflict', `job ${each.jobId} waits for ${reason}`)
+    }
     const verdict = judgeAnswer(known.get(each.jobId), daemon, each, cancelled, now)
     if (!(verdict instanceof CadreError)) known.set(verdict.job.id, verdict.job)
     return verdict
@@ -184,16 +193,24 @@ const jobsById = prepared((store, db, slot: Slot<'ids'>) =>
     .where(isAmong(store, store.jobs.id, slot('ids'))),
 )
 
+const UNACCEPTED: JobRow['state'][] = ['waiting', 'leased']
+
 /** Jobs of runs that no daemon has accepted or refused. */
 const unacceptedJobs = (store: Store, runs: Placeholder) =>
-  and(isAmong(store, store.jobs.run_id, runs), inArray(store.jobs.state, ['waiting', 'leased']))
+  and(isAmong(store, store.jobs.run_id, runs), inArray(store.jobs.state, UNACCEPTED))
 
-const waitingCancels = prepared((store, db, slot: Slot<'runs'>) =>
-  db
-    .select({ run_id: store.jobs.run_id })
-    .from(store.jobs)
-    .where(and(unacceptedJobs(store, slot('runs')), eq(store.jobs.kind, 'cancel'))),
-)
+/** The orders to cancel the runs of these jobs. */
+const waitingCancels = prepared((store, db, slot: Slot<'ids'>) => {
+  const { jobs } = store
+  const those = db
+    .select({ run_id: jobs.run_id })
+    .from(jobs)
+    .where(isAmong(store, jobs.id, slot('ids')))
+  return db
+    .select({ run_id: jobs.run_id })
+    .from(jobs)
+    .where(and(inArray(jobs.run_id, those), inArray(jobs.state, UNACCEPTED), eq(jobs.kind, 'cancel')))
+})
 
 const writeJobs = prepared((store, db, slot: Slot<'rows'>) =>
   db

@@ -11,6 +11,7 @@ import { findPackage } from '../packages/packages.ts'
 import { runWithLargeValues } from '../reports/large-values.ts'
 import { readableRun } from '../reports/runs.ts'
 import { firstJob, requestCancel } from './cancel-orders.ts'
+import { traceparentIn } from './job-answers.ts'
 import { concurrencyKeyOf } from './key-requests.ts'
 import { queueRun } from './queue-runs.ts'
 
@@ -76,9 +77,10 @@ export async function moveRun(
       daemonId: daemon.id,
       priority: first?.priority ?? 0,
       expiresAt: null,
-      idempotencyKey: null,
+      once: null,
       action: 'dispatch/move',
       startedBy: { kind: 'move', run_id: row.run_id, by: caller.user.username },
+      traceparent: first ? traceparentIn(first.payload) : null,
     })
   })
   hub.notifier.notify(`realm ${queued.job.realm_id}`)

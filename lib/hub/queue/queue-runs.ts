@@ -4,6 +4,7 @@ import { batchWriter } from '../../../db/hub/batch-writer.ts'
 import { type Db, isRefusedValue } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
+import type { Once } from '../../wire/once.ts'
 import type { RunOrder } from '../../wire/records/jobs.ts'
 import type { Quotas } from '../../wire/records/quotas.ts'
 import type { StartedBy } from '../../wire/records/started-by.ts'
@@ -36,10 +37,12 @@ export interface NewRun<Caller extends UserCaller | ActsForOwner = UserCaller | 
   daemonId: string | null
   priority: number
   expiresAt: number | null
-  idempotencyKey: string | null
+  once: Once | null
   /** The route that queues it. */
   action: string
   startedBy: StartedBy
+  /** Where its trace begins; null where that is with the run. */
+  traceparent?: string | null
 }
 
 export interface QueuedRun {
@@ -130,6 +133,7 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
           workspace,
           ...(environment !== null && { environment }),
           started_by: startedBy,
+          ...(run.traceparent && { traceparent: run.traceparent }),
         } satisfies RunOrder,
         created_by: caller.token.user.id,
         daemon_id: run.daemonId,
@@ -137,7 +141,8 @@ async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<Que
         needs: run.needs,
         priority: run.priority,
         expires_at: run.expiresAt,
-        idempotency_key: run.idempotencyKey,
+        idempotency_key: run.once?.key ?? null,
+        request_mark: run.once?.mark ?? null,
         blocked: key !== null,
         asked_at: now,
       }),

@@ -16,11 +16,12 @@ import { holdKeyAgain, releaseKey } from './concurrency-keys.ts'
 export async function takeReport(
   hub: Hub,
   tx: Db,
-  { id: daemonId, realm_id }: Pick<DaemonRow, 'id' | 'realm_id'>,
+  daemon: Pick<DaemonRow, 'id' | 'realm_id'>,
   batch: Batch,
 ): Promise<Omit<Applied, 'outcome'> & Pick<QueueOutcome, 'unknown'>> {
   const { store } = hub
-  const { outcome, ...applied } = await applyBatch(hub, tx, daemonId, batch)
+  const { id: daemonId, realm_id } = daemon
+  const { outcome, ...applied } = await applyBatch(hub, tx, daemon, batch)
   const { adopted, resumed, ended, keys, unknown } = outcome
   const now = hub.lived()
   for (const runs of inParts([...adopted])) await adoptJobs(store, tx, { runs, daemonId })

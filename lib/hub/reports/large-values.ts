@@ -43,6 +43,8 @@ export const REVIEW_LIMITS = {
   inputs: [REVIEW_BYTES, noList],
   reviewers: [REVIEW_BYTES, noList],
   comment: [REVIEW_BYTES, nothing],
+  next: [REVIEW_BYTES, nothing],
+  shown: [REVIEW_BYTES, nothing],
   reason: [ERROR_BYTES, textOfAtMost(ERROR_BYTES)],
 } satisfies Limits
 

@@ -1,7 +1,7 @@
 // The statements of a report: what its changes build on is read for many rows at once, and what has come of them is
 // written likewise. Who fills a column of runs is said here, and nowhere else.
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { batchUpdater, batchWriter } from '../../../db/hub/batch-writer.ts'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../../db/hub/prepared.ts'
 import { pick } from '../../pick.ts'
@@ -32,14 +32,15 @@ export const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
     .where(isAmong(store, runs.run_id, slot('ids')))
 })
 
-/** Who holds the jobs of runs, and whether they waited in an older copy and nobody holds them. */
+/** Who holds the jobs of runs that have no daemon, and whether they waited in an older copy and nobody holds them. */
 export const jobHolders = prepared((store, db, slot: Slot<'ids'>) => {
-  const { jobs } = store
+  const { jobs, runs } = store
+  const daemon = sql`(SELECT ${runs.daemon_id} FROM ${runs} WHERE ${runs.run_id} = ${jobs.run_id})`
   const isOwnerless = sql<number>`CASE WHEN ${isAdoptable(store)} THEN 1 ELSE 0 END`.mapWith(Number)
   return db
     .select({ run_id: jobs.run_id, leased_to: jobs.leased_to, isOwnerless })
     .from(jobs)
-    .where(and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run')))
+    .where(and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run'), isNull(daemon)))
 })
 
 export const phaseAttempts = prepared((store, db, slot: Slot<'keys'>) => {
@@ -59,16 +60,17 @@ export const reviewStates = prepared((store, db, slot: Slot<'ids'>) => {
     .where(isAmong(store, reviews.id, slot('ids')))
 })
 
-/** The highest revision in each of some trees. The greatest of a tree is found by its index, however large the tree is. */
-export const treeRevisions = prepared((store, db, slot: Slot<'roots'>) => {
+/** The highest revision in the trees of runs. The greatest of a tree is found by its index, however large the tree is. */
+export const treeRevisions = prepared((store, db, slot: Slot<'ids'>) => {
   const { runs } = store
-  const root = store.dialect === 'sqlite' ? sql<string>`t.value` : sql<string>`t.value#>>'{}'`
-  return db
-    .select({
-      root,
-      rev: sql<number | null>`(SELECT max(${runs.rev}) FROM ${runs} WHERE ${runs.root_run_id} = ${root})`,
-    })
-    .from(rowsFrom(store, slot('roots')))
+  const roots = db
+    .selectDistinct({ root: sql<string>`${runs.root_run_id}`.as('root') })
+    .from(runs)
+    .where(isAmong(store, runs.run_id, slot('ids')))
+    .as('roots')
+  // A column of a subquery would stand here without its name, and be taken for that of the table.
+  const rev = sql<number>`(SELECT max(${runs.rev}) FROM ${runs} WHERE ${runs.root_run_id} = roots.root)`
+  return db.select({ root: roots.root, rev }).from(roots)
 })
 
 /** For runs of which only details were reported. */

@@ -8,6 +8,7 @@ import { inParts } from '../../../db/hub/prepared.ts'
 import type { Beside } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { pick } from '../../pick.ts'
 import type { endTurn } from '../../turns.ts'
 import type { DaemonRow } from '../access/daemons.ts'
@@ -84,11 +85,13 @@ const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
 export class Report {
   readonly #hub: Hub
   readonly #tx: Db
-  readonly #daemon: DaemonRow
+  readonly #daemon: Pick<DaemonRow, 'id' | 'realm_id'>
   /** The lines of logs among the changes. */
   readonly lines: ReportedLines
   readonly #runs = new Map<string, RunFacts>()
   readonly #holders = new Map<string, string | null>()
+  /** The highest revisions of trees, by their root run. */
+  readonly #revisions = new Map<string, number>()
   /** Runs that waited in an older copy, of which nobody is known to have begun them. */
   readonly #ownerless = new Set<string>()
   readonly #attempts = new Map<string, number>()
@@ -115,43 +118,59 @@ export class Report {
   readonly #large: LargeValue[] = []
   readonly #dropped: Omit<LargeValue, 'value'>[] = []
 
-  constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
+  constructor(hub: Hub, tx: Db, daemon: Pick<DaemonRow, 'id' | 'realm_id'>) {
     this.#hub = hub
     this.#tx = tx
     this.#daemon = daemon
     this.lines = new ReportedLines(hub, tx, daemon.realm_id)
   }
 
-  /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
-  async read({ runs, phases, reviews, lines }: NamedRows, endTurn: EndTurn): Promise<void> {
+  /**
+   * Reads what changes build on that name these. No statement builds on another one: on PostgreSQL all are sent together, on
+   * SQLite `endTurn` is awaited between them.
+   */
+  async read(named: NamedRows, endTurn: EndTurn): Promise<void> {
+    const reads = [...this.#readsOf(named)]
+    if (this.#hub.store.dialect === 'postgres') return void (await together(reads.map(read => read())))
+    for (const read of reads) {
+      await read()
+      await endTurn()
+    }
+  }
+
+  *#readsOf({ runs, phases, reviews, lines }: NamedRows): Generator<() => Promise<void>> {
     const { store } = this.#hub
     const tx = this.#tx
-    if (lines) await this.lines.readRoom()
+    if (lines) yield () => this.lines.readRoom()
     for (const ids of inParts([...runs])) {
-      for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
-      await endTurn()
-    }
-    const free = [...this.#runs.values()].filter(({ daemon_id }) => daemon_id === null)
-    for (const ids of inParts(free.map(({ run_id }) => run_id))) {
-      for (const { run_id, leased_to, isOwnerless } of await jobHolders(store, tx, { ids })) {
-        this.#holders.set(run_id, leased_to)
-        if (isOwnerless) this.#ownerless.add(run_id)
+      yield async () => {
+        for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
       }
-      await endTurn()
+      yield async () => {
+        for (const { run_id, leased_to, isOwnerless } of await jobHolders(store, tx, { ids })) {
+          this.#holders.set(run_id, leased_to)
+          if (isOwnerless) this.#ownerless.add(run_id)
+        }
+      }
+      yield async () => {
+        for (const { root, rev } of await treeRevisions(store, tx, { ids })) this.#revisions.set(root, Number(rev))
+      }
     }
     for (const keys of inParts(phases)) {
-      for (const { run_id, index, attempt, beside } of await phaseAttempts(store, tx, { keys })) {
-        this.#attempts.set(keyOf(run_id, index), attempt)
-        if (beside !== null) this.#beside.set(keyOf(run_id, index), beside)
+      yield async () => {
+        for (const { run_id, index, attempt, beside } of await phaseAttempts(store, tx, { keys })) {
+          this.#attempts.set(keyOf(run_id, index), attempt)
+          if (beside !== null) this.#beside.set(keyOf(run_id, index), beside)
+        }
       }
-      await endTurn()
     }
     for (const ids of inParts(reviews)) {
-      for (const { beside, ...row } of await reviewStates(store, tx, { ids })) {
-        this.#reviewed.set(row.id, row)
-        if (beside !== null) this.#beside.set(row.id, beside)
+      yield async () => {
+        for (const { beside, ...row } of await reviewStates(store, tx, { ids })) {
+          this.#reviewed.set(row.id, row)
+          if (beside !== null) this.#beside.set(row.id, beside)
+        }
       }
-      await endTurn()
     }
   }
 
@@ -314,7 +333,7 @@ export class Report {
     const { store } = this.#hub
     const tx = this.#tx
     const { runs, artifacts, receipts, explanations } = store
-    const counted = await this.#countAll(endTurn)
+    const counted = this.#countAll()
     const reported = [...this.#reported.values()].map(run => {
       const known = this.#runs.get(run.run_id)!.beside
       // A report without deliveries leaves those of an earlier one.
@@ -354,8 +373,11 @@ export class Report {
     for (const value of this.#large) await writeLargeValues(store, tx, [value], endTurn)
     const others = [...counted.values()].filter(({ run_id }) => !this.#reported.has(run_id))
     await updateCounted(store, tx, others, endTurn)
-    await queueRunMessages(this.#hub, tx, this.#daemon.realm_id, this.#states)
-    await recordEnds(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    const { realm_id } = this.#daemon
+    await together([
+      queueRunMessages(this.#hub, tx, realm_id, this.#states),
+      recordEnds(this.#hub, tx, realm_id, this.#states),
+    ])
     const ended = this.#states.filter(({ completed_at }) => completed_at !== null)
     if (ended.length > 0) afterCommit(tx, () => this.#countEnds(ended))
   }
@@ -368,17 +390,11 @@ export class Report {
    * What only the hub fills of the runs that changed. Everything that changed in a tree has one new revision, by which a
    * stream that follows the tree finds these runs.
    */
-  async #countAll(endTurn: EndTurn) {
-    const { store } = this.#hub
-    const last = new Map<string, number>()
-    for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
-      for (const { root, rev } of await treeRevisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
-      await endTurn()
-    }
+  #countAll() {
     return new Map(
       [...this.#touched].map(run => {
         const { run_id, root_run_id } = run
-        return [run_id, { run_id, rev: last.get(root_run_id)! + 1, ...pick(run, LOG_COLUMNS) }]
+        return [run_id, { run_id, rev: (this.#revisions.get(root_run_id) ?? 0) + 1, ...pick(run, LOG_COLUMNS) }]
       }),
     )
   }

@@ -1,8 +1,10 @@
 // Runs as the hub shows them. Their state comes from the daemons. The hub itself knows only the queue before that, and
 // that the runs of a silent daemon count as crashed, which is not final.
 
-import { and, desc, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, lt, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/sqlite-core'
 import type { Static } from 'typebox'
+import { isLive } from '../../../db/hub/run-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
@@ -19,9 +21,6 @@ import { isAfter, isBelow, treeOrder } from './tree-order.ts'
 
 type TreeEntry = Static<typeof TreeView>['runs'][number]
 export type ReportedRun = Tables['runs']['$inferSelect']
-
-/** States of runs that crash when their daemon is silent. */
-const LIVE_RUN_STATES = RUN_STATES.filter(state => !ENDED_RUN_STATES.includes(state))
 
 /** The daemon of a run is silent. A run that waits has none. `now` is in lived time, here and below. */
 const isSilent = ({ daemons }: Store, now: number): SQL => lt(daemons.last_seen_at, now - CRASHED_MS)
@@ -40,43 +39,8 @@ export function stateColumn(store: Store, now: number): SQL<string> {
 export function inState(store: Store, state: string, now: number): SQL | undefined {
   const { runs } = store
   if (ENDED_RUN_STATES.includes(state)) return eq(runs.state, state)
-  if (state === 'crashed') return and(inArray(runs.state, LIVE_RUN_STATES), isSilent(store, now))
+  if (state === 'crashed') return and(isLive(runs), isSilent(store, now))
   return and(eq(runs.state, state), sql`${isSilent(store, now)} IS NOT TRUE`)
-}
-
-/**
- * The order of lists, newest first: that of the ids, which no step of a clock changes. Runs that have crashed are in
- * several states, and SQLite would look for them among all runs of the realm, because these are in that order. The
- * expression keeps it from that, so that it sorts those of the states.
- */
-export const newestFirst = ({ runs }: Store, state: string | undefined): SQL => {
-  return state === 'crashed' ? sql`${runs.run_id} || '' DESC` : sql`${runs.run_id} DESC`
-}
-
-/**
- * A condition that the newest `count` runs of several realms fulfil, and few others. SQLite would sort all runs of these
- * realms, though it has those of each realm in order; PostgreSQL reads all runs in order, newest first, and needs none. As
- * many as `count` runs of a realm are at least as new as the last of its newest `count`, so an older run of any realm is not
- * among them.
- */
-export function amongNewest(
-  { db, runs, daemons, realms, dialect }: Store,
-  { realms: reached, filters, count }: { realms: SQL | undefined; filters: SQL | undefined; count: number },
-): SQL | undefined {
-  if (dialect !== 'sqlite') return undefined
-  const last = db
-    .select({ id: runs.run_id })
-    .from(runs)
-    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-    .where(and(eq(runs.realm_id, realms.id), filters))
-    .orderBy(desc(runs.run_id))
-    .limit(1)
-    .offset(count - 1)
-  const newestLast = db
-    .select({ id: sql`max((${last}))` })
-    .from(realms)
-    .where(reached)
-  return sql`${runs.run_id} >= coalesce((${newestLast}), '')`
 }
 
 /**
@@ -134,12 +98,22 @@ export async function shownRun(
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
 export async function readableRun(hub: Hub, caller: UserCaller, runId: string, db = hub.store.db) {
   if (!matches(Uuid, runId)) throw new CadreError('invalid_request', `run_id: expected a UUID, got ${runId}`)
-  const found = await shownRun(hub, eq(hub.store.runs.run_id, runId), db)
+  const { store, lived } = hub
+  const { runs, daemons } = store
+  const { columns, ofRealm, ofOrg, ofMember } = caller.rolesIn(runs.realm_id)
+  const [found] = await db
+    .select({ row: runs, state: stateColumn(store, lived()), ...columns })
+    .from(runs)
+    .innerJoin(store.realms, ofRealm)
+    .leftJoin(store.orgMembers, ofOrg)
+    .leftJoin(store.realmMembers, ofMember)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(eq(runs.run_id, runId))
   const missing = new CadreError('not_found', `no run ${runId} that you may see`)
   if (!found) throw missing
+  const { row, state, ...roles } = found
   try {
-    const realm = await caller.realm(found.row.realm_id, undefined, db)
-    return { ...found, realm }
+    return { row, state, realm: caller.realmOf(row.realm_id, roles) }
   } catch (error) {
     throw error instanceof CadreError && error.code === 'not_found' ? missing : error
   }
@@ -156,9 +130,11 @@ export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<
 
 const TREE_PAGE = 500
 
-/** Every run of a tree, depth first. Reads a range of the index (root_run_id, tree_key), one page at a time. */
-export async function* treeEntries({ store, lived }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
+/** Every run of the tree of a run, depth first. Reads a range of the index (root_run_id, tree_key), one page at a time. */
+export async function* treeEntries({ store, lived }: Hub, runId: string): AsyncGenerator<TreeEntry> {
   const { runs, daemons, db } = store
+  const one = alias(runs, 'one')
+  const root = db.select({ id: one.root_run_id }).from(one).where(eq(one.run_id, runId))
   for (let after: string | null = null; ; ) {
     const rows: (TreeEntry & { tree_key: string })[] = await db
       .select({
@@ -174,7 +150,7 @@ export async function* treeEntries({ store, lived }: Hub, rootId: string): Async
       })
       .from(runs)
       .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : isAfter(store, after)))
+      .where(and(eq(runs.root_run_id, root), after === null ? undefined : isAfter(store, after)))
       .orderBy(...treeOrder(store))
       .limit(TREE_PAGE)
     for (const { tree_key: _, ...entry } of rows) yield entry
@@ -210,7 +186,9 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
  */
 export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | SQLWrapper): Promise<boolean> {
   const { runs } = store
-  const live = and(inArray(runs.realm_id, realmIds as string[]), notInArray(runs.state, [...ENDED_RUN_STATES]))
+  // A run in a state that only its daemon knows goes on as long as it says no end.
+  const isUnknown = and(isNull(runs.completed_at), notInArray(runs.state, [...RUN_STATES]))
+  const live = and(inArray(runs.realm_id, realmIds as string[]), or(isLive(runs), isUnknown))
   const rows = await tx.select({ id: runs.run_id }).from(runs).where(live).limit(1)
   return rows.length > 0
 }

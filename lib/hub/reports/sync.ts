@@ -4,6 +4,7 @@
 
 import { eq } from 'drizzle-orm'
 import type { Db } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import { isObject, type Json } from '../../json.ts'
 import { matches } from '../../schema/schema.ts'
@@ -50,16 +51,21 @@ export interface Applied {
 }
 
 /** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
-export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
+export async function applyBatch(
+  hub: Hub,
+  tx: Db,
+  caller: Pick<DaemonRow, 'id' | 'realm_id'>,
+  batch: Batch,
+): Promise<Applied> {
   const { daemons } = hub.store
-  const daemon = await findDaemon(hub, tx, daemonId)
+  const { id: daemonId } = caller
+  const report = new Report(hub, tx, caller)
+  const [daemon] = await together([findDaemon(hub, tx, daemonId), report.read(namedIn(batch.changes), endTurn)])
   refuseAbsent(daemonId, daemon)
   let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
   const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
-  const report = new Report(hub, tx, daemon)
-  await report.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
   for (const [offset, change] of batch.changes.entries()) {
     await endTurn()
     const seq = batch.from_seq + offset
@@ -319,9 +325,18 @@ const DETAILS: {
     const known = report.reviewOf(review.id)
     if (known && known.run_id !== run_id) return 'forbidden'
     if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
-    const { comment = null, inputs = [], reviewers = [] } = review
+    const {
+      comment = null,
+      inputs = [],
+      reviewers = [],
+      next = null,
+      shown = null,
+      keeps_next = null,
+      expires_at = null,
+    } = review
+    const left = { comment, inputs, reviewers, next, shown, keeps_next, expires_at }
     // The review of the start of a run has no phase.
-    report.putReview({ ...review, phase: review.phase ?? '', run_id, realm_id, comment, inputs, reviewers })
+    report.putReview({ ...review, ...left, phase: review.phase ?? '', run_id, realm_id })
     return null
   },
 }

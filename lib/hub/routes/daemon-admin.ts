@@ -29,7 +29,7 @@ const DAEMON_BYTES = 4_000
 
 export function daemonAdmin(hub: Hub) {
   const { store } = hub
-  const { daemons, realms } = store
+  const { daemons, realms, tokens } = store
 
   return resource('daemon-admin', hubKit(hub), [
     answer(ListDaemons, async ({ body, caller }) => {
@@ -39,7 +39,12 @@ export function daemonAdmin(hub: Hub) {
       const where = and(inRealm, isNull(daemons.removed_at))
       const { limit, offset } = page(body)
       // What a daemon offers may be large, so it is not read before it is known to fit.
-      const offers = sql<number>`octet_length(${daemons.agents}) + octet_length(${daemons.workspaces})`.mapWith(Number)
+      const bytesOf = (column: typeof daemons.agents | typeof daemons.standing) =>
+        sql`octet_length(coalesce(${column}, ''))`
+      const offers =
+        sql<number>`${bytesOf(daemons.agents)} + octet_length(${daemons.workspaces}) + ${bytesOf(daemons.standing)}`.mapWith(
+          Number,
+        )
       const sizes = await store.db
         .select({ offers })
         .from(daemons)
@@ -48,17 +53,23 @@ export function daemonAdmin(hub: Hub) {
         .limit(limit)
         .offset(offset)
       const rows = await store.db
-        .select()
+        .select({ row: daemons, tokenEnd: tokens.expires_at })
         .from(daemons)
+        .innerJoin(tokens, eq(tokens.id, daemons.token_id))
         .where(where)
         .orderBy(daemons.name, daemons.id)
         .limit(within(sizes, each => each.offers + DAEMON_BYTES).length)
         .offset(offset)
-      return { daemons: rows.map(row => daemonRecord(hub, row)), total: await countOf(store.db, daemons, where) }
+      return {
+        daemons: rows.map(({ row, tokenEnd }) => daemonRecord(hub, row, tokenEnd)),
+        total: await countOf(store.db, daemons, where),
+      }
     }),
-    answer(GetDaemon, async ({ body, caller }) =>
-      daemonRecord(hub, await visible(caller, body.daemon_id, 'member', store.db)),
-    ),
+    answer(GetDaemon, async ({ body, caller }) => {
+      const row = await visible(caller, body.daemon_id, 'member', store.db)
+      const [token] = await store.db.select().from(tokens).where(eq(tokens.id, row.token_id))
+      return daemonRecord(hub, row, token?.expires_at)
+    }),
     answer(ApproveDaemon, async ({ body: { daemon_id }, caller }) => {
       const row = await caller.write(async tx => {
         const row = await visible(caller, daemon_id, 'operator', tx)
@@ -77,16 +88,26 @@ export function daemonAdmin(hub: Hub) {
       hub.notifier.notify(`realm ${row.realm_id}`)
       return daemonRecord(hub, row)
     }),
-    answer(UpdateDaemon, async ({ body: { daemon_id, paused }, caller }) => {
+    answer(UpdateDaemon, async ({ body: { daemon_id, paused, examine }, caller }) => {
+      if (paused === undefined && !examine) {
+        throw new CadreError('invalid_request', 'set `paused` or `examine`', {
+          details: [{ path: '/paused', message: 'set this, or `examine`' }],
+        })
+      }
       const row = await caller.write(async tx => {
         const row = await visible(caller, daemon_id, 'operator', tx)
         if (row.removed_at !== null) throw new CadreError('conflict', `daemon ${row.name} was removed`)
-        if (row.paused === paused) return row
-        await tx.update(daemons).set({ paused }).where(eq(daemons.id, daemon_id))
+        const isPauseNew = paused !== undefined && row.paused !== paused
+        const change = { ...(isPauseNew && { paused }), ...(examine && { examine: hub.now() }) }
+        if (Object.keys(change).length === 0) return row
+        await tx.update(daemons).set(change).where(eq(daemons.id, daemon_id))
         const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
-        const action = paused ? 'daemons/pause' : 'daemons/unpause'
-        await record(hub, tx, caller, { action, target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id })
-        return { ...row, paused }
+        const about = { target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+        if (isPauseNew) {
+          await record(hub, tx, caller, { action: paused ? 'daemons/pause' : 'daemons/unpause', ...about })
+        }
+        if (examine) await record(hub, tx, caller, { action: 'daemons/examine', ...about })
+        return { ...row, ...change }
       })
       hub.notifier.notify(`daemon ${row.id}`)
       hub.notifier.notify(`realm ${row.realm_id}`)

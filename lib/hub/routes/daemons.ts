@@ -1,8 +1,9 @@
 // The routes that daemons call with a realm token: enrolment, heartbeat, the long poll for jobs, and answers. The hub
 // never calls a daemon. Bodies may contain unknown properties, so that either side may be newer.
 
-import { eq, inArray } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import type { Static } from 'typebox'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
 import { Type } from '../../schema/type.ts'
@@ -10,6 +11,7 @@ import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/calls/dae
 import { offerOf } from '../../wire/needs.ts'
 import { MEMORY } from '../../wire/protocol.ts'
 import { LeasedJob } from '../../wire/records/jobs.ts'
+import { readStanding } from '../../wire/standing.ts'
 import { accessList, realmFacts } from '../access/access-list.ts'
 import { answer } from '../access/answer.ts'
 import { record } from '../access/audit.ts'
@@ -28,7 +30,7 @@ import { atLeast } from '../access/decision.ts'
 import { hubKit } from '../access/kit.ts'
 import type { Hub } from '../core/hub.ts'
 import { timeOf } from '../core/hub-clock.ts'
-import { claimJobs, hasClaimableJobs } from '../queue/claims.ts'
+import { claimableJobs, claimJobs } from '../queue/claims.ts'
 import { recordJobAnswers } from '../queue/job-answers.ts'
 import { holdsLeases, type JobAnswer, renewLeases } from '../queue/jobs.ts'
 import { endUndeliverableRuns } from '../queue/run-ends.ts'
@@ -64,6 +66,7 @@ export function daemonProtocol(hub: Hub) {
         kinds: null,
         accounts: null,
         environments: null,
+        standing: null,
         ...offerOf(body),
         last_seen_at: hub.lived(),
         called_at: hub.now(),
@@ -108,6 +111,8 @@ export function daemonProtocol(hub: Hub) {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body)
       const { running = [], stuck = false, clock } = body
+      const standing = readStanding(body.standing)
+      if (standing) hub.lastSeen.noteStanding(daemon.id, standing)
       if (isLaterStart(daemon, body)) {
         const { starts = null, start = null } = body
         await caller.write(tx => tx.update(daemons).set({ starts, start }).where(eq(daemons.id, daemon.id)))
@@ -228,22 +233,34 @@ export function daemonProtocol(hub: Hub) {
   /** `alone` says that the poll does not wait in its realm, which else looks for what is overdue. */
   async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
     const isApproved = daemon.approved_at !== null
-    const [overdue, work, tells] = await Promise.all([
-      alone && hasUndeliverableJobs(store, daemon.realm_id, hub.lived()),
-      isApproved && hasClaimableJobs(store, daemon, slots, hub.lived()),
-      isApproved ? tellsFor(store, store.db, daemon, hub.lived()) : [],
-    ])
-    if (!overdue && !work && tells.length === 0) return []
-    const rows = await caller.write(async tx => {
-      const now = await findDaemon(hub, tx, daemon.id)
-      await endUndeliverableRuns(hub, tx, daemon.realm_id)
-      // During the wait another token may have taken the daemon over.
-      if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
-      const jobs = await claimJobs(store, tx, now, slots, hub.lived())
-      return tells.length === 0 ? jobs : [...jobs, ...(await claimTells(store, tx, now, hub.lived()))]
-    })
-    const names = await namesOf(rows.flatMap(job => ('created_by' in job ? job.created_by : [])))
-    return rows.map(job => ({
+    for (;;) {
+      const [overdue, found, tells] = await Promise.all([
+        alone && hasUndeliverableJobs(store, daemon.realm_id, hub.lived()),
+        isApproved ? claimableJobs(store, store.db, daemon, slots, hub.lived()) : null,
+        isApproved ? tellsFor(store, store.db, daemon, hub.lived()) : [],
+      ])
+      if (!overdue && !found && tells.length === 0) return []
+      const { rows, given } = await caller.write(async tx => {
+        const ending = endUndeliverableRuns(hub, tx, daemon.realm_id)
+        const taker = Promise.all([findDaemon(hub, tx, daemon.id), ending]).then(([now, ended]) => {
+          // During the wait another token may have taken the daemon over. What has ended may be among the jobs.
+          const may = now && now.approved_at !== null && now.token_id === daemon.token_id
+          return may && ended === 0 ? now : null
+        })
+        const [jobs, told, ended] = await together([
+          found ? claimJobs(store, tx, daemon, slots, found, hub.lived(), taker) : [],
+          tells.length === 0 ? [] : taker.then(now => (now ? claimTells(store, tx, now, hub.lived()) : [])),
+          ending,
+          taker,
+        ])
+        return { rows: [...jobs, ...told], given: ended }
+      })
+      if (given === 0) return rows.map(leasedJob)
+    }
+  }
+
+  function leasedJob(job: Awaited<ReturnType<typeof claimJobs | typeof claimTells>>[number]) {
+    return {
       job_id: job.id,
       lease_id: job.lease_id,
       attempt: job.deliveries,
@@ -251,19 +268,8 @@ export function daemonProtocol(hub: Hub) {
       kind: job.kind,
       run_id: job.run_id,
       payload: job.payload,
-      ...('created_by' in job && names.has(job.created_by) && { by: names.get(job.created_by)! }),
-    }))
-  }
-
-  /** The names of users, by id. */
-  async function namesOf(ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    if (ids.length === 0) return new Map()
-    const { users, db } = store
-    const rows = await db
-      .select({ id: users.id, username: users.username })
-      .from(users)
-      .where(inArray(users.id, [...new Set(ids)]))
-    return new Map(rows.map(({ id, username }) => [id, username]))
+      ...('by' in job && job.by !== null && { by: job.by }),
+    }
   }
 }
 

@@ -43,7 +43,9 @@ export function dispatch(hub: Hub) {
   const queue = createRunQueue(hub)
 
   return resource('dispatch', hubKit(hub), [
-    answer(DispatchRun, ({ body, caller }) => dispatchRun(hub, queue, caller, body)),
+    answer(DispatchRun, ({ body, caller, headers: { traceparent } }) =>
+      dispatchRun(hub, queue, caller, { ...body, traceparent }),
+    ),
     answer(CancelDispatched, ({ body, caller }) => orderRun(hub, caller, body.run_id, 'cancel', {})),
     answer(ResumeDispatched, ({ body: { run_id, ...what }, caller }) => orderRun(hub, caller, run_id, 'resume', what)),
     answer(MoveRun, ({ body, caller }) => moveRun(hub, caller, body)),

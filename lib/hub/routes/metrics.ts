@@ -12,7 +12,7 @@ export function metrics(hub: Hub) {
   const metrics = new HubMetrics(hub)
   return resource('metrics', hubKit(hub), [
     answer(GetMetrics, async ({ durations }) =>
-      metricsReply([await metrics.text(), hub.counts.text(), durations.text()]),
+      metricsReply([await metrics.text(), hub.counts.text(), durations.text()], hub.telemetry),
     ),
   ])
 }

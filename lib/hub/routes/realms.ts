@@ -28,6 +28,7 @@ import { checkSlug, orgId } from '../core/bodies.ts'
 import type { Hub } from '../core/hub.ts'
 import { countOf } from '../core/list-total.ts'
 import { scopeSlugOf } from '../packages/packages.ts'
+import { lacksOfTeams } from '../queue/lacks-of-teams.ts'
 import { hasLiveRuns, liveRunsError } from '../reports/runs.ts'
 import { unreached } from '../tells/accounts.ts'
 
@@ -121,7 +122,16 @@ export function realms(hub: Hub) {
         .orderBy(realmTeams.team)
         .limit(limit)
         .offset(offset)
-      return { teams: rows, total: await countOf(store.db, realmTeams, where) }
+      const lacking = await lacksOfTeams(
+        hub,
+        body.realm_id,
+        rows.map(({ team }) => team),
+      )
+      const teams = rows.map(row => {
+        const lacks = lacking.get(row.team)
+        return { ...row, ...(lacks !== undefined && { lacks }) }
+      })
+      return { teams, total: await countOf(store.db, realmTeams, where) }
     }),
     answer(AddTeam, ({ body: { realm_id, team }, caller }) =>
       caller.write(async tx => {

@@ -14,6 +14,7 @@ import { DecideHubReview, ListHubReviews } from '../../wire/calls/hub-runs.ts'
 import { choicesOf } from '../../wire/choices.ts'
 import { page } from '../../wire/page.ts'
 import { Field } from '../../wire/records/forms.ts'
+import { ReviewNext, ReviewShown } from '../../wire/records/review-records.ts'
 import { answer } from '../access/answer.ts'
 import { hubKit } from '../access/kit.ts'
 import { realmsReached } from '../access/token-reach.ts'
@@ -27,7 +28,7 @@ type ReviewRow = Tables['reviews']['$inferSelect']
 
 export function reviews(hub: Hub) {
   const { store } = hub
-  const { reviews, realms } = store
+  const { reviews, realms, runs } = store
 
   return resource('reviews', hubKit(hub), [
     answer(ListHubReviews, async ({ body, caller }) => {
@@ -42,14 +43,22 @@ export function reviews(hub: Hub) {
       )
       const { limit, offset } = page(body)
       const rows = await store.db
-        .select()
+        .select({ review: reviews, team: runs.team })
         .from(reviews)
+        .leftJoin(runs, eq(runs.run_id, reviews.run_id))
         .where(where)
         .orderBy(sql`${reviews.placed_at} DESC NULLS LAST`, desc(reviews.created_at), desc(reviews.id))
         .limit(limit)
         .offset(offset)
-      const shown = body.review_id ? await Promise.all(rows.map(row => wholeReview(store, row))) : rows
-      return { reviews: within(shown.map(reviewRecord)), total: await countOf(store.db, reviews, where) }
+      const found = rows.map(({ review }) => review)
+      const shown = body.review_id ? await Promise.all(found.map(row => wholeReview(store, row))) : found
+      const teams = new Map(rows.map(({ review, team }) => [review.id, team]))
+      const lacks = await lacksOf(store, shown)
+      const records = shown.map(row => {
+        const team = teams.get(row.id)
+        return { ...reviewRecord(row), ...(team && { team }), lacks: lacks.get(row.id) ?? null }
+      })
+      return { reviews: within(records), total: await countOf(store.db, reviews, where) }
     }),
     answer(DecideHubReview, async ({ body: { review_id, decision, comment, values }, caller }) => {
       const [found] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
@@ -80,17 +89,46 @@ const wholeReview = async (store: Store, row: ReviewRow): Promise<ReviewRow> => 
 })
 
 /** A review as replies have it: with the bytes of what is too large for a list. */
-function reviewRecord({ beside, placed_at: _, ...review }: ReviewRow) {
+function reviewRecord({ beside, placed_at: _, keeps_next: __, ...review }: ReviewRow) {
   const bytes = Object.entries(beside ?? {}).filter(([name]) => name !== 'reason')
   const { entries, inputs, prompt, reason } = review
   const shown = {
     entries: entries.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry))),
     form: matches(Form, inputs) ? inputs : [],
+    next: nextIn(review),
+    shown: matches(ReviewShown, review.shown) ? review.shown : null,
     phase: review.phase || null,
     prompt: bytes.some(([name]) => name === 'prompt') ? null : (prompt ?? ''),
     reason: reason ?? '',
   }
   return { ...review, ...shown, ...Object.fromEntries(bytes.map(([name, size]) => [`${name}_bytes`, size])) }
+}
+
+/** What an approval leads to, if this hub knows all of what its daemon says of it. */
+const nextIn = ({ next }: Pick<ReviewRow, 'next'>): ReviewNext | null => (matches(ReviewNext, next) ? next : null)
+
+/** Why nobody can say here what the approval of these reviews leads to, in words, by their ids. */
+async function lacksOf({ db, runs, daemons }: Store, rows: readonly ReviewRow[]): Promise<Map<string, string>> {
+  const lacking = rows.filter(row => {
+    const isKnown = nextIn(row) !== null || row.beside?.next !== undefined
+    return row.state === 'pending' && !isKnown && (row.keeps_next !== false || row.next !== null)
+  })
+  if (lacking.length === 0) return new Map()
+  const ids = [...new Set(lacking.map(({ run_id }) => run_id))]
+  const found = await db
+    .select({ run_id: runs.run_id, name: daemons.name })
+    .from(runs)
+    .innerJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(inArray(runs.run_id, ids))
+  const names = new Map(found.map(({ run_id, name }) => [run_id, name]))
+  return new Map(
+    lacking.map(({ id, run_id, next, keeps_next }) => {
+      const name = names.get(run_id)
+      const daemon = name === undefined ? 'its daemon' : `the daemon ${name}`
+      if (next !== null) return [id, `${daemon} reports it in a form that this hub does not know`]
+      return [id, keeps_next ? `${daemon} knows it and does not report it` : `${daemon} is too old to report it`]
+    }),
+  )
 }
 
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {

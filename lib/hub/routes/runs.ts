@@ -1,16 +1,15 @@
 // Runs: the route where daemons report them (runs/sync), and the routes where people read them.
 
-import { type AnyColumn, and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
 import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
+import { readAhead } from '../../stream.ts'
 import { within } from '../../wire/budget.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
 import { ListHubArtifacts, ListHubRuns, MOST_FILES } from '../../wire/calls/hub-runs.ts'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ReadLog, StreamRun } from '../../wire/calls/runs.ts'
-import { refuseInPlace } from '../../wire/in-place.ts'
 import { page } from '../../wire/page.ts'
-import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { answer } from '../access/answer.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
@@ -19,30 +18,19 @@ import { countedStream } from '../access/quotas.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
-import { beginsWith, literal } from '../core/list-total.ts'
-import { startedByThis } from '../core/starters.ts'
 import { takeReport } from '../queue/reported-runs.ts'
 import { whyOf } from '../queue/why.ts'
-import { readLinesAfter } from '../reports/log-lines.ts'
+import { readLastLines, readLinesAfter } from '../reports/log-lines.ts'
 import { logStateOf } from '../reports/log-state.ts'
 import { runPhases } from '../reports/phases.ts'
 import { runEvents } from '../reports/run-events.ts'
-import {
-  amongNewest,
-  inState,
-  newestFirst,
-  readableRun,
-  runRecord,
-  stateColumn,
-  treeEntries,
-  wholeRecord,
-} from '../reports/runs.ts'
+import { listRuns } from '../reports/run-lists.ts'
+import { readableRun, runRecord, treeEntries, wholeRecord } from '../reports/runs.ts'
 import { treeLog } from '../reports/tree-log.ts'
 import { recallFiring } from '../triggers/recalled.ts'
 
 export function runs(hub: Hub) {
   const { store } = hub
-  const { runs, daemons, realms } = store
 
   return resource('runs', hubKit(hub), [
     answer(Sync, async ({ body, caller }) => {
@@ -60,49 +48,21 @@ export function runs(hub: Hub) {
       return { ...reply, ...hub.lineage.replyTo(daemon) }
     }),
     answer(ListHubRuns, async ({ body, caller }) => {
-      if (body.realm_id) await caller.realm(body.realm_id)
-      const state = stateColumn(store, hub.lived())
-      const reached = realmsReached(store, caller)
-      const inRealms = body.realm_id
-        ? eq(runs.realm_id, body.realm_id)
-        : inArray(runs.realm_id, store.db.select({ id: realms.id }).from(realms).where(reached))
-      const given: (SQL | undefined)[] = [
-        body.state && inState(store, body.state, hub.lived()),
-        body.team && ofTeam(body.team),
-        body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
-        body.started_by && startedByThis(store, body.started_by),
-        body.search && named(body.search),
-        body.begins ? beginsWith(runs.run_id, body.begins) : undefined,
-        body.since === undefined ? undefined : sql`coalesce(${runs.started_at}, ${runs.created_at}) >= ${body.since}`,
-      ].filter(filter => filter !== undefined && filter !== '') as SQL[]
-      const filters = and(...given)
-      const { limit, offset } = page(body)
-      const joined = eq(daemons.id, runs.daemon_id)
-      const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)
-      const needsDaemons = body.state !== undefined && !ENDED_RUN_STATES.includes(body.state)
-      const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(inRealms, filters))
-      const total = count!.total
-      // When there are fewer, all of them are read whatever is known of the newest.
-      const areMany = body.realm_id === undefined && body.state !== 'crashed' && total > limit + offset
-      const newest = areMany ? amongNewest(store, { realms: reached, filters, count: limit + offset }) : undefined
-      const rows = await store.db
-        .select({ row: runs, state })
-        .from(runs)
-        .leftJoin(daemons, joined)
-        .where(and(inRealms, filters, newest))
-        .orderBy(newestFirst(store, body.state))
-        .limit(limit)
-        .offset(offset)
-      return { runs: within(rows.map(found => runRecord(found.row, found.state))), total }
+      const { realm_id, ...filter } = body
+      const where = realm_id ? { realm: realm_id } : { reached: realmsReached(store, caller) }
+      const listing = listRuns(hub, where, filter, page(body))
+      const [{ rows, ...totals }] = await together([listing, realm_id && caller.realm(realm_id)])
+      return { runs: within(rows.map(found => runRecord(found.row, found.state))), ...totals }
     }),
     answer(GetRun, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)
       return wholeRecord(store, { row, state })
     }),
     answer(GetTree, async ({ body, caller }) => {
+      const entries = readAhead(treeEntries(hub, body.run_id))
       const { row } = await readableRun(hub, caller, body.run_id)
       const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
-      return jsonStream(head, treeEntries(hub, row.root_run_id), ']}}')
+      return jsonStream(head, entries, ']}}')
     }),
     answer(GetWhy, async ({ body, caller }) => {
       if (body.ask) throw new CadreError('invalid_request', 'a hub cannot `ask`: the daemon of the run can')
@@ -112,9 +72,11 @@ export function runs(hub: Hub) {
       const { row, state } = await readableRun(hub, caller, body.run_id)
       return { run_id: row.run_id, state, phases: await runPhases(hub, row, body.phase) }
     }),
-    answer(GetLogs, async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
+    answer(GetLogs, async ({ body: { run_id, phase, after_seq = 0, limit = 100, last }, caller }) => {
       const { row } = await readableRun(hub, caller, run_id)
-      const lines = await readLinesAfter(store, run_id, after_seq, limit, phase)
+      const lines = last
+        ? await readLastLines(store, run_id, limit, phase)
+        : await readLinesAfter(store, run_id, after_seq, limit, phase)
       return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logStateOf(row) }
     }),
     answer(ListHubArtifacts, async ({ body, caller }) => {
@@ -146,19 +108,5 @@ export function runs(hub: Hub) {
   /** For replies that take their time: throws when the caller may no longer read the run. */
   function stillReadable(caller: UserCaller, runId: string): () => Promise<void> {
     return async () => void (await readableRun(hub, await caller.again(), runId))
-  }
-
-  /** Runs of a team that is given by its whole name, or by the part after the scope. */
-  function ofTeam(name: string): SQL {
-    refuseInPlace(name)
-    if (name.includes('/')) return eq(runs.team, name)
-    return sql`${runs.team} LIKE ${`%/${literal(name)}`} ESCAPE '\\' AND ${runs.team} NOT LIKE '%/%/%'`
-  }
-
-  /** Runs with `text` in the name, the team or the id. */
-  function named(text: string): SQL {
-    const pattern = `%${literal(text.toLowerCase())}%`
-    const like = (column: AnyColumn) => sql`lower(${column}) LIKE ${pattern} ESCAPE '\\'`
-    return or(like(runs.run_name), like(runs.team), like(runs.run_id))!
   }
 }

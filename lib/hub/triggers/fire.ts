@@ -120,7 +120,7 @@ async function decide(
   if (halt) return halt
   const { late_ms } = occasion
   const run = {
-    ...{ ...prepared.planned, daemonId: null, idempotencyKey: null, action: 'triggers/fire' },
+    ...{ ...prepared.planned, daemonId: null, once: null, action: 'triggers/fire' },
     caller: { token: { id: null, user: owner }, address: () => null },
     startedBy: kindOf(trigger).startedBy(
       trigger,

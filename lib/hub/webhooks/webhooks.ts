@@ -8,6 +8,7 @@ import { and, eq, inArray, isNotNull, isNull, like, lt, not, or, sql } from 'dri
 import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import type { JsonObject } from '../../json.ts'
 import type { HookEvent } from '../../wire/records/hooks.ts'
 import { UNKNOWN_STARTER } from '../../wire/records/started-by.ts'
@@ -144,8 +145,7 @@ export async function queueRunMessages(
     const times = { created_at, started_at, completed_at }
     return [{ event, subject: run_id, data: { ...data, ...times }, attempt, at: completed_at ?? started_at }]
   })
-  await queueMessages(hub, tx, realmId, happenings)
-  await tellOfRuns(hub, tx, realmId, runs)
+  await together([queueMessages(hub, tx, realmId, happenings), tellOfRuns(hub, tx, realmId, runs)])
 }
 
 /** An entry of the audit log with its position in the chain of its org. */

@@ -15,14 +15,14 @@ interface Borrowing {
   signal: AbortSignal
 }
 
-/** The entry with its whole address, and the account, if it names one. Throws when the team may not use it. */
+/** The entry with its whole address, and the account that it names. Throws when the team may not use it. */
 export async function withAccountOf(
-  { account: reference, entry }: Call,
+  { entry }: Pick<Call, 'entry'>,
+  reference: string,
   { borrower, signal, ...run }: Borrowing,
   host: Pick<EngineHost, 'account'>,
   contextOf: (binding: Omit<Binding, 'key' | 'signal'>) => AgentContext,
-): Promise<{ entry: JsonObject; account?: Account }> {
-  if (reference === null) return { entry }
+): Promise<{ entry: JsonObject; account: Account }> {
   const { definition, settings } = await host.account(reference, borrower, signal, run)
   const context = contextOf({ agent: reference, definition, settings, effect: 'read' })
   const account = { name: reference, ...(await definition.account!(context)) }

@@ -27,14 +27,23 @@ export function endWithSignal<T>(work: Promise<T>, signal: AbortSignal, stopMs =
       signal.removeEventListener('abort', startLimit)
     }
     // A result that comes after the rejection is dropped.
-    work.then(resolve, reject).finally(endLimit)
+    work.then(
+      result => {
+        endLimit()
+        resolve(result)
+      },
+      thrown => {
+        endLimit()
+        reject(thrown)
+      },
+    )
   })
 }
 
 interface OpenFiles {
   hooks: Pick<ContextHooks, 'holds'>
-  /** Returns `work`, and closes the files when `work` has settled. */
-  closeAfter<T>(work: Promise<T>): Promise<T>
+  /** Does `work`, and closes the files when it has settled. */
+  closeAfter<T>(work: () => Promise<T> | T): Promise<T>
 }
 
 /**
@@ -45,10 +54,13 @@ export function keepFilesOpen(): OpenFiles {
   const handles: FileHandle[] = []
   return {
     hooks: { holds: handle => void handles.push(handle) },
-    closeAfter: work =>
-      work.finally(() =>
-        handles.length === 0 ? undefined : Promise.all(handles.splice(0).map(handle => handle.close())),
-      ),
+    async closeAfter(work) {
+      try {
+        return await work()
+      } finally {
+        if (handles.length > 0) await Promise.all(handles.splice(0).map(handle => handle.close()))
+      }
+    },
   }
 }
 

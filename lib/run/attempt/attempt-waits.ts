@@ -29,6 +29,8 @@ export interface Running {
   pacing: Wait | null
   /** The limits for which requests wait that are sent again. */
   repeating: Set<Wait>
+  /** What the agent says that it waits for, in the order in which the waits began. */
+  waits: readonly Wait[]
   /** Ends the wait for the slot with which the attempt continues. */
   endSlotWait: () => void
 }

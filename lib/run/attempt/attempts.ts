@@ -6,7 +6,7 @@ import type { Identity } from '../../agent/identity.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
-import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
+import type { GatePhase, StandardPhase } from '../../team/team.ts'
 import type { EngineHost, LiveRun, Meter } from '../core/core.ts'
 import type { AttemptFiles, FilesBehind } from '../files/files.ts'
 import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
@@ -15,6 +15,7 @@ import { type Running, type Wait, waitsOf } from './attempt-waits.ts'
 import { execute } from './execute.ts'
 import type { Ledger } from './ledger.ts'
 import type { Paces } from './paces.ts'
+import { PrintedEnd } from './printed.ts'
 import type { RunFolders } from './run-folders.ts'
 
 interface Parts {
@@ -38,8 +39,6 @@ interface Parts {
 export class Attempts {
   readonly #parts: Parts
   readonly #running = new Map<string, Running>()
-  /** By run and position: what the agent waits for, in the order in which the waits began. */
-  readonly #waits = new Map<string, Wait[]>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -64,6 +63,7 @@ export class Attempts {
       settling: null,
       pacing: null,
       repeating: new Set(),
+      waits: [],
       endSlotWait() {},
     }
     this.#running.set(key, running)
@@ -76,7 +76,6 @@ export class Attempts {
       await record(outcome, files)
     } finally {
       files.drop()
-      this.#waits.delete(`${live.id}:${position}`)
       this.#running.delete(key)
     }
   }
@@ -124,13 +123,11 @@ export class Attempts {
 
   /** What a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number, attempt: number): Wait | undefined {
-    const { settling, pacing, repeating } = this.#running.get(keyOf(runId, position, attempt)) ?? {}
+    const { settling, pacing, repeating, waits } = this.#running.get(keyOf(runId, position, attempt)) ?? {}
     const wait = settling ?? pacing ?? repeating?.values().next().value
     if (wait) return wait
     const now = Date.now()
-    return this.#waits
-      .get(`${runId}:${position}`)
-      ?.findLast(({ until }) => until === undefined || until.getTime() > now)
+    return waits?.findLast(({ until }) => until === undefined || until.getTime() > now)
   }
 
   abortAll(reason: Error): void {
@@ -156,12 +153,14 @@ export class Attempts {
     const mask = <T>(value: T): Masked<T> => host.mask(value, secrets)
     const environment = runFolders.of(live, phase.name, attempt)
     const { log, room } = environment
-    const phaseKey = `${live.id}:${position}`
     const isLive = () => this.has(live.id, position, attempt)
+    const printed = phase.type === 'gate' && phase.review ? new PrintedEnd() : null
     environment.log = line => {
       // Lines of an agent that continues after its attempt are dropped, because the secrets of its run may be forgotten
       // and the run deleted.
-      if (isLive()) log(line)
+      if (!isLive()) return
+      log(line)
+      printed?.add(line)
     }
     environment.room = {
       get isFull() {
@@ -174,7 +173,7 @@ export class Attempts {
     /** Each call of the agent begins without a wait. */
     const startWaits = () => {
       const waits: Wait[] = []
-      this.#waits.set(phaseKey, waits)
+      running.waits = waits
       return (reason: MaskedText, until: Date | undefined) => {
         const wait = { reason, until }
         waits.push(wait)
@@ -183,7 +182,7 @@ export class Attempts {
         }
       }
     }
-    return execute(
+    const outcome = await execute(
       {
         runId: live.id,
         rootId: live.row.root_id,
@@ -194,7 +193,7 @@ export class Attempts {
         phase,
         scope: () => scopeOf(machine, live),
         team: live.team,
-        reader: secretReader(live.bundle, live.row.team_key),
+        reader: environment.team,
         borrower: { name: environment.team.name, fromPath: environment.fromPath },
         signal: controller.signal,
         stopped: stop.signal,
@@ -205,7 +204,9 @@ export class Attempts {
         ledger,
         identity: entry => this.#parts.identity(live.id, position, entry),
         stateDir: environment.stateDir,
-        places: { ...environment, outside: environment.fromPath },
+        get places() {
+          return { ...environment, outside: environment.fromPath }
+        },
         makeWorkspace: () => runFolders.makeWorkspace(live.row),
         log: text => environment.log({ stream: 'log', text: mask(text) }),
         mask,
@@ -217,6 +218,7 @@ export class Attempts {
         ...waitsOf(this.#parts, { live, position, attempt, running, mask }),
       },
     )
+    return printed && outcome.kind === 'completed' ? { ...outcome, printed: printed.take() } : outcome
   }
 }
 

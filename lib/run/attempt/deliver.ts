@@ -56,7 +56,11 @@ export async function deliver(sending: Sending): Promise<void> {
     const signal = AbortSignal.any([stop, over.signal])
     const binding = { agent, definition, settings, effect, key, signal }
     const context = sending.context(binding, { event, ...requests.hooks, ...files.hooks })
-    await endWithSignal(files.closeAfter((async () => handler.run(entry, context))()), signal, STOP_MS)
+    await endWithSignal(
+      files.closeAfter(() => handler.run(entry, context)),
+      signal,
+      STOP_MS,
+    )
     await set('delivered', null)
   } catch (thrown) {
     await recordFailure(sending, thrown, mayBeSent, requests.onlyRead())

@@ -51,7 +51,7 @@ export interface AttemptServices {
   identity(entry: string): Identity
   stateDir: string
   /** Which files its paths may name. */
-  places: FileScope
+  readonly places: FileScope
   /** Makes the workspace if it does not exist. */
   makeWorkspace(): void
   /** Writes a line into the log of the phase. */
@@ -165,14 +165,14 @@ async function secretsOf(
 /** The scope of an agent's call: also has named secrets and, for commands, absolute paths of files. */
 function fullScope(
   { phase, scope }: Attempt,
-  { places }: AttemptServices,
+  services: AttemptServices,
   call: AgentCall,
   secrets: ReadonlyMap<string, string>,
 ): Scope {
   const names = scope()
   names.secret = name => secrets.get(name) ?? ''
   const isExec = phase.type === 'gate' || call.agent === 'exec'
-  if (isExec) names.file = path => wholePath(path, places)
+  if (isExec) names.file = path => wholePath(path, services.places)
   return names
 }
 
@@ -185,51 +185,60 @@ async function perform(
 ): Promise<Masked<AgentResult>> {
   const { runId, position, turn, signal, stopped } = attempt
   const { name, kind, handler } = call
-  const { entry, account } = await withAccountOf(call, attempt, services.host, binding =>
-    services.context({ ...binding, key: '', signal }, {}),
-  )
-  const agent = { ...bound, account }
+  const { entry, account = undefined } =
+    call.account === null
+      ? { entry: call.entry }
+      : await withAccountOf(call, call.account, attempt, services.host, binding =>
+          services.context({ ...binding, key: '', signal }, {}),
+        )
+  const { agent, action, definition, settings } = bound
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
+  const { mayBegin, mayRepeat } = services
   const hooks: ContextHooks = {
     wrote: file => void written.push(file),
     small: file => void small.push(file),
-    ...(services.hold && { hold: services.hold }),
-    ...(services.mayBegin && { mayBegin: services.mayBegin }),
+    hold: services.hold,
+    mayBegin: mayBegin ?? undefined,
     identity: services.identity(name),
   }
-  const { mayRepeat } = services
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
     services.context(
       {
-        ...agent,
+        agent,
+        action,
+        definition,
+        settings,
+        account,
         effect,
         get key() {
           return idempotencyKey(runId, position, name, turn)
         },
         signal: until,
       },
-      { ...hooks, ...(mayRepeat && { mayRepeat: () => mayRepeat(until) }), ...more },
+      { ...hooks, mayRepeat: mayRepeat ? () => mayRepeat(until) : undefined, ...more },
     )
   // `validate` refuses what the file shows; the effect of an entry may follow from a template.
   if (effect === 'once' && attempt.phase.repeat) throw neverRepeated(name)
   // Commands begin one by one. A wait comes before the receipt of a write, because nothing is sent meanwhile.
-  if (!(call.phaseLevel && runsCommands(attempt.phase))) await services.mayBegin?.()
+  if (mayBegin && !(call.phaseLevel && runsCommands(attempt.phase))) await mayBegin()
   const requests = noteRequests()
   const files = keepFilesOpen()
   let before: AgentResult | null = null
   const context = contextUntil(signal, { ...requests.hooks, ...files.hooks, delivered: () => before })
-  const agentName = agent.agent
   let asked = false
   const send = async () => {
     asked = true
     return checkedResult(
-      await endWithSignal(files.closeAfter(called(() => handler.run(entry, context))), signal),
-      agentName,
+      await endWithSignal(
+        files.closeAfter(() => handler.run(entry, context)),
+        signal,
+      ),
+      agent,
     )
   }
   if (effect === 'read') return services.mask(await send())
   const { meter } = services
-  const told = { asked: () => asked, tell: (result: WriteResult) => meter?.writeEnded(agentName, effect, result) }
+  const told = { asked: () => asked, tell: (result: WriteResult) => meter?.writeEnded(agent, effect, result) }
   if (effect === 'idempotent') return services.mask(await noteWrite(send(), told))
   const find = async () => {
     asked = true
@@ -238,14 +247,14 @@ async function perform(
     const asking = AbortSignal.any([stopped, over.signal])
     try {
       const found = await endWithSignal(
-        files.closeAfter(called(() => handler.find!(entry, contextUntil(asking, files.hooks)))),
+        files.closeAfter(() => handler.find!(entry, contextUntil(asking, files.hooks))),
         asking,
         FIND_STOP_MS,
       )
-      return foundBy(found, agentName)
+      return foundBy(found, agent)
     } catch (thrown) {
       if (!over.signal.aborted || stopped.aborted) throw thrown
-      const message = `${agentName} did not answer within ${FIND_MS / 1_000} s`
+      const message = `${agent} did not answer within ${FIND_MS / 1_000} s`
       throw new AgentError(message, { code: 'timeout', retryable: true, cause: thrown })
     }
   }
@@ -255,7 +264,7 @@ async function perform(
     attempt: attempt.attempt,
     entry: name,
     label: name === '' ? `what phase ${attempt.phase.name} writes` : name,
-    agent: agentName,
+    agent,
     sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
     mask: services.mask,
@@ -268,7 +277,7 @@ async function perform(
     seesAtOnce: handler.sees === 'at once',
     settles: (handler.settles === undefined ? null : parseDuration(handler.settles)) ?? SETTLE_MS,
     settling: services.settling,
-    call: () => JSON.stringify({ agent: agent.agent, action: agent.action, kind, entry }),
+    call: () => JSON.stringify({ agent, action, kind, entry }),
   })
   return noteWrite(write, told)
 }
@@ -303,11 +312,6 @@ function requestText({ entry: schema }: Handler, { url, method, headers }: JsonO
 
 /** https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
 const KEY_HEADER = 'idempotency-key'
-
-/** Turns an error that a handler throws before it returns a promise into a rejection. */
-async function called<T>(call: () => Promise<T> | T): Promise<T> {
-  return await call()
-}
 
 /** Checks and copies what an agent returned. Throws when JSON cannot hold it. */
 function checkedResult(given: unknown, agent: string): AgentResult {

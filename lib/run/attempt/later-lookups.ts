@@ -242,7 +242,11 @@ export class LaterLookups {
     const identity = this.#parts.identity(run.id, row.position, row.entry)
     const binding = { agent, action, definition, settings, effect, key, signal } as const
     const context = this.#parts.context(environment, binding, { ...files.hooks, identity })
-    const asking = endWithSignal(files.closeAfter((async () => handler.find!(entry, context))()), signal, 0)
+    const asking = endWithSignal(
+      files.closeAfter(() => handler.find!(entry, context)),
+      signal,
+      0,
+    )
     try {
       return foundBy(await unlessAborted(asking, stopping), agent)
     } catch (thrown) {

@@ -10,6 +10,8 @@ import type { LogLine } from '../core/core.ts'
 
 /** The bytes that the lines of one page may have in the file. One line always fits. */
 const PAGE_BYTES = 4 * 1_048_576
+/** What is read of a log first when its last lines are asked for. */
+const LAST_BYTES = 65_536
 const NEW_LINE = 10
 
 export interface LogQuery {
@@ -17,6 +19,8 @@ export interface LogQuery {
   phase?: string
   afterSeq?: number
   limit: number
+  /** The last lines instead of the first. */
+  last?: boolean | undefined
   maxBytes?: number
 }
 
@@ -32,14 +36,16 @@ export interface LogPage {
 const stops = new Recent<string, { seq: number; offset: number }>(200)
 
 /** Lines after `afterSeq`, of one phase or all, at most `limit` of them. */
-export async function readLines(
-  stateDir: string,
-  { phase, afterSeq = 0, limit, maxBytes = PAGE_BYTES }: LogQuery,
-): Promise<LogPage> {
+export async function readLines(stateDir: string, query: LogQuery): Promise<LogPage> {
+  const { phase, afterSeq = 0, limit, maxBytes = PAGE_BYTES } = query
   const path = join(stateDir, 'log.jsonl')
   const file = Bun.file(path)
   const lines: LogLine[] = []
   if (!(await file.exists())) return { lines, next: afterSeq, isLast: true }
+  if (query.last) {
+    const found = await lastLines(file, query)
+    return { lines: found, next: found.at(-1)?.seq ?? 0, isLast: true }
+  }
   const stop = stops.get(path)
   let { seq, offset } = stop && stop.seq <= afterSeq ? stop : { seq: 0, offset: 0 }
   const page = (isLast: boolean): LogPage => {
@@ -71,6 +77,23 @@ export async function readLines(
     if (from < chunk.byteLength) rest.push(chunk.slice(from))
   }
   return page(true)
+}
+
+/** The last lines, of one phase or all: those that fit into a page, from the last `PAGE_BYTES` of the log. */
+async function lastLines(file: Bun.BunFile, { phase, limit }: LogQuery): Promise<LogLine[]> {
+  const { size } = file
+  for (let bytes = Math.min(size, LAST_BYTES); ; bytes = Math.min(size, PAGE_BYTES, bytes * 8)) {
+    const read = await file.slice(size - bytes, size).bytes()
+    // The first piece may be a part of a line, and the last one may not be written whole.
+    const from = bytes === size ? 0 : read.indexOf(NEW_LINE) + 1
+    const texts = decoder.decode(read.subarray(from, read.lastIndexOf(NEW_LINE) + 1)).split('\n')
+    const lines: LogLine[] = []
+    for (let at = texts.length - 2; at >= 0 && lines.length < limit; at--) {
+      const line: LogLine = JSON.parse(texts[at]!)
+      if (phase === undefined || line.phase === phase) lines.push(line)
+    }
+    if (lines.length === limit || bytes === Math.min(size, PAGE_BYTES)) return lines.reverse()
+  }
 }
 
 const decoder = new TextDecoder()

@@ -5,7 +5,8 @@
 import type { NotifyEvent } from '../../agent/agent-context.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { type Masked, type MaskedText, maskedJson, maskedText } from '../../secrets/masked.ts'
-import type { EventName, Listener } from '../../team/team.ts'
+import { type EventName, type Listener, reviewOf } from '../../team/team.ts'
+import type { ReviewShown } from '../../wire/records/review-records.ts'
 import { ACCOUNT_OF_HOME, eventText } from '../../wire/records/words.ts'
 import {
   type Account,
@@ -17,22 +18,25 @@ import {
   type RunError,
   startedBy,
 } from '../core/core.ts'
-import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
+import { type Asks, type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { deliver, type Payload } from './deliver.ts'
 import { idempotencyKey } from './execute.ts'
+import { tailOf } from './printed.ts'
+
+/** What happens to a run, or to one of its phases. */
+interface Happened {
+  event: EventName
+  position: number | null
+  asks: Asks | undefined
+}
 
 /**
  * Records what the listeners of a run will send about an event, and returns how many deliveries. Of a top run that fails
  * without a listener for that, `accounts` are told. Inside a unit.
  */
-export function recordEvent(
-  machine: Machine,
-  live: LiveRun,
-  event: EventName,
-  position: number | null,
-  accounts: readonly Account[],
-): number {
+export function recordEvent(machine: Machine, live: LiveRun, happened: Happened, accounts: readonly Account[]): number {
+  const { event } = happened
   let count = 0
   const record = (name: string, [payload, error]: [MaskedText | null, MaskedText | null]) => {
     if (payload === null && error === null) return
@@ -43,10 +47,10 @@ export function recordEvent(
     if (state === 'pending') count++
   }
   const asked = live.team.listeners.filter(({ on }) => on[event])
-  for (const listener of asked) record(listener.name, payloadOf(machine, live, listener, event, position))
+  for (const listener of asked) record(listener.name, payloadOf(machine, live, listener, happened))
   if (event !== 'on_fail' || live.parent || asked.length > 0) return count
   for (const { agent, channel } of accounts) {
-    const payload = { agent, entry: { channels: [channel] }, event: eventOf(machine, live, event, position) }
+    const payload = { agent, entry: { channels: [channel] }, event: eventOf(machine, live, happened) }
     record(`${ACCOUNT_OF_HOME}${agent}:${channel}`, [maskedJson(machine.world.mask<Payload>(live.root, payload)), null])
   }
   return count
@@ -57,10 +61,9 @@ function payloadOf(
   machine: Machine,
   live: LiveRun,
   listener: Listener,
-  event: EventName,
-  position: number | null,
+  happened: Happened,
 ): [MaskedText | null, MaskedText | null] {
-  const { when, options } = listener.on[event]!
+  const { when, options } = listener.on[happened.event]!
   const scope = scopeOf(machine, live)
   try {
     if (when && when.evaluate(scope) !== true) return [null, null]
@@ -70,7 +73,7 @@ function payloadOf(
         machine.world.mask<Payload>(live.root, {
           agent: listener.agent,
           entry,
-          event: eventOf(machine, live, event, position),
+          event: eventOf(machine, live, happened),
         }),
       ),
       null,
@@ -80,7 +83,7 @@ function payloadOf(
   }
 }
 
-function eventOf(machine: Machine, live: LiveRun, event: EventName, position: number | null): NotifyEvent {
+function eventOf(machine: Machine, live: LiveRun, { event, position, asks }: Happened): NotifyEvent {
   const row = machine.store.runs.get(live.id)!
   const phaseRow = position === null ? null : machine.store.phases.get(live.id, position)
   const error = parse<RunError>(phaseRow?.error ?? row.error)
@@ -96,9 +99,23 @@ function eventOf(machine: Machine, live: LiveRun, event: EventName, position: nu
     team: row.team,
     run,
     ...(phase && { phase }),
-    message: eventText({ ...row, run_id: row.id, started_by: by }, error, phase),
+    message: eventText({ ...row, run_id: row.id, started_by: by }, error, phase) + printedBy(machine, asks),
     outputs: parse<Json>(row.outputs),
   }
+}
+
+/** Maximum size of what a message has of the output of commands. */
+const MOST_LINES = 20
+const MOST_BYTES = 2 * 1024
+
+/** The last lines that the commands of a gate printed, for the message that it asks, unless its team keeps them out. */
+function printedBy({ store }: Machine, asks: Asks | undefined): string {
+  if (!asks) return ''
+  const review = reviewOf(asks.live.phase(asks.position))
+  if (!review || review.share === false) return ''
+  const shown = parse<ReviewShown>(store.reviews.pending(asks.live.id, asks.position)?.shown ?? null)
+  const tail = tailOf(shown?.output ?? '', MOST_LINES, MOST_BYTES)
+  return tail && `\n${tail}`
 }
 
 interface Parts {

@@ -14,7 +14,9 @@ import type { JsonObject } from '../../json.ts'
 import type { Masked, MaskedText } from '../../secrets/masked.ts'
 import type { KnownSecret } from '../../secrets/redact.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
+import type { ReviewNext } from '../../wire/records/review-records.ts'
 import type { LogLine } from '../../wire/records/run-records.ts'
+import type { ReviewRow } from './rows.ts'
 
 export type { LogLine }
 
@@ -76,27 +78,27 @@ export interface Binding {
 
 /** What the engine adds to the context of one agent call. */
 export interface ContextHooks {
-  event?: NotifyEvent
+  event?: NotifyEvent | undefined
   /** Called when the agent starts to wait for something. The returned function ends the wait. */
-  waits?: (reason: MaskedText, until: Date | undefined) => () => void
+  waits?: ((reason: MaskedText, until: Date | undefined) => () => void) | undefined
   /** Called before each command, and resolves when a limit lets it begin. */
-  mayBegin?: () => Promise<void>
+  mayBegin?: (() => Promise<void>) | undefined
   /** Called before a request is sent again, and resolves when a limit lets it. */
-  mayRepeat?: () => Promise<void>
+  mayRepeat?: (() => Promise<void>) | undefined
   /** Called for each file that is written. */
-  wrote?: (file: FileRecord) => void
+  wrote?: ((file: FileRecord) => void) | undefined
   /** Called before each request and each process, with whether it may change something outside. */
-  sends?: (mayWrite: boolean) => void
+  sends?: ((mayWrite: boolean) => void) | undefined
   /** Called for each file that the agent reads. The callee closes the handle when the call has ended. */
-  holds?: (handle: FileHandle) => void
+  holds?: ((handle: FileHandle) => void) | undefined
   /** Receives the small files, which are then not synced. Without it every file is synced. */
-  small?: (file: SmallFile) => void
+  small?: ((file: SmallFile) => void) | undefined
   /** Takes a small file that is then written later. */
-  hold?: (file: SmallFile) => boolean
+  hold?: ((file: SmallFile) => boolean) | undefined
   /** The name by which the vendor knows the entry, kept in the database. */
-  identity?: Identity
+  identity?: Identity | undefined
   /** The result of an earlier attempt that has sent the entry. */
-  delivered?: () => AgentResult | null
+  delivered?: (() => AgentResult | null) | undefined
 }
 
 export interface EngineHost {
@@ -131,4 +133,6 @@ export interface EngineHost {
     signal: AbortSignal,
   ): Promise<string>
   restoreBundle(id: string, json: BundleJson): Bundle
+  /** What the approval of a review leads to. */
+  leadsTo(review: ReviewRow): Promise<ReviewNext>
 }

@@ -10,6 +10,8 @@ import type { PhaseState, RunState } from './states.ts'
 export type { RunError }
 
 export interface RunRow {
+  /** Its rowid, by which the index of searches knows it; 0 until it is inserted. */
+  number: number
   id: RunId
   root_id: RunId
   tree_key: string
@@ -59,6 +61,8 @@ export interface RunRow {
   lived_ms: number | null
   /** The lived time at which the attempt began that goes on; null when none does. */
   lived_since: number | null
+  /** The place in a trace of the call that started a top run; null where its trace begins with the run. */
+  traceparent: string | null
 }
 
 export interface PhaseRow {
@@ -120,6 +124,10 @@ export interface ReviewRow {
   reason: string
   prompt: string
   entries: string
+  /** What its approval leads to, as JSON; null until that was found out, which is after it opens. */
+  next: string | null
+  /** What the commands of its gate printed and wrote, as JSON. */
+  shown: string | null
   state: 'pending' | 'decided'
   decision: string | null
   decided_by: string | null

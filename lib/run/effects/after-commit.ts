@@ -13,12 +13,14 @@ import type { KeyTurns } from './key-turns.ts'
 import type { Launcher } from './launcher.ts'
 import type { Outbox } from './outbox.ts'
 import type { PhaseFolders } from './phase-folders.ts'
+import type { ReviewNexts } from './review-nexts.ts'
 
 interface Parts {
   machine: Machine
   launcher: Launcher
   attempts: Attempts
   folders: PhaseFolders
+  nexts: ReviewNexts
   messenger: DeliverySender
   afterRun: AfterRun
   keyTurns: KeyTurns
@@ -56,7 +58,7 @@ export class AfterCommit {
   }
 
   #do(effect: Effect): void {
-    const { machine, launcher, attempts, folders, messenger, afterRun, keyTurns, say, meter } = this.#parts
+    const { machine, launcher, attempts, folders, nexts, messenger, afterRun, keyTurns, say, meter } = this.#parts
     switch (effect.kind) {
       case 'launch':
         return launcher.launch(effect)
@@ -72,20 +74,22 @@ export class AfterCommit {
         return keyTurns.startNext(effect.key)
       case 'say':
         return say(effect.runId, effect.phase, effect.text)
+      case 'next':
+        return nexts.find(effect.runId, effect.position)
       case 'deliver':
         return messenger.send(effect.runId)
       case 'phase':
         return meter?.phaseEnded(effect.agent, effect)
       case 'ended':
         machine.queued.delete(effect.runId)
-        if (effect.runId === effect.root) this.#countEnd(effect.runId)
+        if (effect.runId === effect.root) this.#countEnd(effect)
         return afterRun.completeEnd(effect.runId, effect.root, effect.settled)
     }
   }
 
-  #countEnd(runId: RunId): void {
+  #countEnd({ runId, counted }: Extract<Effect, { kind: 'ended' }>): void {
     const { meter, machine } = this.#parts
-    const run = meter && machine.store.runs.counted(runId)
+    const run = meter && (counted ?? machine.store.runs.counted(runId))
     if (run) meter.runEnded(run)
   }
 

@@ -253,6 +253,19 @@ export function forgetChanges(runs: Database, kept: Kept): boolean {
   return more
 }
 
+/**
+ * Notes runs whose rows have changed, in the transaction of the changes: those that the index may have. A new run may have
+ * the number of one that it has, when that was the last one and was deleted.
+ */
+export function noteChanges(runs: Database, numbers: ReadonlySet<number>): void {
+  if (numbers.size === 0) return
+  const { upto } = runs.query<{ upto: number }, []>('SELECT run AS upto FROM search_upto').get()!
+  // Most runs begin and end above it.
+  const indexed = [...numbers].filter(number => number <= upto)
+  if (indexed.length === 0) return
+  runs.query('INSERT INTO search_changes (run) SELECT value FROM json_each(?)').run(JSON.stringify(indexed))
+}
+
 /** Lets the index have all runs that there are, whose changes are noted from now on. */
 export function offerRuns(runs: Database): void {
   runs.run('UPDATE search_upto SET run = (SELECT max(rowid) FROM runs) WHERE run < (SELECT max(rowid) FROM runs)')

@@ -2,3 +2,4 @@
 
 export { type Found, findByLooking, type SearchFilter } from './find.ts'
 export { isLongRead, Reads } from './reads.ts'
+export { noteChanges } from './search-index.ts'

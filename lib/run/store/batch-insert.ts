@@ -19,13 +19,13 @@ export class BatchInsert {
     this.#row = row
   }
 
-  /** Inserts so many rows. `values` are their parameters, row by row. */
-  run(rows: number, values: readonly Value[]): void {
+  /** Inserts so many rows. `values` are their parameters, row by row. Returns the rowid of the last one. */
+  run(rows: number, values: readonly Value[]): number {
     let statement = this.#statements.get(rows)
     if (!statement) {
       statement = this.#db.query(`INSERT INTO ${this.#into} VALUES ${Array(rows).fill(this.#row).join(', ')}`)
       this.#statements.set(rows, statement)
     }
-    statement.run(...values)
+    return Number(statement.run(...values).lastInsertRowid)
   }
 }

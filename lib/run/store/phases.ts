@@ -94,6 +94,13 @@ export class Phases extends PhaseReads {
     )
   }
 
+  /** Records the files of a gate that asks a person. */
+  keepFiles(runId: string, position: number, files: readonly FileRecord[]): void {
+    this.#db
+      .query('UPDATE phases SET files = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
+      .run(runId, position, json(files))
+  }
+
   /** Stores the result that a phase keeps if the person that it waits for lets it fail. */
   keepResult(runId: string, position: number, error: Masked<RunError>, change: PhaseChange): void {
     this.#db

@@ -13,6 +13,8 @@ export interface NewReview {
   reason: string
   prompt: MaskedText
   entries: readonly string[]
+  /** What the commands of a gate printed and wrote; the same as before where the attempt asks again. */
+  shown: MaskedText | null
   deadline: number | null
   at: number
 }
@@ -37,17 +39,20 @@ export class Reviews {
 
   /** Opens a review, or replaces the question of the review that the attempt already has. */
   open(review: NewReview): void {
-    const { run_id, position, attempt, kind, reason, prompt, entries, deadline, at } = review
+    const { run_id, position, attempt, kind, reason, prompt, entries, shown, deadline, at } = review
     this.#db
       .query(
-        `INSERT INTO reviews (id, run_id, position, attempt, kind, reason, prompt, entries, state, deadline, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)
+        `INSERT INTO reviews (id, run_id, position, attempt, kind, reason, prompt, entries, shown, state, deadline, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)
          ON CONFLICT (run_id, position, attempt) DO UPDATE SET
            kind = excluded.kind, reason = excluded.reason, prompt = excluded.prompt, entries = excluded.entries,
            state = 'pending', decision = NULL, decided_by = NULL, comment = NULL, decided_at = NULL,
-           deadline = excluded.deadline`,
+           next = NULL, shown = coalesce(excluded.shown, shown), deadline = excluded.deadline`,
       )
-      .run(crypto.randomUUID(), run_id, position, attempt, kind, reason, prompt, JSON.stringify(entries), deadline, at)
+      .run(
+        ...[crypto.randomUUID(), run_id, position, attempt, kind, reason, prompt, JSON.stringify(entries)],
+        ...[shown, deadline, at],
+      )
   }
 
   get(id: string): ReviewRow | null {
@@ -60,6 +65,15 @@ export class Reviews {
         "SELECT * FROM reviews WHERE run_id = ? AND position = ? AND state = 'pending'",
       )
       .get(runId, position)
+  }
+
+  /** Records what the approval of a review leads to. False when it was decided, or asks something else by now. */
+  tellNext({ id, kind }: Pick<ReviewRow, 'id' | 'kind'>, next: MaskedText): boolean {
+    return (
+      this.#db
+        .query("UPDATE reviews SET next = ?3 WHERE id = ?1 AND kind = ?2 AND state = 'pending'")
+        .run(id, kind, next).changes === 1
+    )
   }
 
   /** Whether somebody has approved that the run begins. */
@@ -141,7 +155,7 @@ export class Reviews {
     const given = [state, runId, begins, reviewId]
     const rows = this.#db
       .query<ListedReview, (string | number | null)[]>(
-        `SELECT ${COLUMNS}, ${LARGE.map(sized).join(', ')}, runs.run_name
+        `SELECT ${COLUMNS}, ${LARGE.map(sized).join(', ')}, runs.run_name, runs.team
          FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
          ORDER BY reviews.rowid DESC LIMIT ?5 OFFSET ?6`,
       )
@@ -156,11 +170,11 @@ export class Reviews {
 const COLUMNS = `reviews.id, run_id, position, reviews.attempt, kind, reviews.reason, reviews.state, decision, decided_by,
   NULL AS input, reviews.deadline, reviews.created_at, decided_at`
 
-const LARGE = ['prompt', 'entries', 'comment'] as const
+const LARGE = ['prompt', 'entries', 'next', 'shown', 'comment'] as const
 type Sizes = Record<`${(typeof LARGE)[number]}_bytes`, number | null>
 
 /** A review in a list. Its large values are null, and their number of bytes is given. */
-export type ListedReview = ReviewRow & Sizes & { run_name: string | null }
+export type ListedReview = ReviewRow & Sizes & { run_name: string | null; team: string }
 
 /** A longer value is not read for a list. */
 export const REVIEW_BYTES = 8 * 1024

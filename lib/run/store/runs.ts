@@ -7,14 +7,16 @@ import type { RunIds } from '../../files/run-ids.ts'
 import type { Masked } from '../../secrets/masked.ts'
 import { type CountedRun, json, type RunError, type RunRow, type RunState } from '../core/core.ts'
 import type { Value } from './batch-insert.ts'
-import { runIdsAfter } from './new-run-ids.ts'
-import { type EndedRun, type EndState, endOfAttempt, RunEnds, RunInsert } from './run-batches.ts'
+import { type EndedRun, type EndState, endOfAttempt, RunEnds, RunInsert, runIdsAfter } from './run-batches.ts'
 import type { RunGroups } from './run-groups.ts'
 
 /** The part of a run that is needed to report a change of it. */
 const CHANGED_COLUMNS = ['id', 'root_id', 'synced', 'bundle_id', 'team_key'] as const
-export type ChangedRun = Pick<RunRow, (typeof CHANGED_COLUMNS)[number]>
-const CHANGED = CHANGED_COLUMNS.join(', ')
+export type ChangedRun = Pick<RunRow, 'number' | (typeof CHANGED_COLUMNS)[number]>
+const CHANGED = `rowid AS number, ${CHANGED_COLUMNS.join(', ')}`
+
+/** A whole `RunRow`. */
+const ROW = 'runs.rowid AS number, runs.*'
 
 /** The part of a sub-run that its team or map phase needs. */
 const CHILD_COLUMNS = [
@@ -64,7 +66,7 @@ export class Runs {
     this.#db = db
     this.#insert = new RunInsert(db, groups)
     this.#ends = new RunEnds(db)
-    this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
+    this.#get = db.query<RunRow, [string]>(`SELECT ${ROW} FROM runs WHERE id = ?`)
     this.#counted = db.query<CountedRun, [string]>(
       'SELECT team, state, reason, started_at, completed_at FROM runs WHERE id = ?',
     )
@@ -77,7 +79,7 @@ export class Runs {
       `SELECT ${CHILD_COLUMNS.join(', ')} FROM runs WHERE parent_id = ? AND parent_position = ? AND item >= ? ORDER BY item LIMIT ?`,
     )
     this.#child = db.query<RunRow, [string, number, number]>(
-      'SELECT * FROM runs WHERE parent_id = ? AND parent_position = ? AND item = ?',
+      `SELECT ${ROW} FROM runs WHERE parent_id = ? AND parent_position = ? AND item = ?`,
     )
   }
 
@@ -128,7 +130,7 @@ export class Runs {
 
   /** Top runs that have not ended. */
   openRoots(): RunRow[] {
-    return this.#db.query<RunRow, []>(`SELECT * ${OPEN_TOPS} ORDER BY root_id`).all()
+    return this.#db.query<RunRow, []>(`SELECT ${ROW} ${OPEN_TOPS} ORDER BY root_id`).all()
   }
 
   /** The ids of top runs that have not ended. */
@@ -143,7 +145,7 @@ export class Runs {
   openOf(rootId: string): RunRow[] {
     return this.#db
       .query<RunRow, [string]>(
-        "SELECT * FROM runs WHERE root_id = ? AND completed_at IS NULL AND state <> 'queued' ORDER BY tree_key",
+        `SELECT ${ROW} FROM runs WHERE root_id = ? AND completed_at IS NULL AND state <> 'queued' ORDER BY tree_key`,
       )
       .all(rootId)
   }
@@ -240,7 +242,7 @@ export class Runs {
   decidingChild(runId: string, position: number): RunRow | null {
     return this.#db
       .query<RunRow, [string, number]>(
-        `SELECT runs.* FROM runs JOIN phases ON phases.run_id = runs.parent_id AND phases.position = runs.parent_position
+        `SELECT ${ROW} FROM runs JOIN phases ON phases.run_id = runs.parent_id AND phases.position = runs.parent_position
          WHERE parent_id = ? AND parent_position = ?
            AND CASE phases.state WHEN 'failed' THEN runs.state IN ('failed', 'cancelled') ELSE runs.state = phases.state END
          ORDER BY item LIMIT 1`,
@@ -320,13 +322,14 @@ export class Runs {
 
   /** Ends a top run that is `queued`. */
   endQueued(id: string, reason: string, error: Masked<RunError> | null, at: number): void {
-    this.#db
+    const { changes } = this.#db
       .query(
         `UPDATE runs SET state = 'cancelled', reason = ?2, error = ?3, completed_at = max(?4, coalesce(started_at, 0)),
            settled = 0
          WHERE id = ?1 AND parent_id IS NULL AND state = 'queued'`,
       )
       .run(id, reason, json(error), at)
+    if (changes === 1) this.#ends.ofTop(id)
   }
 
   setInputs(id: string, inputs: string): void {
@@ -345,7 +348,7 @@ export class Runs {
 
   /** Ends every open run of a tree after a fault of the engine: the top run fails, those below are cancelled. */
   abandon(rootId: string, error: Masked<RunError>, at: number, lived: number): ChangedRun[] {
-    return this.#db
+    const changed = this.#db
       .query<ChangedRun, [string, string, number, number]>(
         `UPDATE runs SET state = iif(parent_id IS NULL, 'failed', 'cancelled'), reason = 'internal',
            error = iif(parent_id IS NULL, ?2, NULL), completed_at = max(?3, coalesce(started_at, 0)), ending = NULL,
@@ -353,6 +356,8 @@ export class Runs {
          WHERE root_id = ?1 AND completed_at IS NULL RETURNING ${CHANGED}`,
       )
       .all(rootId, JSON.stringify(error), at, lived)
+    if (changed.some(({ id }) => id === rootId)) this.#ends.ofTop(rootId)
+    return changed
   }
 
   /** Top runs that have ended, but whose deliveries, reports or secrets are still to be dealt with. */

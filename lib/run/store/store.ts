@@ -69,11 +69,11 @@ export { HOME_FACTS } from './copies.ts'
 export { type Commit, Journal, type JournalHooks, type Unit } from './journal.ts'
 export { Lived } from './lived.ts'
 export type { LookRow } from './looks.ts'
-export { runIdsAfter } from './new-run-ids.ts'
 export type { Due, PhaseStates, Renewal } from './phase-reads.ts'
 export type { PhaseChange } from './phases.ts'
 export type { EntryId, Unasked } from './receipts.ts'
 export type { ListedReview } from './reviews.ts'
+export { runIdsAfter } from './run-batches.ts'
 export {
   type Executed,
   firstIdSince,

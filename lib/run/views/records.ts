@@ -5,10 +5,10 @@ import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
 import type { Phase } from '../../team/team.ts'
 import { briefError, VALUE_BYTES } from '../../wire/budget.ts'
+import type { ReviewNext, ReviewRecord, ReviewShown } from '../../wire/records/review-records.ts'
 import type {
   AttemptRecord,
   PhaseRecord,
-  ReviewRecord,
   RunDetail,
   RunRecord as ToldRun,
   TurnRecord,
@@ -69,6 +69,8 @@ export function phaseRecord(
 ): Omit<PhaseRecord, 'sub_runs' | 'waiting'> {
   // A phase that waits for a person may have a result stored for later, which is not shown before the phase has ended.
   const hasResult = row.state === 'completed' || row.state === 'failed'
+  // What the commands of a gate wrote is looked at before somebody answers.
+  const hasFiles = hasResult || (row.state === 'awaiting_input' && phase.type === 'gate')
   return {
     name: phase.name,
     type: phase.type,
@@ -84,7 +86,7 @@ export function phaseRecord(
     ok: row.state === 'completed' ? true : row.state === 'failed' ? false : null,
     text: (hasResult && row.text) || '',
     data: hasResult ? parse(row.data) : null,
-    files: (hasResult && parse<FileRecord[]>(row.files)) || [],
+    files: (hasFiles && parse<FileRecord[]>(row.files)) || [],
     turns: phase.repeat ? turns.of(row.run_id, row.position).map(turn => turnRecord(turn, row)) : [],
   }
 }
@@ -112,7 +114,13 @@ export function runDetail(store: Store, runId: string): RunDetail {
   }
 }
 
-export function reviewRecord(row: ReviewRow, phase: string | null, runName: string | null): ReviewRecord {
+/** `lived` is the lived time of the home now; null while no process lives, which stops the clock of the review. */
+export function reviewRecord(
+  row: ReviewRow,
+  phase: string | null,
+  runName: string | null,
+  lived: number | null,
+): ReviewRecord {
   const { id, run_id, kind, reason, prompt, state, decision, decided_by, comment, created_at, decided_at } = row
   return {
     id,
@@ -123,6 +131,9 @@ export function reviewRecord(row: ReviewRow, phase: string | null, runName: stri
     kind,
     reason,
     prompt,
+    next: parse<ReviewNext>(row.next),
+    shown: parse<ReviewShown>(row.shown),
+    expires_at: expiryOf(row, lived),
     state,
     decision,
     decided_by,
@@ -130,4 +141,10 @@ export function reviewRecord(row: ReviewRow, phase: string | null, runName: stri
     created_at,
     decided_at,
   }
+}
+
+/** When a clock on the wall will show that a review expires. */
+function expiryOf({ state, deadline }: ReviewRow, lived: number | null): number | null {
+  if (state !== 'pending' || deadline === null || lived === null) return null
+  return Date.now() + Math.max(0, deadline - lived)
 }

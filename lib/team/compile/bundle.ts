@@ -326,7 +326,8 @@ class StoredBundle implements Bundle {
 
   #stored(key: string): BundleJson['teams'][string] {
     const { teams } = this.#json
-    const stored = Object.hasOwn(teams, fileKey(key)) ? teams[fileKey(key)] : undefined
+    const ofFile = fileKey(key)
+    const stored = Object.hasOwn(teams, ofFile) ? teams[ofFile] : undefined
     if (!stored) throw new CadreError('internal', `the bundle has no team ${key}`)
     return stored
   }

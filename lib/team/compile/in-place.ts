@@ -20,7 +20,10 @@ const IN_PLACE = '//'
 export const keyInPlace = (key: string, phase: string): string => `${key}${IN_PLACE}${phase}`
 
 /** The key of the file in which the team of a key stands. */
-export const fileKey = (key: string): string => key.split(IN_PLACE, 1)[0]!
+export function fileKey(key: string): string {
+  const end = key.indexOf(IN_PLACE)
+  return end === -1 ? key : key.slice(0, end)
+}
 
 /** The fields of the phase in a map that no map has. */
 const OF_PHASE: readonly string[] = ['team', 'retry', 'repeat']

@@ -66,6 +66,12 @@ const Review = Type.Object(
       }),
     ),
     timeout: durationOf('How long to wait for the answer, before the review escalates.', '24h'),
+    share: Type.Optional(
+      Type.Boolean({
+        default: true,
+        description: 'Whether a message that says that it waits ends with the last lines that its commands printed.',
+      }),
+    ),
     inputs: Type.Optional(
       Type.Array(InputField, { maxItems: 100, description: 'A form. Its values become the data of the phase.' }),
     ),

@@ -199,6 +199,8 @@ function compileCommand(compilation: Compilation, node: Node, phase: string): Co
   }
 }
 
+const isNo = (node: Node | undefined): boolean => node?.kind === 'scalar' && node.value === false
+
 function compileReview(compilation: Compilation, node: Mapping, phase: string): Review {
   const prompt = field(node, 'prompt')
   const reviewers = itemsOf(field(node, 'reviewers')).flatMap(each => textOf(each) ?? [])
@@ -207,6 +209,7 @@ function compileReview(compilation: Compilation, node: Mapping, phase: string): 
     reviewers: reviewers.length > 0 ? reviewers : ['any'],
     inputs: compileFields(compilation.source, field(node, 'inputs')),
     ...defined({ timeout: duration(field(node, 'timeout')) }),
+    ...(isNo(field(node, 'share')) && { share: false as const }),
   }
 }
 

@@ -87,6 +87,8 @@ export interface Review {
   reviewers: string[]
   /** Milliseconds. */
   timeout?: number
+  /** Absent: messages that say that it waits end with what its commands printed last. */
+  share?: false
   inputs: Field[]
 }
 

@@ -96,8 +96,8 @@ export function inputsFor(
 
 /**
  * Converts arguments of the command line, each `name=value`. Text stays text; numbers, `true`, `false`, lists and
- * objects are read as JSON; `name=@file` reads the value from a file (an input of type `file` keeps the path). Throws
- * `invalid_request` that names the input.
+ * objects are read as JSON; `name=@file` reads the value from a file (an input of type `file` keeps the path), and
+ * `name=@@text` is a value that begins with `@`. Throws `invalid_request` that names the input.
  */
 export async function inputsFromArguments(fields: readonly Field[], given: readonly string[]): Promise<JsonObject> {
   const values: JsonObject = {}
@@ -121,7 +121,7 @@ export async function inputsFromArguments(fields: readonly Field[], given: reado
 async function textOf(name: string, field: Field, text: string): Promise<string> {
   if (!text.startsWith('@')) return text
   const path = text.slice(1)
-  if (field.type === 'file') return path
+  if (field.type === 'file' || path.startsWith('@')) return path
   const file = Bun.file(path)
   if (await file.exists()) return file.text()
   throw new CadreError('invalid_request', `-i ${name}: there is no file ${path}`)

@@ -136,9 +136,16 @@ export async function githubHost(
       const scopes = (headers['x-oauth-scopes'] as string | undefined)?.split(/\s*,\s*/)
       const missing = scopes && !scopes.includes('repo') ? ['repo'] : []
       const text = scopes ? base_url : `${base_url}; the permissions of a fine-grained token depend on the repository`
-      return { who: data.login, missing, text }
+      return { who: data.login, missing, text, expires_at: endOf(headers) }
     },
   }
+}
+
+/** When the token ends, which GitHub says as `2026-03-01 09:00:00 UTC`; null for one without an end. */
+function endOf(headers: Record<string, unknown>): number | null {
+  const said = String(headers['github-authentication-token-expiration'] ?? '')
+  const end = Date.parse(said.replace(/ UTC$/, ' +0000'))
+  return Number.isNaN(end) ? null : end
 }
 
 /**

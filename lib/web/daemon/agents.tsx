@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../json.ts'
 import type { AgentEntry, Finding } from '../../wire/calls/agents.ts'
 import { ExamineAgents, ListAgents } from '../../wire/calls/agents.ts'
 import { findingText, lackWords } from '../../wire/records/words.ts'
-import { ActionButton } from '../kit/actions.tsx'
+import { ActionButton, type Work } from '../kit/actions.tsx'
 import { call, token } from '../kit/api.ts'
 import { Failure, TokenForm, useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
@@ -138,14 +138,14 @@ const STATES: Record<Finding['state'], { state: string; word: string }> = {
 export function Doctor({ agent }: { agent?: string }) {
   const found = useSignal<readonly Finding[] | null>(null)
   const started = useSignal(false)
-  const examine = async () => {
+  const examine: Work = async send => {
     started.value = true
     if (token.value === null) return
-    found.value = (await call(ExamineAgents, agent === undefined ? {} : { agent })).findings
+    found.value = (await send(ExamineAgents, agent === undefined ? {} : { agent })).findings
   }
   return (
     <section aria-label="Doctor">
-      <ActionButton plain action={examine}>
+      <ActionButton plain send={examine}>
         {agent === undefined ? 'Check all credentials' : 'Check the credential'}
       </ActionButton>
       {started.value && <TokenForm />}

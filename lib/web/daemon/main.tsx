@@ -5,16 +5,17 @@ import '../kit/texts.ts'
 import { render } from 'preact'
 import { Help, listen } from '../kit/keys.tsx'
 import { follow } from '../kit/route.ts'
-import { CurrentPage, keysOf, PageBar, type Pages } from '../run/frame.tsx'
+import { CurrentPage, keysOf, later, PageBar, type Pages } from '../run/frame.tsx'
 import { PlanPage } from '../run/plan.tsx'
 import { Reviews } from '../run/reviews.tsx'
 import { Agents } from './agents.tsx'
 import { RunPage } from './run.tsx'
 import { Runs } from './runs.tsx'
 import { Settings } from './settings.tsx'
-import { Start } from './start.tsx'
-import { TriggersPage } from './triggers.tsx'
 import { Workspaces } from './workspaces.tsx'
+
+const Start = later('start', async () => (await import('./start.tsx')).Start)
+const TriggersPage = later('triggers', async () => (await import('./triggers.tsx')).TriggersPage)
 
 const PAGES: Pages = {
   runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },

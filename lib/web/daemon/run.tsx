@@ -2,14 +2,14 @@
 
 import { CancelRun } from '../../wire/calls/runs.ts'
 import { ActionButton } from '../kit/actions.tsx'
-import { call } from '../kit/api.ts'
+import { commandOf } from '../kit/api.ts'
 import { to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Graph } from '../run/drawing.tsx'
 import type { Detail } from '../run/live.ts'
 import { workerName } from '../run/phases.tsx'
 import { Resume } from '../run/resume.tsx'
-import { RunHeader, type RunProps, RunTabs, TABS } from '../run/run-page.tsx'
+import { RunHeader, type RunProps, RunTabs, TABS, whatStops } from '../run/run-page.tsx'
 
 const OWN_TABS = {
   phases: {
@@ -42,10 +42,15 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader run={run} origin={origin}>
+    <RunHeader live={live} run={run} origin={origin}>
       <div class="row">
         {run.completed_at === null && state !== 'interrupted' && (
-          <ActionButton plain action={() => call(CancelRun, { run_id })} done={() => live.again()}>
+          <ActionButton
+            command={commandOf('cancel', run_id)}
+            question={`Cancel ${run.run_name ?? run_id}? ${whatStops(live)}`}
+            send={send => send(CancelRun, { run_id })}
+            done={() => live.again()}
+          >
             Cancel
           </ActionButton>
         )}

@@ -5,7 +5,7 @@ import { isObject, type Json } from '../../json.ts'
 import type { AgentEntry } from '../../wire/calls/agents.ts'
 import { ListAgents } from '../../wire/calls/agents.ts'
 import { ListSettings, SetSetting } from '../../wire/calls/settings.ts'
-import { ActionButton, useAction } from '../kit/actions.tsx'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
 import { call, command, token } from '../kit/api.ts'
 import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { textOf } from '../kit/forms.tsx'
@@ -43,9 +43,9 @@ function Values() {
   const key = useSignal('')
   const text = useSignal('')
   const writing = useAction()
-  const write = async () => {
+  const write: Work = async send => {
     const name = key.value.trim()
-    await call(SetSetting, { key: name, value: jsonOf(name, text.value) })
+    await send(SetSetting, { key: name, value: jsonOf(name, text.value) })
     key.value = ''
     text.value = ''
     found.again()
@@ -81,7 +81,11 @@ function Values() {
           {
             title: '',
             cell: each => (
-              <ActionButton plain action={() => call(SetSetting, { key: each.key, value: null })} done={found.again}>
+              <ActionButton
+                question={`Remove ${each.key}? Its value is gone, and runs that need it fail.`}
+                send={send => send(SetSetting, { key: each.key, value: null })}
+                done={found.again}
+              >
                 Remove
               </ActionButton>
             ),

@@ -7,10 +7,11 @@ import type { Which } from '../../wire/calls/teams.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import type { Field as InputField } from '../../wire/records/forms.ts'
 import type { Plan } from '../../wire/records/plans.ts'
-import { ActionButton, useAction } from '../kit/actions.tsx'
-import { call } from '../kit/api.ts'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
+import { call, commandOf } from '../kit/api.ts'
+import { CopyCommand } from '../kit/copyable.tsx'
 import { bound, Field, handleSubmit } from '../kit/fields.tsx'
-import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
+import { Fields, inputOptions, optionOf, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { PlanSummary, planAddress, teamRef } from '../run/plan.tsx'
@@ -66,11 +67,11 @@ export function Start() {
     })
   }, [like])
 
-  async function start(): Promise<void> {
+  const start: Work = async send => {
     const { which, name: team, fields } = opened.value!
     const inputs = valuesOf(fields, typed.value)
     const named = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
-    const { run_id } = await call(StartRun, { ...which, inputs, ...named })
+    const { run_id } = await send(StartRun, { ...which, inputs, ...named })
     if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
     go(to('runs', run_id))
   }
@@ -117,13 +118,19 @@ export function Start() {
             </button>
             <ActionButton
               plain
-              action={async () => {
+              send={async () => {
                 const { which, fields } = opened.value!
                 plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
               }}
             >
               What would it write?
             </ActionButton>
+            <CopyCommand
+              text={commandOf(
+                ...['run', text.value.trim(), ...optionOf('name', name.value)],
+                ...inputOptions(opened.value.fields, typed.value),
+              )}
+            />
           </div>
         </form>
       )}

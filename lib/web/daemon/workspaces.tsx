@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../wire/calls/workspaces.ts'
-import { ActionButton, useAction } from '../kit/actions.tsx'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
 import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { Cards, List, useList } from '../kit/lists.tsx'
@@ -13,8 +13,8 @@ export function Workspaces() {
   const found = useList('workspaces', () => call(ListWorkspaces, {}))
   const path = useSignal('')
   const adding = useAction()
-  const add = async () => {
-    await call(AddWorkspace, { path: path.value.trim() })
+  const add: Work = async send => {
+    await send(AddWorkspace, { path: path.value.trim() })
     path.value = ''
     found.again()
   }
@@ -49,14 +49,18 @@ export function Workspaces() {
                 {each.teams.length > 0 && <p class="quiet small wrap">{each.teams.join(', ')}</p>}
                 <ActionButton
                   plain
-                  action={() => call(AddWorkspace, { path: each.path, offer: !each.offered })}
+                  send={send => send(AddWorkspace, { path: each.path, offer: !each.offered })}
                   done={found.again}
+                  undo={{
+                    what: each.offered ? `${each.name} is offered no longer.` : `${each.name} is offered to the realm.`,
+                    send: send => send(AddWorkspace, { path: each.path, offer: each.offered }),
+                  }}
                 >
                   {each.offered ? 'Offer it no longer' : 'Offer it to the realm'}
                 </ActionButton>
                 <ActionButton
-                  plain
-                  action={() => call(RemoveWorkspace, { workspace_id: each.workspace_id })}
+                  question={`Remove ${each.path}? Runs of the hub find it no longer. Its files stay.`}
+                  send={send => send(RemoveWorkspace, { workspace_id: each.workspace_id })}
                   done={found.again}
                 >
                   Remove from the list

@@ -1,15 +1,17 @@
 // The page of one daemon: what it reports of itself, and the buttons of operators.
 
+import { sizeText } from '../../size.ts'
 import { ApproveDaemon, GetDaemon, RemoveDaemon, UpdateDaemon } from '../../wire/calls/daemons.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'
-import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
+import { waitingWords } from '../../wire/worries.ts'
+import { ActionButton } from '../kit/actions.tsx'
 import { REFRESH_MS, Table } from '../kit/lists.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
-import { When } from '../kit/time.tsx'
+import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { AGENT_MEANINGS, AgentState, Labels, Status } from './kit/daemon-state.tsx'
-import { may, realmName, realms } from './kit/realm-choice.tsx'
+import { AGENT_MEANINGS, AgentState, Labels, Status, Worries } from './kit/daemon-state.tsx'
+import { forbids, realmName, realms } from './kit/realm-choice.tsx'
 
 export function DaemonPage({ id }: { id: string }) {
   const { data: daemon, error, again } = useLoaded(id, () => hub(GetDaemon, { daemon_id: id }), REFRESH_MS)
@@ -40,7 +42,7 @@ export function DaemonPage({ id }: { id: string }) {
             <a href={to('realms', daemon.realm_id)}>{realmName(daemon.realm_id)}</a>
           </p>
         </div>
-        <Actions daemon={daemon} may={need => may(realm, need)} again={again} />
+        <Actions daemon={daemon} forbids={need => forbids(realm, need)} again={again} />
       </header>
       <Failure of={error} />
       {!daemon.approved && (
@@ -61,12 +63,19 @@ export function DaemonPage({ id }: { id: string }) {
           </p>
         </div>
       )}
+      <Worries of={daemon} />
       <dl class="facts-list">
         <Fact name="Host">{daemon.hostname ?? 'not reported'}</Fact>
         <Fact name="cadre">{daemon.version ?? 'not reported'}</Fact>
         <Fact name="Slots">{daemon.capacity ?? 'not reported'}</Fact>
         <Fact name="Sandbox">{daemon.sandbox ?? 'not reported'}</Fact>
         <Fact name="Clock">{offsetOf(daemon.clock_offset)}</Fact>
+        {daemon.standing && <Standing of={daemon.standing} />}
+        {daemon.token_expires_at != null && (
+          <Fact name="Realm token ends">
+            <UpcomingTime at={daemon.token_expires_at} />
+          </Fact>
+        )}
         <Fact name="Enrolled">
           <When at={daemon.registered_at} />
         </Fact>
@@ -91,7 +100,7 @@ export function DaemonPage({ id }: { id: string }) {
                 {agent.doctor ? (
                   <>
                     <AgentState of={agent.doctor} version={agent.version} />{' '}
-                    <span class="small quiet">{AGENT_MEANINGS[agent.doctor]}</span>
+                    <span class="small quiet">{agent.text ?? AGENT_MEANINGS[agent.doctor]}</span>
                   </>
                 ) : (
                   <span class="quiet">not asked</span>
@@ -102,6 +111,31 @@ export function DaemonPage({ id }: { id: string }) {
         </Table>
       )}
     </main>
+  )
+}
+
+/** What the daemon says of itself. */
+function Standing({ of }: { of: NonNullable<Daemon['standing']> }) {
+  const { disk_free: free, outbox, last_error: error, credentials_expire: credentials = [] } = of
+  return (
+    <>
+      {free != null && <Fact name="Disk">{sizeText(free)} free</Fact>}
+      {outbox && <Fact name="Waits for the hub">{waitingWords(outbox)}</Fact>}
+      {credentials.length > 0 && (
+        <Fact name="Credentials">
+          {credentials.map(({ name, at }) => (
+            <span key={name}>
+              {name} ends <UpcomingTime at={at} />{' '}
+            </span>
+          ))}
+        </Fact>
+      )}
+      {error && (
+        <Fact name="Last error">
+          {error.text} (<When at={error.at} />)
+        </Fact>
+      )}
+    </>
   )
 }
 
@@ -123,30 +157,55 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
   )
 }
 
-function Actions({ daemon, may, again }: { daemon: Daemon; may(need: 'operator' | 'admin'): boolean; again(): void }) {
+function Actions({
+  daemon,
+  forbids,
+  again,
+}: {
+  daemon: Daemon
+  forbids(need: 'operator' | 'admin'): string | null
+  again(): void
+}) {
   const { id: daemon_id } = daemon
   if (daemon.status === 'removed') return null
   return (
     <div class="row">
-      {may('operator') && !daemon.approved && (
-        <ActionButton action={() => hub(ApproveDaemon, { daemon_id })} done={again}>
+      {!daemon.approved && (
+        <ActionButton forbidden={forbids('operator')} send={send => send(ApproveDaemon, { daemon_id })} done={again}>
           Approve
         </ActionButton>
       )}
-      {may('operator') && (
-        <ActionButton plain action={() => hub(UpdateDaemon, { daemon_id, paused: !daemon.paused })} done={again}>
-          {daemon.paused ? 'Take runs again' : 'Pause'}
-        </ActionButton>
-      )}
-      {may('admin') && (
-        <ConfirmButton
-          question={`Remove ${daemon.name}? Its runs are shown as crashed.`}
-          action={() => hub(RemoveDaemon, { daemon_id })}
+      {daemon.status === 'online' && (
+        <ActionButton
+          plain
+          forbidden={forbids('operator')}
+          send={send => send(UpdateDaemon, { daemon_id, examine: true })}
           done={again}
         >
-          Remove
-        </ConfirmButton>
+          Examine agents
+        </ActionButton>
       )}
+      <ActionButton
+        plain
+        forbidden={forbids('operator')}
+        send={send => send(UpdateDaemon, { daemon_id, paused: !daemon.paused })}
+        done={again}
+        undo={{
+          what: daemon.paused ? `${daemon.name} takes runs again.` : `${daemon.name} is paused.`,
+          send: send => send(UpdateDaemon, { daemon_id, paused: daemon.paused }),
+        }}
+      >
+        {daemon.paused ? 'Take runs again' : 'Pause'}
+      </ActionButton>
+      <ActionButton
+        forbidden={forbids('admin')}
+        question={`Remove ${daemon.name}? It gets no more runs and has to enrol anew. Its runs that go on are shown as crashed.`}
+        typed={daemon.name}
+        send={send => send(RemoveDaemon, { daemon_id })}
+        done={again}
+      >
+        Remove
+      </ActionButton>
     </div>
   )
 }

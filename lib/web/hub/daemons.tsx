@@ -1,13 +1,15 @@
 // The daemons of a realm: whether they answer, what they offer, and which of their agents are ready.
 
 import { ListDaemons } from '../../wire/calls/daemons.ts'
+import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import type { Daemon } from '../../wire/records/hub-records.ts'
 import { command } from '../kit/api.ts'
 import { Cards, List, useList } from '../kit/lists.tsx'
+import { useLoaded } from '../kit/parts.tsx'
 import { route, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { AgentTable, Labels, Status } from './kit/daemon-state.tsx'
+import { AgentTable, Labels, Status, Worries } from './kit/daemon-state.tsx'
 import { RealmChoice, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
 
@@ -24,6 +26,7 @@ export function Daemons() {
       </header>
       <RealmChoice />
       <OlderCopy realm={realm} />
+      {realm && <LackingTeams realm_id={realm.id} />}
       <List
         of={found}
         none={
@@ -58,6 +61,28 @@ export function Daemons() {
   )
 }
 
+/** How often teams are looked at, which change less often than daemons. */
+const LOOK_MS = 60_000
+
+/** The teams of the list of the realm that would wait for a daemon, or fail. */
+function LackingTeams({ realm_id }: { realm_id: string }) {
+  const { data } = useLoaded(`lacking teams ${realm_id}`, () => hub(ListRealmTeams, { realm_id, limit: 100 }), LOOK_MS)
+  const teams = data?.teams.filter(({ lacks }) => lacks) ?? []
+  if (teams.length === 0) return null
+  return (
+    <div class="notice awaiting_input">
+      <p>No daemon could run these teams of the list:</p>
+      <ul>
+        {teams.map(({ team, lacks }) => (
+          <li key={team}>
+            {team} needs {lacks}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
 function Overview({ daemons }: { daemons: readonly Daemon[] }) {
   return (
     <Cards>
@@ -73,6 +98,7 @@ function Overview({ daemons }: { daemons: readonly Daemon[] }) {
             {daemon.hostname ?? 'unknown host'} · called <When at={daemon.last_seen_at} />
           </p>
           <Labels of={daemon} />
+          <Worries of={daemon} />
         </li>
       ))}
     </Cards>

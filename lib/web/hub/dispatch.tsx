@@ -9,10 +9,11 @@ import { GetPackage, ListVersions } from '../../wire/calls/packages.ts'
 import { ListRealmTeams } from '../../wire/calls/realms.ts'
 import { GetRun } from '../../wire/calls/runs.ts'
 import type { Environments } from '../../wire/needs.ts'
-import { useAction } from '../kit/actions.tsx'
-import { command } from '../kit/api.ts'
+import { useAction, type Work } from '../kit/actions.tsx'
+import { command, commandOf } from '../kit/api.ts'
+import { CopyCommand } from '../kit/copyable.tsx'
 import { bound, boundTo, Field, handleSubmit, nameChoices, Select } from '../kit/fields.tsx'
-import { Fields, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
+import { Fields, inputOptions, optionOf, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
@@ -84,12 +85,12 @@ export function Dispatch() {
     version.value = ''
     before.value = {}
   }
-  const start = async () => {
+  const start: Work = async send => {
     const labels = about.value.labels
       .split(',')
       .map(each => each.trim())
       .filter(Boolean)
-    const { run_id } = await hub(DispatchRun, {
+    const request = {
       realm_id: chosen!.id,
       team: reference,
       inputs: valuesOf(
@@ -102,9 +103,12 @@ export function Dispatch() {
       ...(about.value.workspace.trim() && { workspace: about.value.workspace.trim() }),
       ...(about.value.environment.trim() && { environment: about.value.environment.trim() }),
       ...(about.value.timeout.trim() && { queue_timeout: about.value.timeout.trim() }),
-    })
+    }
+    const { run_id } = await send(DispatchRun, request)
     go(to('runs', run_id))
   }
+  /** Whether the command line has options for all that was chosen. */
+  const isOfCommand = [about.value.daemon, about.value.labels, about.value.timeout].every(text => text.trim() === '')
   const secrets = opened?.inputs.filter(({ secret }) => secret) ?? []
   return (
     <main>
@@ -184,6 +188,17 @@ export function Dispatch() {
             <button type="submit" disabled={busy || !may(chosen, 'operator')}>
               Dispatch
             </button>
+            {isOfCommand && (
+              <CopyCommand
+                text={commandOf(
+                  ...['dispatch', reference, '--realm', chosen?.slug ?? ''],
+                  ...optionOf('name', about.value.name),
+                  ...optionOf('workspace', about.value.workspace),
+                  ...optionOf('env', about.value.environment),
+                  ...inputOptions(opened.inputs, typed.value),
+                )}
+              />
+            )}
           </div>
         </form>
       )}

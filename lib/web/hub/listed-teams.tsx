@@ -3,13 +3,13 @@
 import { useSignal } from '@preact/signals'
 import { AddTeam, ListRealmTeams, RemoveTeam } from '../../wire/calls/realms.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
-import { ConfirmButton, FormCard } from '../kit/actions.tsx'
+import { ActionButton, FormCard } from '../kit/actions.tsx'
 import { bound, Field } from '../kit/fields.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
 import { to, withQuery } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { may } from './kit/realm-choice.tsx'
+import { forbids, may } from './kit/realm-choice.tsx'
 
 export function ListedTeams({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
@@ -31,8 +31,9 @@ export function ListedTeams({ realm }: { realm: Realm }) {
         name={each => each.team}
         columns={[
           { title: 'Team', cell: each => <a href={to('packages', each.team)}>{each.team}</a> },
+          { title: 'No daemon has', cell: each => each.lacks ?? '' },
           { title: 'On the list since', cell: each => <When at={each.added_at} /> },
-          isOperator && {
+          {
             title: '',
             class: 'end',
             cell: each => (
@@ -40,13 +41,18 @@ export function ListedTeams({ realm }: { realm: Realm }) {
                 <a class="button plain" href={withQuery(to('dispatch'), { realm: realm_id, team: each.team })}>
                   Dispatch
                 </a>
-                <ConfirmButton
-                  question={`Remove ${each.team}? Its runs are not synced any more.`}
-                  action={() => hub(RemoveTeam, { realm_id, team: each.team })}
+                <ActionButton
+                  forbidden={forbids(realm, 'operator')}
+                  question={`Remove ${each.team} from ${realm.name}? Nobody can dispatch it there, and its runs are not reported any more.`}
+                  send={send => send(RemoveTeam, { realm_id, team: each.team })}
                   done={found.again}
+                  undo={{
+                    what: `${each.team} was removed from ${realm.name}.`,
+                    send: send => send(AddTeam, { realm_id, team: each.team }),
+                  }}
                 >
                   Remove
-                </ConfirmButton>
+                </ActionButton>
               </>
             ),
           },
@@ -56,8 +62,8 @@ export function ListedTeams({ realm }: { realm: Realm }) {
         <FormCard
           label="Put a team on the list"
           submit="Add"
-          action={async () => {
-            await hub(AddTeam, { realm_id, team: team.value.trim() })
+          send={async send => {
+            await send(AddTeam, { realm_id, team: team.value.trim() })
             team.value = ''
             found.again()
           }}

@@ -10,18 +10,15 @@ import { useAction } from '../kit/actions.tsx'
 import { Help, listen } from '../kit/keys.tsx'
 import { Failure } from '../kit/parts.tsx'
 import { follow, route, to } from '../kit/route.ts'
-import { CurrentPage, keysOf, PageBar, type Pages } from '../run/frame.tsx'
+import { CurrentPage, keysOf, later, PageBar, type Pages } from '../run/frame.tsx'
 import { Reviews } from '../run/reviews.tsx'
-import { Audit } from './audit.tsx'
 import { DaemonPage } from './daemon.tsx'
 import { Daemons } from './daemons.tsx'
 import { Dispatch } from './dispatch.tsx'
 import { findSession, me, signOut } from './kit/api.ts'
 import { loadRealms, realms } from './kit/realm-choice.tsx'
-import { PackagePage, Packages } from './packages.tsx'
 import { Account } from './people/account.tsx'
 import { Join, SignIn } from './people/session.tsx'
-import { Tokens } from './people/tokens.tsx'
 import { Queue } from './queue.tsx'
 import { RealmPage } from './realm.tsx'
 import { Realms } from './realms.tsx'
@@ -29,6 +26,11 @@ import { RunPage } from './run.tsx'
 import { askHub } from './run-calls.ts'
 import { Runs } from './runs.tsx'
 import { TriggersPage } from './triggers.tsx'
+
+const Audit = later('audit', async () => (await import('./audit.tsx')).Audit)
+const Packages = later('packages', async () => (await import('./packages.tsx')).Packages)
+const PackagePage = later('package', async () => (await import('./packages.tsx')).PackagePage)
+const Tokens = later('tokens', async () => (await import('./people/tokens.tsx')).Tokens)
 
 const PAGES: Pages = {
   runs: { title: 'Runs', key: 'r', show: id => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />) },

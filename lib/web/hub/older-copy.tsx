@@ -3,7 +3,7 @@
 import { ReconcileDaemons } from '../../wire/calls/daemons.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
 import type { Reconciliation } from '../../wire/records/older-copies.ts'
-import { ConfirmButton } from '../kit/actions.tsx'
+import { ActionButton } from '../kit/actions.tsx'
 import { useLoaded } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
@@ -45,13 +45,13 @@ export function OlderCopy({ realm }: { realm: Realm | null | undefined }) {
             {found.awaited.map(({ daemon_id, name, why }) => (
               <li key={daemon_id}>
                 {name}: {why}{' '}
-                <ConfirmButton
+                <ActionButton
                   question={`What ${name} has executed since will be executed again.`}
-                  action={() => hub(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })}
+                  send={send => send(ReconcileDaemons, { realm_id: found.realm_id, without: daemon_id })}
                   done={again}
                 >
                   Go on without it
-                </ConfirmButton>
+                </ActionButton>
               </li>
             ))}
             {[...found.lost, ...found.came_back].map(each => (

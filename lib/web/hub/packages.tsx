@@ -4,7 +4,7 @@ import { sizeText } from '../../size.ts'
 import { ListPackages, ListVersions, YankPackage } from '../../wire/calls/packages.ts'
 import { AddTeam, ListRealmTeams } from '../../wire/calls/realms.ts'
 import { ListScopes } from '../../wire/calls/scopes.ts'
-import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
+import { ActionButton } from '../kit/actions.tsx'
 import { command } from '../kit/api.ts'
 import { Field, Select } from '../kit/fields.tsx'
 import { Cards, List, Rows, useList } from '../kit/lists.tsx'
@@ -108,13 +108,14 @@ export function PackagePage({ name }: { name: string }) {
             class: 'end',
             cell: each =>
               (role === 'member' || role === 'owned') && (
-                <ConfirmButton
-                  question={`Hide ${each.version}? What is pinned to it still works.`}
-                  action={() => hub(YankPackage, { team: `${each.name}@${each.version}` })}
+                <ActionButton
+                  question={`Take back ${each.name}@${each.version}? No new run gets it, and nobody can publish this version again. What is pinned to it still works.`}
+                  typed={each.version}
+                  send={send => send(YankPackage, { team: `${each.name}@${each.version}` })}
                   done={found.again}
                 >
                   Yank
-                </ConfirmButton>
+                </ActionButton>
               ),
           },
         ]}
@@ -162,7 +163,7 @@ function RealmListing({ name }: { name: string }) {
           Dispatch in {realm.name}
         </a>
       ) : (
-        <ActionButton action={() => hub(AddTeam, { realm_id: realm.id, team: name })} done={again}>
+        <ActionButton send={send => send(AddTeam, { realm_id: realm.id, team: name })} done={again}>
           Put on the list of {realm.name}
         </ActionButton>
       )}

@@ -3,14 +3,14 @@
 import type { Static } from 'typebox'
 import { CancelDispatched, ListQueue } from '../../wire/calls/dispatch.ts'
 import type { QueuedJob } from '../../wire/records/hub-records.ts'
-import { ConfirmButton } from '../kit/actions.tsx'
-import { command } from '../kit/api.ts'
+import { ActionButton } from '../kit/actions.tsx'
+import { command, commandOf } from '../kit/api.ts'
 import { Rows, useList } from '../kit/lists.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
+import { forbids, may, NoRealm, RealmChoice, realms, useRealm } from './kit/realm-choice.tsx'
 import { OlderCopy } from './older-copy.tsx'
 
 const REFRESH_MS = 2_000
@@ -76,15 +76,16 @@ export function Queue() {
               title: '',
               class: 'end',
               cell: job =>
-                may(realm, 'operator') &&
                 job.kind === 'run' && (
-                  <ConfirmButton
-                    question="The run will not start."
-                    action={() => hub(CancelDispatched, { run_id: job.run_id })}
+                  <ActionButton
+                    forbidden={forbids(realm, 'operator')}
+                    command={commandOf('cancel', job.run_id)}
+                    question={`Cancel ${job.team ?? job.run_id}? The run will not start.`}
+                    send={send => send(CancelDispatched, { run_id: job.run_id })}
                     done={found.again}
                   >
                     Cancel
-                  </ConfirmButton>
+                  </ActionButton>
                 ),
             },
           ]}

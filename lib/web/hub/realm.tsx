@@ -1,13 +1,14 @@
 // One realm: its members, invitations, teams and webhooks.
 
 import { sizeText } from '../../size.ts'
-import { GetRealm } from '../../wire/calls/realms.ts'
-import type { RealmRole } from '../../wire/records/hub-records.ts'
+import { DeleteRealm, GetRealm } from '../../wire/calls/realms.ts'
+import type { Realm, RealmRole } from '../../wire/records/hub-records.ts'
+import { ActionButton } from '../kit/actions.tsx'
 import { REFRESH_MS } from '../kit/lists.tsx'
 import { useLoaded } from '../kit/parts.tsx'
-import { route, to } from '../kit/route.ts'
+import { go, route, to } from '../kit/route.ts'
 import { hub } from './kit/api.ts'
-import { may, realms } from './kit/realm-choice.tsx'
+import { forbids, loadRealms, may, realms } from './kit/realm-choice.tsx'
 import { ListedTeams } from './listed-teams.tsx'
 import { Invitations } from './people/invitations.tsx'
 import { Members } from './people/members.tsx'
@@ -46,6 +47,23 @@ function Quotas({ realm_id }: { realm_id: string }) {
   )
 }
 
+/** Nothing of a realm can be had back. */
+const DeleteIt = ({ realm, realm: { id, name, slug } }: { realm: Realm }) => (
+  <ActionButton
+    forbidden={forbids(realm, 'admin')}
+    question={`Delete ${name}? Its members, daemons, triggers, runs, logs and files are deleted with it. Runs that go on are told to nobody.`}
+    typed={slug}
+    confirm={`Delete ${name} and all that is in it`}
+    send={send => send(DeleteRealm, { realm_id: id })}
+    done={async () => {
+      await loadRealms()
+      go(to('realms'))
+    }}
+  >
+    Delete
+  </ActionButton>
+)
+
 export function RealmPage({ id }: { id: string }) {
   const realm = realms.value?.find(each => each.id === id)
   const name = route.value.parts[2]
@@ -68,6 +86,7 @@ export function RealmPage({ id }: { id: string }) {
               </p>
               <Quotas realm_id={id} />
             </div>
+            <DeleteIt realm={realm} />
           </header>
           <nav class="tabs" aria-label="Parts of the realm">
             {names.map(name => (

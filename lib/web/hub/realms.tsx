@@ -7,7 +7,6 @@ import { bound, Field, Select } from '../kit/fields.tsx'
 import { Cards } from '../kit/lists.tsx'
 import { go, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
-import { hub } from './kit/api.ts'
 import { loadRealms, realms, useManagedOrgs } from './kit/realm-choice.tsx'
 
 export function Realms() {
@@ -52,8 +51,8 @@ function NewRealm() {
     <FormCard
       label="New realm"
       submit="Create"
-      action={async () => {
-        const { id } = await hub(CreateRealm, { org_id: chosen, slug: slug.value, name: name.value.trim() })
+      send={async send => {
+        const { id } = await send(CreateRealm, { org_id: chosen, slug: slug.value, name: name.value.trim() })
         await loadRealms()
         go(to('realms', id))
       }}

@@ -2,14 +2,14 @@
 
 import { GetDaemon } from '../../wire/calls/daemons.ts'
 import { CancelRun, GetLogs } from '../../wire/calls/runs.ts'
-import { ConfirmButton } from '../kit/actions.tsx'
-import { call } from '../kit/api.ts'
+import { ActionButton } from '../kit/actions.tsx'
+import { commandOf } from '../kit/api.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { to, withQuery } from '../kit/route.ts'
 import { Resume } from '../run/resume.tsx'
-import { RunHeader, type RunProps, RunTabs, TABS } from '../run/run-page.tsx'
+import { RunHeader, type RunProps, RunTabs, TABS, whatStops } from '../run/run-page.tsx'
 import { hub } from './kit/api.ts'
-import { may, realmName, realms } from './kit/realm-choice.tsx'
+import { forbids, may, realmName, realms } from './kit/realm-choice.tsx'
 
 const OWN_TABS = {
   ...TABS,
@@ -52,27 +52,35 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader run={run} origin={origin}>
-      {may(realm, 'operator') && run.root_run_id === run_id && (
+    <RunHeader live={live} run={run} origin={origin}>
+      {run.root_run_id === run_id && (
         <div class="row">
           {run.completed_at === null && (
-            <ConfirmButton
-              question="Running phases are stopped."
-              action={() => call(CancelRun, { run_id })}
+            <ActionButton
+              forbidden={forbids(realm, 'operator')}
+              command={commandOf('cancel', run_id)}
+              question={`Cancel ${run.run_name ?? run_id}? ${whatStops(live)}`}
+              send={send => send(CancelRun, { run_id })}
               done={() => live.again()}
             >
               Cancel
-            </ConfirmButton>
+            </ActionButton>
           )}
-          {(state === 'failed' || state === 'cancelled') && <Resume live={live}>Continue</Resume>}
+          {(state === 'failed' || state === 'cancelled') && (
+            <Resume live={live} forbidden={forbids(realm, 'operator')}>
+              Continue
+            </Resume>
+          )}
           {run.reason === 'outputs' && (
-            <Resume live={live} what={{ outputs: true }} plain>
+            <Resume live={live} forbidden={forbids(realm, 'operator')} what={{ outputs: true }} plain>
               Make the outputs again
             </Resume>
           )}
-          <a class="button plain" href={withQuery(to('dispatch'), { like: run_id })}>
-            Dispatch again
-          </a>
+          {may(realm, 'operator') && (
+            <a class="button plain" href={withQuery(to('dispatch'), { like: run_id })}>
+              Dispatch again
+            </a>
+          )}
         </div>
       )}
     </RunHeader>

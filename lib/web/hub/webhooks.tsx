@@ -12,13 +12,14 @@ import {
 import { HOOK_EVENTS } from '../../wire/records/hook-events.ts'
 import type { WebhookDelivery } from '../../wire/records/hooks.ts'
 import type { Realm } from '../../wire/records/hub-records.ts'
-import { ConfirmButton, CopyableSecret, FormCard } from '../kit/actions.tsx'
+import { ActionButton, FormCard } from '../kit/actions.tsx'
+import { CopyableSecret } from '../kit/copyable.tsx'
 import { bound, Checks, Field } from '../kit/fields.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
 import { State } from '../kit/state.tsx'
 import { UpcomingTime, When } from '../kit/time.tsx'
 import { hub } from './kit/api.ts'
-import { may } from './kit/realm-choice.tsx'
+import { forbids, may } from './kit/realm-choice.tsx'
 
 const STATES: Record<WebhookDelivery['state'], string> = {
   waiting: 'queued',
@@ -26,6 +27,8 @@ const STATES: Record<WebhookDelivery['state'], string> = {
   failed: 'failed',
   unknown: 'crashed',
 }
+
+const hostOf = (url: string): string => URL.parse(url)?.host ?? url
 
 export function Webhooks({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
@@ -61,27 +64,30 @@ export function Webhooks({ realm }: { realm: Realm }) {
             ),
           },
           { title: 'Since', cell: each => <When at={each.created_at} /> },
-          isAdmin && {
+          {
             title: '',
             class: 'end',
             cell: each => (
               <>
                 {each.state === 'stopped' && (
-                  <ConfirmButton
-                    question="It will act for you."
-                    action={() => hub(TakeOverWebhook, { realm_id, id: each.id })}
+                  <ActionButton
+                    forbidden={forbids(realm, 'admin')}
+                    question={`Take over the webhook to ${each.url}? It will act for you.`}
+                    send={send => send(TakeOverWebhook, { realm_id, id: each.id })}
                     done={found.again}
                   >
                     Take over
-                  </ConfirmButton>
+                  </ActionButton>
                 )}
-                <ConfirmButton
-                  question="Its log of deliveries is removed with it."
-                  action={() => hub(RemoveWebhook, { realm_id, id: each.id })}
+                <ActionButton
+                  forbidden={forbids(realm, 'admin')}
+                  question={`Remove the webhook to ${each.url}? It gets no message any more, and its log of deliveries is removed with it.`}
+                  typed={hostOf(each.url)}
+                  send={send => send(RemoveWebhook, { realm_id, id: each.id })}
                   done={found.again}
                 >
                   Remove
-                </ConfirmButton>
+                </ActionButton>
               </>
             ),
           },
@@ -91,8 +97,8 @@ export function Webhooks({ realm }: { realm: Realm }) {
         <FormCard
           label="Add a webhook"
           submit="Add"
-          action={async () => {
-            const made = await hub(AddWebhook, { realm_id, url: url.value.trim(), events: events.value })
+          send={async send => {
+            const made = await send(AddWebhook, { realm_id, url: url.value.trim(), events: events.value })
             secret.value = made.secret
             url.value = ''
             found.again()
@@ -128,13 +134,13 @@ export function Webhooks({ realm }: { realm: Realm }) {
             class: 'end',
             cell: each =>
               each.finished_at !== null && (
-                <ConfirmButton
-                  question="The receiver gets it again, under the same id."
-                  action={() => hub(RedeliverMessage, { realm_id, delivery_id: each.id })}
+                <ActionButton
+                  question={`Send ${each.event} again? The receiver gets it under the same id.`}
+                  send={send => send(RedeliverMessage, { realm_id, delivery_id: each.id })}
                   done={sent.again}
                 >
                   Send again
-                </ConfirmButton>
+                </ActionButton>
               ),
           },
         ]}

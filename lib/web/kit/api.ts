@@ -5,6 +5,9 @@ import { signal } from '@preact/signals'
 import type { Static, TSchema } from 'typebox'
 import type { ErrorBody } from '../../error.ts'
 import type { Call } from '../../wire/call.ts'
+import type { ReadingPath } from '../../wire/reads.ts'
+import type { AskedReview } from '../../wire/records/review-records.ts'
+import { heard, isInDoubt, lost, missed } from './connection.ts'
 
 const KEY = 'cadre-local-token'
 
@@ -13,13 +16,31 @@ declare const CADRE_COMMAND: string
 /** How hints name cadre: `bun daemon.ts` or `cadre`. The bundler (web.ts) inserts it. */
 export const command = CADRE_COMMAND
 
+/** Makes a call that may change something. Only an action has it (actions.tsx). */
+export type Send = <Body extends TSchema, Data extends TSchema>(
+  call: Call<Body, Data>,
+  body: Static<Body>,
+) => Promise<Static<Data>>
+
+/** Makes a call that changes nothing. */
+export type Read = <Body extends TSchema, Data extends TSchema>(
+  call: Call<Body, Data> & { readonly path: ReadingPath },
+  body: Static<Body> & { readonly without?: never },
+) => Promise<Static<Data>>
+
 /** The server that the parts of the page ask. */
 interface Source {
-  ask(path: string, init?: RequestInit): Promise<Response>
-  call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
+  ask(path: string, init?: Pick<RequestInit, 'headers' | 'signal'>): Promise<Response>
+  send: Send
+  /** A path that it always answers. */
+  alive: string
+  /** What commands need to reach this server, such as ` --hub https://hub.example`. */
+  where: string
+  /** Why the reader may not answer a review, and who may. */
+  forbidsReview(review: AskedReview): string | null
 }
 
-let source: Source = { ask: askDaemon, call: callDaemon }
+let source: Source = { ask: askDaemon, send: callDaemon, alive: '/health', where: '', forbidsReview: () => null }
 
 /** Puts another server in place of the daemon. The page of the hub does this, because it shares the parts that show runs. */
 export function setSource(other: Source): void {
@@ -57,8 +78,10 @@ async function askDaemon(path: string, init: RequestInit = {}): Promise<Response
     reply = await fetch(path, { ...init, headers })
   } catch (error) {
     if (init.signal?.aborted) throw error
+    missed()
     throw new Refusal({ code: 'unreachable', message: `The daemon does not answer. Start it with \`${command}\`.` })
   }
+  heard()
   if (reply.status !== 401 || given === null) return reply
   if (token.value === given) keepToken(null)
   return askDaemon(path, init)
@@ -71,11 +94,30 @@ export async function failureOf(reply: Response): Promise<Refusal> {
   return new Refusal(error?.code ? error : { code: 'internal', message: `The server answered ${reply.status}.` })
 }
 
-/** The reply to a request that is no call. */
+/** The command line that does the same as an action of this page. */
+export const commandOf = (...words: string[]): string => `${command} ${words.map(quoted).join(' ')}${source.where}`
+
+const quoted = (word: string): string => (/^[\w@%+=:,./^~-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
+
+export const forbidsReview: Source['forbidsReview'] = review => source.forbidsReview(review)
+
+/** How often a server that has not answered is asked again. */
+const AGAIN_MS = 1_000
+setInterval(() => {
+  if (isInDoubt()) source.ask(source.alive).catch(() => {})
+}, AGAIN_MS)
+
+/** The reply to a GET. */
 export const ask: Source['ask'] = (path, init) => source.ask(path, init)
 
-/** The data of a call. Throws a `Refusal`. */
-export const call: Source['call'] = (call, body) => source.call(call, body)
+/** The data of a call that changes nothing. Throws a `Refusal`. */
+export const call: Read = (call, body) => source.send(call, body)
+
+/** Makes any call. Only actions.tsx may import it. What is shown may be out of date while the server does not answer. */
+export const send: Send = (call, body) => {
+  if (lost.peek() === null) return source.send(call, body)
+  throw new Refusal({ code: 'unreachable', message: 'Nothing can be changed until the connection is back.' })
+}
 
 async function callDaemon<Body extends TSchema, Data extends TSchema>(
   { path, envelope: type }: Call<Body, Data>,

@@ -74,6 +74,7 @@ export function Field({
         type="text"
         autocomplete="off"
         spellcheck={false}
+        {...(more.required && { pattern: '.*\\S.*', title: 'not only spaces' })}
         {...(more as object)}
         {...problem.control}
         value={value}
@@ -101,6 +102,7 @@ export function Area({
   class?: string
   rows: number
   placeholder?: string
+  maxLength?: number
 }) {
   const problem = useProblem(name)
   return (

@@ -34,6 +34,20 @@ function jsonOf({ name, type, choices }: Field, text: string): Json {
   }
 }
 
+/**
+ * The inputs that somebody typed, as options of the command line. A secret is read from stdin there. A text that begins with
+ * `@` would be the name of a file, and may come from an earlier run of somebody else.
+ */
+export const inputOptions = (fields: readonly Field[], typed: Typed): string[] =>
+  fields.flatMap(({ name, secret }) => {
+    const text = typed[name]
+    if (text === undefined || text === '') return []
+    return ['-i', `${name}=${secret ? '@-' : text.replace(/^@/, '@@')}`]
+  })
+
+/** What was chosen, as an option of the command line. */
+export const optionOf = (name: string, text: string): string[] => (text.trim() === '' ? [] : [`--${name}`, text.trim()])
+
 export function Fields({ of, typed, prefix }: { of: readonly Field[]; typed: Signal<Typed>; prefix: string }) {
   return (
     <>
@@ -96,7 +110,7 @@ function Control({ id, field: { type, choices, required, secret, description }, 
     <input
       {...common}
       type="text"
-      required={required && type !== 'string'}
+      required={required}
       inputMode={type === 'number' ? 'decimal' : 'text'}
       placeholder={type === 'file' ? 'path of a file on the machine of the daemon' : ''}
     />

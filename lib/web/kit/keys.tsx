@@ -2,9 +2,22 @@
 
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { Check } from './fields.tsx'
 import { go, to } from './route.ts'
 
 const helped = signal(false)
+export const showHelp = (): void => {
+  helped.value = true
+}
+
+const OFF = 'cadre-keys-off'
+/** Whether single keys do something. Voice control types letters, so they can be turned off (WCAG 2.1.4). */
+const isOn = signal(localStorage.getItem(OFF) === null)
+function turn(on: boolean): void {
+  isOn.value = on
+  if (on) localStorage.removeItem(OFF)
+  else localStorage.setItem(OFF, '1')
+}
 type Keys = Record<string, () => void>
 /** The keys of all elements that are shown. */
 const active = new Set<Keys>()
@@ -27,7 +40,7 @@ export function listen(pages: Record<string, string>): void {
       if (target instanceof HTMLElement) target.blur()
       return
     }
-    if (target instanceof HTMLElement && target.matches('input, textarea, select')) return
+    if (!isOn.value || (target instanceof HTMLElement && target.closest('input, textarea, select, dialog'))) return
     // Enter opens the element with the focus, not the chosen row.
     if (key === 'Enter' && target instanceof HTMLElement && target.closest('a, button, summary')) return
     const work =
@@ -40,9 +53,7 @@ export function listen(pages: Record<string, string>): void {
 }
 
 const common: Keys = {
-  '?': () => {
-    helped.value = true
-  },
+  '?': showHelp,
   '/': () => document.querySelector<HTMLElement>('[type=search]')?.focus(),
 }
 
@@ -51,6 +62,7 @@ const LIST = [
   ['j k', 'next and previous row'],
   ['Enter', 'open the row'],
   ['1 – 6', 'the parts of a run'],
+  ['f', 'the next failure'],
   ['← →', 'close and open a branch of the tree'],
 ] as const
 
@@ -80,6 +92,9 @@ export function Help({ pages }: { pages: Record<string, string> }) {
           ),
         )}
       </dl>
+      <Check value={isOn.value} set={turn}>
+        Single keys work
+      </Check>
       <button type="button" onClick={() => dialog.current?.close()}>
         Close
       </button>

@@ -3,16 +3,23 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { pieces } from './ansi.ts'
 import { command, keepToken, Refusal, token } from './api.ts'
 import { bound, Field, handleSubmit } from './fields.tsx'
 
+/** Why actions failed: such an error takes the focus, because somebody waits for it. */
+export const actionErrors = new WeakSet<object>()
+
 export function Failure({ of }: { of: unknown }) {
+  const notice = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (actionErrors.has(of as object)) notice.current?.focus()
+  }, [of])
   if (of === null || of === undefined) return null
   const refusal = of instanceof Refusal ? of : null
   return (
-    <div class="notice failed" role="alert">
+    <div class="notice failed" role="alert" tabIndex={-1} ref={notice}>
       <p>{of instanceof Error ? of.message : String(of)}</p>
       {refusal && refusal.details.length > 0 && (
         <ul>

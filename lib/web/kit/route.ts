@@ -1,15 +1,20 @@
-// The address of the page: `#/runs/<id>/logs?phase=build`. Every page, tab and filter has one.
+// The address of the page: `#/runs/<id>/logs?phase=build#L120`. Every page, tab, filter and line of a log has one.
 
 import { computed, signal } from '@preact/signals'
 import { keepToken } from './api.ts'
 
 const hash = signal('')
 
-/** The parts of the path, decoded, and the query. */
+/** The parts of the path, decoded, the query, and the number of a line. */
 export const route = computed(() => {
-  const [path = '', query = ''] = hash.value.replace(/^#\/?/, '').split(/\?(.*)/s)
+  const [address = '', line] = hash.value.replace(/^#\/?/, '').split(/#L(\d{1,10})$/)
+  const [path = '', query = ''] = address.split(/\?(.*)/s)
   const parts = path.split('/').filter(Boolean).map(decoded)
-  return { parts: parts.length > 0 ? parts : ['runs'], query: new URLSearchParams(query) }
+  return {
+    parts: parts.length > 0 ? parts : ['runs'],
+    query: new URLSearchParams(query),
+    line: line ? Number(line) : null,
+  }
 })
 
 function decoded(part: string): string {
@@ -19,6 +24,9 @@ function decoded(part: string): string {
     return part
   }
 }
+
+/** What the page shows besides its name, such as a run with its state. It is the title of the tab, so that tabs differ. */
+export const subject = signal('')
 
 export const to = (...parts: string[]): string => `#/${parts.map(encodeURIComponent).join('/')}`
 

@@ -50,6 +50,16 @@ SHAPES.crashed = SHAPES.interrupted!
 
 export const wordOf = (state: string): string => (state === 'awaiting_input' ? 'waits for a person' : state)
 
+/** A badge on something that completed although failures in it were tolerated. */
+export function Tolerated({ count }: { count: number }) {
+  if (count === 0) return null
+  return (
+    <span class="badge" title="These failures were tolerated">
+      {count.toLocaleString('en')} failed
+    </span>
+  )
+}
+
 /** `bare` shows the word only to screen readers. `word` names the state of something other than a run. */
 export function State({ of, bare = false, word = wordOf(of) }: { of: string; bare?: boolean; word?: string }) {
   // A state that only a newer program knows has no shape here, and its name must not become a class.

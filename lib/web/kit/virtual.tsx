@@ -27,12 +27,24 @@ interface Props {
   onFollow?(follow: boolean): void
   /** A row that must be in sight. */
   show?: number
+  /** Whether that row comes to the middle: what stands before and after it is seen, too, and a change of size hides it not. */
+  middle?: boolean
   onRange?(first: number, last: number): void
   /** Attributes of the box that scrolls. */
   box: Box
 }
 
-export function Virtual({ count, height, row, follow = false, onFollow, show = -1, onRange, box }: Props) {
+export function Virtual({
+  count,
+  height,
+  row,
+  follow = false,
+  onFollow,
+  show = -1,
+  middle = false,
+  onRange,
+  box,
+}: Props) {
   const frame = useRef<HTMLDivElement>(null)
   const top = useSignal(0)
   const seen = useSignal(600)
@@ -54,7 +66,8 @@ export function Virtual({ count, height, row, follow = false, onFollow, show = -
     if (show < 0) return
     const { scrollTop, clientHeight } = frame.current!
     const offset = scrollTop * speed
-    if (show * height < offset) frame.current!.scrollTop = (show * height) / speed
+    if (middle) frame.current!.scrollTop = ((show + 0.5) * height - clientHeight / 2) / speed
+    else if (show * height < offset) frame.current!.scrollTop = (show * height) / speed
     else if ((show + 1) * height > offset + clientHeight)
       frame.current!.scrollTop = ((show + 1) * height - clientHeight) / speed
   }, [show])

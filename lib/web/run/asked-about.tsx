@@ -1,17 +1,16 @@
-// A link to the run, with the phase if it is about one.
+// What a review is about: the team, the run and the phase. A run without a name is not named, for nobody knows it by its id.
 
-import type { AskedReview } from '../../wire/records/run-records.ts'
+import type { AskedReview } from '../../wire/records/review-records.ts'
 import { to, withQuery } from '../kit/route.ts'
 
 export function AskedAbout({
-  review: { run_id, run_name, phase },
+  review: { run_id, run_name, phase, team },
 }: {
-  review: Pick<AskedReview, 'run_id' | 'run_name' | 'phase'>
+  review: Pick<AskedReview, 'run_id' | 'run_name' | 'phase' | 'team'>
 }) {
   return (
     <a href={withQuery(to('runs', run_id), { phase: phase ?? '' })}>
-      {run_name ?? run_id}
-      {phase !== null && ` › ${phase}`}
+      {[team, run_name, phase ?? 'start'].filter(Boolean).join(' › ')}
     </a>
   )
 }

@@ -81,7 +81,7 @@ function Preview({ run: { run_id }, file }: { run: Detail; file: Artifact }) {
       {seen.data?.kind === 'binary' && <p class="quiet">There is no preview of this kind of file.</p>}
       {seen.data?.kind === 'large' && <p class="quiet">The file is too large for a preview.</p>}
       <div class="row">
-        <ActionButton plain action={async () => save(await fileOf(run_id, file.path), file.name)}>
+        <ActionButton plain send={async () => save(await fileOf(run_id, file.path), file.name)}>
           Download
         </ActionButton>
         <code class="quiet small wrap" title="SHA-256">

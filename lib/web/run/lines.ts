@@ -2,9 +2,10 @@
 // because a million objects would take several times the memory.
 
 import { signal } from '@preact/signals'
+import { isError } from '../../wire/records/failed-line.ts'
 import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
 
-export type LoggedLine = Omit<LogLine, 'seq'> & { run_id: string }
+export type LoggedLine = LogLine & { run_id: string }
 
 /** The list is drawn at most this often. */
 const PUBLISH_MS = 32
@@ -19,14 +20,16 @@ class Block {
   #open: string[] | null = []
   #text = ''
   readonly #ends = new Uint32Array(SIZE)
+  readonly seq = new Uint32Array(SIZE)
   readonly at = new Float64Array(SIZE)
   readonly origin = new Uint32Array(SIZE)
   count = 0
 
-  add(text: string, at: number, origin: number): void {
+  add({ text, at, seq }: Pick<LogLine, 'text' | 'at' | 'seq'>, origin: number): void {
     const index = this.count++
     this.#open!.push(text)
     this.#ends[index] = (index === 0 ? 0 : this.#ends[index - 1]!) + text.length
+    this.seq[index] = seq
     this.at[index] = at
     this.origin[index] = origin
     if (this.count < SIZE) return
@@ -60,12 +63,13 @@ export class Lines {
   /** Adds new lines of one run, which are in order. Lines that are here already are ignored. */
   add({ run_id, lines }: TreeLines): void {
     let last = this.last(run_id)
-    for (const { seq, text, at, phase, stream, fields } of lines) {
+    for (const line of lines) {
+      const { seq, phase, stream, fields } = line
       if (seq <= last) continue
       last = seq
       if (fields) this.#fields.set(this.#length, fields)
       if (this.#length % SIZE === 0) this.#blocks.push(new Block())
-      this.#blocks.at(-1)!.add(text, at, this.#indexOfOrigin({ run_id, phase, stream }))
+      this.#blocks.at(-1)!.add(line, this.#indexOfOrigin({ run_id, phase, stream }))
       this.#length++
     }
     this.#last.set(run_id, last)
@@ -91,7 +95,24 @@ export class Lines {
     const position = index % SIZE
     const fields = this.#fields.get(index)
     const origin = this.#origins[block.origin[position]!]!
-    return { ...origin, text: block.text(position), at: block.at[position]!, ...(fields && { fields }) }
+    const [seq, text, at] = [block.seq[position]!, block.text(position), block.at[position]!]
+    return { ...origin, seq, text, at, ...(fields && { fields }) }
+  }
+
+  /** Whether it is the line of a run with this number. */
+  isNumber(index: number, runId: string, seq: number): boolean {
+    const block = this.#blocks[Math.floor(index / SIZE)]!
+    const position = index % SIZE
+    return block.seq[position] === seq && this.#origins[block.origin[position]!]!.run_id === runId
+  }
+
+  /** Whether the line has the error of a phase: of this one, if it is given. */
+  isError(index: number, of?: { run_id?: string | undefined; phase?: string | undefined }): boolean {
+    const block = this.#blocks[Math.floor(index / SIZE)]!
+    const position = index % SIZE
+    const { run_id, phase, stream } = this.#origins[block.origin[position]!]!
+    if (stream !== 'log' || (of && (of.run_id !== run_id || of.phase !== phase))) return false
+    return isError({ stream, text: block.text(position) })
   }
 
   /** Whether a line is of this phase and has a text that fits. Null means any phase or any text. */

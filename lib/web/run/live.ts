@@ -1,25 +1,22 @@
 // A run as it happens: its record, its phases, its tree, and new log lines. The event stream changes the states of runs in
 // the tree. It has no results and no new sub-runs, so an event about those reads them again, many events at once.
 
-import { batch, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import type { Static } from 'typebox'
 import { ListReviews } from '../../wire/calls/reviews.ts'
-import { GetHistory, GetPhases, GetRun, GetTree } from '../../wire/calls/runs.ts'
-import type {
-  AskedReview,
-  History,
-  LogLine,
-  PhasesView,
-  RunDetailView,
-  RunEvent,
-  TreeView,
-} from '../../wire/records/run-records.ts'
+import { GetHistory, GetPhases, GetRun, GetTree, GetWhy } from '../../wire/calls/runs.ts'
+import type { AskedReview } from '../../wire/records/review-records.ts'
+import type { History, LogLine, PhasesView, RunDetailView, RunEvent, Why } from '../../wire/records/run-records.ts'
+import { PASSED_OVER } from '../../wire/records/words.ts'
 import { call, Refusal } from '../kit/api.ts'
+import { type Branch, type Ranked, ranked } from './failures.ts'
 import { events } from './streams.ts'
 
 export type Detail = Static<typeof RunDetailView>
 export type Phase = Static<typeof PhasesView>['phases'][number]
-export type Branch = Static<typeof TreeView>['runs'][number]
+export type { Branch }
+
+type Explained = Static<typeof Why>
 
 const PAUSE_MS = 150
 const AGAIN_MS = 1_000
@@ -48,13 +45,41 @@ function throttled(action: () => Promise<void>) {
   return Object.assign(ask, { stop: () => clearTimeout(timer) })
 }
 
+/**
+ * Runs below that failed, and phases that did and were passed over. An explanation has those of all runs below in maps, and
+ * names others.
+ */
+function toleratedIn({ run, phases, ranked, why }: Live): number {
+  if (run.value?.state !== 'completed') return 0
+  const own = phases.value.filter(({ state }) => state === 'failed').length
+  const inside = (why.value?.items ?? []).reduce((sum, { passed_over, failed }) => sum + (passed_over ? failed : 0), 0)
+  const count = own + inside + (ranked.value[0]?.failed ?? 0)
+  return count > 0 || !why.value ? count : why.value.lines.some(isPassedOver) ? 1 : 0
+}
+
+/** Whether the line of an explanation names phases whose failure was tolerated. */
+export const isPassedOver = (line: string): boolean => line.startsWith(PASSED_OVER)
+
 export class Live {
   readonly id: string
   readonly run = signal<Detail | null>(null)
   readonly phases = signal<readonly Phase[]>([])
   /** The earlier attempts of its phases, and their writes to other systems. */
   readonly history = signal<History>({ attempts: [], written: [] })
+  /** Why it ended as it did; null before its end. */
+  readonly why = signal<Explained | null>(null)
+  /** How many failures were tolerated, in the run and below it, as far as they are known. */
+  readonly tolerated = computed(() => toleratedIn(this))
+  /** The run and all runs below it. */
   readonly tree = signal<readonly Branch[]>([])
+  /** The same runs, the worst first. */
+  readonly ranked = computed<readonly Ranked[]>(() => ranked(this.tree.value))
+  /** All runs of the top run, as they were read last. */
+  readonly #whole = signal<readonly Branch[]>([])
+  readonly rankedWhole = computed<readonly Ranked[]>(() => ranked(this.#whole.value))
+  /** The run that is chosen in the tree, and the branches that are closed there. */
+  readonly chosen = signal<string | null>(null)
+  readonly closed = signal<ReadonlySet<string>>(new Set())
   readonly reviews = signal<readonly AskedReview[]>([])
   readonly error = signal<unknown>(null)
   /** Whether the connection for the events of the run is open. */
@@ -122,6 +147,9 @@ export class Live {
       this.history.value = history
       this.reviews.value = reviews
     })
+    // What is shown besides does not wait for it, and does without it.
+    const ended = run.completed_at === null ? null : call(GetWhy, of)
+    this.why.value = (await ended?.catch(() => null)) ?? null
   }
 
   async #readTree(): Promise<void> {
@@ -132,7 +160,10 @@ export class Live {
     const own = runs.slice(Math.max(0, from), end < 0 ? undefined : end)
     this.#treeIndex.clear()
     for (const [index, { run_id }] of own.entries()) this.#treeIndex.set(run_id, index)
-    this.tree.value = own
+    batch(() => {
+      this.tree.value = own
+      this.#whole.value = runs
+    })
   }
 
   async #follow(): Promise<void> {

@@ -1,11 +1,11 @@
 // The log of a run, or of the run and all runs below it: one list of any length, with search and the colours of terminals.
-// It follows the run while the run goes on.
+// It follows the run while the run goes on. The log of a failure opens at its error, and each line has an address.
 
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
 import { Coloured, Empty, Failure } from '../kit/parts.tsx'
-import { filters } from '../kit/route.ts'
+import { filters, route, to } from '../kit/route.ts'
 import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 import { type Lines, type LoggedLine, Search } from './lines.ts'
@@ -34,12 +34,18 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   const { lines } = feed
   const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
   useEffect(() => () => found?.stop(), [found])
+  const { line } = route.value
   const follow = useSignal(live.run.peek()?.completed_at === null)
+  useLayoutEffect(() => {
+    // The end of a log that goes on would take the line out of sight.
+    if (line !== null) follow.value = false
+  }, [line])
   const phasesOfRun = live.phases.value
   const paths = useMemo(() => (isTree && withBelow ? pathsOf(tree) : null), [withBelow, tree])
   const phases = useMemo(() => namesOf(phasesOfRun, withBelow ? tree : []), [phasesOfRun, withBelow, tree])
 
   const count = (found ?? lines).count.value
+  const target = useTarget({ live, lines, found, isComplete: feed.complete.value, isSearched: search !== '' })
   const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
   return (
     <section aria-label="Log">
@@ -67,6 +73,8 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
           count={count}
           height={HEIGHT}
           follow={follow.value}
+          show={target}
+          middle
           onFollow={value => {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
@@ -76,12 +84,66 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
           }}
-          row={index => <Line key={index} lines={lines} at={found ? found.found[index]! : index} paths={paths} />}
+          row={index => (
+            <Line
+              key={index}
+              lines={lines}
+              at={found ? found.found[index]! : index}
+              paths={paths}
+              chosen={index === target}
+            />
+          )}
         />
       )}
     </section>
   )
 }
+
+/** Which of the shown lines is to be seen at first: the one of the address, or the error of what failed. -1 for none. */
+function useTarget({
+  live,
+  lines,
+  found,
+  isComplete,
+  isSearched,
+}: {
+  live: Live
+  lines: Lines
+  found: Search | null
+  isComplete: boolean
+  isSearched: boolean
+}): number {
+  const { line } = route.value
+  const target = useSignal(-1)
+  const count = (found ?? lines).count.value
+  useLayoutEffect(() => {
+    target.value = -1
+  }, [lines, found, line])
+  useLayoutEffect(() => {
+    const run = live.run.peek()
+    if (target.peek() >= 0 || !run) return
+    const at = (index: number) => (found ? found.found[index]! : index)
+    const last = (fits: (index: number) => boolean) => {
+      for (let index = count - 1; index >= 0; index--) if (fits(at(index))) return index
+      return -1
+    }
+    if (line !== null) {
+      target.value = last(index => lines.isNumber(index, run.run_id, line))
+      return
+    }
+    const isFailed =
+      run.state === 'failed' || run.state === 'cancelled' || hasFailed(live, route.peek().query.get('phase'))
+    if (!isComplete || isSearched || run.completed_at === null || !isFailed) return
+    const first = run.error
+      ? last(index => lines.isError(index, { run_id: run.error?.run_id, phase: run.error?.phase }))
+      : -1
+    target.value = first >= 0 ? first : last(index => lines.isError(index))
+  }, [lines, found, line, count, isComplete, isSearched])
+  return target.value
+}
+
+const hasFailed = (live: Live, phase: string | null): boolean =>
+  live.phases.peek().some(({ name, state }) => name === phase && state === 'failed')
 
 /** The phases and names that lead to a run, by the id of the run. */
 type Paths = ReadonlyMap<string, string>
@@ -110,16 +172,24 @@ const pathOf = ({ run_id, phase }: LoggedLine, paths: Paths | null): string =>
   [paths?.get(run_id), phase].filter(Boolean).join('/')
 
 /** A line never changes, so it is drawn once while it is visible. */
-function Line({ lines, at, paths }: { lines: Lines; at: number; paths: Paths | null }) {
-  return useMemo(() => lineElement(lines.at(at), paths), [lines, at, paths])
+function Line({ lines, at, paths, chosen }: { lines: Lines; at: number; paths: Paths | null; chosen: boolean }) {
+  return useMemo(() => lineElement(lines.at(at), paths, chosen), [lines, at, paths, chosen])
 }
 
-function lineElement(line: LoggedLine | undefined, paths: Paths | null) {
+function lineElement(line: LoggedLine | undefined, paths: Paths | null, chosen: boolean) {
   if (!line) return <div class="line" />
   const at = new Date(line.at)
   const path = pathOf(line, paths)
   return (
-    <div class={`line ${line.stream}`}>
+    <div class={`line ${line.stream} ${chosen ? 'chosen' : ''}`} aria-current={chosen ? 'true' : undefined}>
+      <a
+        class="quiet seq"
+        tabIndex={-1}
+        href={`${to('runs', line.run_id, 'logs')}#L${line.seq}`}
+        aria-label={`Line ${line.seq}`}
+      >
+        {line.seq}
+      </a>
       <time class="quiet" dateTime={at.toISOString()} title={exactly(at)}>
         {CLOCK.format(at)}
       </time>

@@ -6,7 +6,7 @@ import { waitText } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Empty, Json, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery, to, withQuery } from '../kit/route.ts'
-import { State, wordOf } from '../kit/state.tsx'
+import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Duration, When } from '../kit/time.tsx'
 import { Attempts, partsOf, readyAt, Writes } from './attempts.tsx'
 import type { Detail, Live, Phase } from './live.ts'
@@ -34,6 +34,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
     const earlier = live.history.value.attempts.filter(each => each.phase === phase.name)
     return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), reviews, scale)
   })
+  const failed = failedBelow(live, run)
   return (
     <>
       <div class="phase-row scale">
@@ -56,7 +57,10 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                 <summary class="phase-row">
                   <State of={phase.state} bare />
                   <span class="name">{phase.name}</span>
-                  <span class="quiet small about">{aboutOf(phase)}</span>
+                  <span class="quiet small about">
+                    <Tolerated count={phase.state === 'completed' ? (failed.get(phase.name) ?? 0) : 0} />{' '}
+                    {aboutOf(phase, run)}
+                  </span>
                   <Bar parts={bars[index]!} scale={scale} />
                   <span class="small took">
                     <Duration from={phase.started_at} until={phase.completed_at} />
@@ -78,7 +82,28 @@ export function workerName({ type, agent, action }: Pick<Phase, 'type' | 'agent'
   return action ? `${agent}.${action}` : agent
 }
 
-function aboutOf(phase: Phase): string {
+/** How many runs failed below each phase, or had a phase there whose failure was passed over. */
+function failedBelow(live: Live, { run_id }: Detail): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { run, failed, cause } of childrenOf(live, run_id)) {
+    const phase = run.parent_phase ?? ''
+    counts.set(phase, (counts.get(phase) ?? 0) + failed + (cause ? 1 : 0))
+  }
+  for (const { phase, passed_over, failed } of live.why.value?.items ?? []) {
+    const [name = ''] = phase.split('/')
+    if (passed_over !== undefined) counts.set(name, (counts.get(name) ?? 0) + failed)
+  }
+  return counts
+}
+
+/** The runs right below the run, the worst first. */
+function childrenOf(live: Live, run_id: string) {
+  const rows = live.ranked.value
+  const depth = (rows[0]?.run.run_id === run_id ? rows[0].run.call_depth : 0) + 1
+  return rows.filter(({ run }) => run.call_depth === depth)
+}
+
+function aboutOf(phase: Phase, run: Detail): string {
   const { state, attempt, waiting = null, reason, turns = [] } = phase
   const turn = turns.at(-1)?.turn
   const now = waiting === null ? wordOf(state) : `${state === 'running' ? 'waits:' : 'waits for'} ${waitText(waiting)}`
@@ -87,6 +112,8 @@ function aboutOf(phase: Phase): string {
     now,
     turn ? `turn ${turn}` : attempt > 1 && `attempt ${attempt}`,
     waiting === null && reason,
+    // Before the run has completed, a failure may still end it.
+    state === 'failed' && run.state === 'completed' && 'tolerated',
   ]
   return parts.filter(Boolean).join(' · ')
 }
@@ -103,7 +130,10 @@ function useFullPhase(phase: Phase, { run_id }: Detail): Phase {
 
 function PhaseDetails({ phase: listed, run, live }: { phase: Phase; run: Detail; live: Live }) {
   const phase = useFullPhase(listed, run)
-  const { name, depends_on, started_at, error, text, data, files, sub_runs, sub_runs_more } = phase
+  const { name, depends_on, started_at, error, text, data, files, sub_runs_more } = phase
+  const inTree = childrenOf(live, run.run_id).flatMap(each => (each.run.parent_phase === name ? [each.run] : []))
+  // The tree is read after the phases.
+  const sub_runs = inTree.length >= phase.sub_runs.length ? inTree : phase.sub_runs
   const { attempts, written } = live.history.value
   const earlier = attempts.filter(each => each.phase === name)
   const writes = written.filter(each => each.phase === name)

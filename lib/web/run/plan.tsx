@@ -110,7 +110,7 @@ const EFFECTS: Record<string, string> = {
   'by entry': 'depends on the entry',
 }
 
-function Writes({ of: { writes } }: { of: Plan }) {
+export function Writes({ of: { writes } }: { of: Pick<Plan, 'writes'> }) {
   if (writes.length === 0) {
     return <p class="quiet">It writes nothing to other systems, except what its commands do.</p>
   }

@@ -4,8 +4,8 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { ResumeRun } from '../../wire/calls/runs.ts'
-import { ActionButton, useAction } from '../kit/actions.tsx'
-import { call, Refusal } from '../kit/api.ts'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
+import { commandOf, Refusal } from '../kit/api.ts'
 import { boundTo, Field, handleSubmit } from '../kit/fields.tsx'
 import { Failure } from '../kit/parts.tsx'
 import type { Live } from './live.ts'
@@ -15,18 +15,20 @@ interface Props {
   /** The part to repeat. The default is all that did not complete. */
   what?: { from_phase?: string; failed?: boolean; outputs?: boolean }
   plain?: boolean
+  /** Why the reader may not, and who may. */
+  forbidden?: string | null
   children: ComponentChildren
 }
 
-export function Resume({ live, what = {}, plain = false, children }: Props) {
+export function Resume({ live, what = {}, plain = false, forbidden = null, children }: Props) {
   const missing = useSignal<readonly string[]>([])
   const typed = useSignal<Record<string, string>>({})
   const { busy, error, run } = useAction()
 
-  async function resume(): Promise<void> {
+  const resume: Work = async send => {
     const given = missing.value.length > 0 ? { inputs: typed.value } : {}
     try {
-      await call(ResumeRun, { run_id: live.id, ...what, ...given })
+      await send(ResumeRun, { run_id: live.id, ...what, ...given })
     } catch (thrown) {
       const names = secretsOf(thrown)
       if (names.length === 0 || missing.value.length > 0) throw thrown
@@ -39,7 +41,12 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
   }
   if (missing.value.length === 0) {
     return (
-      <ActionButton plain={plain} action={resume}>
+      <ActionButton
+        plain={plain}
+        forbidden={forbidden}
+        command={commandOf('resume', live.id, ...flagsOf(what))}
+        send={resume}
+      >
         {children}
       </ActionButton>
     )
@@ -70,6 +77,13 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
     </form>
   )
 }
+
+/** The same part as the command line names it. */
+const flagsOf = ({ from_phase, failed, outputs }: NonNullable<Props['what']>): string[] => [
+  ...(from_phase === undefined ? [] : ['--from', from_phase]),
+  ...(failed ? ['--failed'] : []),
+  ...(outputs ? ['--outputs'] : []),
+]
 
 /** The secret inputs that the daemon asks for again. */
 function secretsOf(thrown: unknown): string[] {

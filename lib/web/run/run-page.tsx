@@ -6,9 +6,11 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { viewedStarter } from '../../wire/records/words.ts'
 import { useKeys } from '../kit/keys.tsx'
 import { Failure, Json } from '../kit/parts.tsx'
-import { go, route, to } from '../kit/route.ts'
-import { State } from '../kit/state.tsx'
+import { go, route, setQuery, subject, to } from '../kit/route.ts'
+import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
+import { FailureHead } from './failure-head.tsx'
+import { failureAfter } from './failures.ts'
 import { Files } from './files.tsx'
 import { type Detail, Live } from './live.ts'
 import { Logs } from './logs.tsx'
@@ -25,6 +27,22 @@ export interface RunProps {
 interface Tab {
   title: string
   show(props: RunProps): ComponentChildren
+}
+
+/** What a cancel of a run stops, and how much of that there is now. */
+export function whatStops(live: Live): string {
+  const counts = [
+    [live.phases.value.filter(({ state }) => state === 'running').length, 'running phase'],
+    [live.tree.value.filter(each => each.run_id !== live.id && each.completed_at === null).length, 'run below'],
+    [pendingReviews(live).length, 'question'],
+  ] as const
+  const now = counts.flatMap(([count, what]) =>
+    count === 0
+      ? []
+      : [`${count.toLocaleString('en')} ${count === 1 ? what : what.replace(/(phase|run|question)/, '$1s')}`],
+  )
+  const rule = 'Running phases and all runs below are stopped, and nobody is asked any more'
+  return now.length === 0 ? `${rule}.` : `${rule}: now ${now.join(', ')}.`
 }
 
 /** The tabs that daemon and hub have. */
@@ -67,9 +85,20 @@ export function RunTabs({
   const chosen = route.value.parts[2]
   const tab = chosen !== undefined && Object.hasOwn(tabs, chosen) ? chosen : 'phases'
   const names = Object.keys(tabs)
-  useKeys(Object.fromEntries(names.map((name, index) => [String(index + 1), () => go(to('runs', id, name))])))
+  const next = () => toNextFailure(live, tab)
+  useKeys({
+    ...Object.fromEntries(names.map((name, index) => [String(index + 1), () => go(to('runs', id, name))])),
+    f: next,
+  })
 
   const run = live.run.value
+  const title = run ? titleOf(run, tabs[tab]!.title) : ''
+  useEffect(() => {
+    subject.value = title
+    return () => {
+      subject.value = ''
+    }
+  }, [title])
   if (!run) {
     return (
       <main>
@@ -90,12 +119,7 @@ export function RunTabs({
           The connection to the {server} was lost. The page tries again every second.
         </div>
       )}
-      {run.error && (
-        <div class={`notice ${run.state === 'completed' ? 'awaiting_input' : 'failed'}`}>
-          <p class="wrap">{run.error.message}</p>
-          {run.error.hint && <p class="quiet wrap">{run.error.hint}</p>}
-        </div>
-      )}
+      <FailureHead live={live} run={run} brief={tab !== 'phases'} next={next} />
       <nav class="tabs" aria-label="Parts of the run">
         {names.map(name => (
           <a key={name} href={to('runs', id, name)} aria-current={name === tab ? 'page' : undefined}>
@@ -122,12 +146,31 @@ export function RunTabs({
   )
 }
 
+/** The state comes first, because a tab has room for few letters. */
+const titleOf = ({ state, run_name, team }: Detail, tab: string): string =>
+  [wordOf(state), run_name ?? team, tab === TABS.phases.title ? '' : tab].filter(Boolean).join(' · ')
+
+/** In the tree the next failure is chosen. Elsewhere the page of its run is opened. */
+function toNextFailure(live: Live, tab: string): void {
+  if (tab !== 'tree') {
+    const next = failureAfter(live.rankedWhole.value, live.id)
+    if (next !== null) go(to('runs', next))
+    return
+  }
+  live.closed.value = new Set()
+  document.querySelector<HTMLElement>('[role=treegrid]')?.focus()
+  if (route.value.query.get('state') !== 'failed') setQuery({})
+  live.chosen.value = failureAfter(live.ranked.value, live.chosen.value) ?? live.chosen.value
+}
+
 /** `origin` says where the run is executed, and `children` are the buttons. */
 export function RunHeader({
+  live,
   run,
   origin,
   children,
 }: {
+  live: Live
   run: Detail
   origin: ComponentChildren
   children: ComponentChildren
@@ -156,6 +199,7 @@ export function RunHeader({
           <h1 class="wrap">{run.run_name ?? run.team}</h1>
           <p class="facts">
             <State of={run.state} />
+            <Tolerated count={live.tolerated.value} />
             {run.state === 'queued' && run.reason !== null && <span class="wrap">{run.reason}</span>}
             <span>
               {run.team} {run.version}

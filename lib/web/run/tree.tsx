@@ -1,13 +1,15 @@
-// The tree of a run with all runs below it, as a treegrid. Every row has a bar on the timeline. Only visible rows are drawn.
+// The tree of a run with all runs below it, as a treegrid, the worst first. Every row has a bar on the timeline. Only visible
+// rows are drawn.
 
-import { useComputed, useSignal } from '@preact/signals'
+import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { useKeys } from '../kit/keys.tsx'
-import { go, to } from '../kit/route.ts'
-import { State } from '../kit/state.tsx'
+import { filters, go, to } from '../kit/route.ts'
+import { State, Tolerated } from '../kit/state.tsx'
 import { Duration } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
-import type { Branch, Live } from './live.ts'
+import { countsOf, openRows, type Ranked } from './failures.ts'
+import type { Live } from './live.ts'
 import { Axis, Bar, type Scale, scaleOf, singlePart } from './timeline.tsx'
 
 const HEIGHT = 40
@@ -16,11 +18,13 @@ const STEP = 16
 const MOST_STEPS = 12
 
 export function Tree({ live }: { live: Live }) {
-  const closed = useSignal<ReadonlySet<string>>(new Set())
-  const chosen = useSignal(0)
-  const rows = useComputed(() => openRows(live.tree.value, closed.value))
+  const { chosen, closed } = live
+  const { filter } = filters('state')
+  const state = filter('state')
+  const rows = useComputed(() => openRows(live.ranked.value, closed.value, filters('state').chosen.state))
+  const counts = useComputed(() => countsOf(live.ranked.value))
   const tree = rows.value
-  const top = tree[0]?.run
+  const top = live.tree.value[0]
   const set = (id: string, close: boolean) => {
     const next = new Set(closed.value)
     if (close) next.add(id)
@@ -28,15 +32,21 @@ export function Tree({ live }: { live: Live }) {
     closed.value = next
   }
   // The keys read the signals, because the last drawing may be older than the last key.
+  const index = () =>
+    Math.max(
+      0,
+      rows.value.findIndex(({ run }) => run.run_id === chosen.value),
+    )
+  const at = () => rows.value[index()]?.run.run_id
   const move = (by: number) => {
-    chosen.value = Math.max(0, Math.min(rows.value.length - 1, chosen.value + by))
+    chosen.value = rows.value[Math.max(0, Math.min(rows.value.length - 1, index() + by))]?.run.run_id ?? null
   }
-  const at = () => rows.value[Math.min(chosen.value, rows.value.length - 1)]?.run.run_id
   const fold = (close: boolean) => () => {
     const id = at()
     if (id) set(id, close)
   }
-  const current = tree[Math.min(chosen.value, tree.length - 1)]
+  const shown = index()
+  const current = tree[shown]
   const keys = {
     j: () => move(1),
     k: () => move(-1),
@@ -50,38 +60,39 @@ export function Tree({ live }: { live: Live }) {
     },
   }
   useKeys(keys)
-  if (!top || !current) return <div class="virtual tree" aria-busy="true" />
+  if (!top) return <div class="virtual tree" aria-busy="true" />
   const { call_depth: depth, started_at: from, completed_at: until } = top
   const scale = scaleOf({ from: from ?? Date.now(), until })
   return (
     <>
+      <StateFilter counts={counts.value} {...state} />
       <div class="branch scale">
         <Axis scale={scale} />
       </div>
       <Virtual
         count={tree.length}
         height={HEIGHT}
-        show={chosen.value}
+        show={shown}
         box={{
           class: 'tree',
           role: 'treegrid',
           tabIndex: 0,
           'aria-label': 'Runs of this tree',
           'aria-rowcount': tree.length,
-          'aria-activedescendant': `tree-${current.run.run_id}`,
+          ...(current && { 'aria-activedescendant': `tree-${current.run.run_id}` }),
         }}
         row={index => {
-          const { run, parent } = tree[index]!
+          const row = tree[index]!
+          const { run } = row
           const folded = closed.value.has(run.run_id)
           return (
             <Row
               key={run.run_id}
-              run={run}
+              row={row}
               index={index}
               level={run.call_depth - depth}
-              parent={parent}
               folded={folded}
-              chosen={run === current.run}
+              chosen={row === current}
               scale={scale}
               fold={() => set(run.run_id, !closed.value.has(run.run_id))}
             />
@@ -92,11 +103,40 @@ export function Tree({ live }: { live: Live }) {
   )
 }
 
+/** Buttons that show the runs in one state, and how many there are. */
+function StateFilter({
+  counts,
+  value,
+  set,
+}: {
+  counts: readonly (readonly [state: string, count: number])[]
+  value: string
+  set(value: string): void
+}) {
+  if (counts.length < 2 && value === '') return null
+  // The chosen one stays when no run is in its state any more.
+  const missing = value === '' || counts.some(([state]) => state === value) ? [] : [[value, 0] as const]
+  return (
+    <fieldset class="row filters states" aria-label="Show runs in one state">
+      {[...counts, ...missing].map(([state, count]) => (
+        <button
+          key={state}
+          type="button"
+          class="plain small"
+          aria-pressed={state === value}
+          onClick={() => set(state === value ? '' : state)}
+        >
+          <State of={state} /> <span class="number">{count.toLocaleString('en')}</span>
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
 interface RowProps {
-  run: Branch
+  row: Ranked
   index: number
   level: number
-  parent: boolean
   folded: boolean
   chosen: boolean
   scale: Scale
@@ -105,11 +145,12 @@ interface RowProps {
 
 /** A row is drawn again only when it has changed, because scrolling needs many rows at once. */
 function Row(props: RowProps) {
-  const { run, index, level, parent, folded, chosen, scale } = props
-  return useMemo(() => rowElement(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
+  const { row, index, level, folded, chosen, scale } = props
+  const { run, parent, failed } = row
+  return useMemo(() => rowElement(props), [run, index, level, parent, failed, folded, chosen, scale.from, scale.until])
 }
 
-function rowElement({ run, index, level, parent, folded, chosen, scale, fold }: RowProps) {
+function rowElement({ row: { run, parent, failed }, index, level, folded, chosen, scale, fold }: RowProps) {
   return (
     <div
       id={`tree-${run.run_id}`}
@@ -134,6 +175,7 @@ function rowElement({ run, index, level, parent, folded, chosen, scale, fold }: 
         <a href={to('runs', run.run_id)} tabIndex={-1}>
           {run.run_name ?? run.call_path.at(-1)}
         </a>
+        <Tolerated count={run.state === 'completed' ? failed : 0} />
         {index > 0 && run.parent_phase !== null && <span class="quiet small">{run.parent_phase}</span>}
       </span>
       <span role="gridcell">
@@ -144,17 +186,4 @@ function rowElement({ run, index, level, parent, folded, chosen, scale, fold }: 
       </span>
     </div>
   )
-}
-
-/** The rows below open branches. `runs` is in depth-first order. */
-function openRows(runs: readonly Branch[], closed: ReadonlySet<string>): { run: Branch; parent: boolean }[] {
-  const rows: { run: Branch; parent: boolean }[] = []
-  let hidden = Number.POSITIVE_INFINITY
-  for (const [index, run] of runs.entries()) {
-    if (run.call_depth > hidden) continue
-    const parent = (runs[index + 1]?.call_depth ?? 0) > run.call_depth
-    hidden = closed.has(run.run_id) ? run.call_depth : Number.POSITIVE_INFINITY
-    rows.push({ run, parent })
-  }
-  return rows
 }

@@ -3,8 +3,8 @@
 import { useSignal } from '@preact/signals'
 import { BackfillTrigger } from '../../wire/calls/triggers.ts'
 import type { BackfillRecord } from '../../wire/records/triggers.ts'
-import { ConfirmButton, useAction } from '../kit/actions.tsx'
-import { call, Refusal } from '../kit/api.ts'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
+import { Refusal } from '../kit/api.ts'
 import { Field, handleSubmit } from '../kit/fields.tsx'
 import { Failure } from '../kit/parts.tsx'
 import type { Shown } from './place.ts'
@@ -40,21 +40,23 @@ export function BackfillForm({ of: { id: trigger_id, created_at }, done }: { of:
   const body = () => ({
     ...{ trigger_id, from: momentOf('From', texts.value.from), to: momentOf('Before', texts.value.to) },
   })
-  const look = async () => {
+  const look: Work = async send => {
     started.value = null
-    found.value = await call(BackfillTrigger, { ...body(), dry_run: true })
+    found.value = await send(BackfillTrigger, { ...body(), dry_run: true })
   }
-  const start = (yes: boolean) => async () => {
-    try {
-      const { firings } = await call(BackfillTrigger, { ...body(), ...(yes && { yes }) })
-      found.value = null
-      doubt.value = null
-      started.value = firings.length
-    } catch (thrown) {
-      if (!(thrown instanceof Refusal) || thrown.code !== 'conflict' || yes) throw thrown
-      doubt.value = thrown.message
+  const start =
+    (yes: boolean): Work =>
+    async send => {
+      try {
+        const { firings } = await send(BackfillTrigger, { ...body(), ...(yes && { yes }) })
+        found.value = null
+        doubt.value = null
+        started.value = firings.length
+      } catch (thrown) {
+        if (!(thrown instanceof Refusal) || thrown.code !== 'conflict' || yes) throw thrown
+        doubt.value = thrown.message
+      }
     }
-  }
   const { slots = [], left = 0 } = found.value ?? {}
   const isEarlier = slots.some(({ at }) => at < created_at)
   return (
@@ -82,13 +84,13 @@ export function BackfillForm({ of: { id: trigger_id, created_at }, done }: { of:
             {left > 0 && <p class="quiet small">These are the oldest; {left} more are left for another backfill.</p>}
             {isEarlier && <p class="quiet small">Some of them were due before this trigger was added.</p>}
             {doubt.value === null ? (
-              <ConfirmButton question={`${runsStart(slots.length)}.`} action={start(false)} done={done}>
+              <ActionButton question={`${runsStart(slots.length)}.`} send={start(false)} done={done}>
                 Start them
-              </ConfirmButton>
+              </ActionButton>
             ) : (
-              <ConfirmButton question={doubt.value} action={start(true)} done={done}>
+              <ActionButton question={doubt.value} send={start(true)} done={done}>
                 Start them all the same
-              </ConfirmButton>
+              </ActionButton>
             )}
           </>
         )}

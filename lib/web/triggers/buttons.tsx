@@ -13,8 +13,8 @@ import {
   UpdateTrigger,
 } from '../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
-import { ActionButton, ConfirmButton, useAction } from '../kit/actions.tsx'
-import { call } from '../kit/api.ts'
+import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
+import { commandOf } from '../kit/api.ts'
 import { bound, Field, handleSubmit, Select } from '../kit/fields.tsx'
 import { Failure, LongText } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
@@ -32,7 +32,7 @@ interface Props {
 const TO_ME = { owner: 'me' }
 
 export function TriggerButtons({ of: trigger, place: { user }, done }: Props & { place: Place }) {
-  const { id: trigger_id, kind, enabled, paused, source, owner } = trigger
+  const { id: trigger_id, name, kind, enabled, paused, source, owner } = trigger
   const held = paused ? 'resume' : 'pause'
   /** The form that is open below the buttons. */
   const open = useSignal<'' | 'pause' | 'resume' | 'backfill'>('')
@@ -64,38 +64,41 @@ export function TriggerButtons({ of: trigger, place: { user }, done }: Props & {
           </a>
         )}
         {enabled ? (
-          <ConfirmButton
-            question="Nothing looks at its occasions until it is enabled again, and none is recorded."
-            action={() => call(DisableTrigger, { trigger_id })}
+          <ActionButton
+            question={`Disable ${name}? Nothing looks at its occasions until it is enabled again, and none is recorded.`}
+            command={commandOf('triggers', 'disable', name)}
+            send={send => send(DisableTrigger, { trigger_id })}
             done={done}
           >
             Disable
-          </ConfirmButton>
+          </ActionButton>
         ) : (
-          <ConfirmButton
-            question="It starts runs again from now on. What passed meanwhile is not caught up."
-            action={async () => told(await call(EnableTrigger, { trigger_id }))}
+          <ActionButton
+            question={`Enable ${name}? It starts runs again from now on. What passed meanwhile is not caught up.`}
+            command={commandOf('triggers', 'enable', name)}
+            send={async send => told(await send(EnableTrigger, { trigger_id }))}
             done={done}
           >
             Enable
-          </ConfirmButton>
+          </ActionButton>
         )}
         {owner !== undefined && user !== owner && (
-          <ConfirmButton
-            question={`Its runs start with your rights then, no longer with those of ${owner}.`}
-            action={() => call(UpdateTrigger, { trigger_id, ...TO_ME })}
+          <ActionButton
+            question={`Take over ${name}? Its runs start with your rights then, no longer with those of ${owner}.`}
+            send={send => send(UpdateTrigger, { trigger_id, ...TO_ME })}
             done={done}
           >
             Take over
-          </ConfirmButton>
+          </ActionButton>
         )}
-        <ConfirmButton
-          question="It starts nothing any more. Its runs stay."
-          action={() => call(RemoveTrigger, { trigger_id })}
+        <ActionButton
+          question={`Remove ${name}? It starts nothing any more, and its calendar is gone. Its runs stay.`}
+          command={commandOf('triggers', 'remove', name)}
+          send={send => send(RemoveTrigger, { trigger_id })}
           done={() => go(to('triggers'))}
         >
           Remove
-        </ConfirmButton>
+        </ActionButton>
       </div>
       {open.value === 'pause' && !paused && <PauseForm of={trigger} done={closed} />}
       {open.value === 'resume' && paused && <ResumeForm of={trigger} done={closed} />}
@@ -110,20 +113,20 @@ function Declared({ of: { id: trigger_id, team, source, state, problem }, done }
   const { name } = source
   return (
     <>
-      <ConfirmButton
+      <ActionButton
         question={`It starts runs as the team.yml of ${team} says now.`}
-        action={async () => told(await call(EnableTrigger, { team, name }))}
+        send={async send => told(await send(EnableTrigger, { team, name }))}
         done={done}
       >
         Take what the file says
-      </ConfirmButton>
-      <ConfirmButton
+      </ActionButton>
+      <ActionButton
         question="It starts runs as it did before, whatever the file says."
-        action={() => call(UpdateTrigger, { trigger_id, keep: true })}
+        send={send => send(UpdateTrigger, { trigger_id, keep: true })}
         done={done}
       >
         Keep it as it was
-      </ConfirmButton>
+      </ActionButton>
     </>
   )
 }
@@ -131,14 +134,16 @@ function Declared({ of: { id: trigger_id, team, source, state, problem }, done }
 /** Starts a run now. Where an earlier run holds it, a second button starts it all the same. */
 function RunNow({ of: { id: trigger_id }, done }: Props) {
   const made = useSignal<FiringRecord | null>(null)
-  const start = (force: boolean) => async () => {
-    made.value = await call(RunTrigger, { trigger_id, ...(force && { force }) })
-  }
+  const start =
+    (force: boolean): Work =>
+    async send => {
+      made.value = await send(RunTrigger, { trigger_id, ...(force && { force }) })
+    }
   const { run_id = null, state = '', reason = null, detail = null } = made.value ?? {}
   const isHeld = reason === 'overlap' || reason === 'limit'
   return (
     <>
-      <ActionButton action={start(false)} done={done}>
+      <ActionButton send={start(false)} done={done}>
         Run now
       </ActionButton>
       {made.value && (
@@ -158,17 +163,17 @@ function RunNow({ of: { id: trigger_id }, done }: Props) {
                 </p>
               )}
               {isHeld && (
-                <ConfirmButton
+                <ActionButton
                   question={
                     reason === 'overlap'
                       ? 'Two runs of it go on at the same time then.'
                       : 'It starts more often than its limit allows then.'
                   }
-                  action={start(true)}
+                  send={start(true)}
                   done={done}
                 >
                   Run it all the same
-                </ConfirmButton>
+                </ActionButton>
               )}
             </>
           )}
@@ -187,8 +192,8 @@ const Told = ({ children }: { children: ComponentChildren }) => (
 function PauseForm({ of: { id: trigger_id }, done }: Props) {
   const reason = useSignal('')
   const { busy, error, run } = useAction()
-  const pause = async () => {
-    await call(PauseTrigger, { trigger_id, reason: reason.value.trim() || null })
+  const pause: Work = async send => {
+    await send(PauseTrigger, { trigger_id, reason: reason.value.trim() || null })
     done()
   }
   return (
@@ -215,8 +220,8 @@ type CatchUp = 'none' | 'last' | 'all'
 function ResumeForm({ of: { id: trigger_id, kind, overlap }, done }: Props) {
   const catchUp = useSignal<CatchUp>('none')
   const { busy, error, run } = useAction()
-  const resume = async () => {
-    await call(ResumeTrigger, { trigger_id, catch_up: catchUp.value })
+  const resume: Work = async send => {
+    await send(ResumeTrigger, { trigger_id, catch_up: catchUp.value })
     done()
   }
   const choices: CatchUp[] = ['none', 'last', ...(overlap === 'queue' || overlap === 'allow' ? ['all' as const] : [])]

@@ -39,11 +39,11 @@ export function DeliveryPreview({ place, of, changes }: { place: Place; of: Show
       <Area label="Body (JSON)" class="fields-row" rows={6} {...bound(body)} />
       <Area label="Headers (JSON)" class="fields-row" rows={3} {...bound(headers)} />
       <div class="row fields-row">
-        <ActionButton plain action={look}>
+        <ActionButton plain send={look}>
           Try it
         </ActionButton>
         {of && (
-          <ActionButton plain action={() => takeLast(of)}>
+          <ActionButton plain send={() => takeLast(of)}>
             Take the last delivery
           </ActionButton>
         )}

@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals'
 import { ListFirings, RefireTrigger } from '../../wire/calls/triggers.ts'
 import { FIRING_REASONS, FIRING_STATES } from '../../wire/records/trigger-words.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
-import { ActionButton, ConfirmButton } from '../kit/actions.tsx'
+import { ActionButton, type Work } from '../kit/actions.tsx'
 import { call } from '../kit/api.ts'
 import { Select } from '../kit/fields.tsx'
 import { List, useList } from '../kit/lists.tsx'
@@ -126,11 +126,13 @@ const wordOfRun = (state: string): string => (state === 'awaiting_input' ? 'wait
 /** Starts the run of an occasion once more. Where a run of it exists, or may exist, it asks first. */
 function Again({ of: { id, state, reason, run_id, count }, done }: { of: FiringRecord; done(): void }) {
   const told = useSignal('')
-  const refire = (again: boolean) => async () => {
-    const made = await call(RefireTrigger, { firing_id: id, ...(again && { again }) })
-    told.value =
-      made.run_id !== null ? 'It runs.' : `${made.state}: ${made.detail ?? wordOf(REASONS, made.reason ?? '')}`
-  }
+  const refire =
+    (again: boolean): Work =>
+    async send => {
+      const made = await send(RefireTrigger, { firing_id: id, ...(again && { again }) })
+      told.value =
+        made.run_id !== null ? 'It runs.' : `${made.state}: ${made.detail ?? wordOf(REASONS, made.reason ?? '')}`
+    }
   const question =
     state === 'started'
       ? `This occasion has its run ${run_id?.slice(0, 8)}. A second one does its work again.`
@@ -140,13 +142,13 @@ function Again({ of: { id, state, reason, run_id, count }, done }: { of: FiringR
   return (
     <div class="again">
       {question === null ? (
-        <ActionButton plain action={refire(false)} done={done}>
+        <ActionButton plain send={refire(false)} done={done}>
           {count > 1 ? 'Start the first' : 'Start it after all'}
         </ActionButton>
       ) : (
-        <ConfirmButton question={question} action={refire(true)} done={done}>
+        <ActionButton question={question} send={refire(true)} done={done}>
           {state === 'started' ? 'Start again' : 'Start it here'}
-        </ConfirmButton>
+        </ActionButton>
       )}
       {told.value !== '' && (
         <p class="quiet small wrap" role="status">

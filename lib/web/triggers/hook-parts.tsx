@@ -5,7 +5,7 @@ import { sizeText } from '../../size.ts'
 import { SENDERS } from '../../triggers/hook/senders.ts'
 import { ListFirings, UpdateTrigger } from '../../wire/calls/triggers.ts'
 import type { FiringRecord } from '../../wire/records/triggers.ts'
-import { ConfirmButton, FormCard } from '../kit/actions.tsx'
+import { ActionButton, FormCard, type Work } from '../kit/actions.tsx'
 import { call, command } from '../kit/api.ts'
 import { textOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -61,13 +61,13 @@ export function HookAddress({ of: trigger, place: { mayChange, realm_id }, done 
               </span>
             </span>
             {mayChange && expires_at === null && fitting.length > 1 && (
-              <ConfirmButton
+              <ActionButton
                 question="What is signed with it is refused from now on."
-                action={() => call(UpdateTrigger, { trigger_id, expire_secret: id })}
+                send={send => send(UpdateTrigger, { trigger_id, expire_secret: id })}
                 done={done}
               >
                 Let it expire
-              </ConfirmButton>
+              </ActionButton>
             )}
           </li>
         ))}
@@ -79,9 +79,9 @@ export function HookAddress({ of: trigger, place: { mayChange, realm_id }, done 
 
 function AddSecret({ of: { id: trigger_id, scheme }, done }: Pick<Props, 'of' | 'done'>) {
   const secret = useSignal(NO_SECRET)
-  const add = async () => {
+  const add: Work = async send => {
     const given = secretOf(scheme!, secret.value, false)
-    await call(UpdateTrigger, { trigger_id, add_secret: given.secret })
+    await send(UpdateTrigger, { trigger_id, add_secret: given.secret })
     secret.value = NO_SECRET
     showOnce(trigger_id, given)
     done()
@@ -89,7 +89,7 @@ function AddSecret({ of: { id: trigger_id, scheme }, done }: Pick<Props, 'of' | 
   return (
     <details class="part">
       <summary>Change the secret</summary>
-      <FormCard label="Add a secret" submit="Add" action={add}>
+      <FormCard label="Add a secret" submit="Add" send={add}>
         <SecretFields scheme={scheme!} draft={secret} isNew={false} />
         <p class="quiet small full-width">
           Two fit at a time. Give the sender the new one, then let the old one expire.

@@ -5,7 +5,7 @@ import { type Signal, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { SchemeName } from '../../triggers/hook/schemes.ts'
 import { SENDERS } from '../../triggers/hook/senders.ts'
-import { Copyable, CopyableSecret } from '../kit/actions.tsx'
+import { Copyable, CopyableSecret } from '../kit/copyable.tsx'
 import { Field, Select } from '../kit/fields.tsx'
 import type { Shown } from './place.ts'
 

@@ -5,8 +5,8 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect } from 'preact/hooks'
 import { AddTrigger, UpdateTrigger } from '../../wire/calls/triggers.ts'
-import { useAction } from '../kit/actions.tsx'
-import { call, Refusal } from '../kit/api.ts'
+import { useAction, type Work } from '../kit/actions.tsx'
+import { Refusal } from '../kit/api.ts'
 import { handleSubmit, Refused } from '../kit/fields.tsx'
 import { Fields, type Typed, typedOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
@@ -95,16 +95,16 @@ export function TriggerForm({ place, trigger, done }: { place: Place; trigger?: 
     const { team, when, inputs } = restOf(texts.value, inputsNow(), place)
     return { ...ownPart(texts.value), ...(team !== '' && { team }), when, inputs }
   }
-  const save = async () => {
+  const save: Work = async send => {
     const inputs = inputsNow()
     const before = begun.value
     const given = kind === 'hook' && !before ? secretOf(schemeIn(texts), secret.value, true) : null
     const saved = before
-      ? await call(UpdateTrigger, {
+      ? await send(UpdateTrigger, {
           ...{ trigger_id: before.id, revision: before.revision },
           ...updateBody(before, texts.value, inputs),
         })
-      : await call(AddTrigger, {
+      : await send(AddTrigger, {
           ...{ ...inPlace(place), kind, ...addBody(texts.value, inputs, place) },
           ...(given && { secret: given.secret }),
         })

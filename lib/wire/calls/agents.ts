@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { HERE, OWNER } from '../access.ts'
 import { call } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
-import { AnyObject, AnyText, Name } from '../parts.ts'
+import { AnyObject, AnyText, Name, Time } from '../parts.ts'
 
 const Handler = Type.Object({
   description: Type.Optional(AnyText),
@@ -55,6 +55,7 @@ const Finding = Type.Object({
     Type.Array(AnyText, { description: 'Permissions that the credential lacks and that no team of this home needs.' }),
   ),
   text: AnyText,
+  expires_at: Type.Optional(nullable(Time, { description: 'When the credential ends, if its system says it.' })),
 })
 export type Finding = Static<typeof Finding>
 

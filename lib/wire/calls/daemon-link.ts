@@ -9,6 +9,7 @@ import { Title, Version } from '../names.ts'
 import type { OfferedAgent } from '../needs.ts'
 import { AnyText, Text, Time, Uuid } from '../parts.ts'
 import { AccessList, BULLETIN, MEMORY, ProtocolVersion } from '../protocol.ts'
+import type { Standing } from '../standing.ts'
 
 /**
  * What the hub chooses a daemon by. In a heartbeat it is present when it has changed. Each name is held to its grammar
@@ -48,6 +49,13 @@ const OFFER = {
         description: 'The environments of its settings, which runs can have there.',
       }),
     ),
+  ),
+  examined: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'The `examine` of a reply after which its doctors were asked last.',
+    }),
   ),
 }
 
@@ -97,6 +105,10 @@ export const Heartbeat = call('/v1/daemons/heartbeat', {
       running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
       clock: Type.Optional(Type.Number()),
       stuck: Type.Optional(Type.Boolean()),
+      // Each part is held to its form by itself (`readStanding`).
+      standing: Type.Optional(
+        Type.Unsafe<Standing>(Type.Unknown({ description: 'How the daemon stands. Older daemons do not say.' })),
+      ),
       ...START,
       ...OFFER,
       ...MEMORY,

@@ -29,9 +29,16 @@ export const ApproveDaemon = call('/v1/daemons/approve', {
   data: Daemon,
 })
 export const UpdateDaemon = call('/v1/daemons/update', {
-  summary: 'Pause a daemon, which then finishes what it has and takes no more runs, or end the pause',
+  summary:
+    'Pause a daemon, which then finishes what it has and takes no more runs, or end the pause; let its doctors look',
   hub: { user: { grant: { daemons: 'write' }, realm: 'operator' } },
-  body: closed({ daemon_id: Uuid, paused: Type.Boolean() }),
+  body: closed({
+    daemon_id: Uuid,
+    paused: Type.Optional(Type.Boolean()),
+    examine: Type.Optional(
+      Type.Literal(true, { description: 'Its doctors look now: the reply to its next heartbeat asks for it.' }),
+    ),
+  }),
   data: Daemon,
 })
 export const ReconcileDaemons = call('/v1/daemons/reconcile', {

@@ -3,7 +3,7 @@
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { WRITE } from '../access.ts'
-import { call } from '../call.ts'
+import { call, TAKES_TRACE } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
 import { Requires } from '../needs.ts'
 import { listBody, listOf } from '../page.ts'
@@ -28,6 +28,7 @@ export const DispatchRun = call('/v1/dispatch/run', {
   }),
   data: Dispatched,
   status: 201,
+  takes: TAKES_TRACE,
 })
 export const CancelDispatched = call('/v1/dispatch/cancel', {
   summary: 'Cancel a run',

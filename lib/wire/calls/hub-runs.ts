@@ -4,7 +4,7 @@ import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { READ, WRITE } from '../access.ts'
 import { atHub, call } from '../call.ts'
-import { listOf } from '../page.ts'
+import { listOf, longListOf } from '../page.ts'
 import { Text, Uuid } from '../parts.ts'
 import { Artifact, ORDER_FATE, Review, Run, withMore } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
@@ -23,7 +23,7 @@ export const ListHubRuns = atHub(ListRuns, {
     search: Type.Optional(Text(200)),
     state: Type.Optional(Type.Unsafe<string>(Type.Enum([...HUB_RUN_STATES]))),
   }),
-  data: listOf('runs', Run),
+  data: longListOf('runs', Run),
 })
 export const ListHubArtifacts = call('/v1/runs/artifacts', {
   summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get',

@@ -68,7 +68,18 @@ export const ListRealmTeams = call('/v1/realms/teams', {
   summary: 'List the teams that a realm may run',
   hub: { user: { grant: { realms: 'read' }, realm: 'member' } },
   body: listBody({ realm_id: Uuid }),
-  data: listOf('teams', Type.Object({ team: Type.String(), added_at: Time })),
+  data: listOf(
+    'teams',
+    Type.Object({
+      team: Type.String(),
+      added_at: Time,
+      lacks: Type.Optional(
+        Type.String({
+          description: 'What no daemon of the realm has that the team needs; absent where one could run it.',
+        }),
+      ),
+    }),
+  ),
 })
 export const AddTeam = call('/v1/realms/add_team', {
   summary: 'Put a team on the list of a realm',

@@ -7,7 +7,7 @@ import { call } from '../call.ts'
 import { EVERY_CHOICE } from '../choices.ts'
 import { listBody, listOf } from '../page.ts'
 import { AnyObject, WrittenId } from '../parts.ts'
-import { AskedReview, ReviewRecord } from '../records/run-records.ts'
+import { AskedReview, ReviewRecord } from '../records/review-records.ts'
 
 export const ListReviews = call('/v1/reviews/list', {
   summary: 'Reviews, newest first; the one that `review_id` names is whole',

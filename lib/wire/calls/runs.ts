@@ -4,7 +4,7 @@ import type { RunId } from '../../files/run-id.ts'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
-import { call } from '../call.ts'
+import { call, TAKES_TRACE } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
 import { listBody, longListOf, rowsOf } from '../page.ts'
 import { AnyObject, AnyText, Name, NullableText, OutputsAgain, Path, Text, WrittenId } from '../parts.ts'
@@ -40,6 +40,7 @@ export const StartRun = call('/v1/runs/start', {
     environment: Type.Optional(nullable(EnvironmentName)),
     // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
     run_id: Type.Optional(Type.Unsafe<RunId>(Type.String({ pattern: UUID, 'x-expected': 'a UUID' }))),
+    idempotency_key: Type.Optional(Text(200, 1)),
     unattended: Type.Optional(
       Type.Boolean({
         description:
@@ -48,6 +49,7 @@ export const StartRun = call('/v1/runs/start', {
     ),
   }),
   data: Type.Object({ run_id: AnyText, state: Type.Enum([...RUN_STATES]), reason: Type.Optional(NullableText) }),
+  takes: TAKES_TRACE,
 })
 export const ListRuns = call('/v1/runs/list', {
   summary: 'Runs, newest first',
@@ -160,6 +162,9 @@ export const GetLogs = call('/v1/runs/logs', {
     phase: Type.Optional(Text(300)),
     after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+    last: Type.Optional(
+      Type.Boolean({ description: 'The last lines, as many as `limit` says at most, instead of the first.' }),
+    ),
   }),
   data: Type.Object({
     lines: rowsOf(LogLine),

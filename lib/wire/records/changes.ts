@@ -6,7 +6,7 @@ import type { JsonObject } from '../../json.ts'
 import { nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
 import { AgentName, ErrorCode, FieldName, PhaseName, TeamPath, Version, Word } from '../names.ts'
-import { AnyJson, AnyList } from '../parts.ts'
+import { AnyJson, AnyList, AnyObject } from '../parts.ts'
 import { MAX_DEPTH, TREE_KEY_STEP } from '../states.ts'
 import type { RunError } from './run-records.ts'
 
@@ -130,6 +130,13 @@ const Review = Type.Object({
   prompt: NullableText(100_000),
   inputs: Type.Optional(AnyList),
   reviewers: Type.Optional(Type.Array(Text(300), { maxItems: 100 })),
+  /** A `ReviewNext`, which the hub checks when it shows it. */
+  next: Type.Optional(nullable(AnyObject)),
+  /** A `ReviewShown`. */
+  shown: Type.Optional(nullable(AnyObject)),
+  /** Whether its daemon does not say what its approval leads to. Older daemons leave these out. */
+  keeps_next: Type.Optional(Type.Boolean()),
+  expires_at: Type.Optional(NullableTime),
   state: Word,
   decision: nullable(Word),
   decided_by: NullableText(300),

@@ -8,9 +8,11 @@ import { Grant } from '../grants.ts'
 import { OfferedAgent } from '../needs.ts'
 import { AnyList, AnyText as Text, Time } from '../parts.ts'
 import { PublicKey } from '../protocol.ts'
+import { Standing } from '../standing.ts'
 import { SEAL } from './audit.ts'
 import { REALM_QUOTAS } from './quotas.ts'
-import { AskedReview, RunView } from './run-records.ts'
+import { AskedReview } from './review-records.ts'
+import { RunView } from './run-records.ts'
 
 /** ISO 8601. */
 const Iso = Type.String({ format: 'date-time' })
@@ -165,6 +167,16 @@ export const Daemon = named('daemon', {
   paused: Type.Boolean(),
   /** Milliseconds by which its clock is ahead; null while this hub has not heard it. Older hubs do not say. */
   clock_offset: Type.Optional(nullable(Type.Integer())),
+  standing: Type.Optional(
+    nullable(Standing, { description: 'How it stands; null: it does not say. Older hubs do not say.' }),
+  ),
+  examine: Type.Optional(
+    nullable(Time, { description: 'When an operator last asked that its doctors look now. Older hubs do not say.' }),
+  ),
+  examined: Type.Optional(nullable(Time, { description: 'The `examine` for which they have. Older hubs do not say.' })),
+  token_expires_at: Type.Optional(
+    nullable(Time, { description: 'When its realm token expires; null for never. Older hubs do not say.' }),
+  ),
   registered_at: Time,
   last_seen_at: Time,
   removed_at: nullable(Time),

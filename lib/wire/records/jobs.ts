@@ -29,6 +29,8 @@ export const RunOrder = Type.Object({
   environment: Type.Optional(NullableText),
   /** What the run says of who started it. Older hubs leave it out, and newer ones may have kinds that are not known here. */
   started_by: Type.Optional(AnyJson),
+  /** The place in a trace of the call that asked for it, as its header said it; absent without one. */
+  traceparent: Type.Optional(AnyText),
   ...BY,
 })
 export type RunOrder = Static<typeof RunOrder>

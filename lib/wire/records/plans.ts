@@ -87,7 +87,7 @@ const TEAM = {
 const Team = Type.Object(TEAM)
 export type PlannedTeam = Static<typeof Team> & { phases: PlannedPhase[] }
 
-const PlannedWrite = Type.Object({
+export const PlannedWrite = Type.Object({
   /** Names of the phases from the top team down. */
   phase: Type.Array(AnyText),
   agent: AnyText,

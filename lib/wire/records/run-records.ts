@@ -1,16 +1,14 @@
-// Runs, phases and reviews as the daemon's API returns them, and the events of its streams.
+// Runs and phases as the daemon's API returns them, and the events of its streams.
 
 import type { Static, TProperties } from 'typebox'
 import { named, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { REVIEW_KINDS } from '../choices.ts'
 import { rowsOf } from '../page.ts'
 import {
   AnyJson,
   AnyObject,
   AnyText,
   BYTES_OF_RESULT,
-  BYTES_OF_REVIEW,
   BYTES_OF_VALUES,
   NullableText,
   NullableTime,
@@ -18,7 +16,6 @@ import {
   Time,
 } from '../parts.ts'
 import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES } from '../states.ts'
-import { Field } from './forms.ts'
 import { StartedBy, StartedByView } from './started-by.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
@@ -257,42 +254,6 @@ export type LogLine = Static<typeof LogLine>
 /** Consecutive lines of the log of a tree that belong to one run: an event `log`, and a line of `runs/log`. */
 const TreeLines = Type.Object({ run_id: AnyText, lines: Type.Array(LogLine) })
 export type TreeLines = Static<typeof TreeLines>
-
-/** A review as `reviews/list` returns it. */
-export const ReviewRecord = Type.Object({
-  id: AnyText,
-  run_id: AnyText,
-  run_name: NullableText,
-  /** Null for a review of kind `start`, which asks whether the run may begin. */
-  phase: NullableText,
-  entries: Type.Array(AnyText),
-  kind: Type.Enum([...REVIEW_KINDS]),
-  reason: AnyText,
-  prompt: AnyText,
-  state: Type.Enum(['pending', 'decided']),
-  decision: NullableText,
-  decided_by: NullableText,
-  comment: NullableText,
-  created_at: Time,
-  decided_at: NullableTime,
-})
-export type ReviewRecord = Static<typeof ReviewRecord>
-
-/** A review with the fields that its answer asks for; an escalation asks for none. */
-export const AskedReview = Type.Object({
-  ...ReviewRecord.properties,
-  kind: AnyText,
-  state: AnyText,
-  /** Null where it is too large for a list. */
-  prompt: NullableText,
-  /** Hubs of 0.1.0 leave it out. */
-  form: Type.Optional(Type.Array(Field)),
-  /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
-  readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
-  /** In lists, what is large is empty or null; `reviews/list` with `review_id` has it. */
-  ...BYTES_OF_REVIEW,
-})
-export type AskedReview = Static<typeof AskedReview>
 
 /** One step of the chain: a run and the phase in it that decided its end. */
 const Cause = Type.Object({

@@ -12,6 +12,9 @@ export function waitText({ reason, until }: Waiting, now = Date.now()): string {
   return `${reason}, until ${isSoon ? at.slice(11, 19) : `${at.slice(0, 10)} ${at.slice(11, 16)}`} UTC`
 }
 
+/** How the line of an explanation begins that names the phases whose failure was tolerated. */
+export const PASSED_OVER = 'Failed and passed over:'
+
 export interface RunTimes {
   started_at: number | null
   completed_at: number | null

@@ -8,7 +8,7 @@ import { oneLine } from '../../text/one-line.ts'
 import { cut, jsonBytes, within } from '../budget.ts'
 import type { Explanation, FailedItems, Written } from '../records/run-records.ts'
 import type { StartedBy } from '../records/started-by.ts'
-import { doubtfulFirst, fateOf, isCertain, nameOfWrite, starterText, tookMs } from '../records/words.ts'
+import { doubtfulFirst, fateOf, isCertain, nameOfWrite, PASSED_OVER, starterText, tookMs } from '../records/words.ts'
 import { lacksFile, lacksOutputs, type RunFacts, type WhyFacts, wasPassedOver } from './facts.ts'
 import { nextCommands } from './next-commands.ts'
 
@@ -44,7 +44,7 @@ export function explain(facts: WhyFacts): Explanation {
           ? INCURABLE
           : '',
     listText(chain.some(({ state }) => state === 'failed') ? 'Failed, too:' : 'Failed:', chain.flatMap(othersIn)),
-    listText('Failed and passed over:', tolerated),
+    listText(PASSED_OVER, tolerated),
     listText('Events that listeners did not deliver, or may not have delivered:', undelivered),
     writtenText(written),
     listText('Not asked:', facts.unasked),

@@ -2,29 +2,16 @@
 // `TEST_POSTGRES_URL`, a server where databases may be created.
 
 import { expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { openStore } from '../../../db/hub/open-store.ts'
-import { MIGRATIONS } from '../../../db/hub/store.ts'
+import { migratePostgres } from '../../../db/hub/postgres-migration.ts'
 import { createLog } from '../../../lib/log/log.ts'
 import { until, within } from '../../support/bounded.ts'
+import { firstVersion } from '../../support/first-version.ts'
 import { folder as temporary } from '../../support/folder.ts'
 import { freshPostgres } from '../../support/hub.ts'
 import { environmentAt, HUB } from '../../support/program.ts'
 
 const server = process.env.TEST_POSTGRES_URL
-const folder = join(MIGRATIONS, 'postgres')
-
-/** Makes the tables of the first version. */
-async function firstVersion(sql: Bun.SQL): Promise<void> {
-  const [first] = readdirSync(folder)
-    .filter(name => name.endsWith('.sql'))
-    .sort()
-  const { entries } = await Bun.file(join(folder, 'meta/_journal.json')).json()
-  await sql.unsafe(await Bun.file(join(folder, first!)).text()).simple()
-  await sql`CREATE TABLE __drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`
-  await sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('first', ${entries[0].when})`
-}
 
 /** Keeps a lock on the table of runs until `release` is called. */
 async function holdRuns(sql: Bun.SQL) {
@@ -108,6 +95,18 @@ test.skipIf(!server)(
     const store = await opened
     expect(await store.problem()).toBeNull()
     await Promise.all([store.close(), sql.close()])
+  },
+  120_000,
+)
+
+test.skipIf(!server)(
+  'hubs that start at the same moment migrate an empty database one after the other',
+  async () => {
+    for (let round = 0; round < 3; round++) {
+      await using database = await freshPostgres(server!, { empty: true })
+      const hubs = Array.from({ length: 8 }, () => migratePostgres(database.location, undefined))
+      expect(await Promise.all(hubs)).toEqual(hubs.map(() => undefined))
+    }
   },
   120_000,
 )

@@ -17,7 +17,7 @@ const WITHOUT_DATABASE = process.env.CADRE_SLOW_TESTS ? NO_TABLES : new RegExp(`
 
 /** What PostgreSQL decides but a second hub does not: these look at one request at a time, and at no memory of a hub. */
 const OF_ONE_HUB =
-  /\/(matrix|bodies|fuzz|replies|columns|lists|queue-length|reach|retention|run-list|statements|tenancy|tenants|why)\./
+  /\/(matrix|bodies|fuzz|replies|columns|lists|queue-length|reach|retention|run-list|run-search|statements|tenancy|tenants|why)\./
 
 /**
  * The files beside this folder that start a hub by `startTestHub`, and the audit of hubs. The others are about processes,

@@ -4,7 +4,7 @@
 
 import { messageOf } from '../../../error.ts'
 import type { Listening } from '../../../http/listen.ts'
-import type { Log } from '../../../log/log.ts'
+import type { ProcessLog } from '../../../log/log.ts'
 import { homeIsFull } from '../../home/full-disk.ts'
 import { Daemon } from '../../runs/daemon.ts'
 import { type Client, createClient } from './home-client.ts'
@@ -24,7 +24,7 @@ export class CommandHost {
   #timer: Timer | undefined
 
   /** Takes the home. Throws `conflict` when another process holds it, `unavailable` on a full disk. */
-  static async open(home: string, command: string, log: Log): Promise<CommandHost> {
+  static async open(home: string, command: string, log: ProcessLog): Promise<CommandHost> {
     const opening = heldBack(log)
     const daemon = await Daemon.open({ home, log: opening.log, command })
     try {
@@ -153,7 +153,7 @@ async function useHub(daemon: Daemon): Promise<void> {
  * A log that is written when it is released. If the home cannot be taken, the error alone is enough and the log is
  * dropped.
  */
-function heldBack(log: Log): { log: Log; release(): void } {
+function heldBack(log: ProcessLog): { log: ProcessLog; release(): void } {
   let waiting: (() => void)[] | null = []
   const say = (write: () => void) => void (waiting ? waiting.push(write) : write())
   return {
@@ -162,6 +162,7 @@ function heldBack(log: Log): { log: Log; release(): void } {
       info: (event, fields) => say(() => log.info(event, fields)),
       warn: (event, fields) => say(() => log.warn(event, fields)),
       error: (event, fields) => say(() => log.error(event, fields)),
+      follow: listener => log.follow(listener),
     },
     release() {
       for (const write of waiting ?? []) write()

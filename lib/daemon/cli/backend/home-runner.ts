@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../../error.ts'
 import type { RunId } from '../../../files/run-id.ts'
-import type { Log } from '../../../log/log.ts'
+import type { ProcessLog } from '../../../log/log.ts'
 import type { OwnFile, Which } from '../../../wire/calls/teams.ts'
 import type { Field } from '../../../wire/records/forms.ts'
 import type { Why } from '../../../wire/records/run-records.ts'
@@ -48,7 +48,7 @@ export interface HomeRunner extends Runner {
 export function openRunner<T>(
   home: string,
   command: string,
-  log: Log,
+  log: ProcessLog,
   first: (runner: HomeRunner) => Promise<T>,
 ): Promise<{ runner: HomeRunner; result: T }> {
   const doFirst = async (runner: HomeRunner) => ({ runner, result: await first(runner) })

@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs'
 import { openForReading } from '../../../../db/open.ts'
 import { formatDuration } from '../../../duration.ts'
 import { CadreError } from '../../../error.ts'
-import { isObject } from '../../../json.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { Store } from '../../../run/engine.ts'
 import { sizeText } from '../../../size.ts'
@@ -17,19 +16,18 @@ import { GetRealm } from '../../../wire/calls/realms.ts'
 import { ListRealmTriggers } from '../../../wire/calls/triggers.ts'
 import { databaseFile } from '../../home/home.ts'
 import { APPROVED, PAUSED } from '../../home/hub-approval.ts'
-import { HubClient, UNANSWERED, whyUnanswered } from '../../link/hub-client.ts'
+import { HubClient, UNANSWERED } from '../../link/hub-client.ts'
 import { NOTHING_WAITS, type Waiting, waitingIn } from '../../link/outbox/outbox.ts'
 import { REFUSED, type Refused } from '../../link/sync-sender.ts'
 import { type HubOptions, hubCredentials, hubOf, knownHub } from '../kit/hub-client.ts'
 import { clock } from '../terminal/table.ts'
+import { healthOf } from './hub-health.ts'
 import { inWords, type Trouble, troublesWith, wrongWith } from './trigger-status.ts'
 
 /** `status` reports a hub that does not answer within this time as away. */
 const PATIENCE_MS = 3_000
 /** Tokens and leases depend on the clocks, so `status` reports a larger difference. */
 const CLOCK_MS = 30_000
-/** The clock of the hub is known to within this time. */
-const UNSURE_MS = 5_000
 /** The longest pause between two tries of a step of the link, and what a try takes. */
 const TRIED_AGAIN_MS = 60_000
 
@@ -51,7 +49,7 @@ export interface HubStatus {
   unreached: string[]
   /** Triggers of the realm that are broken, or of which an occasion was refused lately, of the first hundred by name. */
   wrong_triggers: { name: string; text: string }[]
-  /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below `UNSURE_MS`. Null: the hub does not say. */
+  /** How far the hub’s clock is ahead of this one, in milliseconds; 0 if it is hardly. Null: the hub does not say. */
   clock_ahead_ms: number | null
   /** What this daemon has yet to send to the hub. */
   unsent: Unsent
@@ -59,6 +57,8 @@ export interface HubStatus {
   refused: Refused
   /** That the hub is on an older copy of its database, as it says. */
   older_copy: string | null
+  /** What else keeps the hub from part of its work, as it says. */
+  impaired: string[]
 }
 
 interface Unsent {
@@ -132,7 +132,7 @@ export async function hubStatusOf(home: string, options: HubOptions): Promise<Hu
   const url = await knownHub(home, options)
   if (url === null) return null
   const { daemon_id, realm_id, approved, paused, unsent, refused } = await factsIn(home)
-  const { answers, error, ahead, older_copy } = await reachHub(url)
+  const { answers, error, ahead, older_copy, impaired } = await healthOf(url)
   return {
     url,
     answers,
@@ -149,36 +149,9 @@ export async function hubStatusOf(home: string, options: HubOptions): Promise<Hu
     unsent,
     refused,
     older_copy,
+    impaired,
     ...(answers && daemon_id !== null && realm_id !== null && (await asPerson(home, options, daemon_id, realm_id))),
   }
-}
-
-/** Whether the hub answers, and by how much its clock is ahead, if it says. */
-async function reachHub(
-  url: string,
-): Promise<Pick<HubStatus, 'answers' | 'error' | 'older_copy'> & { ahead: number | null }> {
-  const before = Date.now()
-  try {
-    const reply = await fetch(`${url.replace(/\/+$/, '')}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) })
-    await reply.arrayBuffer()
-    // The header has whole seconds and is made once a second, later by a busy hub.
-    const ahead = Date.parse(reply.headers.get('date') ?? '') + 500 - (before + Date.now()) / 2
-    return {
-      answers: reply.ok,
-      error: reply.ok ? null : `the hub at ${url} answers with status ${reply.status}`,
-      older_copy: await olderCopyAt(url),
-      ahead: Number.isNaN(ahead) ? null : Math.abs(ahead) < UNSURE_MS ? 0 : Math.round(ahead),
-    }
-  } catch (error) {
-    return { answers: false, error: whyUnanswered(url, error), ahead: null, older_copy: null }
-  }
-}
-
-async function olderCopyAt(url: string): Promise<string | null> {
-  const reply = await fetch(`${url.replace(/\/+$/, '')}/ready`, { signal: AbortSignal.timeout(PATIENCE_MS) })
-  const body: unknown = await reply.json().catch(() => null)
-  const data = isObject(body) && isObject(body.data) ? body.data : {}
-  return typeof data.older_copy === 'string' ? data.older_copy : null
 }
 
 /** Whether the hub accepts the realm token of this home; null when there is none, or the hub is away. */
@@ -237,10 +210,12 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
     unsent,
     refused,
     older_copy,
+    impaired,
   } = hub
   const lost = unsent.changes + unsent.lines
   return [
     !answers && `${error}; runs go on, and the daemon reports them when the hub is back`,
+    ...impaired,
     enrolled === false &&
       `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}${daemon?.enrolled ? ', and restart the daemon' : ''}`,
     approved === false &&

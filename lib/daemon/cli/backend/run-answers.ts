@@ -110,10 +110,11 @@ function fromDatabase(home: string, store: Store): Callee {
       return { root_run_id, runs: [...treeEntries(store.db, root_run_id)].map(shown) }
     }),
     answer(GetPhases, async ({ run_id, phase }) => shownPhases(runPhases(store, run_id, bundle, { name: phase }))),
-    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase }) => {
+    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase, last }) => {
       const { lines, next } = await linesOf(run_id, {
         afterSeq,
         limit,
+        last,
         ...(phase !== undefined && { phase }),
       })
       return { lines, next }

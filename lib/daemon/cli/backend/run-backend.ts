@@ -2,7 +2,8 @@
 
 import type { JsonObject } from '../../../json.ts'
 import type { Decision } from '../../../run/engine.ts'
-import type { AskedReview, RunEvent, Written } from '../../../wire/records/run-records.ts'
+import type { AskedReview } from '../../../wire/records/review-records.ts'
+import type { RunEvent, Written } from '../../../wire/records/run-records.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import type { CommandHost } from './command-host.ts'
 import type { Ask } from './typed-ids.ts'

@@ -2,7 +2,8 @@
 
 import type { Option } from 'commander'
 import type { Static, TSchema } from 'typebox'
-import type { Paint, Shown } from '../../../text/printable.ts'
+import { line, type Paint, type Shown } from '../../../text/printable.ts'
+import { printMessage } from '../../../text/terminal.ts'
 import type { Call } from '../../../wire/call.ts'
 import type { HubClient } from '../../link/hub-client.ts'
 import type { Entry } from '../kit/command-table.ts'
@@ -26,12 +27,14 @@ type Find<Found> = (hub: HubClient, wanted: string, options: Given, ...more: str
 
 /** A command that prints a page of a list: a row for each of the `rows` of the reply. */
 export function listing<Body extends TSchema, Data extends TSchema, K extends keyof Static<Data>>(
-  ...[usage, does, example, { call, where, rows, row, options = [] }]: Words<{
+  ...[usage, does, example, { call, where, rows, row, below, options = [] }]: Words<{
     options?: readonly Option[]
     call: Call<Body, Data>
     where?(hub: HubClient, options: Given, wanted: string): Promise<Where<Body>>
     rows: K
     row(item: Row<Data, K>, paint: Paint): Shown[]
+    /** What is said below the rows. */
+    below?(items: readonly Row<Data, K>[], hub: HubClient): Promise<readonly string[]>
   }>
 ): Entry {
   return doing(usage, does, example, {
@@ -39,7 +42,9 @@ export function listing<Body extends TSchema, Data extends TSchema, K extends ke
     run: async (hub, given, wanted: string) => {
       const filter = await where?.(hub, given, wanted)
       const found = await hub.call(call, { ...filter, ...pageOf(given) } as Static<Body>)
-      list(given, found as { total: number }, found[rows] as Row<Data, K>[], row)
+      const items = found[rows] as Row<Data, K>[]
+      list(given, found as { total: number }, items, row)
+      if (below && !given.json) for (const text of await below(items, hub)) printMessage(line`${text}`)
     },
   })
 }

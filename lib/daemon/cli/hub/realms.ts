@@ -48,7 +48,14 @@ export const ENTRIES: readonly Entry[] = [
       ]
       record(options, all, realm.slug, facts, () => [
         ['members', members.map(({ username, role }) => [username, role])],
-        ['teams', teams.map(({ team, added_at }) => [team, `added ${relative(added_at)}`])],
+        [
+          'teams',
+          teams.map(({ team, added_at, lacks }) => [
+            team,
+            `added ${relative(added_at)}`,
+            lacks ? `no daemon could run it: it needs ${lacks}` : '',
+          ]),
+        ],
         ['daemons', daemons.map(({ name, status, id }) => [name, status, id])],
       ])
     },

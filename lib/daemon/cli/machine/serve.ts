@@ -3,7 +3,7 @@
 import { CadreError, messageOf } from '../../../error.ts'
 import { hookHostsFrom } from '../../../http/hook-hosts.ts'
 import { drainMsOf, drainSecondsIn, type Listening, stopOnSignal } from '../../../http/listen.ts'
-import { type Log, logFaults, logFromEnvironment } from '../../../log/log.ts'
+import { type Log, logFaults, logFromEnvironment, type ProcessLog } from '../../../log/log.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
 import { strictFrom } from '../../access/access.ts'
@@ -63,7 +63,7 @@ export interface Serving {
  */
 export async function openDaemon(
   config: ServeConfig,
-  log: Log,
+  log: ProcessLog,
   serve: (daemon: Daemon) => Listening,
 ): Promise<Serving> {
   const daemon = await Daemon.open({ home: config.home, log, env: config.env })

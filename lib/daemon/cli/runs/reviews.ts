@@ -14,7 +14,8 @@ import { GetLogs, GetPhases, GetRun } from '../../../wire/calls/runs.ts'
 import { choicesOf } from '../../../wire/choices.ts'
 import { askedOutput, markOf } from '../../../wire/records/asked-output.ts'
 import type { Field } from '../../../wire/records/forms.ts'
-import type { AskedReview, RunDetailView } from '../../../wire/records/run-records.ts'
+import type { AskedReview } from '../../../wire/records/review-records.ts'
+import type { RunDetailView } from '../../../wire/records/run-records.ts'
 import { backendOf } from '../backend/home-backend.ts'
 import type { Callee } from '../backend/home-client.ts'
 import type { BackendOptions, RunBackend } from '../backend/run-backend.ts'
@@ -84,7 +85,14 @@ async function describe(runs: Callee, review: AskedReview, { paint, backend }: V
   if (entries.length > 0) drawn.push(line`  entries: ${entries.join(', ')}`)
   if (!isPending) return drawn
   const logged = phase === null ? [] : await printedBy(runs, { run_id, phase, backend })
-  drawn.push(...logged.map(text => paint.dim(`  | ${text}`)), ...formLines(review.form ?? []))
+  const isWhole = review.next && review.shown_bytes === undefined
+  const whole = isWhole ? review : ((await runs.call(ListReviews, { review_id: id })).reviews[0] ?? review)
+  drawn.push(
+    ...logged.map(text => paint.dim(`  | ${text}`)),
+    ...wroteLines(whole),
+    ...nextLines(whole),
+    ...formLines(review.form ?? []),
+  )
   drawn.push(line`  takes ${oneOf(kind)}`, paint.dim(`  ${backend.command('decide', id)}`))
   return drawn
 }
@@ -117,6 +125,32 @@ async function printedBy(
     ...(lacks === null
       ? []
       : [line`… the hub lacks lines of its log: ${lacks}; on the machine of its daemon: ${commandLine(...log)}`]),
+  ]
+}
+
+/** What the commands of the gate wrote. */
+function wroteLines({ shown }: AskedReview): Printable[] {
+  if (!shown) return []
+  const { files, more_files = 0 } = shown
+  return [
+    ...files.map(({ path, bytes }) => line`  wrote: ${path} (${sizeText(bytes)})`),
+    ...(more_files > 0 ? [line`  wrote: ${more_files} more`] : []),
+  ]
+}
+
+/** What happens on approval, or why that is not known here. */
+function nextLines({ next, lacks }: AskedReview): Printable[] {
+  if (!next) return lacks ? [line`  what happens then is not known here: ${lacks}`] : []
+  const { phases, writes, more_phases = 0, more_writes = 0 } = next
+  const more = more_phases > 0 ? ` and ${more_phases} more` : ''
+  return [
+    phases.length === 0 ? line`  then no phase runs` : line`  then: ${phases.join(', ')}${more}`,
+    ...writes.map(({ phase, agent, action, to, credentials }) => {
+      const what = action === null ? agent : `${agent} ${action}`
+      const by = credentials.length === 0 ? '' : `, with ${credentials.join(', ')}`
+      return line`  writes: ${phase.join('/')}: ${what} to ${to}${by}`
+    }),
+    ...(more_writes > 0 ? [line`  writes: ${more_writes} more`] : []),
   ]
 }
 

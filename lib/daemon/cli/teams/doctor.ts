@@ -10,6 +10,7 @@ import { openSettings } from '../../../settings/settings.ts'
 import { createPaint, line, type Paint, type Printable } from '../../../text/printable.ts'
 import { print, printJson } from '../../../text/terminal.ts'
 import { findingText, lackWords } from '../../../wire/records/words.ts'
+import { endWords } from '../../../wire/worries.ts'
 import { databaseFile, homeFolder, makeHome } from '../../home/home.ts'
 import { readRunDatabase } from '../../home/run-database.ts'
 import { sandboxesOf } from '../../packages/sandboxes.ts'
@@ -75,7 +76,9 @@ function draw(findings: Finding[], paint: Paint): Printable[] {
     findings.map(finding => {
       const { agent, environment, state, who } = finding
       const [lacking, text] = [lackWords(finding), findingText(finding)]
-      const lacks = lacking === null ? '' : line`${paint.yellow(lacking)}  `
+      const end = finding.expires_at == null ? null : endWords('the credential', finding.expires_at, Date.now())
+      const warned = [lacking, end].flatMap(each => each ?? []).join('; ')
+      const lacks = warned === '' ? '' : line`${paint.yellow(warned)}  `
       const shown = state === 'unset' || state === 'settings' ? paint.dim(text) : withoutKey(text, agent)
       const where = environment === undefined ? '' : ` in ${environment}`
       return [line`${marks[state]} ${paint.bold(agent)}${where}`, who ?? '', line`${lacks}${shown}`]

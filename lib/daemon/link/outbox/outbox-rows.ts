@@ -159,7 +159,7 @@ export class OutboxRows {
   synced(after: { root: string; key: string }, limit: number): RunRow[] {
     return this.#db
       .query<RunRow, [string, string, number]>(
-        'SELECT * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
+        'SELECT rowid AS number, * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
       )
       .all(after.root, after.key, limit)
   }

@@ -27,7 +27,7 @@ import { UploadRows } from './upload-rows.ts'
 
 export { OutboxRows } from './outbox-rows.ts'
 export { KEEPS_FILES, type UploadRow } from './upload-rows.ts'
-export { NOTHING_WAITS, type Waiting, waitingIn } from './waiting.ts'
+export { countsOf, NOTHING_WAITS, type Waiting, waitingIn } from './waiting.ts'
 export type { Batch }
 
 /**
@@ -40,7 +40,7 @@ type Body<K extends ChangeKind> = {
   >
 }
 
-/** `status` keeps texts, data, inputs, outputs and logs on this machine. */
+/** `status` keeps texts, data, inputs, outputs, logs and what approvals lead to on this machine. */
 export type SyncMode = 'full' | 'status'
 
 /**
@@ -61,6 +61,8 @@ export interface OutboxOptions {
   mode: SyncMode
   stateDir: (runId: RunId) => string
   bundle: (id: string) => Bundle
+  /** The lived time of the home. */
+  lived: () => number
   log: Log
 }
 
@@ -71,18 +73,20 @@ export class SyncOutbox implements Outbox {
   readonly #commit: Commit
   readonly #mode: SyncMode
   readonly #bundle: OutboxOptions['bundle']
+  readonly #lived: () => number
   readonly #batches: Batches
   #wake: (() => void) | null = null
   /** The last lines of logs that are not recorded yet. */
   readonly #grown = new Map<RunId, number>()
 
-  constructor({ store, commit, mode, stateDir, bundle, log }: OutboxOptions) {
+  constructor({ store, commit, mode, stateDir, bundle, lived, log }: OutboxOptions) {
     this.rows = new OutboxRows(store.db)
     this.uploads = new UploadRows(store.db)
     this.#store = store
     this.#commit = commit
     this.#mode = mode
     this.#bundle = bundle
+    this.#lived = lived
     const details = new RunDetails({ store, rows: this.rows, bundle, isStatusOnly: mode === 'status', log })
     this.#batches = new Batches(store, this.rows, commit, stateDir, details)
   }
@@ -295,8 +299,9 @@ export class SyncOutbox implements Outbox {
       // A gate says who may answer and with which form; an escalation may be answered by anyone who may decide.
       const asked = review.kind === 'gate' ? gate : phase ? null : start
       const { reviewers, inputs } = asked ?? { reviewers: [], inputs: [] }
-      const record = reviewRecord(review, phase?.name ?? null, row.run_name)
-      this.#insert(row, 'review', { review: { ...record, reviewers, inputs } })
+      const { next, shown, ...record } = reviewRecord(review, phase?.name ?? null, row.run_name, this.#lived())
+      const reduced = { ...record, reviewers, inputs, next: null, shown: null, keeps_next: true }
+      this.#insert(row, 'review', { review: { ...reduced, next, shown, keeps_next: false } }, { review: reduced })
     }
   }
 

@@ -37,3 +37,11 @@ export async function waitingIn({ db, facts }: Pick<Store, 'db' | 'facts'>): Pro
     files: keepsFiles ? new UploadRows(db).waiting() : NO_FILES,
   }
 }
+
+/** How much waits, without its size, which every row would have to be read for. */
+export function countsOf({ db, facts }: Pick<Store, 'db' | 'facts'>) {
+  const rows = new OutboxRows(db)
+  const files = facts.get(KEEPS_FILES) === 'yes' ? new UploadRows(db).waiting() : NO_FILES
+  const oldest = [rows.oldest(), files.oldest_at].filter(at => at !== null)
+  return { changes: rows.left().changes, files: files.count, oldest_at: oldest.length > 0 ? Math.min(...oldest) : null }
+}

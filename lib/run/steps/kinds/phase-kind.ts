@@ -3,8 +3,9 @@
 
 import type { Phase } from '../../../team/team.ts'
 import type { LiveRun, RunRow } from '../../core/core.ts'
-import type { PhaseChange, Store } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import type { RunEnd } from '../run/run-end.ts'
+import type { Completed } from '../state/effects.ts'
 import type { EngineState } from '../state/state.ts'
 
 export interface PhaseKind<P extends Phase = Phase> {
@@ -20,7 +21,7 @@ export interface PhaseKind<P extends Phase = Phase> {
 
 interface AttemptKind<P> {
   /** An attempt has done everything. Ends the phase with `result`, or asks a person. */
-  completed(engine: EngineState, live: LiveRun, phase: P, result: PhaseChange): void
+  completed(engine: EngineState, live: LiveRun, phase: P, result: Completed): void
   /** The entries that follow the last of `entries`: an attempt that stopped there has not come to them. */
   entriesAfter(phase: P, entries: readonly string[]): string[]
 }

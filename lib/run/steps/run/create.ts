@@ -26,6 +26,8 @@ export interface NewRun {
   notStarted?: RunError
   /** Of a top run. */
   startedBy?: StartedBy
+  /** Of a top run that continues the trace of its caller. */
+  traceparent?: string
 }
 
 /** The phase that starts a sub-run, and the item that it is for. A team phase has one item a turn, from 0, without a key. */
@@ -94,6 +96,7 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
   const team = run.bundle.team(run.teamKey)
   const parent = above?.live.row
   return {
+    number: 0,
     id: run.id,
     root_id: parent?.root_id ?? run.id,
     tree_key: parent ? treeKey(parent.tree_key, above!.position, above!.item) : '',
@@ -134,5 +137,6 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     review: parent ? null : json(run.review),
     lived_ms: 0,
     lived_since: run.notStarted ? null : lived,
+    traceparent: run.traceparent ?? null,
   }
 }

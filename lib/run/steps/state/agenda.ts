@@ -45,7 +45,7 @@ export class Agenda {
   add(live: LiveRun): void {
     const steps = this.#steps.get(live.root)
     if (steps) steps.add(live)
-    else this.#steps.set(live.root, new Set([live]))
+    else this.#steps.set(live.root, new Set<LiveRun>().add(live))
   }
 
   get isEmpty(): boolean {

@@ -4,12 +4,23 @@
 import type { SmallFile } from '../../../agent/files.ts'
 import type { RunId } from '../../../files/run-id.ts'
 import type { MaskedText } from '../../../secrets/masked.ts'
-import type { PhaseState, RunError } from '../../core/core.ts'
+import type { CountedRun, PhaseState, RunError } from '../../core/core.ts'
 import type { PhaseChange } from '../../store/store.ts'
+
+/** The result of an attempt, and of a gate what its commands printed. */
+export interface Completed extends PhaseChange {
+  printed?: Printed
+}
+
+/** The end of what commands printed, and how many bytes came before it. */
+export interface Printed {
+  output: string
+  omitted_bytes: number
+}
 
 /** How an attempt of a leaf phase ended. */
 export type Outcome =
-  | ({ kind: 'completed'; small?: readonly SmallFile[] } & PhaseChange)
+  | ({ kind: 'completed'; small?: readonly SmallFile[] } & Completed)
   | { kind: 'failed'; error: RunError; retryable: boolean }
   | { kind: 'cancelled' }
   /** Nobody knows whether `entries` were written to the other system: a person has to decide. */
@@ -54,7 +65,12 @@ export type Effect =
   /** Writes a line into the log of a phase. A kill may lose it, so what it says is in the rows, too. */
   | { kind: 'say'; runId: RunId; phase: string; text: MaskedText }
   | { kind: 'deliver'; runId: RunId }
+  /** Finds out what the approval of a review leads to. */
+  | { kind: 'next'; runId: RunId; position: number }
   /** A phase that calls an agent ended, which is counted. */
   | { kind: 'phase'; agent: string; state: PhaseState; reason: string | null }
-  /** `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. */
-  | { kind: 'ended'; runId: RunId; root: string; settled: boolean }
+  /**
+   * `settled`: the end needs no work outside, such as a delivery, a report or the removal of secrets. `counted`: a top run
+   * that was in memory; others are read from their rows.
+   */
+  | { kind: 'ended'; runId: RunId; root: string; settled: boolean; counted?: CountedRun }

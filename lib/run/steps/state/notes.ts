@@ -1,12 +1,12 @@
 // What units note while they are applied: effects, which are carried out after the commit, and changed rows, of which
-// followers and the hub are informed. The notes of a unit that is undone are dropped, and those of applied units are
-// kept for their group.
+// followers, the hub and the index of searches are informed. The notes of a unit that is undone are dropped, and those of
+// applied units are kept for their group.
 
 import type { EventName, Team } from '../../../team/team.ts'
 import type { LiveRun } from '../../core/core.ts'
 import type { ChangedRun, Store } from '../../store/store.ts'
 import type { Effect } from './effects.ts'
-import type { World } from './world.ts'
+import type { Asks, World } from './world.ts'
 
 /** A row that changed: a row of a phase, or of the run itself when `position` is null. */
 export interface Change {
@@ -24,10 +24,12 @@ export class Notes {
   // Of the unit that is being applied
   #unitEffects: Effect[] = []
   #unitChanges: Change[] = []
+  #unitRuns: number[] = []
   #touched = false
   // Of the group
   #effects: Effect[] = []
   readonly #changes = new Map<string, Change>()
+  readonly #changedRuns = new Set<number>()
   /** The trees of the group's units, including a unit that a full disk interrupted. */
   readonly #roots = new Set<string>()
 
@@ -49,6 +51,7 @@ export class Notes {
 
   add(change: Change): void {
     this.#touched = true
+    if (change.kind === 'run') this.#unitRuns.push(change.run.number)
     if (change.run.synced === 1 || this.#world.followed()) this.#unitChanges.push(change)
   }
 
@@ -62,6 +65,8 @@ export class Notes {
     kind: 'phase' | 'review' = 'phase',
   ): void {
     const known = new Map<string, ChangedRun>(runs.map(run => [run.id, run]))
+    // Also where a team cannot be read, so that nobody else is informed.
+    for (const { number } of runs) this.#unitRuns.push(number)
     const teamOf = (run: ChangedRun) => this.#world.bundle(run.bundle_id).team(run.team_key)
     for (const run of runs) this.add({ run, team: teamOf(run), position: null, kind: 'run' })
     for (const { run_id, position } of phases) {
@@ -71,10 +76,10 @@ export class Notes {
   }
 
   /** An event of a run, for its listeners. */
-  event(live: LiveRun, event: EventName, position: number | null): void {
+  event(live: LiveRun, event: EventName, position: number | null, asks?: Asks): void {
     const mayBeTold = event === 'on_fail' && !live.parent
     if (live.team.listeners.length === 0 && !mayBeTold) return
-    if (this.#world.event(live, event, position)) this.after({ kind: 'deliver', runId: live.id })
+    if (this.#world.event(live, event, position, asks)) this.after({ kind: 'deliver', runId: live.id })
   }
 
   /** Called before the state of the tree `root` in memory changes. */
@@ -94,6 +99,7 @@ export class Notes {
   startUnit(root: string | null): void {
     this.#unitEffects = []
     this.#unitChanges = []
+    this.#unitRuns = []
     this.#touched = false
     if (root !== null) this.#roots.add(root)
   }
@@ -104,6 +110,7 @@ export class Notes {
     for (const change of this.#unitChanges) {
       this.#changes.set(`${change.kind}:${change.run.id}:${change.position}:${change.entry ?? ''}`, change)
     }
+    for (const number of this.#unitRuns) this.#changedRuns.add(number)
   }
 
   /** The changes of the group so far. */
@@ -111,11 +118,17 @@ export class Notes {
     return this.#changes.values()
   }
 
+  /** The numbers of the runs whose rows the group changed so far. */
+  get changedRuns(): ReadonlySet<number> {
+    return this.#changedRuns
+  }
+
   /** The notes of a group that is durable. */
   takeGroup(): { effects: Effect[]; changes: Change[] } {
     const taken = { effects: this.#effects, changes: [...this.#changes.values()] }
     this.#effects = []
     this.#changes.clear()
+    this.#changedRuns.clear()
     this.#roots.clear()
     return taken
   }
@@ -125,6 +138,7 @@ export class Notes {
     const roots = [...this.#roots]
     this.#effects = []
     this.#changes.clear()
+    this.#changedRuns.clear()
     this.#roots.clear()
     return roots
   }

@@ -36,5 +36,11 @@ export interface World {
   /** Says that something is due when the lived time is `at`. */
   wakeAt(at: number): void
   /** Records what the listeners of a run will send about an event. Returns whether there is anything to send. */
-  event(live: LiveRun, event: EventName, position: number | null): boolean
+  event(live: LiveRun, event: EventName, position: number | null, asks?: Asks): boolean
+}
+
+/** The phase that asks a person, in its own run or below the run of an event. */
+export interface Asks {
+  live: LiveRun
+  position: number
 }

@@ -60,21 +60,27 @@ export function recordEnds(engine: EngineState, ending: EndingRuns): void {
   for (const state of ENDS) {
     const some = ends
       .filter(([, { end }]) => end.state === state)
-      .map(([{ id }, { end, handed }]) => ({ ...end, id, handed, at, lived }))
+      .map(([{ id, parent }, { end, handed }]) => ({ ...end, id, isTop: !parent, handed, at, lived }))
     if (engine.store.runs.end(state, some)) continue
     throw new CadreError('internal', `run ${some.map(({ id }) => id).join(' or ')} may not become ${state} now`)
   }
-  for (const [live, end] of ends) afterEnd(engine, live, end)
+  for (const [live, end] of ends) afterEnd(engine, live, end, at)
 }
 
-function afterEnd(engine: EngineState, live: LiveRun, { end, handed, handFault }: Ending): void {
+function afterEnd(engine: EngineState, live: LiveRun, { end, handed, handFault }: Ending, at: number): void {
   removeFromMemory(engine, live, end)
   engine.notes.changed(live)
   const { state }: RunEnd = end
   engine.notes.event(live, EVENT_OF[state], null)
-  const { settled, synced } = live.row
-  engine.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: settled === 1 && synced === 0 })
-  const { parent } = live
+  const { parent, row } = live
+  const { team, started_at, reason } = { ...row, ...end }
+  engine.notes.after({
+    kind: 'ended',
+    runId: live.id,
+    root: live.root,
+    settled: row.settled === 1 && row.synced === 0,
+    ...(!parent && { counted: { team, state, reason, started_at, completed_at: at } }),
+  })
   if (!parent) {
     if (live.team.key) releaseKey(engine, live.id)
     return

@@ -2,7 +2,7 @@
 // from the rows.
 
 import { hasSubRuns } from '../../../team/team.ts'
-import { type LiveRun, NO_CLOCK, resume, startClock } from '../../core/core.ts'
+import { type LiveRun, NO_CLOCK, resume, START, startClock } from '../../core/core.ts'
 import { kindOf } from '../kinds/kinds.ts'
 import { repeatStop } from '../kinds/sub-runs.ts'
 import { setPhaseClock, syncRunClock } from '../phase/clocks.ts'
@@ -76,10 +76,14 @@ function continuePhases(engine: EngineState, live: LiveRun): void {
       setPhaseClock(engine, live, position, resume(clock, engine.world.lived()))
     if (state === 'pending') open.push(position)
     if (state !== 'running' && state !== 'awaiting_input') continue
-    if (state === 'awaiting_input' && live.below(position).runs.size === 0) continue
+    if (state === 'awaiting_input' && live.below(position).runs.size === 0) {
+      engine.notes.after({ kind: 'next', runId: live.id, position })
+      continue
+    }
     repeatStop(engine, live, position)
     kindOf(phase).subRuns?.continue(engine, live, phase)
   }
+  if (live.asksStart) engine.notes.after({ kind: 'next', runId: live.id, position: START })
   for (const position of live.asksStart ? [] : open) {
     const phase = live.phases[position]!
     if (phase.state !== 'pending' || phase.open > 0) continue

@@ -104,6 +104,11 @@ export class Machine implements EngineState {
     return this.notes.changes
   }
 
+  /** The numbers of the runs whose rows the group changed so far. */
+  get changedRuns(): ReadonlySet<number> {
+    return this.notes.changedRuns
+  }
+
   /** The effects and changes of the group, after it is durable. */
   takeCommitted(): { effects: Effect[]; changes: Change[] } {
     return this.notes.takeGroup()

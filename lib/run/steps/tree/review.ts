@@ -1,7 +1,7 @@
 // The answer to a review, which decides how its phase continues. It comes from a person, or from the time-out of a
 // gate.
 
-import type { AgentResult } from '../../../agent/agent-context.ts'
+import type { AgentResult, FileRecord } from '../../../agent/agent-context.ts'
 import { CadreError } from '../../../error.ts'
 import type { Json, JsonObject } from '../../../json.ts'
 import { type Masked, maskedJson, maskedText, recordedText } from '../../../secrets/masked.ts'
@@ -47,7 +47,7 @@ export function decide(engine: EngineState, reviewId: string, given: Decision): 
   if (review.state !== 'pending' || !live) {
     throw new CadreError(
       'invalid_state',
-      `review ${reviewId} has already been decided (${review.decision ?? 'run ended'})`,
+      `review ${reviewId} has already been decided (${review.decision ?? 'run ended'}${review.decided_by === null ? '' : ` by ${review.decided_by}`})`,
     )
   }
   const choices = CHOICES[review.kind]
@@ -90,11 +90,12 @@ function applyDecision(
       const phase = live.phase(position)
       const rest = kindOf(phase).attempts?.entriesAfter(phase, entries) ?? []
       if (rest.length > 0) return repeatPhase(engine, live, position)
-      return endPhase(engine, live, position, 'completed', { ...result, files: [] })
+      return endPhase(engine, live, position, 'completed', { ...result, files: keptFiles(engine, live, position) })
     }
     case 'reject': {
       const error = { code: 'rejected', message: said('rejected') }
-      return endPhase(engine, live, position, 'failed', { reason: 'rejected', error })
+      const files = keptFiles(engine, live, position)
+      return endPhase(engine, live, position, 'failed', { reason: 'rejected', error, files })
     }
     case 'fail': {
       const error = { code: 'person', message: said('failed') }
@@ -121,6 +122,10 @@ function emptyForm(live: LiveRun, position: number): Record<string, null> {
   const fields = reviewOf(live.phase(position))?.inputs ?? []
   return Object.fromEntries(fields.map(({ name }) => [name, null]))
 }
+
+/** What the commands of a gate wrote. */
+const keptFiles = ({ store }: EngineState, live: LiveRun, position: number): readonly FileRecord[] =>
+  (reviewOf(live.phase(position)) && parse<FileRecord[]>(store.phases.result(live.id, position).files)) || []
 
 /** The result that the phase had when a person was asked. */
 function keptResult({ store }: EngineState, live: LiveRun, position: number): PhaseChange {

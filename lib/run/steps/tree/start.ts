@@ -8,10 +8,9 @@ import { loadTree } from './load.ts'
 import { takeSteps } from './step.ts'
 import { stopRun } from './stop.ts'
 
-/** Starts a top run. Does nothing when the run id exists, so that a job that is delivered twice starts one run. */
+/** Starts a top run, whose id no run has. */
 export function startTopRun(engine: EngineState, run: NewRun, key: Key | null): void {
-  const { bundles, runs } = engine.store
-  if (runs.get(run.id)) return
+  const { bundles } = engine.store
   if (!bundles.has(run.bundle.id)) bundles.insert(run.bundle.id, JSON.stringify(run.bundle.json()))
   if (key && !run.notStarted) {
     createQueuedRun(engine, run)

@@ -1,10 +1,9 @@
 // Calls of the hub's API. The session is in a cookie that no script can read, and the hub takes it below `/web` only.
 
 import { signal } from '@preact/signals'
-import type { Static, TSchema } from 'typebox'
-import type { Call } from '../../../wire/call.ts'
 import { GetHubFile } from '../../../wire/calls/hub-artifacts.ts'
-import { failureOf, Refusal, token } from '../../kit/api.ts'
+import { failureOf, type Read, Refusal, type Send, token } from '../../kit/api.ts'
+import { heard, missed } from '../../kit/connection.ts'
 
 interface User {
   id: number
@@ -28,11 +27,13 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
     reply = await fetch(`/web${path}`, file ? { ...init, redirect: 'manual' } : init)
   } catch (error) {
     if (init.signal?.aborted) throw error
+    missed()
     throw new Refusal({
       code: 'unreachable',
       message: 'The hub does not answer. Check the connection; the page tries again by itself.',
     })
   }
+  heard()
   if (file && reply.type === 'opaqueredirect') {
     location.assign(`/web${path}`)
     throw new Refusal({
@@ -53,13 +54,11 @@ async function data(path: string, method: string, body?: unknown) {
   return (await reply.json()).data
 }
 
-/** The data of a call. Throws a `Refusal`. */
-export function hub<Body extends TSchema, Data extends TSchema>(
-  call: Call<Body, Data>,
-  body: Static<Body>,
-): Promise<Static<Data>> {
-  return data(call.path, 'POST', body)
-}
+/** The data of a call that changes nothing. Throws a `Refusal`. */
+export const hub: Read = (call, body) => data(call.path, 'POST', body)
+
+/** The data of any call, for actions. */
+export const sendToHub: Send = (call, body) => data(call.path, 'POST', body)
 
 /** Finds out who is signed in. */
 export async function findSession(): Promise<void> {

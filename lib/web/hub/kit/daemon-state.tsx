@@ -2,6 +2,7 @@
 // ready.
 
 import type { Daemon } from '../../../wire/records/hub-records.ts'
+import { worriesOf } from '../../../wire/worries.ts'
 import { command } from '../../kit/api.ts'
 import { Table } from '../../kit/lists.tsx'
 import { Empty } from '../../kit/parts.tsx'
@@ -20,6 +21,19 @@ export function Status({ of }: { of: Daemon }) {
   if (of.status === 'online' && of.stuck) return <State of="failed" word="stuck" />
   if (of.status === 'online' && of.paused) return <State of="interrupted" word="paused" />
   return <State of={STATES[of.status] ?? 'pending'} word={of.status} />
+}
+
+/** What people have to do about it. */
+export function Worries({ of }: { of: Daemon }) {
+  const worries = worriesOf(of, Date.now())
+  if (worries.length === 0) return null
+  return (
+    <ul class="small" aria-label="To look at">
+      {worries.map(text => (
+        <li key={text}>{text}</li>
+      ))}
+    </ul>
+  )
 }
 
 export function Labels({ of: { labels } }: { of: Daemon }) {

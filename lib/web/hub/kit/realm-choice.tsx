@@ -34,6 +34,13 @@ const RANK: Record<RealmRole, number> = { member: 0, operator: 1, admin: 2 }
 export const may = (realm: Realm | undefined, need: RealmRole): boolean =>
   realm !== undefined && RANK[realm.my_role] >= RANK[need]
 
+/** Why the user may not do something in a realm, and who may; null when they may. */
+export function forbids(realm: Realm | undefined, need: RealmRole): string | null {
+  if (may(realm, need)) return null
+  const who = { member: 'Members', operator: 'Operators and admins', admin: 'Admins' }[need]
+  return `${who} of ${realm?.name ?? 'its realm'} do this`
+}
+
 /** The realm of a page. */
 export function useRealm(): Realm | undefined {
   const wanted = route.value.query.get('realm') ?? localStorage.getItem(KEY)

@@ -5,7 +5,7 @@ import { ChangePassword } from '../../../wire/calls/users.ts'
 import { FormCard } from '../../kit/actions.tsx'
 import { bound, Check, Field } from '../../kit/fields.tsx'
 import { to } from '../../kit/route.ts'
-import { hub, me } from '../kit/api.ts'
+import { me } from '../kit/api.ts'
 
 export function Account() {
   const password = useSignal('')
@@ -28,9 +28,9 @@ export function Account() {
       <FormCard
         label="Change the password"
         submit="Change"
-        action={async () => {
+        send={async send => {
           done.value = ''
-          await hub(ChangePassword, {
+          await send(ChangePassword, {
             password: password.value,
             new_password: fresh.value,
             ...(revoke.value && { revoke_tokens: true }),

@@ -3,7 +3,8 @@
 import { useSignal } from '@preact/signals'
 import { Invite, ListInvitations, RevokeInvitation } from '../../../wire/calls/realm-members.ts'
 import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
-import { ConfirmButton, CopyableSecret, FormCard } from '../../kit/actions.tsx'
+import { ActionButton, FormCard } from '../../kit/actions.tsx'
+import { CopyableSecret } from '../../kit/copyable.tsx'
 import { Rows, useList } from '../../kit/lists.tsx'
 import { to } from '../../kit/route.ts'
 import { UpcomingTime, When } from '../../kit/time.tsx'
@@ -38,13 +39,13 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
             title: '',
             class: 'end',
             cell: each => (
-              <ConfirmButton
-                question="Nobody can use the link any more."
-                action={() => hub(RevokeInvitation, { id: each.id })}
+              <ActionButton
+                question={`Revoke the invitation of ${each.username ?? 'whoever has the link'}? Nobody can use the link any more.`}
+                send={send => send(RevokeInvitation, { id: each.id })}
                 done={found.again}
               >
                 Revoke
-              </ConfirmButton>
+              </ActionButton>
             ),
           },
         ]}
@@ -52,9 +53,9 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
       <FormCard
         label={`Invite to ${name}`}
         submit="Create a link"
-        action={async () => {
+        send={async send => {
           const name = username.value.trim()
-          const { token } = await hub(Invite, {
+          const { token } = await send(Invite, {
             realm_id,
             role: role.value,
             ...(name !== '' && { username: name }),

@@ -3,12 +3,13 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { AddRealmMember, ListRealmMembers, RemoveRealmMember } from '../../../wire/calls/realm-members.ts'
 import type { Realm, RealmRole } from '../../../wire/records/hub-records.ts'
-import { ConfirmButton, FormCard } from '../../kit/actions.tsx'
+import { ActionButton, FormCard } from '../../kit/actions.tsx'
+import type { Send } from '../../kit/api.ts'
 import { bound, Field, Select } from '../../kit/fields.tsx'
 import { Rows, useList } from '../../kit/lists.tsx'
 import { to } from '../../kit/route.ts'
 import { hub } from '../kit/api.ts'
-import { may } from '../kit/realm-choice.tsx'
+import { forbids, may } from '../kit/realm-choice.tsx'
 
 const ROLES: readonly (readonly [RealmRole, string])[] = [
   ['member', 'member: reads'],
@@ -22,8 +23,8 @@ export function Members({ realm }: { realm: Realm }) {
   const username = useSignal('')
   const role = useSignal<RealmRole>('member')
   const isAdmin = may(realm, 'admin')
-  const set = async (name: string, to: RealmRole) => {
-    await hub(AddRealmMember, { realm_id, username: name, role: to })
+  const set = async (send: Send, name: string, to: RealmRole) => {
+    await send(AddRealmMember, { realm_id, username: name, role: to })
     found.again()
   }
   return (
@@ -37,19 +38,24 @@ export function Members({ realm }: { realm: Realm }) {
           {
             title: 'Role',
             cell: member =>
-              isAdmin ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role,
+              isAdmin ? <MemberRole member={member} set={(send, to) => set(send, member.username, to)} /> : member.role,
           },
-          isAdmin && {
+          {
             title: '',
             class: 'end',
             cell: member => (
-              <ConfirmButton
-                question={`Remove ${member.username} from ${realm.name}?`}
-                action={() => hub(RemoveRealmMember, { realm_id, username: member.username })}
+              <ActionButton
+                forbidden={forbids(realm, 'admin')}
+                question={`Remove ${member.username} from ${realm.name}? What they and their tokens may do there ends at once.`}
+                undo={{
+                  what: `${member.username} was removed from ${realm.name}.`,
+                  send: send => set(send, member.username, member.role as RealmRole),
+                }}
+                send={send => send(RemoveRealmMember, { realm_id, username: member.username })}
                 done={found.again}
               >
                 Remove
-              </ConfirmButton>
+              </ActionButton>
             ),
           },
         ]}
@@ -58,8 +64,8 @@ export function Members({ realm }: { realm: Realm }) {
         <FormCard
           label="Add a member"
           submit="Add"
-          action={async () => {
-            await set(username.value.trim(), role.value)
+          send={async send => {
+            await set(send, username.value.trim(), role.value)
             username.value = ''
           }}
         >
@@ -73,42 +79,48 @@ export function Members({ realm }: { realm: Realm }) {
   )
 }
 
+/** What a role lets somebody do, as a sentence goes on. */
+const MAY: Record<RealmRole, string> = {
+  member: 'only read',
+  operator: 'start and cancel runs, and answer reviews',
+  admin: 'do everything here, and give roles to others',
+}
+
+/** Rights change by a button, never while somebody walks through the choices. */
 function MemberRole({
-  member,
+  member: { username, role },
   set,
 }: {
   member: { username: string; role: string }
-  set(role: RealmRole): Promise<void>
+  set(send: Send, role: RealmRole): Promise<void>
 }) {
-  const error = useSignal<unknown>(null)
+  const chosen = useSignal(role as RealmRole)
   return (
-    <>
+    <div class="row">
       <select
-        aria-label={`Role of ${member.username}`}
-        value={member.role}
-        onChange={async event => {
-          const select = event.currentTarget
-          error.value = null
-          try {
-            await set(select.value as RealmRole)
-          } catch (thrown) {
-            error.value = thrown
-            select.value = member.role
-          }
+        aria-label={`Role of ${username}`}
+        value={chosen.value}
+        onChange={event => {
+          chosen.value = event.currentTarget.value as RealmRole
         }}
       >
-        {ROLES.map(([role]) => (
-          <option key={role} value={role}>
-            {role}
+        {ROLES.map(([each]) => (
+          <option key={each} value={each}>
+            {each}
           </option>
         ))}
       </select>
-      {error.value instanceof Error && (
-        <p class="small bad" role="alert">
-          {error.value.message}
-        </p>
+      {chosen.value !== role && (
+        <ActionButton
+          key={chosen.value}
+          question={`${username} may then ${MAY[chosen.value]}.`}
+          confirm={`Make ${username} ${chosen.value}`}
+          send={send => set(send, chosen.value)}
+        >
+          Save
+        </ActionButton>
       )}
-    </>
+    </div>
   )
 }
 

@@ -2,10 +2,9 @@
 
 import { useSignal } from '@preact/signals'
 import { GenerateToken } from '../../../wire/calls/auth.ts'
-import { useAction } from '../../kit/actions.tsx'
+import { useAction, type Work } from '../../kit/actions.tsx'
 import { bound, Field, handleSubmit, Select } from '../../kit/fields.tsx'
 import { Failure } from '../../kit/parts.tsx'
-import { hub } from '../kit/api.ts'
 import { RealmSelect, useRealm } from '../kit/realm-choice.tsx'
 import { fullMatrix, grantOf, type Matrix, MatrixForm } from './grant.tsx'
 
@@ -26,9 +25,9 @@ export function NewToken({ onCreated }: { onCreated(secret: { text: string; type
   const chosen = useSignal('')
   const { busy, error, run } = useAction()
   const realmId = chosen.value || realm?.id
-  const mint = async () => {
+  const mint: Work = async send => {
     const inOneRealm = type.value === 'realm' || !everywhere.value
-    const { token } = await hub(GenerateToken, {
+    const { token } = await send(GenerateToken, {
       type: type.value,
       name: name.value.trim(),
       ...(days.value && { expires_in_days: Number(days.value) }),

@@ -3,10 +3,11 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { AcceptInvitation } from '../../../wire/calls/realm-members.ts'
 import { useAction } from '../../kit/actions.tsx'
+import type { Send } from '../../kit/api.ts'
 import { bound, Field, handleSubmit } from '../../kit/fields.tsx'
 import { Failure } from '../../kit/parts.tsx'
 import { go, to } from '../../kit/route.ts'
-import { hub, me, signIn, signOut } from '../kit/api.ts'
+import { me, signIn, signOut } from '../kit/api.ts'
 import { loadRealms } from '../kit/realm-choice.tsx'
 
 export function SignIn() {
@@ -61,8 +62,8 @@ export function Join({ token }: { token: string }) {
   const password = useSignal('')
   const known = useSignal(false)
   const { busy, error, run } = useAction()
-  const join = async (account: { username?: string; password?: string }) => {
-    const { realm_id } = await hub(AcceptInvitation, { token, ...account })
+  const join = async (send: Send, account: { username?: string; password?: string }) => {
+    const { realm_id } = await send(AcceptInvitation, { token, ...account })
     if (account.username && account.password) await signIn(account.username, account.password)
     await loadRealms()
     go(to('realms', realm_id))
@@ -74,7 +75,7 @@ export function Join({ token }: { token: string }) {
         class="card"
         aria-labelledby="join"
         onSubmit={handleSubmit(() =>
-          run(() => join(me.value ? {} : { username: username.value.trim(), password: password.value })),
+          run(send => join(send, me.value ? {} : { username: username.value.trim(), password: password.value })),
         )}
       >
         <h1 id="join">Join a realm</h1>

@@ -3,8 +3,9 @@
 import { useSignal } from '@preact/signals'
 import { ListTokens, RevokeToken, RotateToken } from '../../../wire/calls/auth.ts'
 import type { Token } from '../../../wire/records/hub-records.ts'
-import { ConfirmButton, CopyableSecret } from '../../kit/actions.tsx'
+import { ActionButton } from '../../kit/actions.tsx'
 import { command } from '../../kit/api.ts'
+import { CopyableSecret } from '../../kit/copyable.tsx'
 import { bound, Check } from '../../kit/fields.tsx'
 import { List, useList } from '../../kit/lists.tsx'
 import { State } from '../../kit/state.tsx'
@@ -122,24 +123,24 @@ function TokenItem({
         {!ended && (
           <div class="row">
             {token.kind === 'durable' && (
-              <ConfirmButton
-                question="The old secret stops working at once."
-                action={async () => {
-                  const rotated = await hub(RotateToken, { id: token.id })
+              <ActionButton
+                question={`Give ${token.name} a new secret? The old one stops working at once.`}
+                send={async send => {
+                  const rotated = await send(RotateToken, { id: token.id })
                   onRotated({ text: rotated.token, type: token.type })
                   again()
                 }}
               >
                 New secret
-              </ConfirmButton>
+              </ActionButton>
             )}
-            <ConfirmButton
-              question={`Whoever uses ${token.name} is refused from now on.`}
-              action={() => hub(RevokeToken, { id: token.id })}
+            <ActionButton
+              question={`Revoke ${token.name}? Whoever uses it is refused from now on.`}
+              send={send => send(RevokeToken, { id: token.id })}
               done={again}
             >
               Revoke
-            </ConfirmButton>
+            </ActionButton>
           </div>
         )}
       </div>

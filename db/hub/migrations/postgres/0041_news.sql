@@ -1,0 +1,7 @@
+CREATE TABLE "news" (
+	"id" text PRIMARY KEY NOT NULL,
+	"at" bigint NOT NULL,
+	"topics" text NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX "news_at" ON "news" USING btree ("at");

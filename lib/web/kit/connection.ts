@@ -1,0 +1,25 @@
+// Whether the server answers. While it does not, what is shown grows old, and nothing can be changed.
+
+import { signal } from '@preact/signals'
+
+/** When the server answered last, while it does not answer; null while it does. */
+export const lost = signal<number | null>(null)
+
+let heardAt = Date.now()
+/** How many requests in a row got no reply. One alone may have been lost on its way. */
+let misses = 0
+
+export const isInDoubt = (): boolean => misses > 0
+
+/** The server has replied. */
+export function heard(): void {
+  heardAt = Date.now()
+  misses = 0
+  lost.value = null
+}
+
+/** A request got no reply. */
+export function missed(): void {
+  misses++
+  if (misses > 1) lost.value ??= heardAt
+}
