@@ -88,7 +88,10 @@ test('a tree of 100,000 runs is put in order in the time of a blink', () => {
   ).toHaveLength(1_000)
 })
 
-/** A map whose items complete without a process, but for three. */
+/**
+ * A map whose items complete without a process, but for three. These write to one pipe only: of two, nobody knows which
+ * is read first.
+ */
 const items = (count: number, more = '') => ({
   'team.yml': `name: "@local/fleet"
 version: 1.0.0
@@ -103,7 +106,7 @@ phases:
     when: '{{ inputs.host in ["host-7", "host-20", "host-${count - 10}"] }}'
     agent: exec
     env: { HOST: "{{ inputs.host }}" }
-    commands: [{ name: c, run: 'for i in $(seq 1 300); do echo "try $i"; done; echo "no route to $HOST" >&2; exit 3' }]
+    commands: [{ name: c, run: 'exec >&2; for i in $(seq 1 300); do echo "try $i"; done; echo "no route to $HOST"; exit 3' }]
 `,
 })
 
@@ -191,10 +194,10 @@ phases:
 
   test('of a failure opens its log at the error, and a line has an address', async () => {
     const loud = (name: string, end: string, more = '') =>
-      `  - { name: ${name}, agent: exec${more}, commands: [{ name: c, run: 'for i in $(seq 1 900); do echo "${name} $i"; done; ${end}' }] }\n`
+      `  - { name: ${name}, agent: exec${more}, commands: [{ name: c, run: 'exec >&2; for i in $(seq 1 900); do echo "${name} $i"; done; ${end}' }] }\n`
     const { run_id, state } = await run(
       files({
-        'team.yml': `name: "@local/loud"\nversion: 1.0.0\nphases:\n${loud('try', 'echo broken >&2; exit 3')}${loud('clean', 'true', ', always: true, depends_on: [try]')}`,
+        'team.yml': `name: "@local/loud"\nversion: 1.0.0\nphases:\n${loud('try', 'echo broken; exit 3')}${loud('clean', 'true', ', always: true, depends_on: [try]')}`,
       }),
     )
     expect(state).toBe('failed')
