@@ -57,6 +57,7 @@ export const hubApp = (hub: Hub) =>
           ...(degraded && { degraded: [degraded] }),
           ...(hub.store.polling?.noticed && { wake_ups: 'polled' as const }),
           ...(lacking.length > 0 && { lack_key: [...lacking] }),
+          ...(hub.refusedStarts.length > 0 && { refused_starts: hub.refusedStarts.map(({ reason }) => reason) }),
         }
       }),
     )

@@ -61,6 +61,7 @@ export const {
   commitCounts,
   hubProcesses,
   sealingKeys,
+  refusedStarts,
   copies,
   confirmations,
   chores,

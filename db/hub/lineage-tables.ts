@@ -13,6 +13,9 @@ export interface OfferAtCopy {
   environments?: string[] | null
 }
 
+/** `wrong_key`: values of the database are sealed with a key that it lacks. `no_key`: it has none. */
+export type RefusedStart = 'wrong_key' | 'no_key'
+
 export function lineageTables({ table, index, primaryKey, text, int, bool, json }: Columns) {
   /** One row. It is copied with the database, so it says what the copy was. */
   const lineage = table('memory', {
@@ -68,6 +71,15 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     created_at: int().notNull(),
   })
 
+  /** Hubs that refused to start with the keys that they have, so that those that serve can tell it. */
+  const refusedStarts = table('refused_starts', {
+    /** The name of its machine, and its port. */
+    hub: text().primaryKey(),
+    reason: text().$type<RefusedStart>().notNull(),
+    /** In lived time. */
+    refused_at: int().notNull(),
+  })
+
   const copies = table('copies', {
     id: text().primaryKey(),
     /**
@@ -114,5 +126,5 @@ export function lineageTables({ table, index, primaryKey, text, int, bool, json 
     row => [primaryKey({ columns: [row.copy_id, row.id] }), index('witnesses_daemon').on(row.id)],
   )
 
-  return { lineage, livedTime, commitCounts, hubProcesses, sealingKeys, copies, confirmations }
+  return { lineage, livedTime, commitCounts, hubProcesses, sealingKeys, refusedStarts, copies, confirmations }
 }

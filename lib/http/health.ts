@@ -33,6 +33,12 @@ const Ready = Type.Object({
       description: 'The ids of hubs on the same database that lack the first key of this hub’s CADRE_HUB_KEY.',
     }),
   ),
+  refused_starts: Type.Optional(
+    Type.Array(Type.Enum(['wrong_key', 'no_key']), {
+      description:
+        'Why hubs on the same database refused to start in the last day, one for each. Metrics and log name their machines.',
+    }),
+  ),
 })
 
 /** A load balancer asks every few seconds and does not wait long. */
@@ -43,6 +49,7 @@ type Besides = {
   older_copy?: string
   clocks_apart_ms?: number
   lack_key?: string[]
+  refused_starts?: ('wrong_key' | 'no_key')[]
   degraded?: Degraded[]
   wake_ups?: 'polled'
 }

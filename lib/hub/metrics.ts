@@ -36,6 +36,10 @@ const CLOCKS_APART = new Gauge({
   name: 'cadre_hub_clocks_apart_seconds',
   help: 'By how much the clocks of hubs on the same database differ.',
 })
+const REFUSED_STARTS = new Gauge({
+  name: 'cadre_hub_refused_start',
+  help: 'A hub on the same database that refused to start in the last day, by its machine and the reason.',
+})
 const MESSAGES = new Gauge({
   name: 'cadre_webhook_messages_waiting',
   help: 'Messages to webhooks that are to be sent.',
@@ -148,6 +152,7 @@ export class HubMetrics {
       OLDER_COPY.text(hub.lineage.isOlderCopy ? 1 : 0),
       CLOCK_AHEAD.text(hub.clock.ahead() / 1_000),
       CLOCKS_APART.text(hub.clocksApart.ms / 1_000),
+      REFUSED_STARTS.text(hub.refusedStarts.map(refused => [refused, 1])),
       ...connectionFigures(hub),
       POLLED.text(hub.store.polling ? 1 : 0),
       ...backupGauges(hub),

@@ -28,6 +28,7 @@ import { HubRunIds } from './core/run-ids.ts'
 import { createSealer } from './core/sealer.ts'
 import { Sealing } from './core/sealing.ts'
 import { HubKeys } from './keys/hub-keys.ts'
+import { checkKeys, hubName } from './keys/refused-starts.ts'
 import { createLineage } from './lineage/lineage.ts'
 import { PackageChecker } from './packages/packages.ts'
 
@@ -87,6 +88,7 @@ export function createHub(options: HubOptions): Hub {
     lived,
     clock,
     clocksApart: { ms: 0 },
+    refusedStarts: [],
     startedAt: lived(),
     memo: createMemo(() => store.epoch()),
     lineage,
@@ -194,7 +196,7 @@ async function openHeld(
   }
   await clock.open()
   const hub = createHub({ store, clock, ...options })
-  await hub.keys.check()
+  await checkKeys(hub, hubName(config.port))
   await hub.lineage.open()
   await hub.keys.refresh()
   const password = await firstStart(hub, config.admin)

@@ -10,6 +10,7 @@ import { DatabaseClock } from '../../lib/hub/core/hub-clock.ts'
 import { livingHubs } from '../../lib/hub/core/living-hubs.ts'
 import { createSealer } from '../../lib/hub/core/sealer.ts'
 import { lackKey } from '../../lib/hub/keys/hub-keys.ts'
+import { hubName } from '../../lib/hub/keys/refused-starts.ts'
 import { sealedTables } from '../../lib/hub/keys/sealed-columns.ts'
 import { createHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log/log.ts'
@@ -86,6 +87,7 @@ async function serving(database: string, key: string) {
       ),
     // biome-ignore lint/suspicious/noExplicitAny: what any call answers.
     ready: async () => ((await (await fetch(`${url}/ready`)).json()) as any).data,
+    metrics: async () => (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text(),
     async stop() {
       child.kill()
       expect(await child.exited).toBe(0)
@@ -188,7 +190,13 @@ test.each(places)(
     await using place = await fresh()
     const { location: database } = place
     const one = await serving(database, 'old')
+    expect(await refusal(database, 'other')).toContain('lacks a key')
+    await until(async () => (await one.ready()).refused_starts?.join() === 'wrong_key', 'the other hub tells it')
+    expect(await one.metrics()).toContain(`cadre_hub_refused_start{hub="${hubName(0)}",reason="wrong_key"} 1`)
+    await refusal(database, '')
+    await until(async () => (await one.ready()).refused_starts?.join() === 'no_key', 'the newest reason is told')
     const two = await serving(database, 'old')
+    await until(async () => (await one.ready()).refused_starts === undefined, 'the hub that starts is told no more')
     await one.stop()
     const renewed = await serving(database, 'new,old')
     // The other hub could not read what the new key seals.

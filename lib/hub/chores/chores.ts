@@ -8,6 +8,7 @@ import type { HubConfig } from '../config.ts'
 import { BatchSize } from '../core/batch-size.ts'
 import type { ChoreOutcome, Steps } from '../core/chore.ts'
 import type { Hub } from '../core/hub.ts'
+import { readRefusedStarts } from '../keys/refused-starts.ts'
 import { grantKeysOfSilentDaemons } from '../queue/concurrency-keys.ts'
 import { endUndeliverableRunsOfAllRealms } from '../queue/run-ends.ts'
 import { deleteOldRuns } from '../reports/old-runs.ts'
@@ -59,6 +60,13 @@ const CHORES: readonly HubChore[] = [
     everyMs: 5 * SECOND_MS,
     failure: 'the clocks of the hubs could not be compared',
     run: compareClocks,
+  },
+  {
+    name: 'read_refused_starts',
+    isOfEachHub: true,
+    everyMs: 5 * SECOND_MS,
+    failure: 'the hubs that did not start could not be read',
+    run: readRefusedStarts,
   },
   {
     name: 'end_undeliverable_runs',

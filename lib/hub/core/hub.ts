@@ -1,6 +1,7 @@
 // What all parts of the hub share: the database, the clock, and the little state that is kept in memory. `createHub` in
 // lib/hub/serve.ts makes it.
 
+import type { RefusedStart } from '../../../db/hub/lineage-tables.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import type { MetricsOptions } from '../../http/metrics.ts'
@@ -46,6 +47,8 @@ export interface Hub {
   readonly clock: HubClock
   /** How far the clocks of the machines of hubs were apart when they were last compared, in milliseconds. */
   readonly clocksApart: { ms: number }
+  /** The hubs on the same database that refused to start lately, by the names of their machines. */
+  readonly refusedStarts: { hub: string; reason: RefusedStart }[]
   /** When this process began to listen, in lived time. */
   readonly startedAt: number
   readonly memo: Memo

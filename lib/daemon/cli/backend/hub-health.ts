@@ -70,7 +70,13 @@ const DEGRADED: Readonly<Record<string, string>> = {
     'the disk of PostgreSQL, the database of the hub, is full: reads work, and changes are refused until there is room again',
 }
 
-function impairedBy({ degraded, clocks_apart_ms: apart, lack_key: lack, wake_ups }: Record<string, unknown>): string[] {
+const REFUSED: Readonly<Record<string, string>> = {
+  wrong_key: 'its CADRE_HUB_KEY is not the one of this hub',
+  no_key: 'it has no CADRE_HUB_KEY',
+}
+
+function impairedBy(said: Record<string, unknown>): string[] {
+  const { degraded, clocks_apart_ms: apart, lack_key: lack, wake_ups, refused_starts: refused } = said
   const reasons = Array.isArray(degraded) ? degraded.map(String) : []
   return [
     ...reasons.map(reason => DEGRADED[reason] ?? `the hub is degraded: ${reason}`),
@@ -78,6 +84,10 @@ function impairedBy({ degraded, clocks_apart_ms: apart, lack_key: lack, wake_ups
     ...(Array.isArray(lack)
       ? [`${lack.length} of the hubs lack the first key of CADRE_HUB_KEY; start them with it beside the one before`]
       : []),
+    ...(Array.isArray(refused) ? refused.map(String) : []).map(
+      reason =>
+        `a hub on the same database does not start: ${REFUSED[reason] ?? reason}; the log of this hub and its metric cadre_hub_refused_start name the machine`,
+    ),
     ...(wake_ups === 'polled'
       ? ['the hub polls its database, as behind a pooler: set CADRE_HUB_POOLER=transaction there if that is meant']
       : []),
