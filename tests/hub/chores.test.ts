@@ -166,7 +166,7 @@ test.skipIf(!onPostgres)(
     await timesOut(call, realm_id)
     const ran = async () => Object.keys(await metric(second, 'cadre_chore_last_run_timestamp_seconds')).sort()
     const names = (await rows()).map(each => each.name)
-    const own = ['check_lineage', 'choose_sealing_key', 'compare_clocks', 'seal_audit_entries']
+    const own = ['check_lineage', 'choose_sealing_key', 'compare_clocks', 'read_refused_starts', 'seal_audit_entries']
     await until(
       async () => Bun.deepEquals(await ran(), [...names, ...own].sort()),
       'every chore has run',
