@@ -2,14 +2,16 @@
 // where to look.
 
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { command } from '../support/daemon.ts'
+import { fakeClock } from '../support/fake-clock.ts'
 import { folder } from '../support/folder.ts'
 import { DATABASES, startHub, stop } from '../support/served-hubs.ts'
 
 const onPostgres = DATABASES.find(({ name }) => name === 'PostgreSQL')
 
-const problems = async (url: string): Promise<string[]> => {
-  const { stdout } = await command(['status', '--hub', url, '--json'], { home: folder() })
+const problems = async (url: string, env?: Record<string, string>): Promise<string[]> => {
+  const { stdout } = await command(['status', '--hub', url, '--json'], { home: folder(), ...(env && { env }) })
   return JSON.parse(stdout).problems
 }
 
@@ -53,3 +55,22 @@ test.skipIf(!onPostgres)(
   },
   60_000,
 )
+
+test('a clock that differs from that of the hub is told as that of this machine, with which of them is ahead', async () => {
+  const clock = fakeClock()
+  if (!clock) return
+  const place = folder()
+  const hub = await startHub(join(place, 'hub.db'))
+  const end = 'that of the hub: let NTP set both, and see by `date` which is wrong'
+  const said = async (ms: number) => {
+    clock.set(ms)
+    return (await problems(hub.url, clock.env)).join().replace(/10m( \d+s)?|9m 5\ds/, '10m')
+  }
+  try {
+    expect(await said(600_000)).toBe(`the clock of this machine is 10m ahead of ${end}`)
+    expect(await said(-600_000)).toBe(`the clock of this machine is 10m behind ${end}`)
+    expect(await said(0)).toBe('')
+  } finally {
+    await stop([hub])
+  }
+}, 60_000)

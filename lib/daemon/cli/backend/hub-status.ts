@@ -228,7 +228,7 @@ export function problemsAtHub(hub: HubStatus, daemon: DaemonAtHub | null): strin
     daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
     ahead !== null &&
       Math.abs(ahead) > CLOCK_MS &&
-      `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
+      `the clock of this machine is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'behind' : 'ahead of'} that of the hub: let NTP set both, and see by \`date\` which is wrong`,
     hub.unreached.length > 0 &&
       `realm ${hub.realm?.slug} is to tell ${hub.unreached.join(', ')} of what fails, and no daemon that is online has that account: only its webhooks hear of it`,
     ...troublesAtHub(hub).map(inWords),
