@@ -11,8 +11,8 @@ import { call } from '../kit/api.ts'
 import { bound, Check } from '../kit/fields.tsx'
 import { Empty, Failure, Json, ScrollTable, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery } from '../kit/route.ts'
+import { save } from '../kit/save.ts'
 import type { Detail } from './live.ts'
-import { save } from './logs.tsx'
 import { fileOf } from './streams.ts'
 
 /** Larger files are downloads only. */

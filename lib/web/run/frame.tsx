@@ -1,11 +1,11 @@
 // The frame of each page: the bar with links to all pages, and the table of pages from which it is made.
 
-import type { ComponentChildren, FunctionComponent } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { focusMain, Undo } from '../kit/actions.tsx'
 import { lost } from '../kit/connection.ts'
 import { showHelp } from '../kit/keys.tsx'
-import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
+import { Empty } from '../kit/parts.tsx'
 import { route, subject, to } from '../kit/route.ts'
 import { When } from '../kit/time.tsx'
 import { mayNotify, useWaiting } from './reviews.tsx'
@@ -99,19 +99,6 @@ function useNotifications(waiting: number | undefined): void {
     if (more <= 0 || !mayNotify() || document.hasFocus()) return
     new Notification('cadre', { body: waiting === 1 ? 'A review waits' : `${waiting} reviews wait`, tag: 'reviews' })
   }, [waiting])
-}
-
-/** A page whose code is loaded when somebody opens it. */
-export function later<Props extends object>(name: string, load: () => Promise<FunctionComponent<Props>>) {
-  return (props: Props) => {
-    const { data, error } = useLoaded(name, async () => ({ Page: await load() }))
-    if (data) return <data.Page {...props} />
-    return (
-      <main aria-busy={!error}>
-        <Failure of={error} />
-      </main>
-    )
-  }
 }
 
 /** The page of this address. */

@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
 import { Coloured, Empty, Failure } from '../kit/parts.tsx'
 import { filters, route, to } from '../kit/route.ts'
+import { save } from '../kit/save.ts'
 import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 import { type Lines, type LoggedLine, Search } from './lines.ts'
@@ -231,12 +232,4 @@ async function download(
     await new Promise(resolve => setTimeout(resolve))
   }
   save(new Blob(parts, { type: 'text/plain' }), `${runId}.log`)
-}
-
-/** Hands bytes to the browser as a download. */
-export function save(bytes: Blob, name: string): void {
-  const url = URL.createObjectURL(bytes)
-  const link = Object.assign(document.createElement('a'), { href: url, download: name })
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

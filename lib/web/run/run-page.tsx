@@ -5,18 +5,16 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import { viewedStarter } from '../../wire/records/words.ts'
 import { useKeys } from '../kit/keys.tsx'
+import { later } from '../kit/later.tsx'
 import { Failure, Json } from '../kit/parts.tsx'
 import { go, route, setQuery, subject, to } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
 import { FailureHead } from './failure-head.tsx'
 import { failureAfter } from './failures.ts'
-import { Files } from './files.tsx'
 import { type Detail, Live } from './live.ts'
-import { Logs } from './logs.tsx'
 import { Phases } from './phases.tsx'
 import { ReviewCard } from './reviews.tsx'
-import { Tree } from './tree.tsx'
 import { Why } from './why.tsx'
 
 export interface RunProps {
@@ -44,6 +42,10 @@ export function whatStops(live: Live): string {
   const rule = 'Running phases and all runs below are stopped, and nobody is asked any more'
   return now.length === 0 ? `${rule}.` : `${rule}: now ${now.join(', ')}.`
 }
+
+const Tree = later('tree', async () => (await import('./tree.tsx')).Tree, 'div')
+const Logs = later('logs', async () => (await import('./logs.tsx')).Logs, 'div')
+const Files = later('files', async () => (await import('./files.tsx')).Files, 'div')
 
 /** The tabs that daemon and hub have. */
 export const TABS = {
