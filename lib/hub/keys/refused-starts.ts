@@ -60,6 +60,6 @@ export async function readRefusedStarts({ store, log, lived, refusedStarts }: Hu
 }
 
 const WORDS: Readonly<Record<RefusedStart, string>> = {
-  wrong_key: 'its CADRE_HUB_KEY is not the one that this hub has',
+  wrong_key: 'its CADRE_HUB_KEY lacks a key that this one has',
   no_key: 'it has no CADRE_HUB_KEY',
 }

@@ -71,7 +71,7 @@ const DEGRADED: Readonly<Record<string, string>> = {
 }
 
 const REFUSED: Readonly<Record<string, string>> = {
-  wrong_key: 'its CADRE_HUB_KEY is not the one of this hub',
+  wrong_key: 'its CADRE_HUB_KEY lacks a key that the others have',
   no_key: 'it has no CADRE_HUB_KEY',
 }
 
@@ -86,7 +86,7 @@ function impairedBy(said: Record<string, unknown>): string[] {
       : []),
     ...(Array.isArray(refused) ? refused.map(String) : []).map(
       reason =>
-        `a hub on the same database does not start: ${REFUSED[reason] ?? reason}; the log of this hub and its metric cadre_hub_refused_start name the machine`,
+        `a hub on the same database does not start: ${REFUSED[reason] ?? reason}; the alert CadreHubRefused and the logs of the other hubs name its machine`,
     ),
     ...(wake_ups === 'polled'
       ? ['the hub polls its database, as behind a pooler: set CADRE_HUB_POOLER=transaction there if that is meant']
