@@ -3,6 +3,7 @@
 import { sizeText } from '../../size.ts'
 import { GetHubLink, type HubLink } from '../../wire/calls/process.ts'
 import { call, command } from '../kit/api.ts'
+import { serverNow } from '../kit/clock.ts'
 import { useLoaded } from '../kit/parts.tsx'
 import { When } from '../kit/time.tsx'
 
@@ -64,7 +65,7 @@ export function HubLinkNotice() {
 }
 
 function needsNotice({ paused, troubles, waiting: { changes, files } }: HubLink): boolean {
-  const isLong = (at: number | null) => at !== null && at < Date.now() - LONG_MS
+  const isLong = (at: number | null) => at !== null && at < serverNow() - LONG_MS
   return paused || troubles.length > 0 || files.error !== null || isLong(changes.oldest_at) || isLong(files.oldest_at)
 }
 

@@ -73,6 +73,7 @@ export class Refusal extends Error {
 async function askDaemon(path: string, init: RequestInit = {}): Promise<Response> {
   const given = token.value
   const headers = { ...init.headers, ...(given !== null && { authorization: `Bearer ${given}` }) }
+  const sentAt = Date.now()
   let reply: Response
   try {
     reply = await fetch(path, { ...init, headers })
@@ -81,7 +82,7 @@ async function askDaemon(path: string, init: RequestInit = {}): Promise<Response
     missed()
     throw new Refusal({ code: 'unreachable', message: `The daemon does not answer. Start it with \`${command}\`.` })
   }
-  heard()
+  heard(reply, sentAt)
   if (reply.status !== 401 || given === null) return reply
   if (token.value === given) keepToken(null)
   return askDaemon(path, init)

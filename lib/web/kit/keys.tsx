@@ -4,6 +4,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { Check } from './fields.tsx'
 import { go, to } from './route.ts'
+import { TimeStyle } from './time.tsx'
 
 const helped = signal(false)
 export const showHelp = (): void => {
@@ -95,6 +96,7 @@ export function Help({ pages }: { pages: Record<string, string> }) {
       <Check value={isOn.value} set={turn}>
         Single keys work
       </Check>
+      <TimeStyle />
       <button type="button" onClick={() => dialog.current?.close()}>
         Close
       </button>

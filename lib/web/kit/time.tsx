@@ -1,13 +1,45 @@
-// Times as people read them: relative to now, with the exact time on hover.
+// Times as people read them: as ages, with the exact time in the zone of the reader and in UTC on hover, or exactly.
 
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import { type RunTimes, tookMs } from '../../wire/records/words.ts'
+import { ahead } from './clock.ts'
+import { Select } from './fields.tsx'
 
-/** The present time, updated once a second. Only the elements that show it are drawn again. */
-export const now = signal(Date.now())
+const tick = signal(Date.now())
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now()
+  if (!document.hidden) tick.value = Date.now()
 }, 1_000)
+
+/** The present time of the server, updated once a second. Only the elements that show it are drawn again. */
+export const now = computed(() => tick.value + ahead.value)
+
+export const zoneHere = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+const KEY = 'cadre-times'
+/** How times are shown: '' as ages, `here` in the zone of the reader, or in UTC. */
+const style = signal(localStorage.getItem(KEY) ?? '')
+
+export function TimeStyle() {
+  const set = (chosen: string) => {
+    style.value = chosen
+    localStorage.setItem(KEY, chosen)
+  }
+  return (
+    <Select
+      label="Times"
+      value={style.value}
+      set={set}
+      of={[
+        ['', 'as ages'],
+        ['here', `in ${zoneHere()}`],
+        ['UTC', 'in UTC'],
+      ]}
+    />
+  )
+}
+
+/** The zone in which exact times are shown. */
+export const shownZone = (): string => (style.value === 'UTC' ? 'UTC' : zoneHere())
 
 const UNITS = [
   ['day', 86_400_000],
@@ -15,31 +47,43 @@ const UNITS = [
   ['minute', 60_000],
 ] as const
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const STYLE = { dateStyle: 'medium', timeStyle: 'medium' } as const
+const here = new Intl.DateTimeFormat(undefined, STYLE)
+const utc = new Intl.DateTimeFormat(undefined, { ...STYLE, timeZone: 'UTC' })
 
-export const exactly = (at: Date): string => exact.format(at)
+const inUtc = (at: Date | number): string => `${utc.format(at)} UTC`
 
-export function When({ at }: { at: number | null }) {
-  if (at === null) return <span class="quiet">–</span>
+/** A time in the zone of the reader, which is named, and in UTC. */
+export function exactly(at: Date): string {
+  const zone = zoneHere()
+  return zone === 'UTC' ? inUtc(at) : `${here.format(at)} ${zone}, ${inUtc(at)}`
+}
+
+/** `age`: how long ago it was, or how long it is until then. */
+function Time({ at, age }: { at: number; age(): string }) {
   const date = new Date(at)
   return (
     <time dateTime={date.toISOString()} title={exactly(date)}>
-      {agoOf(now.value - at)}
+      {style.value === '' ? age() : style.value === 'UTC' ? inUtc(at) : here.format(at)}
     </time>
   )
+}
+
+export function When({ at }: { at: number | null }) {
+  if (at === null) return <span class="quiet">–</span>
+  return <Time at={at} age={() => agoOf(now.value - at)} />
 }
 
 /** A time that may be in the future. */
 export function UpcomingTime({ at }: { at: number | null }) {
   if (at === null || at <= now.value) return <When at={at} />
-  const date = new Date(at)
-  const minutes = Math.ceil((at - now.value) / 60_000)
+  return <Time at={at} age={() => untilOf(at - now.value)} />
+}
+
+function untilOf(ms: number): string {
+  const minutes = Math.ceil(ms / 60_000)
   const hours = Math.ceil(minutes / 60)
-  return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {minutes < 90 ? `in ${minutes} min` : hours < 48 ? `in ${hours} h` : `in ${Math.round(hours / 24)} days`}
-    </time>
-  )
+  return minutes < 90 ? `in ${minutes} min` : hours < 48 ? `in ${hours} h` : `in ${Math.round(hours / 24)} days`
 }
 
 function agoOf(ms: number): string {

@@ -4,6 +4,7 @@ import { sizeText } from '../../size.ts'
 import { GetPhases, GetTeam } from '../../wire/calls/runs.ts'
 import { waitText } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
+import { serverNow } from '../kit/clock.ts'
 import { Empty, Json, useLoaded } from '../kit/parts.tsx'
 import { route, setQuery, to, withQuery } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
@@ -27,7 +28,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
       </Empty>
     )
   }
-  const scale = scaleOf({ from: run.started_at ?? Date.now(), until: run.completed_at })
+  const scale = scaleOf({ from: run.started_at ?? serverNow(), until: run.completed_at })
   const byName = new Map(phases.map(phase => [phase.name, phase]))
   const bars = phases.map(phase => {
     const reviews = live.reviews.value.filter(({ phase: name }) => name === phase.name)

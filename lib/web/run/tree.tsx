@@ -3,6 +3,7 @@
 
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
+import { serverNow } from '../kit/clock.ts'
 import { useKeys } from '../kit/keys.tsx'
 import { filters, go, to } from '../kit/route.ts'
 import { State, Tolerated } from '../kit/state.tsx'
@@ -62,7 +63,7 @@ export function Tree({ live }: { live: Live }) {
   useKeys(keys)
   if (!top) return <div class="virtual tree" aria-busy="true" />
   const { call_depth: depth, started_at: from, completed_at: until } = top
-  const scale = scaleOf({ from: from ?? Date.now(), until })
+  const scale = scaleOf({ from: from ?? serverNow(), until })
   return (
     <>
       <StateFilter counts={counts.value} {...state} />

@@ -5,6 +5,7 @@ import { BackfillTrigger } from '../../wire/calls/triggers.ts'
 import type { BackfillRecord } from '../../wire/records/triggers.ts'
 import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
 import { Refusal } from '../kit/api.ts'
+import { serverNow } from '../kit/clock.ts'
 import { Field, handleSubmit } from '../kit/fields.tsx'
 import { Failure } from '../kit/parts.tsx'
 import type { Shown } from './place.ts'
@@ -25,7 +26,7 @@ function momentOf(what: string, local: string): number {
 }
 
 export function BackfillForm({ of: { id: trigger_id, created_at }, done }: { of: Shown; done(): void }) {
-  const texts = useSignal({ from: localOf(Date.now() - WEEK_MS), to: localOf(Date.now()) })
+  const texts = useSignal({ from: localOf(serverNow() - WEEK_MS), to: localOf(serverNow()) })
   const found = useSignal<BackfillRecord | null>(null)
   const started = useSignal<number | null>(null)
   /** Some may have started where this home was copied from. */

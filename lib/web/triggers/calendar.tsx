@@ -2,12 +2,14 @@
 // mark has a colour, a shape and a word.
 
 import { command } from '../kit/api.ts'
+import { serverNow } from '../kit/clock.ts'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { to } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
+import { zoneHere } from '../kit/time.tsx'
 import { calendarOf, type Day, type Mark } from './calendar-days.ts'
 import type { Place } from './place.ts'
-import { clockOf, zoneHere } from './times.tsx'
+import { clockOf } from './times.tsx'
 import { FATES, type Fate } from './words.ts'
 
 const REFRESH_MS = 60_000
@@ -17,7 +19,7 @@ const SHOWN = 6
 export function Calendar({ place, kind }: { place: Place; kind: string }) {
   const { data, error } = useLoaded(
     `calendar ${place.realm_id} ${kind}`,
-    () => calendarOf(place, kind, Date.now()),
+    () => calendarOf(place, kind, serverNow()),
     REFRESH_MS,
   )
   if (!data) return error ? <Failure of={error} /> : <div class="loading" aria-busy="true" />
@@ -72,7 +74,7 @@ function Legend({ of }: { of: ReadonlySet<Fate> }) {
 const DAY = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 
 function Days({ of }: { of: readonly Day[] }) {
-  const today = new Date().toDateString()
+  const today = new Date(serverNow()).toDateString()
   return (
     <ol class="calendar">
       {of.map(({ at, marks }) => {
@@ -126,6 +128,7 @@ function timeOf({ at, until, count, isSpan, isMore }: Mark, day: number): string
 }
 
 function titleOf({ trigger: { name }, fate, count, at, until, isMore }: Mark): string {
-  const span = at === until ? clockOf(at) : `${clockOf(at)} to ${clockOf(until)}`
+  const time = (of: number) => clockOf(of, zoneHere())
+  const span = at === until ? time(at) : `${time(at)} to ${time(until)}`
   return `${name}: ${FATES[fate]}, ${count === 1 ? '' : `${count}${isMore ? ' or more' : ''} times, `}${span}`
 }

@@ -1,15 +1,13 @@
 // Times of triggers: slots in their own zone, and occasions in the zone that a page has chosen.
 
 import type { TriggerRecord } from '../../wire/records/triggers.ts'
-import { UpcomingTime } from '../kit/time.tsx'
+import { shownZone, UpcomingTime } from '../kit/time.tsx'
 
 const FIELDS = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-export const zoneHere = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
-
 /** Such as `Mon, 23 Nov, 06:00`. A zone that this browser does not know is replaced by its own. */
-export function clockOf(at: number, tz = zoneHere()): string {
+export function clockOf(at: number, tz = shownZone()): string {
   const format = formats.get(tz) ?? formatOf(tz)
   formats.set(tz, format)
   return format.format(at)
@@ -24,7 +22,7 @@ function formatOf(tz: string): Intl.DateTimeFormat {
 }
 
 /** The zone in which the times of a trigger are read. */
-export const zoneOf = ({ tz }: Pick<TriggerRecord, 'tz'>): string => tz ?? zoneHere()
+export const zoneOf = ({ tz }: Pick<TriggerRecord, 'tz'>): string => tz ?? shownZone()
 
 const LOCAL = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})(?::\d{2})?(.*)$/
 const DAY = new Intl.DateTimeFormat('en-GB', {

@@ -20,6 +20,7 @@ function setUser(user: User | null): void {
 
 /** The reply to a request. A session that has ended leads to the page for signing in. */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const sentAt = Date.now()
   let reply: Response
   // A file in a bucket is at another host, from which a page cannot read. The browser can load it down.
   const file = path.startsWith(GetHubFile.path)
@@ -33,7 +34,7 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
       message: 'The hub does not answer. Check the connection; the page tries again by itself.',
     })
   }
-  heard()
+  heard(reply, sentAt)
   if (file && reply.type === 'opaqueredirect') {
     location.assign(`/web${path}`)
     throw new Refusal({

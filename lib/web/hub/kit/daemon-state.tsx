@@ -4,6 +4,7 @@
 import type { Daemon } from '../../../wire/records/hub-records.ts'
 import { worriesOf } from '../../../wire/worries.ts'
 import { command } from '../../kit/api.ts'
+import { serverNow } from '../../kit/clock.ts'
 import { Table } from '../../kit/lists.tsx'
 import { Empty } from '../../kit/parts.tsx'
 import { State } from '../../kit/state.tsx'
@@ -25,7 +26,7 @@ export function Status({ of }: { of: Daemon }) {
 
 /** What people have to do about it. */
 export function Worries({ of }: { of: Daemon }) {
-  const worries = worriesOf(of, Date.now())
+  const worries = worriesOf(of, serverNow())
   if (worries.length === 0) return null
   return (
     <ul class="small" aria-label="To look at">
