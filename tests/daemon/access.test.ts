@@ -367,6 +367,7 @@ describe('what the calls of a daemon declare', () => {
     '/v1/reviews/decide': ['token', 'execute'],
     '/v1/runs/cancel': ['open', 'cancel'],
     '/v1/runs/list': ['open', 'access'],
+    '/v1/runs/teams': ['open', 'access'],
     '/v1/runs/get': ['open', 'access'],
     '/v1/runs/tree': ['open', 'access'],
     '/v1/runs/phases': ['open', 'access'],

@@ -27,6 +27,7 @@ import {
   GetTree,
   GetWhy,
   ListRuns,
+  ListRunTeams,
   ResumeRun,
   StartRun,
 } from '../../wire/calls/runs.ts'
@@ -58,6 +59,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       )
       return { runs: runs.map(run => (daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), ...counted }
     }),
+    answer(ListRunTeams, ({ body }) => store.runGroups.teams(page(body))),
     answer(GetRun, ({ body, caller }) => {
       const run = runDetail(store, target(daemon, caller, body.run_id))
       return daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run

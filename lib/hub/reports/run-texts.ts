@@ -8,6 +8,7 @@ import { postgres, sqlite } from '../../../db/hub/columns.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
 import { BatchSize } from '../core/batch-size.ts'
+import { hasTable } from '../core/has-table.ts'
 import type { Hub } from '../core/hub.ts'
 
 /** The shortest text that the index has. */
@@ -110,20 +111,8 @@ function queryOf(realms: SQL | null, folded: string): SQL {
 
 const lexeme = (text: string): string => `'${text.replaceAll(/['\\]/g, '$&$&')}'`
 
-const known = new WeakMap<Store['commits'], Promise<boolean>>()
-
-/** Whether the database has the index, which an engine may lack. */
-async function hasTexts({ dialect, db, commits }: Store): Promise<boolean> {
-  if (dialect === 'sqlite') return true
-  let found = known.get(commits)
-  if (!found) {
-    const name = sql<string | null>`to_regclass('run_text_fill')::text`
-    found = Promise.resolve(db.select({ name }).from(sql`(SELECT 1) AS one`)).then(([row]) => row!.name !== null)
-    found.catch(() => known.delete(commits))
-    known.set(commits, found)
-  }
-  return found
-}
+/** Whether the database has the index. */
+const hasTexts = (store: Store): Promise<boolean> => hasTable(store, 'run_text_fill')
 
 /** Adds the texts of runs that are older than the index, the newest first. */
 export async function* addTexts({ store }: Hub): AsyncGenerator<void> {

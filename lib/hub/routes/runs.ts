@@ -7,7 +7,7 @@ import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { readAhead } from '../../stream.ts'
 import { within } from '../../wire/budget.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
-import { ListHubArtifacts, ListHubRuns, MOST_FILES } from '../../wire/calls/hub-runs.ts'
+import { ListHubArtifacts, ListHubRuns, ListHubRunTeams, MOST_FILES } from '../../wire/calls/hub-runs.ts'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ReadLog, StreamRun } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
 import { answer } from '../access/answer.ts'
@@ -25,6 +25,7 @@ import { logStateOf } from '../reports/log-state.ts'
 import { runPhases } from '../reports/phases.ts'
 import { runEvents } from '../reports/run-events.ts'
 import { listRuns } from '../reports/run-lists.ts'
+import { teamsOfRuns } from '../reports/run-teams.ts'
 import { readableRun, runRecord, treeEntries, wholeRecord } from '../reports/runs.ts'
 import { treeLog } from '../reports/tree-log.ts'
 import { recallFiring } from '../triggers/recalled.ts'
@@ -53,6 +54,12 @@ export function runs(hub: Hub) {
       const listing = listRuns(hub, where, filter, page(body))
       const [{ rows, ...totals }] = await together([listing, realm_id && caller.realm(realm_id)])
       return { runs: within(rows.map(found => runRecord(found.row, found.state))), ...totals }
+    }),
+    answer(ListHubRunTeams, async ({ body, caller }) => {
+      const { realm_id } = body
+      const where = realm_id ? { realm: realm_id } : { reached: realmsReached(store, caller) }
+      const [found] = await together([teamsOfRuns(store, where, page(body)), realm_id && caller.realm(realm_id)])
+      return found
     }),
     answer(GetRun, async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)

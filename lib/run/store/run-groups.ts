@@ -20,6 +20,7 @@ export class RunGroups {
   readonly #add
   readonly #that
   readonly #called
+  readonly #teams
 
   constructor(db: Database) {
     this.#known = db.query<{ id: number }, Key>(
@@ -32,6 +33,7 @@ export class RunGroups {
       `SELECT id FROM run_groups WHERE (?1 IS NULL OR team = ?1 OR (?2 AND ${BARE} = ?1))
          AND is_top >= ?3 AND (?4 IS NULL OR starter = ?4) AND (?5 IS NULL OR starter_name = ?5) LIMIT ?6`,
     )
+    this.#teams = db.query<{ team: string }, []>('SELECT DISTINCT team FROM run_groups WHERE is_top ORDER BY team')
     this.#called = db.query<{ team: string }, [string]>(
       `SELECT DISTINCT team FROM run_groups WHERE team = ?1 OR ${BARE} = ?1`,
     )
@@ -48,6 +50,12 @@ export class RunGroups {
     const { kind, name } = started_by === undefined ? { kind: null, name: null } : starterOf(started_by)
     const isBare = team !== undefined && !isWhole(team)
     return this.#that.all(team ?? null, isBare ? 1 : 0, root_only ? 1 : 0, kind, name, most).map(({ id }) => id)
+  }
+
+  /** The teams of top runs, by name: a page of them, and how many there are. */
+  teams({ limit, offset }: { limit: number; offset: number }): { teams: string[]; total: number } {
+    const all = this.#teams.all().map(({ team }) => team)
+    return { teams: all.slice(offset, offset + limit), total: all.length }
   }
 
   /** The teams of runs with this whole name, or with it after any scope. */

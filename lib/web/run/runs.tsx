@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
-import { ListRuns } from '../../wire/calls/runs.ts'
+import { ListRuns, ListRunTeams } from '../../wire/calls/runs.ts'
 import type { RunView } from '../../wire/records/run-records.ts'
 import { STARTERS } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
@@ -63,10 +63,18 @@ export function RunFilters({
   )
 }
 
+/** Nobody finds a team among more of them. The field for a text finds each. */
+const MOST_TEAMS = 1_000
+
 /** The names of teams that ran here, for fields that ask for one. */
 export async function knownTeams(): Promise<string[]> {
-  const { runs } = await call(ListRuns, { limit: 100, root_only: true })
-  return [...new Set(runs.map(({ team }) => team))].sort()
+  const all: string[] = []
+  for (let more = true; more; ) {
+    const { teams, total } = await call(ListRunTeams, { limit: 100, offset: all.length })
+    all.push(...teams)
+    more = teams.length > 0 && all.length < Math.min(total, MOST_TEAMS)
+  }
+  return all
 }
 
 interface Listed {

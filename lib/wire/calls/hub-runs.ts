@@ -9,7 +9,7 @@ import { Text, Uuid } from '../parts.ts'
 import { Artifact, ORDER_FATE, Review, Run, withMore } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
 import { DecideReview, ListReviews } from './reviews.ts'
-import { ListRuns } from './runs.ts'
+import { ListRuns, ListRunTeams } from './runs.ts'
 
 /** Few runs have more files, and all of them fit into a reply. */
 export const MOST_FILES = 10_000
@@ -24,6 +24,11 @@ export const ListHubRuns = atHub(ListRuns, {
     state: Type.Optional(Type.Unsafe<string>(Type.Enum([...HUB_RUN_STATES]))),
   }),
   data: longListOf('runs', Run),
+})
+export const ListHubRunTeams = atHub(ListRunTeams, {
+  hub: { user: READ },
+  body: closed({ ...ListRunTeams.body.properties, realm_id: Type.Optional(Uuid) }),
+  data: ListRunTeams.data,
 })
 export const ListHubArtifacts = call('/v1/runs/artifacts', {
   summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get',

@@ -6,7 +6,7 @@ import { Type } from '../../schema/type.ts'
 import { HERE, READ, READER, READER_OF_RUN } from '../access.ts'
 import { call, TAKES_TRACE } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
-import { listBody, longListOf, rowsOf } from '../page.ts'
+import { listBody, listOf, longListOf, rowsOf } from '../page.ts'
 import { AnyObject, AnyText, Name, NullableText, OutputsAgain, Path, Text, WrittenId } from '../parts.ts'
 import { AnyTeam } from '../records/plans.ts'
 import { ResumePlan } from '../records/resume-plan.ts'
@@ -72,6 +72,12 @@ export const ListRuns = call('/v1/runs/list', {
     /** Epoch milliseconds: a search may miss runs that changed later. */
     indexed_until: Type.Optional(Type.Integer()),
   }),
+})
+export const ListRunTeams = call('/v1/runs/teams', {
+  summary: 'The names of all teams that top runs had, in the order of the alphabet',
+  daemon: READER,
+  body: listBody({}),
+  data: listOf('teams', AnyText),
 })
 export const GetRun = call('/v1/runs/get', {
   summary: 'One run',

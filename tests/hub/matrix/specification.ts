@@ -217,6 +217,8 @@ export const USER: Record<string, UserRoute> = rows<Omit<UserRoute, keyof Asked>
   'teams/yank': route({ teams: 'write' }, { scope: 'member' }, ids => ({ team: `${ids.team}@0.1.0` })),
   'runs/list': route(SEE, null),
   'runs/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
+  'runs/teams': route(SEE, null),
+  'runs/teams of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
   'runs/get': route(SEE, { realm: 'member' }),
   'runs/tree': route(SEE, { realm: 'member' }),
   'runs/why': route(SEE, { realm: 'member' }),
