@@ -69,6 +69,8 @@ export function runTables(
       completed_at: int(),
       /** How long its attempts took, in the lived time of its daemon. Null: it has not ended, or its daemon does not say. */
       lived_ms: int(),
+      /** How many failures it passed over. Null: it did not complete, or its daemon does not say. */
+      tolerated: int(),
       /** From when it is kept, by the hub's own time: the clock of a daemon may be wrong. Null: since it has ended. */
       kept_since: int(),
       /**

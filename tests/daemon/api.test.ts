@@ -164,6 +164,7 @@ describe('a run', () => {
       started_by: { kind: 'person', name: expect.any(String), via: 'api' },
       completed_at: expect.any(Number),
       lived_ms: expect.any(Number),
+      tolerated: 0,
       deliveries: [],
     })
     const { deliveries: _, ...listed } = record

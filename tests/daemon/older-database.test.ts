@@ -69,7 +69,7 @@ function versionIn(home: string): number {
 }
 
 const READS: (readonly [words: string, said: string])[] = [
-  ['runs', '@test/hello'],
+  ['runs', '2 failed, tolerated'],
   ['tree RUN', '@test/hello'],
   ['resume RUN --plan', ''],
   ['logs RUN', 'hello'],

@@ -67,6 +67,7 @@ const putRuns = batchWriter(({ runs }) => runs, {
       'started_at',
       'completed_at',
       'lived_ms',
+      'tolerated',
       'kept_since',
       'rev',
       'beside',

@@ -322,6 +322,7 @@ describe('reading', () => {
       parent_phase: null,
       started_at: 1_000,
       completed_at: null,
+      tolerated: null,
     })
     expect(await hub.ok(hub.admin, 'runs/tree', { run_id: subs[300] })).toEqual(tree)
     await report(phaseChange(root, 0, { name: 'each', type: 'map', agent: null }))
@@ -344,6 +345,20 @@ describe('reading', () => {
     expect(runs).toMatchObject([{ run_id: told, lived_ms: 42_000 }])
     await report(runChange(told, { lived_ms: null }, 2))
     expect((await get(told)).lived_ms).toBeNull()
+  })
+  test('how many failures a run passed over is told as its daemon says it, and nothing for an older one', async () => {
+    const [told, older] = [crypto.randomUUID(), crypto.randomUUID()]
+    const ended = { state: 'completed', completed_at: 2_000 }
+    await report(runChange(told, { ...ended, tolerated: 3 }), runChange(older, ended))
+    const shown = async (id: string) => [
+      (await get(id)).tolerated,
+      (await hub.ok(hub.admin, 'runs/list', { begins: id })).runs[0].tolerated,
+      (await hub.ok(hub.admin, 'runs/tree', { run_id: id })).runs[0].tolerated,
+    ]
+    expect(await shown(told)).toEqual([3, 3, 3])
+    expect(await shown(older)).toEqual([null, null, null])
+    await report(runChange(told, { tolerated: null }, 2))
+    expect(await shown(told)).toEqual([null, null, null])
   })
   test('a silent daemon’s runs have crashed, until it calls again', async () => {
     const [live, over] = [crypto.randomUUID(), crypto.randomUUID()]

@@ -1,6 +1,7 @@
 // A person finds what failed: it comes first, however much is green, and nobody takes a tolerated failure for a success.
 
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { type Branch, countsOf, failureAfter, openRows, ranked } from '../../lib/web/run/failures.ts'
 import { until } from '../support/bounded.ts'
 import { files } from '../support/daemon.ts'
@@ -46,7 +47,6 @@ const namesOf = (rows: readonly { run: Branch }[]) => rows.map(({ run }) => run.
 test('what failed comes first, then what waits, runs and is done, at every level', () => {
   const rows = ranked(TREE)
   expect(namesOf(rows)).toBe('top deep deeper broken fine broken-too asks runs queued strange done below')
-  expect(rows.map(({ failed }) => failed).slice(0, 3)).toEqual([2, 1, 1])
   // A run above others in its state is not counted besides them.
   expect(countsOf(rows)).toEqual([
     ['failed', 2],
@@ -113,6 +113,21 @@ phases:
 const JUDGE = `  - { name: judge, depends_on: [check], agent: exec, commands: [{ name: c, run: 'echo judging; echo "three are too many" >&2; exit 1' }] }
 `
 
+/** A run that completes although three phases of it fail: one of its own, and one in each item. */
+const LENIENT = {
+  'team.yml': `name: "@local/lenient"
+version: 1.0.0
+phases:
+  - { name: lint, agent: exec, on_failure: continue, commands: [{ name: c, run: 'echo two warnings >&2; exit 1' }] }
+  - { name: each, type: map, items: [a, b], key: "{{ item }}", team: ./item }
+`,
+  'item/team.yml': `name: "@local/item"
+version: 1.0.0
+phases:
+  - { name: tidy, agent: exec, on_failure: continue, commands: [{ name: c, run: 'echo no broom >&2; exit 2' }] }
+`,
+}
+
 describe.skipIf(!hasBrowser)('a page', () => {
   const { programs, openDaemon, openHub } = bothPages()
   const run = async (path: string) => {
@@ -166,22 +181,21 @@ describe.skipIf(!hasBrowser)('a page', () => {
     expect(await page.getByRole('heading', { name: 'host-490' }).count()).toBe(1)
   })
 
+  /** The list and the tree say of a run of `LENIENT` what its page says. */
+  async function sayHowMany(page: Page, run_id: string): Promise<void> {
+    const place = page.url().split('#')[0]
+    await page.goto(`${place}#/runs/${run_id}/tree`)
+    const rows = page.getByRole('treegrid').getByRole('row')
+    await rows.nth(2).waitFor()
+    const told = await Promise.all((await rows.all()).map(row => row.locator('.badge').textContent()))
+    expect(told).toEqual(['3 failed, tolerated', '1 failed, tolerated', '1 failed, tolerated'])
+    await page.goto(`${place}#/runs`)
+    const row = page.getByRole('listitem').filter({ has: page.locator(`a[href$="${run_id}"]`) })
+    await row.locator('.badge', { hasText: '3 failed, tolerated' }).waitFor()
+  }
+
   test('says of a run that completed what failed in it and was passed over, also below it', async () => {
-    const { run_id, state } = await run(
-      files({
-        'team.yml': `name: "@local/lenient"
-version: 1.0.0
-phases:
-  - { name: lint, agent: exec, on_failure: continue, commands: [{ name: c, run: 'echo two warnings >&2; exit 1' }] }
-  - { name: each, type: map, items: [a, b], key: "{{ item }}", team: ./item }
-`,
-        'item/team.yml': `name: "@local/item"
-version: 1.0.0
-phases:
-  - { name: tidy, agent: exec, on_failure: continue, commands: [{ name: c, run: 'echo no broom >&2; exit 2' }] }
-`,
-      }),
-    )
+    const { run_id, state } = await run(files(LENIENT))
     expect(state).toBe('completed')
     const page = await openDaemon(`runs/${run_id}`)
     await page.locator('header.top .badge', { hasText: '3 failed' }).waitFor()
@@ -190,6 +204,7 @@ phases:
     const head = page.getByRole('region', { name: 'What went wrong' })
     await head.getByText('2 of 2 items of each failed in tidy, which was passed over').waitFor()
     await head.getByText(/^Failed and passed over: phase lint \(.*two warnings/).waitFor()
+    await sayHowMany(page, run_id)
   })
 
   test('of a failure opens its log at the error, and a line has an address', async () => {
@@ -260,5 +275,17 @@ phases:
       'the first failure',
       PATIENCE_MS,
     )
+  })
+
+  test('of the hub says in lists, too, that failures in a run that completed were tolerated', async () => {
+    const { world } = await programs()
+    await world.publish(LENIENT)
+    await world.hub.ok(world.hub.admin, 'realms/add_team', { realm_id: world.realm, team: '@admin/lenient' })
+    const run_id = await world.dispatch('lenient', {})
+    await world.reached(run_id, 'completed')
+    const page = await openHub(`runs/${run_id}`)
+    await page.locator('header.top .badge', { hasText: '3 failed' }).waitFor()
+    await page.locator('.phase', { hasText: 'each' }).locator('.badge', { hasText: '2 failed' }).waitFor()
+    await sayHowMany(page, run_id)
   })
 })

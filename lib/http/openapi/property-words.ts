@@ -71,6 +71,8 @@ const WORDS: Readonly<Record<string, string>> = {
   subject: 'What it is about.',
   text: 'The same in words.',
   timestamp: 'When the message was sent, in epoch milliseconds.',
+  tolerated:
+    'How many failures a completed run passed over, in it and below it. Null where it did not complete, or where its daemon does not say.',
   total: 'How many there are on all pages.',
   type: 'Which type it is.',
   url: 'Its address.',

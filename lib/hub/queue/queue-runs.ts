@@ -171,6 +171,6 @@ const versionOf = ({ name, version }: NewRun['found']) => `${name}@${version}`
 const insertRuns = batchWriter(({ runs }) => runs, {
   left: [
     ...(['daemon_id', 'parent_run_id', 'parent_phase', 'started_at', 'completed_at', 'kept_since', 'rev'] as const),
-    ...(['lived_ms', 'reason', 'error', 'outputs', 'deliveries', ...LOG_COLUMNS] as const),
+    ...(['lived_ms', 'tolerated', 'reason', 'error', 'outputs', 'deliveries', ...LOG_COLUMNS] as const),
   ],
 })

@@ -146,6 +146,7 @@ export async function* treeEntries({ store, lived }: Hub, runId: string): AsyncG
         parent_phase: runs.parent_phase,
         started_at: runs.started_at,
         completed_at: runs.completed_at,
+        tolerated: runs.tolerated,
         tree_key: runs.tree_key,
       })
       .from(runs)

@@ -204,6 +204,7 @@ async function applyRun(
     deliveries: run.deliveries ?? null,
     environment: run.environment ?? null,
     lived_ms: run.lived_ms ?? null,
+    tolerated: run.tolerated ?? null,
     ...starterColumns(parent_run_id === null ? reportedStarter(run.started_by) : null),
     attempt,
     created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),

@@ -59,6 +59,8 @@ export interface RunRow {
   review: string | null
   /** How long its ended attempts took, in lived milliseconds; null for a run from before this was counted. */
   lived_ms: number | null
+  /** How many failures a completed run passed over, in it and below it; null for every other run. */
+  tolerated: number | null
   /** The lived time at which the attempt began that goes on; null when none does. */
   lived_since: number | null
   /** The place in a trace of the call that started a top run; null where its trace begins with the run. */

@@ -3,6 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { START } from '../core/core.ts'
+import { toleratedBelow } from './phase-reads.ts'
 
 export const INVARIANTS: Record<string, string> = {
   'a run has a completion time exactly when it has ended':
@@ -15,6 +16,10 @@ export const INVARIANTS: Record<string, string> = {
   'lived time is counted of a run exactly while it goes on, and never backwards': `
     SELECT id FROM runs WHERE lived_ms < 0 OR (lived_since IS NOT NULL AND (completed_at IS NOT NULL OR state = 'queued'))
       OR (lived_ms IS NOT NULL AND lived_since IS NULL AND completed_at IS NULL AND state <> 'queued')`,
+  'a completed run says how many failures it passed over, and no other run does': `
+    SELECT id FROM runs WHERE tolerated <> (
+      SELECT count(*) FROM phases WHERE phases.run_id = runs.id AND phases.state = 'failed') + (${toleratedBelow('runs.id')})
+      OR (tolerated IS NOT NULL AND state <> 'completed')`,
   'an ended run has no open phase': `
     SELECT runs.id FROM runs JOIN phases ON phases.run_id = runs.id
     WHERE runs.completed_at IS NOT NULL AND phases.completed_at IS NULL`,

@@ -31,16 +31,35 @@ export interface Due extends PhaseId {
   root_id: string
 }
 
+/**
+ * What `toleratedBelow` counts, as SQL. A map has its items, without sub-runs whose items are gone, and of a phase with
+ * `repeat` the last turn counts.
+ */
+export const toleratedBelow = (runId: string): string =>
+  `SELECT coalesce(sum(iif(child.state = 'completed', child.tolerated, child.state = 'failed')), 0)
+   FROM phases CROSS JOIN runs AS child ON child.parent_id = phases.run_id AND child.parent_position = phases.position
+     AND child.item >= iif(total IS NULL, ${LAST_TURN} - 1, 0) AND child.item < coalesce(total, ${LAST_TURN})
+   WHERE phases.run_id = ${runId} AND phases.state = 'completed'`
+const LAST_TURN = `coalesce((SELECT max(turn) FROM turns
+  WHERE turns.run_id = phases.run_id AND turns.position = phases.position), 1)`
+
 export class PhaseReads {
   readonly #db: Database
   readonly #get
   readonly #result
+  readonly #tolerated
 
   constructor(db: Database) {
     this.#db = db
     this.#get = db.query<PhaseRow, [string, number]>('SELECT * FROM phases WHERE run_id = ? AND position = ?')
     this.#result = db.query<RecordedResult, [string, number]>(
       'SELECT text, data, files, error FROM phases WHERE run_id = ? AND position = ?',
+    )
+    const anyBelow = (index: string, failed: string) =>
+      `EXISTS (SELECT 1 FROM runs INDEXED BY ${index} WHERE root_id = ?2 AND tree_key > ?3 AND tree_key < ?3 || '~' AND ${failed})`
+    this.#tolerated = db.query<{ count: number }, [string, string, string]>(
+      `SELECT iif(${anyBelow('runs_failed', "state = 'failed'")} OR ${anyBelow('runs_has_failed', 'has_failed = 1')},
+         (${toleratedBelow('?1')}), 0) AS count`,
     )
   }
 
@@ -66,6 +85,14 @@ export class PhaseReads {
          WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND has_failed = 1 ORDER BY tree_key, position`,
       )
       .iterate(rootId, treeKey)
+  }
+
+  /**
+   * How many failures the completed phases of a run passed over: each failed sub-run is one, and a completed one has those
+   * that it passed over itself. Most trees have no failure, which two indexes say without a look at the sub-runs.
+   */
+  toleratedBelow(runId: string, rootId: string, treeKey: string): number {
+    return this.#tolerated.get(runId, rootId, treeKey)!.count
   }
 
   /** How many items the maps at a position have in all runs of a tree whose keys are as the pattern. */

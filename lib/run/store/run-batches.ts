@@ -101,6 +101,8 @@ export interface EndedRun {
   error: Masked<RunError> | null
   outputs: Masked<JsonObject> | null
   handed: string | null
+  /** How many failures were passed over; null unless it completed. */
+  tolerated: number | null
   at: number
   /** The lived time. */
   lived: number
@@ -114,7 +116,7 @@ export const endOfAttempt = (lived: string): string =>
   `lived_ms = lived_ms + coalesce(max(0, ${lived} - lived_since), 0), lived_since = NULL`
 
 /** A row of the values that is no run. */
-const NONE: readonly Value[] = [null, null, null, null, null, null, null]
+const NONE: readonly Value[] = [null, null, null, null, null, null, null, null]
 
 /** Nine indexes look at the end of a run, and opening them costs more than a row. */
 export class RunEnds {
@@ -125,7 +127,7 @@ export class RunEnds {
   constructor(db: Database) {
     this.#chains = new ChainEnds(db)
     this.#one = statements(db, n => `?${n}`, 'WHERE id = ?1')
-    const rows = Array(CHUNK).fill('(?, ?, ?, ?, ?, ?, ?)').join(', ')
+    const rows = Array(CHUNK).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')
     this.#some = statements(db, n => `v.column${n}`, `FROM (VALUES ${rows}) AS v WHERE runs.id = v.column1`)
   }
 
@@ -160,12 +162,12 @@ function statements(db: Database, value: (n: number) => string, where: string) {
     db.query<unknown, Value[]>(
       `UPDATE runs SET state = '${state}', reason = ${value(2)}, error = ${value(3)}, outputs = ${value(4)},
          handed = ${value(5)}, completed_at = max(${value(6)}, coalesce(started_at, 0)), ending = NULL, deadline = NULL,
-         time_left = NULL, ${endOfAttempt(value(7))}
+         time_left = NULL, tolerated = ${value(8)}, ${endOfAttempt(value(7))}
        ${where} AND ${RUN_FENCE[state]}`,
     )
   return { completed: statement('completed'), failed: statement('failed'), cancelled: statement('cancelled') }
 }
 
-function valuesOf({ id, reason, error, outputs, handed, at, lived }: EndedRun): Value[] {
-  return [id, reason, json(error), json(outputs), handed, at, lived]
+function valuesOf({ id, reason, error, outputs, handed, at, lived, tolerated }: EndedRun): Value[] {
+  return [id, reason, json(error), json(outputs), handed, at, lived, tolerated]
 }

@@ -23,7 +23,8 @@ const HEAD = `id, root_id, tree_key, parent_id, parent_position, parent_phase, i
   bundle_id, team_key, team, version, state, reason, ${briefError()},
   ${small('inputs')}, octet_length(inputs) AS inputs_bytes, ${small('outputs')}, octet_length(outputs) AS outputs_bytes,
   workspace, from_path, synced, attempt, ending, created_at, started_at, completed_at, deadline, time_left, logged,
-  log_sent, log_ended, log_due, handed, settled, started_by, environment, review, lived_ms, lived_since`
+  log_sent, log_ended, log_due, handed, settled, started_by, environment, review, lived_ms, lived_since,
+  tolerated`
 
 function small(name: string): string {
   return `CASE WHEN octet_length(${name}) <= ${VALUE_BYTES} THEN ${name} END AS ${name}`

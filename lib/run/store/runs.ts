@@ -27,7 +27,7 @@ export type ChildRow = Pick<RunRow, (typeof CHILD_COLUMNS)[number]>
 
 /** Sets an ended run to `queued` for a new attempt. */
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
-  completed_at = NULL, ending = NULL, log_ended = 0`
+  completed_at = NULL, ending = NULL, log_ended = 0, tolerated = NULL`
 
 /**
  * A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. Those of a phase with

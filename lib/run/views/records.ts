@@ -44,6 +44,7 @@ export function runRecord(row: RunRow): RunRecord {
     started_at: row.started_at,
     completed_at: row.completed_at,
     lived_ms: row.completed_at === null ? null : row.lived_ms,
+    tolerated: row.tolerated,
   }
 }
 

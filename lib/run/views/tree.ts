@@ -22,12 +22,14 @@ export function rootOf(db: Database, runId: string): string {
 /** The entries of a tree, the top run first. Reads a page at a time, so rows may change between pages. */
 export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry> {
   const page = db.query<Row, [string, string, number]>(
-    `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tree_key
+    `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tolerated,
+       tree_key
      FROM runs WHERE root_id = ? AND tree_key > ? ORDER BY tree_key LIMIT ?`,
   )
   const root = db
     .query<Row, [string]>(
-      `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tree_key
+      `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tolerated,
+         tree_key
        FROM runs WHERE id = ?`,
     )
     .get(rootId)
@@ -42,7 +44,7 @@ export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry>
 
 /** The keys have a fixed order, so that the daemon and the hub return the same text for a tree. */
 function entry(row: Row): TreeEntry {
-  const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at } = row
+  const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at, tolerated } = row
   const call_path = JSON.parse(row.call_path)
-  return { run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }
+  return { run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tolerated }
 }

@@ -42,7 +42,7 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader live={live} run={run} origin={origin}>
+    <RunHeader run={run} origin={origin}>
       <div class="row">
         {run.completed_at === null && state !== 'interrupted' && (
           <ActionButton

@@ -52,7 +52,7 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader live={live} run={run} origin={origin}>
+    <RunHeader run={run} origin={origin}>
       {run.root_run_id === run_id && (
         <div class="row">
           {run.completed_at === null && (

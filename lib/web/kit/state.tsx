@@ -50,12 +50,12 @@ SHAPES.crashed = SHAPES.interrupted!
 
 export const wordOf = (state: string): string => (state === 'awaiting_input' ? 'waits for a person' : state)
 
-/** A badge on something that completed although failures in it were tolerated. */
-export function Tolerated({ count }: { count: number }) {
-  if (count === 0) return null
+/** A badge on something that completed although failures in it were tolerated. Nothing where there are none. */
+export function Tolerated({ count }: { count: number | null | undefined }) {
+  if (!count) return null
   return (
     <span class="badge" title="These failures were tolerated">
-      {count.toLocaleString('en')} failed
+      {count.toLocaleString('en')} failed<span class="unseen">, tolerated</span>
     </span>
   )
 }

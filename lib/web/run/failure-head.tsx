@@ -3,20 +3,24 @@
 
 import { GetLogs, GetWhy } from '../../wire/calls/runs.ts'
 import type { Cause, FailedItems } from '../../wire/records/run-records.ts'
+import { PASSED_OVER } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Coloured, useLoaded } from '../kit/parts.tsx'
 import { to, withQuery } from '../kit/route.ts'
-import { type Detail, isPassedOver, type Live } from './live.ts'
+import type { Detail, Live } from './live.ts'
 
 /** How many lines of the log are shown. */
 const LINES = 10
 /** Errors of items of one map. The page `Why` has all. */
 const MOST_CAUSES = 5
 
+/** Whether the line of an explanation names phases whose failure was tolerated. */
+const isPassedOver = (line: string): boolean => line.startsWith(PASSED_OVER)
+
 /** `brief`: only what went wrong. `next` goes to the next failure of the tree. */
 export function FailureHead({ live, run, brief, next }: { live: Live; run: Detail; brief: boolean; next(): void }) {
   const isFailed = run.state === 'failed' || run.state === 'crashed'
-  if (run.error === null && !isFailed && live.tolerated.value === 0) return null
+  if (run.error === null && !isFailed && !run.tolerated && !tellsFailures(live)) return null
   const inAll = live.rankedWhole.value.filter(({ cause }) => cause)
   const at = inAll.findIndex(each => each.run.run_id === run.run_id)
   return (
@@ -44,6 +48,10 @@ export function FailureHead({ live, run, brief, next }: { live: Live; run: Detai
     </section>
   )
 }
+
+/** Older daemons do not count what was tolerated, and explain it all the same. */
+const tellsFailures = ({ why: { value: why } }: Live): boolean =>
+  why !== null && ((why.items ?? []).length > 0 || why.lines.some(isPassedOver))
 
 /** `from`: the run whose failure is explained. In a run that completed it is the first that was tolerated. */
 function Reasons({ live, run: { run_id, attempt }, from }: { live: Live; run: Detail; from: string | undefined }) {

@@ -21,8 +21,6 @@ export interface Ranked {
   run: Branch
   /** Whether it has runs below it. */
   parent: boolean
-  /** How many runs below it failed, without those that failed because of runs below them. */
-  failed: number
   /** Whether it failed, and no run right below it did. */
   cause: boolean
   /** How many rows, from this one on, are of the run and of the runs below it. */
@@ -38,7 +36,6 @@ export function ranked(runs: readonly Branch[]): Ranked[] {
   const rows = runs.map(run => ({
     run,
     parent: false,
-    failed: 0,
     cause: hasFailed(run),
     size: 1,
     states: bitOf(run.state),
@@ -53,7 +50,6 @@ export function ranked(runs: readonly Branch[]): Ranked[] {
     top.parent = true
     top.size += row.size
     top.states |= row.states
-    top.failed += row.failed + (row.cause ? 1 : 0)
     if (hasFailed(row.run)) top.cause = false
     if ((row.states & bitOf(top.run.state)) !== 0) top.counts = false
   }

@@ -7,7 +7,6 @@ import { ListReviews } from '../../wire/calls/reviews.ts'
 import { GetHistory, GetPhases, GetRun, GetTree, GetWhy } from '../../wire/calls/runs.ts'
 import type { AskedReview } from '../../wire/records/review-records.ts'
 import type { History, LogLine, PhasesView, RunDetailView, RunEvent, Why } from '../../wire/records/run-records.ts'
-import { PASSED_OVER } from '../../wire/records/words.ts'
 import { call, Refusal } from '../kit/api.ts'
 import { type Branch, type Ranked, ranked } from './failures.ts'
 import { events } from './streams.ts'
@@ -45,21 +44,6 @@ function throttled(action: () => Promise<void>) {
   return Object.assign(ask, { stop: () => clearTimeout(timer) })
 }
 
-/**
- * Runs below that failed, and phases that did and were passed over. An explanation has those of all runs below in maps, and
- * names others.
- */
-function toleratedIn({ run, phases, ranked, why }: Live): number {
-  if (run.value?.state !== 'completed') return 0
-  const own = phases.value.filter(({ state }) => state === 'failed').length
-  const inside = (why.value?.items ?? []).reduce((sum, { passed_over, failed }) => sum + (passed_over ? failed : 0), 0)
-  const count = own + inside + (ranked.value[0]?.failed ?? 0)
-  return count > 0 || !why.value ? count : why.value.lines.some(isPassedOver) ? 1 : 0
-}
-
-/** Whether the line of an explanation names phases whose failure was tolerated. */
-export const isPassedOver = (line: string): boolean => line.startsWith(PASSED_OVER)
-
 export class Live {
   readonly id: string
   readonly run = signal<Detail | null>(null)
@@ -68,8 +52,6 @@ export class Live {
   readonly history = signal<History>({ attempts: [], written: [] })
   /** Why it ended as it did; null before its end. */
   readonly why = signal<Explained | null>(null)
-  /** How many failures were tolerated, in the run and below it, as far as they are known. */
-  readonly tolerated = computed(() => toleratedIn(this))
   /** The run and all runs below it. */
   readonly tree = signal<readonly Branch[]>([])
   /** The same runs, the worst first. */
@@ -91,7 +73,7 @@ export class Live {
   readonly #refreshDetails = throttled(() => this.#read(() => this.#readDetails()))
   readonly #refreshTree = throttled(() => this.#read(() => this.#readTree()))
   /** The changes of runs in the tree that events brought and that are not shown yet. */
-  readonly #changes = new Map<string, Pick<Branch, 'state' | 'started_at' | 'completed_at'>>()
+  readonly #changes = new Map<string, Pick<Branch, 'state' | 'started_at' | 'completed_at' | 'tolerated'>>()
   readonly #applyChanges = throttled(async () => this.#writeChanges())
 
   constructor(id: string) {
@@ -200,8 +182,8 @@ export class Live {
     if (data.run_id === this.id) this.#refreshDetails()
     const index = this.#treeIndex.get(data.run_id)
     if (index === undefined) return this.#refreshTree()
-    const { state, started_at, completed_at } = data
-    this.#changes.set(data.run_id, { state, started_at, completed_at })
+    const { state, started_at, completed_at, tolerated = null } = data
+    this.#changes.set(data.run_id, { state, started_at, completed_at, tolerated })
     this.#applyChanges()
   }
 

@@ -35,7 +35,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
     const earlier = live.history.value.attempts.filter(each => each.phase === phase.name)
     return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), reviews, scale)
   })
-  const failed = failedBelow(live, run)
+  const tolerated = toleratedBelow(live, run)
   return (
     <>
       <div class="phase-row scale">
@@ -59,7 +59,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                   <State of={phase.state} bare />
                   <span class="name">{phase.name}</span>
                   <span class="quiet small about">
-                    <Tolerated count={phase.state === 'completed' ? (failed.get(phase.name) ?? 0) : 0} />{' '}
+                    <Tolerated count={phase.state === 'completed' ? tolerated.get(phase.name) : 0} />{' '}
                     {aboutOf(phase, run)}
                   </span>
                   <Bar parts={bars[index]!} scale={scale} />
@@ -83,16 +83,14 @@ export function workerName({ type, agent, action }: Pick<Phase, 'type' | 'agent'
   return action ? `${agent}.${action}` : agent
 }
 
-/** How many runs failed below each phase, or had a phase there whose failure was passed over. */
-function failedBelow(live: Live, { run_id }: Detail): Map<string, number> {
+/** How many failures each phase passed over if it completed. Of a phase with turns the last one counts. */
+function toleratedBelow({ tree, phases }: Live, { call_depth }: Detail): Map<string, number> {
+  const maps = new Set(phases.value.flatMap(({ type, name }) => (type === 'map' ? [name] : [])))
   const counts = new Map<string, number>()
-  for (const { run, failed, cause } of childrenOf(live, run_id)) {
-    const phase = run.parent_phase ?? ''
-    counts.set(phase, (counts.get(phase) ?? 0) + failed + (cause ? 1 : 0))
-  }
-  for (const { phase, passed_over, failed } of live.why.value?.items ?? []) {
-    const [name = ''] = phase.split('/')
-    if (passed_over !== undefined) counts.set(name, (counts.get(name) ?? 0) + failed)
+  for (const { state, tolerated, parent_phase, call_depth: depth } of tree.value) {
+    if (depth !== call_depth + 1 || parent_phase === null) continue
+    const before = maps.has(parent_phase) ? (counts.get(parent_phase) ?? 0) : 0
+    counts.set(parent_phase, before + (state === 'failed' ? 1 : (tolerated ?? 0)))
   }
   return counts
 }

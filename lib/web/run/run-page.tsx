@@ -167,12 +167,10 @@ function toNextFailure(live: Live, tab: string): void {
 
 /** `origin` says where the run is executed, and `children` are the buttons. */
 export function RunHeader({
-  live,
   run,
   origin,
   children,
 }: {
-  live: Live
   run: Detail
   origin: ComponentChildren
   children: ComponentChildren
@@ -201,7 +199,7 @@ export function RunHeader({
           <h1 class="wrap">{run.run_name ?? run.team}</h1>
           <p class="facts">
             <State of={run.state} />
-            <Tolerated count={live.tolerated.value} />
+            <Tolerated count={run.tolerated} />
             {run.state === 'queued' && run.reason !== null && <span class="wrap">{run.reason}</span>}
             <span>
               {run.team} {run.version}

@@ -12,7 +12,7 @@ import { Field, nameChoices, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
-import { State, wordOf } from '../kit/state.tsx'
+import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 
@@ -183,6 +183,7 @@ function Row({ run, index, count, chosen }: { run: Run | undefined; index: numbe
         {run.run_name ?? run.team}
       </a>
       <span class="quiet small about">
+        <Tolerated count={run.tolerated} />{' '}
         {run.run_name === null ? wordOf(run.state) : `${run.team} · ${wordOf(run.state)}`}
         {run.environment && ` · in ${run.environment}`}
         {run.state === 'queued' && run.reason !== null && ` · ${run.reason}`}

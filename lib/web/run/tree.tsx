@@ -147,11 +147,11 @@ interface RowProps {
 /** A row is drawn again only when it has changed, because scrolling needs many rows at once. */
 function Row(props: RowProps) {
   const { row, index, level, folded, chosen, scale } = props
-  const { run, parent, failed } = row
-  return useMemo(() => rowElement(props), [run, index, level, parent, failed, folded, chosen, scale.from, scale.until])
+  const { run, parent } = row
+  return useMemo(() => rowElement(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
 }
 
-function rowElement({ row: { run, parent, failed }, index, level, folded, chosen, scale, fold }: RowProps) {
+function rowElement({ row: { run, parent }, index, level, folded, chosen, scale, fold }: RowProps) {
   return (
     <div
       id={`tree-${run.run_id}`}
@@ -176,7 +176,7 @@ function rowElement({ row: { run, parent, failed }, index, level, folded, chosen
         <a href={to('runs', run.run_id)} tabIndex={-1}>
           {run.run_name ?? run.call_path.at(-1)}
         </a>
-        <Tolerated count={run.state === 'completed' ? failed : 0} />
+        <Tolerated count={run.tolerated} />
         {index > 0 && run.parent_phase !== null && <span class="quiet small">{run.parent_phase}</span>}
       </span>
       <span role="gridcell">

@@ -76,6 +76,8 @@ const Run = Type.Object({
   completed_at: NullableTime,
   /** Null while the run goes on, and for one from before this was counted. Older daemons leave it out. */
   lived_ms: Type.Optional(nullable(Count)),
+  /** Null for a run that did not complete, and for one from before this was counted. Older daemons leave it out. */
+  tolerated: Type.Optional(nullable(Count)),
   deliveries: Type.Optional(AnyList),
   /** An `Explanation`; absent where there is nothing to explain. A hub passes over one of another form. */
   why: Type.Optional(AnyJson),

@@ -76,6 +76,7 @@ const recorded = <P extends TProperties>(more: P) =>
     ...RUN,
     environment: NullableText,
     lived_ms: nullable(Type.Integer()),
+    tolerated: nullable(Type.Integer()),
     state: RunState,
     started_by: nullable(StartedBy),
     ...more,
@@ -87,6 +88,7 @@ const viewOf = <P extends TProperties>(more: P) =>
     ...AT_HUB,
     environment: Type.Optional(NullableText),
     lived_ms: Type.Optional(nullable(Type.Integer())),
+    tolerated: Type.Optional(nullable(Type.Integer())),
     state: ViewedState,
     started_by: StartedByView,
     ...more,
@@ -125,13 +127,13 @@ const TREE_ENTRY = {
   started_at: NullableTime,
   completed_at: NullableTime,
 }
-const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
+const TreeEntry = Type.Object({ ...TREE_ENTRY, tolerated: nullable(Type.Integer()), state: RunState })
 /** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
 export type TreeEntry = Static<typeof TreeEntry>
 /** `runs/tree`. */
 export const TreeView = Type.Object({
   root_run_id: AnyText,
-  runs: rowsOf(Type.Object({ ...TREE_ENTRY, state: ViewedState })),
+  runs: rowsOf(Type.Object({ ...TREE_ENTRY, tolerated: Type.Optional(nullable(Type.Integer())), state: ViewedState })),
 })
 
 const SUB_RUN = { run_id: AnyText, run_name: NullableText }

@@ -15,6 +15,7 @@ import { runIdOf } from '../backend/typed-ids.ts'
 import { columns, printHowMany, show, took } from '../kit/print.ts'
 import { stateWord, symbol } from '../terminal/state-symbols.ts'
 import { clock } from '../terminal/table.ts'
+import { toleratedText } from './tree.ts'
 
 export interface RunsOptions extends BackendOptions {
   json?: boolean
@@ -64,7 +65,8 @@ export async function runs(options: RunsOptions): Promise<void> {
       run.team +
         (run.run_name === null ? '' : ` ${run.run_name}`) +
         (run.environment ? paint.dim(` in ${run.environment}`) : '') +
-        (run.state === 'queued' && run.reason !== null ? paint.dim(` ${run.reason}`) : ''),
+        (run.state === 'queued' && run.reason !== null ? paint.dim(` ${run.reason}`) : '') +
+        (run.tolerated ? paint.yellow(` ${toleratedText(run.tolerated)}`) : ''),
       ...(columns() < NARROW ? [] : [clock(run.started_at)]),
       took(run),
       paint.dim(ids[at]!),

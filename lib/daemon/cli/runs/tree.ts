@@ -68,6 +68,9 @@ function onlyFailed(node: Node): Pick<Node, 'phases' | 'below'> {
   return { below, phases: node.phases.filter(phase => hasFailed(phase) || above.has(phase.name)) }
 }
 
+/** Of something that completed all the same. */
+export const toleratedText = (count: number): string => `${count.toLocaleString('en')} failed, tolerated`
+
 /** Whether a phase failed, or items of it did. */
 export const hasFailed = ({ state, type, data }: Phase): boolean =>
   state === 'failed' || (type === 'map' && isObject(data) && Number(data.failed) > 0)
@@ -122,7 +125,13 @@ function rowsOf(node: Node, paint: Paint, depth = 0): Shown[][] {
   ]
   const known = new Set(phases.map(phase => phase.name))
   return [
-    row(depth, state, line`${title}${place}`, took({ ...entry, lived_ms: record?.lived_ms }), paint.dim(run_id)),
+    row(
+      depth,
+      state,
+      line`${title}${place}`,
+      took({ ...entry, lived_ms: record?.lived_ms }),
+      joined([paint.dim(run_id), ...(entry.tolerated ? [paint.yellow(toleratedText(entry.tolerated))] : [])], '  '),
+    ),
     ...phases.flatMap(phase => [
       row(depth + 1, phase.state, phase.name, took(phase), noteOf(phase, state, paint)),
       ...below.filter(({ entry }) => entry.parent_phase === phase.name).flatMap(each => rowsOf(each, paint, depth + 2)),
@@ -171,7 +180,7 @@ function noteOf(
       what,
       ...(attempt > 1 ? [paint.dim(`attempt ${attempt}`)] : []),
       ...(isTolerated ? [paint.yellow('tolerated')] : []),
-      ...(items > 0 ? [paint.yellow(`${items} failed, tolerated`)] : []),
+      ...(items > 0 ? [paint.yellow(toleratedText(items))] : []),
       ...(waits === null ? [] : [paint.yellow(`${waiting && state === 'running' ? 'waits:' : 'waits for'} ${waits}`)]),
       ...(error === null ? [] : [paint.red(oneLineOf(error.message))]),
       ...(error === null && waits === null && reason !== null ? [paint.dim(reason)] : []),

@@ -136,6 +136,7 @@ function newRow(run: NewRun, above: Above | null, world: World): RunRow {
     environment: run.environment,
     review: parent ? null : json(run.review),
     lived_ms: 0,
+    tolerated: null,
     lived_since: run.notStarted ? null : lived,
     traceparent: run.traceparent ?? null,
   }

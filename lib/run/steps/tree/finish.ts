@@ -2,6 +2,7 @@
 
 import { CadreError } from '../../../error.ts'
 import type { Masked } from '../../../secrets/masked.ts'
+import { hasSubRuns } from '../../../team/team.ts'
 import type { LiveRun } from '../../core/core.ts'
 import { kindOf } from '../kinds/kinds.ts'
 import { sendTask } from '../phase/tasks.ts'
@@ -60,11 +61,20 @@ export function recordEnds(engine: EngineState, ending: EndingRuns): void {
   for (const state of ENDS) {
     const some = ends
       .filter(([, { end }]) => end.state === state)
-      .map(([{ id, parent }, { end, handed }]) => ({ ...end, id, isTop: !parent, handed, at, lived }))
+      .map(([live, { end, handed }]) => ({
+        ...{ ...end, id: live.id, isTop: !live.parent, handed, at, lived },
+        tolerated: state === 'completed' ? toleratedIn(engine, live) : null,
+      }))
     if (engine.store.runs.end(state, some)) continue
     throw new CadreError('internal', `run ${some.map(({ id }) => id).join(' or ')} may not become ${state} now`)
   }
   for (const [live, end] of ends) afterEnd(engine, live, end, at)
+}
+
+/** How many failures a run passed over that completes: of its phases, and below them. */
+function toleratedIn({ store }: EngineState, { id, row, team, phases }: LiveRun): number {
+  const own = phases.filter(({ state }) => state === 'failed').length
+  return own + (team.phases.some(hasSubRuns) ? store.phases.toleratedBelow(id, row.root_id, row.tree_key) : 0)
 }
 
 function afterEnd(engine: EngineState, live: LiveRun, { end, handed, handFault }: Ending, at: number): void {
