@@ -189,6 +189,8 @@ describe.skipIf(!hasBrowser)('a page', () => {
     await rows.nth(2).waitFor()
     const told = await Promise.all((await rows.all()).map(row => row.locator('.badge').textContent()))
     expect(told).toEqual(['3 failed, tolerated', '1 failed, tolerated', '1 failed, tolerated'])
+    // No run of the tree failed, so there is nothing to say here.
+    expect(await page.getByRole('region', { name: 'What went wrong' }).count()).toBe(0)
     await page.goto(`${place}#/runs`)
     const row = page.getByRole('listitem').filter({ has: page.locator(`a[href$="${run_id}"]`) })
     await row.locator('.badge', { hasText: '3 failed, tolerated' }).waitFor()

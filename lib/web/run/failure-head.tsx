@@ -23,6 +23,8 @@ export function FailureHead({ live, run, brief, next }: { live: Live; run: Detai
   if (run.error === null && !isFailed && !run.tolerated && !tellsFailures(live)) return null
   const inAll = live.rankedWhole.value.filter(({ cause }) => cause)
   const at = inAll.findIndex(each => each.run.run_id === run.run_id)
+  const isNext = inAll.length > 1 || (inAll.length === 1 && at < 0)
+  if (brief && run.error === null && !isNext) return null
   return (
     <section class={`notice ${isFailed ? 'failed' : 'awaiting_input'}`} aria-label="What went wrong">
       {run.error && <p class="wrap">{run.error.message}</p>}
@@ -34,7 +36,7 @@ export function FailureHead({ live, run, brief, next }: { live: Live; run: Detai
           from={isFailed ? run.run_id : live.ranked.value.find(({ cause }) => cause)?.run.run_id}
         />
       )}
-      {(inAll.length > 1 || (inAll.length === 1 && at < 0)) && (
+      {isNext && (
         <p class="row">
           <button type="button" class="plain small" onClick={next} aria-keyshortcuts="f">
             Next failure <kbd>f</kbd>
