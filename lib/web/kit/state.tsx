@@ -54,9 +54,11 @@ export const wordOf = (state: string): string => (state === 'awaiting_input' ? '
 export function Tolerated({ count }: { count: number | null | undefined }) {
   if (!count) return null
   return (
-    <span class="badge" title="These failures were tolerated">
-      {count.toLocaleString('en')} failed<span class="unseen">, tolerated</span>
-    </span>
+    <>
+      <span class="badge" title="These failures were tolerated">
+        {count.toLocaleString('en')} failed<span class="unseen">, tolerated</span>
+      </span>{' '}
+    </>
   )
 }
 

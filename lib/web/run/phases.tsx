@@ -59,7 +59,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                   <State of={phase.state} bare />
                   <span class="name">{phase.name}</span>
                   <span class="quiet small about">
-                    <Tolerated count={phase.state === 'completed' ? tolerated.get(phase.name) : 0} />{' '}
+                    <Tolerated count={phase.state === 'completed' ? tolerated.get(phase.name) : 0} />
                     {aboutOf(phase, run)}
                   </span>
                   <Bar parts={bars[index]!} scale={scale} />

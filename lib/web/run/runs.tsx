@@ -183,7 +183,7 @@ function Row({ run, index, count, chosen }: { run: Run | undefined; index: numbe
         {run.run_name ?? run.team}
       </a>
       <span class="quiet small about">
-        <Tolerated count={run.tolerated} />{' '}
+        <Tolerated count={run.tolerated} />
         {run.run_name === null ? wordOf(run.state) : `${run.team} · ${wordOf(run.state)}`}
         {run.environment && ` · in ${run.environment}`}
         {run.state === 'queued' && run.reason !== null && ` · ${run.reason}`}
