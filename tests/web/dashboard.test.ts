@@ -318,7 +318,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     }
   })
 
-  test('axe finds nothing serious on any page, light and dark', async () => {
+  test('axe finds nothing on any page, light and dark', async () => {
     const daemon = await daemonOf()
     const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })
     const nested = await daemon.call('/v1/runs/start', { path: files(NESTED) })

@@ -185,7 +185,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers of a realm', () => {
     expect((await hub.ok(other.token, 'triggers/get', { trigger_id: id })).owner).toBe('operates')
   })
 
-  test('axe finds nothing serious on any of the pages, light and dark', async () => {
+  test('axe finds nothing on any of the pages, light and dark', async () => {
     const { page, hub, id } = await open('triggers')
     const places = {
       triggers: 'tbody tr',

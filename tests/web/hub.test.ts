@@ -696,7 +696,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     }
   })
 
-  test('axe finds nothing serious on any page, light and dark, and a phone shows each in its width', async () => {
+  test('axe finds nothing on any page, light and dark', async () => {
     const world = await worldOf()
     const { hub, realm, daemonId } = world
     const run = await world.dispatch('nightly-report')
@@ -719,9 +719,6 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
         await part.click()
       }
       await expectAccessible(page, place)
-      await page.setViewportSize({ width: 360, height: 740 })
-      expect([place, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([place, 360])
-      await page.setViewportSize({ width: 1280, height: 800 })
     }
   })
 })

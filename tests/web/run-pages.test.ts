@@ -282,7 +282,7 @@ phases:
     expect(await found.textContent()).toContain('lacks releases:write')
   })
 
-  test('axe finds nothing serious on these pages', async () => {
+  test('axe finds nothing on these pages', async () => {
     const { page, daemon, path, run_id } = await open(() => 'runs')
     const places = {
       [`runs/${run_id}?phase=build`]: '.opened .chain',

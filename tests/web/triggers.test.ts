@@ -670,7 +670,7 @@ describe.skipIf(!hasBrowser)('the pages of triggers', () => {
     forgive(/status of 400/)
   })
 
-  test('axe finds nothing serious on any of the pages, light and dark', async () => {
+  test('axe finds nothing on any of the pages, light and dark', async () => {
     const { page, daemon } = await open('triggers')
     const id = async (name: string) => (await daemon.call('/v1/triggers/get', { name })).id
     const places = {

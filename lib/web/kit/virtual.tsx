@@ -3,11 +3,14 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { printing } from './printing.ts'
 
 /** Browsers make no element higher than about 17 million pixels. A longer list scrolls faster than the hand. */
 const HIGHEST = 10_000_000
 /** Rows that are drawn above and below the visible ones. */
 const SPARE = 12
+/** Rows that are printed: some fifty pages. */
+const MOST_PRINTED = 2_500
 
 interface Box {
   class: string
@@ -73,8 +76,9 @@ export function Virtual({
   }, [show])
 
   const offset = Math.min(top.value * speed, Math.max(0, count * height - seen.value))
-  const first = Math.max(0, Math.floor(offset / height) - SPARE)
-  const last = Math.min(count, Math.ceil((offset + seen.value) / height) + SPARE)
+  const whole = printing.value
+  const first = whole ? 0 : Math.max(0, Math.floor(offset / height) - SPARE)
+  const last = Math.min(count, whole ? MOST_PRINTED : Math.ceil((offset + seen.value) / height) + SPARE)
   useEffect(() => onRange?.(first, last), [first, last])
 
   return (
@@ -90,15 +94,16 @@ export function Virtual({
         else if (!atEnd && up && follow) onFollow?.(false)
       }}
     >
-      <div class="all" role="presentation" style={{ height: `${high}px` }}>
+      <div class="all" role="presentation" style={{ height: whole ? 'auto' : `${high}px` }}>
         <div
           class="drawn"
           role="presentation"
-          style={{ transform: `translateY(${first * height - offset + offset / speed}px)` }}
+          style={{ transform: whole ? 'none' : `translateY(${first * height - offset + offset / speed}px)` }}
         >
           {Array.from({ length: Math.max(0, last - first) }, (_, index) => row(first + index))}
         </div>
       </div>
+      {whole && last < count && <p role="presentation">{(count - last).toLocaleString('en')} more are not printed.</p>}
     </div>
   )
 }

@@ -75,6 +75,7 @@ function Preview({ run: { run_id }, file }: { run: Detail; file: Artifact }) {
   })
   return (
     <div class="opened">
+      <h2 class="unseen">{file.name}</h2>
       <Failure of={seen.error} />
       {seen.data?.kind === 'image' && <Image bytes={seen.data.bytes} name={file.name} />}
       {seen.data?.kind === 'text' && <Shown text={seen.data.text} extension={seen.data.extension} />}

@@ -6,6 +6,7 @@ import { waitText } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { serverNow } from '../kit/clock.ts'
 import { Empty, Json, useLoaded } from '../kit/parts.tsx'
+import { printing } from '../kit/printing.ts'
 import { route, setQuery, to, withQuery } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Duration, When } from '../kit/time.tsx'
@@ -57,7 +58,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
               >
                 <summary class="phase-row">
                   <State of={phase.state} bare />
-                  <span class="name">{phase.name}</span>
+                  <h2 class="name">{phase.name}</h2>
                   <span class="quiet small about">
                     <Tolerated count={phase.state === 'completed' ? tolerated.get(phase.name) : 0} />
                     {aboutOf(phase, run)}
@@ -67,7 +68,7 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
                     <Duration from={phase.started_at} until={phase.completed_at} />
                   </span>
                 </summary>
-                {phase.name === open && <PhaseDetails phase={phase} run={run} live={live} />}
+                {(phase.name === open || printing.value) && <PhaseDetails phase={phase} run={run} live={live} />}
               </details>
             </li>
           )
