@@ -120,6 +120,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/web/hub/people': null,
   'lib/web/kit': null,
   'lib/web/run': null,
+  'lib/web/run/log': null,
   'lib/web/triggers': null,
   'lib/wire': null,
   'lib/wire/calls': null,

@@ -19,6 +19,7 @@ interface Box {
   'aria-label': string
   'aria-rowcount'?: number
   'aria-activedescendant'?: string
+  onCopy?(event: ClipboardEvent): void
 }
 
 interface Props {

@@ -11,6 +11,7 @@ import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
 import { type Lines, type LoggedLine, Search } from './lines.ts'
 import type { Branch, Detail, Live, Phase } from './live.ts'
+import { copyWritten } from './log/copied.ts'
 import { LogFeed } from './log-feed.ts'
 
 const HEIGHT = 20
@@ -84,6 +85,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
+            onCopy: event => copyWritten(event, at => lines.at(at)?.text ?? ''),
           }}
           row={index => (
             <Line
@@ -174,10 +176,10 @@ const pathOf = ({ run_id, phase }: LoggedLine, paths: Paths | null): string =>
 
 /** A line never changes, so it is drawn once while it is visible. */
 function Line({ lines, at, paths, chosen }: { lines: Lines; at: number; paths: Paths | null; chosen: boolean }) {
-  return useMemo(() => lineElement(lines.at(at), paths, chosen), [lines, at, paths, chosen])
+  return useMemo(() => lineElement(lines.at(at), at, paths, chosen), [lines, at, paths, chosen])
 }
 
-function lineElement(line: LoggedLine | undefined, paths: Paths | null, chosen: boolean) {
+function lineElement(line: LoggedLine | undefined, index: number, paths: Paths | null, chosen: boolean) {
   if (!line) return <div class="line" />
   const at = new Date(line.at)
   const path = pathOf(line, paths)
@@ -197,7 +199,7 @@ function lineElement(line: LoggedLine | undefined, paths: Paths | null, chosen: 
       <span class="quiet phase-name" title={path}>
         {path}
       </span>
-      <span class="text" title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
+      <span class="text" data-at={index} title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
         <Coloured text={line.text} />
         {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
       </span>

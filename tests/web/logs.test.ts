@@ -1,0 +1,73 @@
+// The log of a run as people read it, on the pages of both programs.
+
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import { files } from '../support/daemon.ts'
+import { bothPages } from './both-pages.ts'
+import { hasBrowser } from './browser.ts'
+
+// A browser on a busy machine takes its time.
+setDefaultTimeout(180_000)
+
+/** A command that writes to one pipe only: of two, nobody knows which is read first. */
+const says = (name: string, script: string) => `{ name: ${name}, run: ${JSON.stringify(`exec >&2\n${script}`)} }`
+const phase = (name: string, commands: string[], more = '') =>
+  `  - { name: ${name}, agent: exec${more}, commands: [${commands.join(', ')}] }\n`
+const team = (name: string, phases: string[]) => ({
+  'team.yml': `name: "@local/${name}"\nversion: 1.0.0\nphases:\n${phases.join('')}`,
+})
+
+/** What the browser has in its clipboard after a copy of what is selected. */
+async function copied(page: Page): Promise<string> {
+  await page.evaluate(`window.lastCopy = undefined
+    addEventListener('copy', event => { window.lastCopy = event.clipboardData.getData('text/plain') }, { once: true })
+    document.execCommand('copy')`)
+  return page.evaluate('window.lastCopy')
+}
+
+const shownIn = (page: Page) => page.locator('.line .text').allTextContents()
+
+describe.skipIf(!hasBrowser)('a log', () => {
+  const { programs, openDaemon, openHub } = bothPages()
+
+  /** Runs a team on both programs, and opens the logs of the two runs. */
+  async function both(name: string, given: Record<string, string>, state = 'completed') {
+    const { daemon, world } = await programs()
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files(given) })
+    await world.publish(given)
+    await world.hub.ok(world.hub.admin, 'realms/add_team', { realm_id: world.realm, team: `@admin/${name}` })
+    const onHub = await world.dispatch(name)
+    const [ended] = await Promise.all([daemon.ended(run_id), world.reached(onHub, state)])
+    expect((ended as { state: string }).state).toBe(state)
+    return [
+      { server: 'daemon', run_id: run_id as string, open: (path = 'logs') => openDaemon(`runs/${run_id}/${path}`) },
+      { server: 'hub', run_id: onHub, open: (path = 'logs') => openHub(`runs/${onHub}/${path}`) },
+    ]
+  }
+
+  test('shows of a line that writes over itself what a terminal does, and gives what was written', async () => {
+    const script = `printf '10 %%\\r 50 %%\\r100 %%\\n'; printf 'loading\\r\\033[K\\033[32mdone\\033[0m\\n'; echo end`
+    for (const { open } of await both('bars', team('bars', [phase('say', [says('c', script)])]))) {
+      const page = await open()
+      await page.locator('.line .text', { hasText: 'end' }).waitFor()
+      expect(await shownIn(page)).toEqual(['100 %', 'done', 'end'])
+      expect(await page.locator('.ansi-green').textContent()).toBe('done')
+      expect(await page.locator('.line .seq').allTextContents()).toEqual(['1', '2', '3'])
+
+      await page.evaluate(`const texts = document.querySelectorAll('.line .text')
+        getSelection().setBaseAndExtent(texts[0], 0, texts[1], texts[1].childNodes.length)`)
+      expect(await copied(page)).toBe('10 %\r 50 %\r100 %\nloading\r\x1b[K\x1b[32mdone\x1b[0m')
+      // A part of a line is copied as it is seen, which the browser does.
+      await page.evaluate(`const part = document.querySelector('.line .text span').firstChild
+        getSelection().setBaseAndExtent(part, 0, part, 2)`)
+      expect(await copied(page)).toBe('')
+
+      const saved = page.waitForEvent('download')
+      await page.getByRole('button', { name: 'Download' }).click()
+      const text = readFileSync((await (await saved).path())!, 'utf8')
+      expect(text).toContain('10 %\r 50 %\r100 %\n')
+      expect(text).toContain('loading\r\x1b[K\x1b[32mdone\x1b[0m\n')
+    }
+  })
+})
