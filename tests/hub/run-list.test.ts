@@ -139,6 +139,7 @@ test('the pages of a list of all realms are the runs of every realm, newest firs
   const sorted = all.toSorted((a: Listed, b: Listed) => (a.run_id < b.run_id ? 1 : -1))
   expect(all).toEqual(sorted)
   expect(all).toHaveLength(rows.length + 2 * RUN_STATES.length)
+  const middle: string = all[Math.floor(all.length / 2)].run_id
   const filters: [object, (run: Listed) => boolean][] = [
     [{}, () => true],
     [{ state: 'completed' }, run => run.state === 'completed'],
@@ -147,6 +148,8 @@ test('the pages of a list of all realms are the runs of every realm, newest firs
     [{ team: 'few' }, run => run.team === '@a/few'],
     [{ root_only: true, search: '@a/many' }, run => run.team === '@a/many'],
     [{ team: '@a/none' }, () => false],
+    [{ upto: middle, state: 'failed' }, run => run.run_id <= middle && run.state === 'failed'],
+    [{ newer_than: middle }, run => run.run_id > middle],
   ]
   for (const [filter, isListed] of filters) {
     const expected = all.filter(isListed)

@@ -119,6 +119,21 @@ test('each combination of filters gives what a look at all rows gives', () => {
   }
 })
 
+test('a run parts each list into what was there with it and what is newer', () => {
+  using db = openRunDatabase(join(folder(), 'runs.db'), migrations)
+  const rows = fill(db).sort((one, other) => (one.id < other.id ? 1 : -1))
+  const { runLists } = new Store(db)
+  const { id } = rows[120]!
+  for (const given of [{}, { state: 'completed' }, { team: 'digest' }, { started_by: 'person', root_only: true }]) {
+    const wanted = rows.filter(row => fits(row, { ...given, limit: 1, offset: 0 })).map(row => row.id)
+    const parts = { upto: wanted.filter(each => each <= id), newer_than: wanted.filter(each => each > id) }
+    for (const [name, part] of Object.entries(parts)) {
+      const { rows: page, found } = runLists.list({ ...given, [name]: id, limit: 7, offset: 2 })
+      expect([given, page.map((row): string => row.id), found]).toEqual([given, part.slice(2, 9), part.length])
+    }
+  }
+})
+
 test('runs of an older home are found by their team and by what started them', () => {
   const file = join(folder(), 'runs.db')
   const groups = migrations.findIndex(({ name }) => name.endsWith('_run_groups.sql'))

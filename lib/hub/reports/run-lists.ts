@@ -1,7 +1,7 @@
 // Lists of runs, newest first. Each filter that people choose is a range of an index that ends with the id of the run, in
 // each realm, so that a page and its count cost no more where there are many runs.
 
-import { type AnyColumn, and, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, desc, eq, gt, inArray, lte, or, type SQL, sql } from 'drizzle-orm'
 import { postgres, sqlite } from '../../../db/hub/columns.ts'
 import type { Store } from '../../../db/hub/store.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
@@ -22,6 +22,8 @@ export interface RunFilter {
   root_only?: boolean
   begins?: string
   since?: number
+  upto?: string
+  newer_than?: string
 }
 
 interface Page {
@@ -89,7 +91,7 @@ const inThese = ({ db, runs, realms }: Store, where: Where): SQL =>
 /** What is asked for beside a text. */
 function conditions(store: Store, filter: RunFilter, now: number): SQL | undefined {
   const { runs } = store
-  const { state, team, started_by, root_only, begins, since } = filter
+  const { state, team, started_by, root_only, begins, since, upto, newer_than } = filter
   // Most runs are completed. A database does not know that there are fewer of the other states than of most teams.
   const isRare = state !== undefined && state !== 'completed'
   return and(
@@ -97,6 +99,8 @@ function conditions(store: Store, filter: RunFilter, now: number): SQL | undefin
     team ? ofTeam(store, team, isRare) : undefined,
     root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
     started_by ? startedByThis(store, started_by, isRare) : undefined,
+    upto === undefined ? undefined : lte(runs.run_id, upto),
+    newer_than === undefined ? undefined : gt(runs.run_id, newer_than),
     begins ? beginsWith(runs.run_id, begins) : undefined,
     since === undefined ? undefined : sql`coalesce(${runs.started_at}, ${runs.created_at}) >= ${since}`,
   )

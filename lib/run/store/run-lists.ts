@@ -43,6 +43,10 @@ export interface RunFilter extends GroupFilter {
   begins?: string
   /** Runs that started then or later, in epoch milliseconds. */
   since?: number
+  /** Runs whose ids are not greater than this. */
+  upto?: string
+  /** Runs whose ids are greater than this. */
+  newer_than?: string
   /** Runs of these trees, or of all but these. */
   trees?: { only: boolean; roots: readonly string[] }
   limit: number
@@ -341,8 +345,10 @@ const ENOUGH = MOST_COUNTED + 1
 const MANY_GROUPS = 1_000
 
 /** What is left to check of a row that an index found by state, team, or being a top run. */
-export function restOf({ begins, since, trees }: Partial<RunFilter>): Statement[] {
+export function restOf({ begins, since, upto, newer_than, trees }: Partial<RunFilter>): Statement[] {
   const rest: Statement[] = []
+  if (upto !== undefined) rest.push({ sql: 'id <= ?', values: [upto] })
+  if (newer_than !== undefined) rest.push({ sql: 'id > ?', values: [newer_than] })
   if (begins !== undefined) rest.push({ sql: "id >= ? AND id < ? || '~'", values: [begins, begins] })
   if (since !== undefined) rest.push({ sql: 'started_at >= ?', values: [since] })
   if (trees && (trees.only || trees.roots.length > 0)) {

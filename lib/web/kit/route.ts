@@ -36,6 +36,15 @@ export function withQuery(address: string, values: Record<string, string>): stri
   return query.size > 0 ? `${address}?${query}` : address
 }
 
+/** A number of this entry of the history, the same whenever somebody comes back to it. */
+export function entry(): number {
+  const { number } = (history.state ?? {}) as { number?: number }
+  if (number !== undefined) return number
+  const made = Math.random()
+  history.replaceState({ number: made }, '')
+  return made
+}
+
 export function go(address: string): void {
   location.hash = address
 }

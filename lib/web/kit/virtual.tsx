@@ -20,6 +20,11 @@ interface Box {
   'aria-rowcount'?: number
   'aria-activedescendant'?: string
   onCopy?(event: ClipboardEvent): void
+  onPointerEnter?(): void
+  onPointerLeave?(): void
+  onFocusIn?(event: FocusEvent): void
+  onFocusOut?(): void
+  onClick?(event: MouseEvent): void
 }
 
 interface Props {
@@ -34,6 +39,9 @@ interface Props {
   /** Whether that row comes to the middle: what stands before and after it is seen, too, and a change of size hides it not. */
   middle?: boolean
   onRange?(first: number, last: number): void
+  /** How far it is scrolled at first, and whoever wants to know how far it is later. */
+  from?: number
+  onScroll?(top: number): void
   /** Attributes of the box that scrolls. */
   box: Box
 }
@@ -47,10 +55,12 @@ export function Virtual({
   show = -1,
   middle = false,
   onRange,
+  from = 0,
+  onScroll,
   box,
 }: Props) {
   const frame = useRef<HTMLDivElement>(null)
-  const top = useSignal(0)
+  const top = useSignal(from)
   const seen = useSignal(600)
 
   useEffect(() => {
@@ -75,6 +85,10 @@ export function Virtual({
     else if ((show + 1) * height > offset + clientHeight)
       frame.current!.scrollTop = ((show + 1) * height - clientHeight) / speed
   }, [show])
+  // After the row that must be in sight: whoever comes back sees what they saw.
+  useLayoutEffect(() => {
+    if (from > 0) frame.current!.scrollTop = from
+  }, [])
 
   const offset = Math.min(top.value * speed, Math.max(0, count * height - seen.value))
   const whole = printing.value
@@ -90,6 +104,7 @@ export function Virtual({
       onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
         const up = scrollTop < top.peek()
         top.value = scrollTop
+        onScroll?.(scrollTop)
         const atEnd = scrollTop + clientHeight >= scrollHeight - 2
         if (atEnd && !follow) onFollow?.(true)
         else if (!atEnd && up && follow) onFollow?.(false)

@@ -1,11 +1,8 @@
 // The list of all top runs, newest first, and its filters. The list reads the pages that the user scrolls to.
 
-import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import type { Static } from 'typebox'
-import { ListRuns, ListRunTeams } from '../../wire/calls/runs.ts'
-import type { RunView } from '../../wire/records/run-records.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { ListRunTeams } from '../../wire/calls/runs.ts'
 import { STARTERS } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Field, nameChoices, Select } from '../kit/fields.tsx'
@@ -15,10 +12,8 @@ import { go, to } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
+import { type HeldRuns, heldRuns, type Run } from './held-runs.ts'
 
-type Run = Static<typeof RunView>
-
-const PAGE = 100
 const HEIGHT = 56
 const REFRESH_MS = 2_000
 
@@ -87,51 +82,18 @@ interface Listed {
 export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filter)} {...listed} />
 
 function List({ filter: given, children }: Listed) {
-  const pages = useSignal<Record<number, Run[]>>({})
-  const total = useSignal<number | null>(null)
-  /** There are more runs than were counted. */
-  const isMore = useSignal(false)
-  const error = useSignal<unknown>(null)
-  const chosen = useSignal(-1)
-  const range = useRef<[number, number]>([0, 1])
-
-  async function load(page: number): Promise<void> {
-    const body = { limit: PAGE, offset: page * PAGE, root_only: true }
-    const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
-    try {
-      const runs: Run[] = []
-      // When runs are large, a reply has fewer of them than the limit.
-      for (let more = true; more; ) {
-        const rest = { limit: PAGE - runs.length, offset: body.offset + runs.length }
-        const found = await call(ListRuns, { ...body, ...rest, ...filter })
-        runs.push(...found.runs)
-        total.value = found.total
-        isMore.value = found.total_more === true
-        more = found.runs.length > 0 && runs.length < Math.min(PAGE, found.total - body.offset)
-      }
-      error.value = null
-      if (JSON.stringify(runs) === JSON.stringify(pages.value[page])) return
-      pages.value = { ...pages.value, [page]: runs }
-    } catch (thrown) {
-      error.value = thrown
-    }
-  }
-  async function look(): Promise<void> {
-    const [first, last] = range.current
-    for (let page = Math.floor(first / PAGE); page <= Math.floor(Math.max(first, last - 1) / PAGE); page++)
-      await load(page)
-  }
+  const [held] = useState(() => heldRuns(given))
+  const { total, isMore, error, chosen, waiting } = held
   useEffect(() => {
     // Without this pause, each typed letter would be a request.
-    const first = setTimeout(look, given.search ? 150 : 0)
-    const timer = setInterval(() => !document.hidden && void look(), REFRESH_MS)
+    const first = setTimeout(() => held.look(), given.search ? 150 : 0)
+    const timer = setInterval(() => !document.hidden && void held.look(), REFRESH_MS)
     return () => {
       clearTimeout(first)
       clearInterval(timer)
     }
   }, [])
 
-  const runAt = (index: number): Run | undefined => pages.value[Math.floor(index / PAGE)]?.[index % PAGE]
   const count = total.value ?? 0
   const move = (by: number) => {
     chosen.value = Math.max(0, Math.min(count - 1, chosen.value + by))
@@ -140,10 +102,22 @@ function List({ filter: given, children }: Listed) {
     j: () => move(1),
     k: () => move(-1),
     Enter: () => {
-      const run = runAt(chosen.value)
+      const run = held.at(chosen.value)
       if (run) go(to('runs', run.run_id))
     },
   })
+  /** The row that is opened is the chosen one when its reader comes back. */
+  const choose = ({ target }: MouseEvent) => {
+    const row = (target as Element).closest('[aria-posinset]')
+    if (row) chosen.value = Number(row.getAttribute('aria-posinset')) - 1
+  }
+  const showNew = async () => {
+    const box = document.querySelector<HTMLElement>('.virtual.list')!
+    box.scrollTop = 0
+    // The button goes away.
+    box.focus()
+    await held.showNew()
+  }
 
   if (error.value !== null && total.value === null) return <Failure of={error.value} />
   if (total.value === null) return <div class="virtual list" aria-busy="true" />
@@ -153,25 +127,54 @@ function List({ filter: given, children }: Listed) {
   return (
     <>
       <Failure of={error.value} />
-      <p class="quiet small">
+      <p class="quiet small counted">
         {count === 1 ? '1 run' : `${isMore.value ? 'the newest ' : ''}${count.toLocaleString('en')} runs`}
+        {waiting.value > 0 && (
+          <button type="button" class="plain" onClick={showNew}>
+            {waiting.value.toLocaleString('en')} new
+          </button>
+        )}
       </p>
       <Virtual
         count={count}
         height={HEIGHT}
         show={chosen.value}
-        onRange={(first, last) => {
-          range.current = [first, last]
-          if (Math.floor(Math.max(0, last - 1) / PAGE) in pages.value === false) void look()
+        from={held.top}
+        onScroll={top => {
+          held.top = top
         }}
-        box={{ class: 'list', tabIndex: 0, role: 'list', 'aria-label': 'Runs' }}
+        onRange={(first, last) => void held.see(first, last)}
+        box={{
+          class: 'list',
+          tabIndex: 0,
+          role: 'list',
+          'aria-label': 'Runs',
+          onClick: choose,
+          ...touches(held),
+        }}
         row={index => (
-          <Row key={index} run={runAt(index)} index={index} count={count} chosen={index === chosen.value} />
+          <Row key={index} run={held.at(index)} index={index} count={count} chosen={index === chosen.value} />
         )}
       />
     </>
   )
 }
+
+/** Rows stay where they are under the pointer and the focus. The list itself has the focus when it is scrolled with keys. */
+const touches = (held: HeldRuns) => ({
+  onPointerEnter: () => {
+    held.isPointed = true
+  },
+  onPointerLeave: () => {
+    held.isPointed = false
+  },
+  onFocusIn: ({ target, currentTarget }: FocusEvent) => {
+    held.isFocused = target !== currentTarget
+  },
+  onFocusOut: () => {
+    held.isFocused = false
+  },
+})
 
 function Row({ run, index, count, chosen }: { run: Run | undefined; index: number; count: number; chosen: boolean }) {
   const position = { 'aria-posinset': index + 1, 'aria-setsize': count }

@@ -66,6 +66,11 @@ export const ListRuns = call('/v1/runs/list', {
     begins: Type.Optional(WrittenId),
     /** Only runs that began then or later. */
     since: Type.Optional(Type.Integer({ minimum: 0 })),
+    // With the first run of a list these two part it into what was there and what has come since.
+    upto: Type.Optional(Type.Unsafe<string>({ ...WrittenId, description: 'The id of the newest run of the list.' })),
+    newer_than: Type.Optional(
+      Type.Unsafe<string>({ ...WrittenId, description: 'Only runs newer than the one of this id.' }),
+    ),
   }),
   data: Type.Object({
     ...longListOf('runs', RunView).properties,
