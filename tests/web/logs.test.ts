@@ -3,9 +3,10 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
+import { until } from '../support/bounded.ts'
 import { files } from '../support/daemon.ts'
 import { bothPages } from './both-pages.ts'
-import { hasBrowser } from './browser.ts'
+import { hasBrowser, PATIENCE_MS } from './browser.ts'
 
 // A browser on a busy machine takes its time.
 setDefaultTimeout(180_000)
@@ -68,6 +69,40 @@ describe.skipIf(!hasBrowser)('a log', () => {
       const text = readFileSync((await (await saved).path())!, 'utf8')
       expect(text).toContain('10 %\r 50 %\r100 %\n')
       expect(text).toContain('loading\r\x1b[K\x1b[32mdone\x1b[0m\n')
+    }
+  })
+
+  test('has an address for a range of lines, which is shown in the middle', async () => {
+    const script = 'for i in $(seq 1 900); do echo "row $i"; done'
+    for (const { server, run_id, open } of await both('rows', team('rows', [phase('say', [says('c', script)])]))) {
+      const page = await open('logs#L400')
+      const chosen = page.locator('.line.chosen')
+      const range = (first: number, last: number) =>
+        until(
+          async () => {
+            const texts = await chosen.locator('.text').allTextContents()
+            return texts.length === last - first + 1 && texts[0] === `row ${first}` && texts.at(-1) === `row ${last}`
+          },
+          `${server}: ${first} to ${last}`,
+          PATIENCE_MS,
+        )
+      await range(400, 400)
+      const number = (seq: number) => page.getByRole('link', { name: `Line ${seq}`, exact: true })
+      await number(404).click({ modifiers: ['Shift'] })
+      await range(400, 404)
+      expect(page.url()).toEndWith(`#/runs/${run_id}/logs#L400-L404`)
+      await number(397).click({ modifiers: ['Shift'] })
+      await range(397, 400)
+      await page.getByText('Lines 397 to 400').waitFor()
+      await page.goto(`${page.url().split('#')[0]}#/runs/${run_id}/logs?phase=say#L620-L610`)
+      await range(610, 620)
+      const isMiddle = async () => {
+        const [line, log] = await Promise.all([chosen.nth(5).boundingBox(), page.locator('.virtual.log').boundingBox()])
+        return line !== null && log !== null && Math.abs(line.y - log.y - log.height / 2) < log.height / 4
+      }
+      await until(isMiddle, 'the range is in the middle', PATIENCE_MS)
+      await number(615).click()
+      await range(615, 615)
     }
   })
 })

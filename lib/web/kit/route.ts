@@ -1,21 +1,35 @@
-// The address of the page: `#/runs/<id>/logs?phase=build#L120`. Every page, tab, filter and line of a log has one.
+// The address of the page: `#/runs/<id>/logs?phase=build#L120-L140`. Every page, tab, filter and line of a log has one.
 
 import { computed, signal } from '@preact/signals'
 import { keepToken } from './api.ts'
 
 const hash = signal('')
 
-/** The parts of the path, decoded, the query, and the number of a line. */
+/** Consecutive lines of the log of a run, by their numbers. */
+export interface LineRange {
+  from: number
+  to: number
+}
+
+/** The parts of the path, decoded, the query, and the numbers of lines. */
 export const route = computed(() => {
-  const [address = '', line] = hash.value.replace(/^#\/?/, '').split(/#L(\d{1,10})$/)
+  const [address = '', first, last = first] = hash.value.replace(/^#\/?/, '').split(/#L(\d{1,10})(?:-L(\d{1,10}))?$/)
   const [path = '', query = ''] = address.split(/\?(.*)/s)
   const parts = path.split('/').filter(Boolean).map(decoded)
   return {
     parts: parts.length > 0 ? parts : ['runs'],
     query: new URLSearchParams(query),
-    line: line ? Number(line) : null,
+    lines: first ? rangeOf(Number(first), Number(last)) : null,
   }
 })
+
+const rangeOf = (one: number, other: number): LineRange => ({ from: Math.min(one, other), to: Math.max(one, other) })
+
+/** The address of lines of a run. `query` are the filters of its log. */
+export function toLines(runId: string, one: number, other = one, query: Record<string, string> = {}): string {
+  const { from, to: last } = rangeOf(one, other)
+  return `${withQuery(to('runs', runId, 'logs'), query)}#L${from}${last > from ? `-L${last}` : ''}`
+}
 
 function decoded(part: string): string {
   try {

@@ -99,11 +99,28 @@ export class Lines {
     return { ...origin, seq, text, at, ...(fields && { fields }) }
   }
 
+  /** The run of a line, and its number there. */
+  placeOf(index: number): { run_id: string; seq: number } {
+    const block = this.#blocks[Math.floor(index / SIZE)]!
+    const position = index % SIZE
+    return { run_id: this.#origins[block.origin[position]!]!.run_id, seq: block.seq[position]! }
+  }
+
   /** Whether it is the line of a run with this number. */
   isNumber(index: number, runId: string, seq: number): boolean {
     const block = this.#blocks[Math.floor(index / SIZE)]!
     const position = index % SIZE
     return block.seq[position] === seq && this.#origins[block.origin[position]!]!.run_id === runId
+  }
+
+  /** The lines of a run with these numbers, as far as they are here. */
+  ofRun(runId: string, { from, to }: { from: number; to: number }): LoggedLine[] {
+    const found: LoggedLine[] = []
+    for (let index = 0; index < this.#length && found.length <= to - from; index++) {
+      const { run_id, seq } = this.placeOf(index)
+      if (run_id === runId && seq >= from && seq <= to) found.push(this.at(index)!)
+    }
+    return found
   }
 
   /** Whether the line has the error of a phase: of this one, if it is given. */

@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
 import { Coloured, Empty, Failure } from '../kit/parts.tsx'
-import { filters, route, to } from '../kit/route.ts'
+import { filters, go, type LineRange, route, toLines } from '../kit/route.ts'
 import { save } from '../kit/save.ts'
 import { exactly } from '../kit/time.tsx'
 import { Virtual } from '../kit/virtual.tsx'
@@ -21,6 +21,8 @@ const RUNS = [
   ['', 'this and all below'],
   ['no', 'only this'],
 ] as const
+/** Lines of a range above the middle of the list. */
+const SEEN_OF_RANGE = 8
 /** Lines that one piece of a download has. */
 const PIECE = 2_000
 
@@ -36,19 +38,20 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   const { lines } = feed
   const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
   useEffect(() => () => found?.stop(), [found])
-  const { line } = route.value
+  const range = route.value.lines
   const follow = useSignal(live.run.peek()?.completed_at === null)
   useLayoutEffect(() => {
     // The end of a log that goes on would take the line out of sight.
-    if (line !== null) follow.value = false
-  }, [line])
+    if (range) follow.value = false
+  }, [range?.from, range?.to])
   const phasesOfRun = live.phases.value
   const paths = useMemo(() => (isTree && withBelow ? pathsOf(tree) : null), [withBelow, tree])
   const phases = useMemo(() => namesOf(phasesOfRun, withBelow ? tree : []), [phasesOfRun, withBelow, tree])
 
   const count = (found ?? lines).count.value
+  const indexOf = (index: number) => (found ? found.found[index]! : index)
   const target = useTarget({ live, lines, found, isComplete: feed.complete.value, isSearched: search !== '' })
-  const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
+  const lineAt = (index: number) => lines.at(indexOf(index))
   return (
     <section aria-label="Log">
       <search class="row filters">
@@ -66,6 +69,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
         </button>
       </search>
       <Failure of={feed.error.value} />
+      {range && <Chosen range={range} linesOf={() => lines.ofRun(run_id, range)} />}
       {count === 0 ? (
         <Empty>
           <p>{search || phase ? 'No line fits.' : feed.complete.value ? 'Nothing was logged yet.' : 'Reading …'}</p>
@@ -91,14 +95,33 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             <Line
               key={index}
               lines={lines}
-              at={found ? found.found[index]! : index}
+              at={indexOf(index)}
               paths={paths}
-              chosen={index === target}
+              chosen={range ? isIn(lines, indexOf(index), run_id, range) : index === target}
             />
           )}
         />
       )}
     </section>
+  )
+}
+
+/** The lines that the address has, to copy. */
+function Chosen({ range: { from, to: last }, linesOf }: { range: LineRange; linesOf(): LoggedLine[] }) {
+  const copied = useSignal('')
+  const name = from === last ? `Line ${from}` : `Lines ${from} to ${last}`
+  const copy = async () => {
+    const texts = linesOf().map(({ text }) => text)
+    await navigator.clipboard?.writeText(texts.join('\n')).catch(() => {})
+    copied.value = name
+  }
+  return (
+    <p class="row small">
+      {name}
+      <button type="button" class="plain" onClick={copy}>
+        {copied.value === name ? 'Copied' : 'Copy'}
+      </button>
+    </p>
   )
 }
 
@@ -116,7 +139,9 @@ function useTarget({
   isComplete: boolean
   isSearched: boolean
 }): number {
-  const { line } = route.value
+  const { lines: range } = route.value
+  // Of a long range the beginning is seen.
+  const line = range && range.from + Math.min(SEEN_OF_RANGE, Math.floor((range.to - range.from) / 2))
   const target = useSignal(-1)
   const count = (found ?? lines).count.value
   useLayoutEffect(() => {
@@ -143,6 +168,11 @@ function useTarget({
     target.value = first >= 0 ? first : last(index => lines.isError(index))
   }, [lines, found, line, count, isComplete, isSearched])
   return target.value
+}
+
+function isIn(lines: Lines, index: number, runId: string, { from, to: last }: LineRange): boolean {
+  const { run_id, seq } = lines.placeOf(index)
+  return run_id === runId && seq >= from && seq <= last
 }
 
 const hasFailed = (live: Live, phase: string | null): boolean =>
@@ -188,7 +218,8 @@ function lineElement(line: LoggedLine | undefined, index: number, paths: Paths |
       <a
         class="quiet seq"
         tabIndex={-1}
-        href={`${to('runs', line.run_id, 'logs')}#L${line.seq}`}
+        href={toLines(line.run_id, line.seq)}
+        onClick={event => event.shiftKey && extend(event, line)}
         aria-label={`Line ${line.seq}`}
       >
         {line.seq}
@@ -205,6 +236,15 @@ function lineElement(line: LoggedLine | undefined, index: number, paths: Paths |
       </span>
     </div>
   )
+}
+
+/** Shift and a click choose the lines from the one that the address has to this one. */
+function extend(event: Event, { run_id, seq }: LoggedLine): void {
+  const { parts, query, lines } = route.peek()
+  // Otherwise the browser would open the link in another window.
+  event.preventDefault()
+  const isOfRun = parts[1] === run_id
+  go(toLines(run_id, isOfRun && lines ? lines.from : seq, seq, isOfRun ? Object.fromEntries(query) : {}))
 }
 
 let lastTime = { at: 0, iso: '' }
