@@ -166,8 +166,9 @@ describe('a run', () => {
       lived_ms: expect.any(Number),
       tolerated: 0,
       deliveries: [],
+      folder: path,
     })
-    const { deliveries: _, ...listed } = record
+    const { deliveries: _, folder: __, ...listed } = record
     expect((await daemon.call('/v1/runs/list', { team: '@local/hello' })).runs).toEqual([listed])
 
     const { phases, ...head } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: runId })

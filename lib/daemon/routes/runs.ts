@@ -1,5 +1,6 @@
 // runs/*: start, cancel, resume and delete runs, and read everything that is recorded about them.
 
+import { basename, join } from 'node:path'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { RunId } from '../../files/run-id.ts'
@@ -61,7 +62,9 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     }),
     answer(ListRunTeams, ({ body }) => store.runGroups.teams(page(body))),
     answer(GetRun, ({ body, caller }) => {
-      const run = runDetail(store, target(daemon, caller, body.run_id))
+      const runId = target(daemon, caller, body.run_id)
+      const folder = placeOf(daemon, runId)
+      const run = { ...runDetail(store, runId), ...(folder !== null && { folder }) }
       return daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run
     }),
     answer(CancelRun, ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id), caller.actor)),
@@ -187,6 +190,16 @@ export function target(daemon: Daemon, caller: Caller, runId: string): RunId {
     throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
   }
   return daemon.engine.idOf(runId)
+}
+
+/** The path that a run was started from. The file that teams usually have is not named. */
+function placeOf({ engine }: Daemon, runId: RunId): string | null {
+  const row = engine.store.runs.get(runId)
+  if (!row || row.from_path === 0 || row.parent_id !== null) return null
+  const bundle = engine.bundle(row.bundle_id)
+  const folder = bundle.folder(bundle.root)
+  const file = basename(bundle.file(bundle.root).file)
+  return folder === null || file === 'team.yml' ? folder : join(folder, file)
 }
 
 function sameTree(daemon: Daemon, one: string, other: string): boolean {

@@ -308,7 +308,7 @@ const WORDS: Readonly<Record<string, string>> = {
   stuck: 'Whether its process stands still, although its heartbeats come.',
   to_come: 'The lines that the daemon has not sent yet; null when there are none.',
   wait_ms: 'How long to wait for a job, in milliseconds.',
-  waiting_for: 'What the job waits for, in words; null when it does not wait.',
+  waiting_for: 'What the job, or the queued run, waits for, in words; null when it does not wait.',
 
   // Plans.
   network: 'Whether the commands of the phase need the network.',

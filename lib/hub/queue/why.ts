@@ -19,7 +19,7 @@ import { readLinesAfter } from '../reports/log-lines.ts'
 import { runPhases } from '../reports/phases.ts'
 import { type ReportedRun, shownRun, starterOfRow, subRuns, wholeRecord } from '../reports/runs.ts'
 import { isBelow } from '../reports/tree-order.ts'
-import { describeWait } from './waiting-reasons.ts'
+import { turnOfJob } from './asked.ts'
 
 interface Found {
   row: ReportedRun
@@ -166,7 +166,7 @@ const errorOf = (error: Json): RunError | null => (matches(RunError, error) ? er
 async function turnOf(hub: Hub, { run_id }: ReportedRun): Promise<string | null> {
   const { jobs, db } = hub.store
   const [job] = await db.select().from(jobs).where(eq(jobs.run_id, run_id)).orderBy(desc(jobs.created_at)).limit(1)
-  return job ? ((await describeWait(hub, job)) ?? (job.state === 'leased' ? 'its daemon to accept it' : null)) : null
+  return job ? turnOfJob(hub, job) : null
 }
 
 /** The approval that a run waits for before it begins; null when it waits for something else. */

@@ -18,6 +18,7 @@ import { countedStream } from '../access/quotas.ts'
 import { realmsReached } from '../access/token-reach.ts'
 import { reportedFiles, storedOf } from '../artifacts/kept-files.ts'
 import type { Hub } from '../core/hub.ts'
+import { askedOf } from '../queue/asked.ts'
 import { takeReport } from '../queue/reported-runs.ts'
 import { whyOf } from '../queue/why.ts'
 import { readLastLines, readLinesAfter } from '../reports/log-lines.ts'
@@ -62,8 +63,9 @@ export function runs(hub: Hub) {
       return found
     }),
     answer(GetRun, async ({ body, caller }) => {
-      const { row, state } = await readableRun(hub, caller, body.run_id)
-      return wholeRecord(store, { row, state })
+      const found = await readableRun(hub, caller, body.run_id)
+      const [record, asked] = await together([wholeRecord(store, found), askedOf(hub, found)])
+      return { ...record, ...asked }
     }),
     answer(GetTree, async ({ body, caller }) => {
       const entries = readAhead(treeEntries(hub, body.run_id))

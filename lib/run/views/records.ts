@@ -15,6 +15,7 @@ import type {
 } from '../../wire/records/run-records.ts'
 import { type PhaseRow, parse, type ReviewRow, type RunRow, startedBy } from '../core/core.ts'
 import type { AttemptRow, RunHead, Store, TurnRow } from '../store/store.ts'
+import { turnOfRun } from './waits.ts'
 
 export type { ReviewRecord }
 
@@ -108,9 +109,11 @@ export function runDetail(store: Store, runId: string): RunDetail {
   const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
   const deliveries = store.deliveries.of(runId)
+  const waits = row.state === 'queued' ? turnOfRun(store, runId) : null
   return {
     ...runRecord(row),
     inputs: JSON.parse(row.inputs),
+    ...(waits !== null && { waiting_for: waits }),
     deliveries: deliveries.map(({ listener, event, state, error }) => ({ phase: listener, event, state, error })),
   }
 }

@@ -42,7 +42,7 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader run={run} origin={origin}>
+    <RunHeader live={live} run={run} origin={origin}>
       <div class="row">
         {run.completed_at === null && state !== 'interrupted' && (
           <ActionButton
@@ -62,7 +62,7 @@ function Header({ live, run }: RunProps) {
             Make the outputs again
           </Resume>
         )}
-        {top && state === 'completed' && (
+        {top && state === 'completed' && run.tolerated !== 0 && (
           <Resume live={live} what={{ failed: true }} plain>
             Repeat what failed
           </Resume>

@@ -10,14 +10,14 @@ import type { Plan } from '../../wire/records/plans.ts'
 import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
 import { call, commandOf } from '../kit/api.ts'
 import { CopyCommand } from '../kit/copyable.tsx'
-import { bound, Field, handleSubmit } from '../kit/fields.tsx'
+import { boundTo, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, inputOptions, optionOf, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
 import { PlanSummary, planAddress, teamRef } from '../run/plan.tsx'
 import { knownTeams } from '../run/runs.tsx'
 
-/** Where the teams lie that were started from this page, by name. A run does not record it. */
+/** Where the teams lie that were started from this page, by name, to choose from. */
 const KEY = 'cadre-team-paths'
 
 function pathsByTeam(): Record<string, string> {
@@ -39,7 +39,7 @@ export function Start() {
   const text = useSignal(route.value.query.get('team') ?? '')
   const opened = useSignal<OpenedTeam | null>(null)
   const typed = useSignal<Typed>({})
-  const name = useSignal('')
+  const about = useSignal({ name: '', workspace: '', environment: '' })
   const plan = useSignal<Plan | null>(null)
   const { busy, error, run } = useAction()
   const teams = useLoaded('teams', knownTeams)
@@ -61,8 +61,13 @@ export function Start() {
     void run(async () => {
       if (like === null) return text.value === '' ? undefined : open()
       const run = await call(GetRun, { run_id: like })
-      name.value = run.run_name ?? ''
-      text.value = run.team.startsWith('@local/') ? (pathsByTeam()[run.team] ?? run.workspace ?? '') : run.team
+      const { folder = null, run_name, workspace, environment } = run
+      text.value = folder ?? run.team
+      about.value = {
+        name: run_name ?? '',
+        workspace: workspace === folder ? '' : (workspace ?? ''),
+        environment: environment ?? '',
+      }
       if (text.value !== '') await open(run.inputs)
     })
   }, [like])
@@ -70,8 +75,13 @@ export function Start() {
   const start: Work = async send => {
     const { which, name: team, fields } = opened.value!
     const inputs = valuesOf(fields, typed.value)
-    const named = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
-    const { run_id } = await send(StartRun, { ...which, inputs, ...named })
+    const { name, workspace, environment } = about.value
+    const { run_id } = await send(StartRun, {
+      ...{ ...which, inputs },
+      ...(name.trim() && { run_name: name.trim() }),
+      ...(workspace.trim() && { workspace: workspace.trim() }),
+      ...(environment.trim() && { environment: environment.trim() }),
+    })
     if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
     go(to('runs', run_id))
   }
@@ -110,7 +120,17 @@ export function Start() {
           {opened.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
           <div class="grid">
             <Fields of={opened.value.fields} typed={typed} prefix="input" />
-            <Field label="Name of the run" maxLength={200} {...bound(name)} />
+            <Field label="Name of the run" maxLength={200} {...boundTo(about, 'name')} />
+            <Field
+              label="Workspace"
+              placeholder="a name or a folder; empty: the folder of the team"
+              {...boundTo(about, 'workspace')}
+            />
+            <Field
+              label="Environment"
+              placeholder="staging; empty: the plain settings"
+              {...boundTo(about, 'environment')}
+            />
           </div>
           <div class="row">
             <button type="submit" disabled={busy}>
@@ -127,7 +147,9 @@ export function Start() {
             </ActionButton>
             <CopyCommand
               text={commandOf(
-                ...['run', text.value.trim(), ...optionOf('name', name.value)],
+                ...['run', text.value.trim(), ...optionOf('name', about.value.name)],
+                ...optionOf('workspace', about.value.workspace),
+                ...optionOf('env', about.value.environment),
                 ...inputOptions(opened.value.fields, typed.value),
               )}
             />

@@ -64,10 +64,12 @@ export function Dispatch() {
       before.value = known.inputs
       team.value = known.team
       realmId.value = known.realm_id ?? ''
-      const { run_name, workspace, environment } = known
+      const { run_name, workspace, environment, labels = {} } = known
+      const written = Object.entries(labels).map(([name, value]) => (value === 'yes' ? name : `${name}=${value}`))
       about.value = {
         ...about.value,
         ...{ name: run_name ?? '', workspace: workspace ?? '', environment: environment ?? '' },
+        labels: written.join(', '),
       }
     })
   }, [like])
@@ -167,7 +169,7 @@ export function Dispatch() {
             </p>
           )}
           <Environment of={opened.environments} {...boundTo(about, 'environment')} />
-          <details class="part">
+          <details class="part" open={like !== null}>
             <summary>Where and how</summary>
             <div class="grid">
               <Field label="Name of the run" maxLength={200} {...boundTo(about, 'name')} />

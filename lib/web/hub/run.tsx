@@ -52,7 +52,7 @@ function Header({ live, run }: RunProps) {
     </>
   )
   return (
-    <RunHeader run={run} origin={origin}>
+    <RunHeader live={live} run={run} origin={origin}>
       {run.root_run_id === run_id && (
         <div class="row">
           {run.completed_at === null && (
@@ -74,6 +74,11 @@ function Header({ live, run }: RunProps) {
           {run.reason === 'outputs' && (
             <Resume live={live} forbidden={forbids(realm, 'operator')} what={{ outputs: true }} plain>
               Make the outputs again
+            </Resume>
+          )}
+          {state === 'completed' && run.tolerated !== 0 && (
+            <Resume live={live} forbidden={forbids(realm, 'operator')} what={{ failed: true }} plain>
+              Repeat what failed
             </Resume>
           )}
           {may(realm, 'operator') && (

@@ -70,8 +70,9 @@ const LIST = [
 export function Help({ pages }: { pages: Record<string, string> }) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    if (helped.value) dialog.current?.showModal()
+    dialog.current?.showModal()
   }, [helped.value])
+  if (!helped.value) return null
   return (
     <dialog
       ref={dialog}

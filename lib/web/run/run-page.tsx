@@ -3,10 +3,12 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
-import { viewedStarter } from '../../wire/records/words.ts'
+import { GetRun } from '../../wire/calls/runs.ts'
+import { viewedStarter, waitText } from '../../wire/records/words.ts'
+import { call } from '../kit/api.ts'
 import { useKeys } from '../kit/keys.tsx'
 import { later } from '../kit/later.tsx'
-import { Failure, Json } from '../kit/parts.tsx'
+import { Failure, Json, useLoaded } from '../kit/parts.tsx'
 import { go, route, setQuery, subject, to } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
 import { Took, When } from '../kit/time.tsx'
@@ -167,10 +169,12 @@ function toNextFailure(live: Live, tab: string): void {
 
 /** `origin` says where the run is executed, and `children` are the buttons. */
 export function RunHeader({
+  live,
   run,
   origin,
   children,
 }: {
+  live: Live
   run: Detail
   origin: ComponentChildren
   children: ComponentChildren
@@ -200,7 +204,7 @@ export function RunHeader({
           <p class="facts">
             <State of={run.state} />
             <Tolerated count={run.tolerated} />
-            {run.state === 'queued' && run.reason !== null && <span class="wrap">{run.reason}</span>}
+            <WaitsFor live={live} run={run} />
             <span>
               {run.team} {run.version}
             </span>
@@ -222,6 +226,37 @@ export function RunHeader({
       </header>
     </>
   )
+}
+
+const REFRESH_MS = 2_000
+const RUN_ID = /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/
+
+/** What keeps a run from beginning, or from going on. The runs that it names are links. */
+function WaitsFor({ live, run: { run_id, state, waiting_for, reason } }: RunProps) {
+  const isQueued = state === 'queued'
+  // No event says that others have gone on.
+  const found = useLoaded(
+    `waits ${run_id} ${isQueued}`,
+    async () => (isQueued ? await call(GetRun, { run_id }) : null),
+    isQueued ? REFRESH_MS : 0,
+  )
+  const text = isQueued ? (found.data?.waiting_for ?? waiting_for ?? reason) : state === 'running' ? heldUp(live) : null
+  if (!text) return null
+  return (
+    <span class="wrap">
+      {text.startsWith('waits ') ? '' : 'waits for '}
+      {text.split(RUN_ID).map((part, index) => (index % 2 === 0 ? part : <a href={to('runs', part)}>{part}</a>))}
+    </span>
+  )
+}
+
+/** What a phase waits for that could begin, in a run of which no phase is at work. */
+function heldUp(live: Live): string | null {
+  const phases = live.phases.value
+  if (phases.some(({ state }) => state === 'running' || state === 'awaiting_input')) return null
+  const isOpen = (name: string) => phases.some(each => each.name === name && each.completed_at === null)
+  const held = phases.find(each => each.waiting && each.completed_at === null && !each.depends_on.some(isOpen))
+  return held?.waiting ? `${waitText(held.waiting)}: ${held.name}` : null
 }
 
 function JsonPart({ title, of }: { title: string; of: object | null }) {

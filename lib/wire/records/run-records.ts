@@ -111,7 +111,20 @@ export const DeliveryRecord = Type.Object({
   state: AnyText,
   error: NullableText,
 })
-const WHOLE = { inputs: AnyObject, deliveries: Type.Array(DeliveryRecord) }
+const WHOLE = {
+  inputs: AnyObject,
+  deliveries: Type.Array(DeliveryRecord),
+  /** Only of a queued run. */
+  waiting_for: Type.Optional(AnyText),
+  folder: Type.Optional(
+    Type.String({ description: 'The folder, or the file, of the team of a run that was started here from a path.' }),
+  ),
+  labels: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description: 'The labels of daemons that its dispatch asked for, besides those that its team asks for.',
+    }),
+  ),
+}
 const RunDetail = recorded(WHOLE)
 export type RunDetail = Static<typeof RunDetail>
 /** `runs/get`. */
