@@ -1,7 +1,8 @@
 // The lines that the page holds of a log: each once and in order, over the borders of its blocks, and found by a search.
 
 import { expect, test } from 'bun:test'
-import { Lines, Search } from '../../lib/web/run/lines.ts'
+import { Lines } from '../../lib/web/run/log/lines.ts'
+import { Search } from '../../lib/web/run/log/search.ts'
 import type { LogLine } from '../../lib/wire/records/run-records.ts'
 import { until } from '../support/bounded.ts'
 

@@ -41,10 +41,11 @@ describe.skipIf(!hasBrowser)('a log', () => {
     const onHub = await world.dispatch(name)
     const [ended] = await Promise.all([daemon.ended(run_id), world.reached(onHub, state)])
     expect((ended as { state: string }).state).toBe(state)
-    return [
+    const opened = [
       { server: 'daemon', run_id: run_id as string, open: (path = 'logs') => openDaemon(`runs/${run_id}/${path}`) },
       { server: 'hub', run_id: onHub, open: (path = 'logs') => openHub(`runs/${onHub}/${path}`) },
-    ]
+    ] as const
+    return opened
   }
 
   test('shows of a line that writes over itself what a terminal does, and gives what was written', async () => {
@@ -104,5 +105,73 @@ describe.skipIf(!hasBrowser)('a log', () => {
       await number(615).click()
       await range(615, 615)
     }
+  })
+
+  test('goes on from one line in the logs of all runs of the tree', async () => {
+    const given = {
+      'team.yml': `name: "@local/hosts"
+version: 1.0.0
+phases:
+  - { name: each, type: map, items: [one, two], key: "{{ item }}", concurrency: 1, team: ./host, inputs: { host: "{{ item }}" } }
+${phase('after', [says('c', 'echo after all')], ', depends_on: [each]')}`,
+      'host/team.yml': `name: "@local/host"
+version: 1.0.0
+inputs: [{ name: host, type: string, required: true }]
+phases:
+${phase('say', [says('c', 'echo "begin $HOST"; echo "end $HOST"')], ', env: { HOST: "{{ inputs.host }}" }')}`,
+    }
+    for (const { open } of await both('hosts', given)) {
+      const page = await open()
+      const line = (text: string) => page.locator('.line', { hasText: text })
+      await line('after all').waitFor()
+      expect(await line('from here').count()).toBe(0)
+      await line('begin two').getByRole('link').click()
+      await page.locator('.line.chosen', { hasText: 'begin two' }).waitFor()
+      await page.getByRole('link', { name: 'From here in all sub-runs' }).click()
+      await line('after all').waitFor()
+      expect(await shownIn(page)).toEqual(['begin two', 'end two', 'after all'])
+      expect(page.url()).toMatch(/logs\?from=\d+$/)
+      await page.getByRole('link', { name: 'all lines' }).click()
+      await line('begin one').waitFor()
+    }
+  })
+
+  test('has the times that a reader chose, and names their zone', async () => {
+    for (const { open } of await both('timed', team('timed', [phase('say', [says('c', 'echo said')])]))) {
+      const page = await open()
+      const time = page.locator('.line time')
+      await time.waitFor()
+      const zone = await page.evaluate('Intl.DateTimeFormat().resolvedOptions().timeZone')
+      const choice = page.getByLabel('Line times')
+      expect(await choice.locator('option').first().textContent()).toBe(`in ${zone}`)
+      expect(await time.textContent()).toMatch(/^\d\d:\d\d:\d\d$/)
+      expect(await time.getAttribute('title')).toContain('UTC')
+      await choice.selectOption('since the start')
+      await time.getByText(/^0:00:\d\d\.\d{3}$/).waitFor()
+      await page.reload()
+      await time.getByText(/^0:00:\d\d\.\d{3}$/).waitFor()
+      await choice.selectOption('none')
+      await time.waitFor({ state: 'detached' })
+      await page.locator('.line', { hasText: 'said' }).waitFor()
+    }
+  })
+
+  test('of one attempt of a phase has an address, as the attempt has', async () => {
+    const script = 'echo x >> tries; echo "try $(wc -l < tries)"; test $(wc -l < tries) -ge 2'
+    const given = team('tries', [phase('build', [says('c', script)], ', retry: { attempts: 2, backoff: 300ms }')])
+    // A hub does not know the earlier attempts of a phase.
+    const [{ run_id, open }] = await both('tries', given)
+    const page = await open('?phase=build')
+    await page.getByRole('link', { name: 'attempt 1', exact: true }).click()
+    await page.locator('.chain > li.chosen', { hasText: 'attempt 1' }).waitFor()
+    expect(page.url()).toEndWith(`#/runs/${run_id}?phase=build&attempt=1`)
+    await page.getByRole('link', { name: 'Log of attempt 2' }).click()
+    await page.getByText('Attempt 2 of build').waitFor()
+    await page.locator('.line', { hasText: 'try 2' }).waitFor()
+    expect(await page.locator('.line', { hasText: 'try 1' }).count()).toBe(0)
+    await page.goto(`${page.url().split('#')[0]}#/runs/${run_id}/logs?phase=build&attempt=1`)
+    await page.locator('.line', { hasText: 'try 1' }).waitFor()
+    await page.getByText('Attempt 1 of build').waitFor()
+    expect(await page.locator('.line', { hasText: 'try 2' }).count()).toBe(0)
   })
 })

@@ -3,6 +3,7 @@
 import type { History as PhaseHistory, Written } from '../../wire/records/run-records.ts'
 import { fateOf, waitText } from '../../wire/records/words.ts'
 import { ExternalLink } from '../kit/parts.tsx'
+import { route, to, withQuery } from '../kit/route.ts'
 import { State } from '../kit/state.tsx'
 import { Duration, durationOf, When } from '../kit/time.tsx'
 import type { Phase } from './live.ts'
@@ -85,7 +86,14 @@ export function Attempts({ phase, earlier: attempts }: { phase: Phase; earlier: 
   return (
     <>
       <History of={ofTurns.map(each => ({ ...each, name: `turn ${each.turn}` }))} title="Turns" />
-      <History of={all.map(each => ({ ...each, name: `attempt ${each.attempt}` }))} title="Attempts" />
+      <History
+        of={all.map(each => ({
+          ...each,
+          name: `attempt ${each.attempt}`,
+          place: { phase: phase.name, attempt: String(each.attempt) },
+        }))}
+        title="Attempts"
+      />
     </>
   )
 }
@@ -94,6 +102,8 @@ type Past = Omit<PastAttempts[number], 'attempt' | 'phase' | 'state' | 'started_
   name: string
   state: string
   started_at: number | null
+  /** The query of its address, and of that of its log. */
+  place?: { phase: string; attempt: string }
 }
 
 function History({ of: all, title }: { of: readonly Past[]; title: string }) {
@@ -103,10 +113,10 @@ function History({ of: all, title }: { of: readonly Past[]; title: string }) {
       <h3>{title}</h3>
       <ol class="chain">
         {all.map(each => (
-          <li key={each.name}>
+          <li key={each.name} class={isChosen(each) ? 'chosen' : undefined}>
             <State of={each.state} bare />
             <div>
-              {each.name}{' '}
+              <Name of={each} />{' '}
               <span class="quiet small">
                 <When at={each.started_at} />
                 {each.ended_at !== null && (
@@ -122,6 +132,25 @@ function History({ of: all, title }: { of: readonly Past[]; title: string }) {
           </li>
         ))}
       </ol>
+    </>
+  )
+}
+
+const isChosen = ({ place }: Past): boolean => place?.attempt === route.value.query.get('attempt')
+
+/** The name with the address of the attempt, and its log. */
+function Name({ of: past }: { of: Past }) {
+  const { name, place } = past
+  const id = route.value.parts[1]
+  if (!place || id === undefined) return <>{name}</>
+  return (
+    <>
+      <a href={withQuery(to('runs', id), place)} aria-current={isChosen(past) ? 'true' : undefined}>
+        {name}
+      </a>{' '}
+      <a class="small" href={withQuery(to('runs', id, 'logs'), place)} aria-label={`Log of ${name}`}>
+        log
+      </a>
     </>
   )
 }

@@ -5,8 +5,8 @@ import { signal } from '@preact/signals'
 import { GetLogs } from '../../wire/calls/runs.ts'
 import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
 import { call } from '../kit/api.ts'
-import { Lines } from './lines.ts'
 import type { Live } from './live.ts'
+import { Lines } from './log/lines.ts'
 import { logPieces } from './streams.ts'
 
 const PAGE = 1_000

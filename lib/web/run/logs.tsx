@@ -4,18 +4,19 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
-import { Coloured, Empty, Failure } from '../kit/parts.tsx'
-import { filters, go, type LineRange, route, toLines } from '../kit/route.ts'
-import { save } from '../kit/save.ts'
-import { exactly } from '../kit/time.tsx'
+import { Empty, Failure } from '../kit/parts.tsx'
+import { filters, type LineRange, route, to, withQuery } from '../kit/route.ts'
 import { Virtual } from '../kit/virtual.tsx'
-import { type Lines, type LoggedLine, Search } from './lines.ts'
 import type { Branch, Detail, Live, Phase } from './live.ts'
 import { copyWritten } from './log/copied.ts'
+import { Line, type Paths } from './log/line.tsx'
+import type { Lines, LoggedLine } from './log/lines.ts'
+import { download } from './log/saved.ts'
+import { Search } from './log/search.ts'
+import { clockText, LineTimes } from './log/times.tsx'
 import { LogFeed } from './log-feed.ts'
 
 const HEIGHT = 20
-const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 /** Whose lines are shown. */
 const RUNS = [
   ['', 'this and all below'],
@@ -23,12 +24,10 @@ const RUNS = [
 ] as const
 /** Lines of a range above the middle of the list. */
 const SEEN_OF_RANGE = 8
-/** Lines that one piece of a download has. */
-const PIECE = 2_000
 
-export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
-  const { chosen, filter } = filters('phase', 'search', 'below')
-  const { phase, search, below } = chosen
+export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live: Live; run: Detail }) {
+  const { chosen, filter } = filters('phase', 'search', 'below', 'attempt', 'from')
+  const { phase, search, below, attempt } = chosen
   const tree = live.tree.value
   const isTree = tree.length > 1
   // The tree arrives later than the run, and may grow. The lines must not be read again because of that.
@@ -36,7 +35,11 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   const feed = useMemo(() => new LogFeed(live, run_id, withBelow), [live, run_id, withBelow])
   useEffect(() => () => feed.close(), [feed])
   const { lines } = feed
-  const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
+  const { from, until } = timesOf(live, chosen)
+  const found = useMemo(
+    () => (phase || search || from > 0 ? new Search(lines, phase, search, { from, until }) : null),
+    [lines, phase, search, from, until],
+  )
   useEffect(() => () => found?.stop(), [found])
   const range = route.value.lines
   const follow = useSignal(live.run.peek()?.completed_at === null)
@@ -50,7 +53,13 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
 
   const count = (found ?? lines).count.value
   const indexOf = (index: number) => (found ? found.found[index]! : index)
-  const target = useTarget({ live, lines, found, isComplete: feed.complete.value, isSearched: search !== '' })
+  const target = useTarget({
+    live,
+    lines,
+    found,
+    isComplete: feed.complete.value,
+    isSearched: search !== '' || from > 0,
+  })
   const lineAt = (index: number) => lines.at(indexOf(index))
   return (
     <section aria-label="Log">
@@ -58,6 +67,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
         {isTree && <Select label="Runs" {...filter('below')} of={RUNS} />}
         <Select label="Phase" {...filter('phase')} of={nameChoices('all', phases, phase)} />
         <Field label="Search" type="search" {...filter('search')} />
+        <LineTimes />
         <Check {...bound(follow)}>Follow</Check>
         <button
           type="button"
@@ -69,7 +79,19 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
         </button>
       </search>
       <Failure of={feed.error.value} />
-      {range && <Chosen range={range} linesOf={() => lines.ofRun(run_id, range)} />}
+      {from > 0 && (
+        <p class="row small">
+          {attempt ? `Attempt ${attempt} of ${phase}` : `From ${clockText(from)} on`}
+          <a href={withQuery(to('runs', run_id, 'logs'), { phase, search, below })}>all lines</a>
+        </p>
+      )}
+      {range && (
+        <Chosen
+          range={range}
+          linesOf={wanted => lines.ofRun(run_id, wanted)}
+          top={isTree || root_run_id !== run_id ? root_run_id : null}
+        />
+      )}
       {count === 0 ? (
         <Empty>
           <p>{search || phase ? 'No line fits.' : feed.complete.value ? 'Nothing was logged yet.' : 'Reading …'}</p>
@@ -97,6 +119,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
               lines={lines}
               at={indexOf(index)}
               paths={paths}
+              started={started_at ?? 0}
               chosen={range ? isIn(lines, indexOf(index), run_id, range) : index === target}
             />
           )}
@@ -106,12 +129,22 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   )
 }
 
-/** The lines that the address has, to copy. */
-function Chosen({ range: { from, to: last }, linesOf }: { range: LineRange; linesOf(): LoggedLine[] }) {
+/** The lines that the address has, to copy. `top` is the top run of a tree of several runs. */
+function Chosen({
+  range,
+  linesOf,
+  top,
+}: {
+  range: LineRange
+  linesOf(range: LineRange): LoggedLine[]
+  top: string | null
+}) {
+  const { from, to: last } = range
   const copied = useSignal('')
+  const [first] = linesOf({ from, to: from })
   const name = from === last ? `Line ${from}` : `Lines ${from} to ${last}`
   const copy = async () => {
-    const texts = linesOf().map(({ text }) => text)
+    const texts = linesOf(range).map(({ text }) => text)
     await navigator.clipboard?.writeText(texts.join('\n')).catch(() => {})
     copied.value = name
   }
@@ -121,8 +154,20 @@ function Chosen({ range: { from, to: last }, linesOf }: { range: LineRange; line
       <button type="button" class="plain" onClick={copy}>
         {copied.value === name ? 'Copied' : 'Copy'}
       </button>
+      {top !== null && first && (
+        <a href={withQuery(to('runs', top, 'logs'), { from: String(first.at) })}>From here in all sub-runs</a>
+      )}
     </p>
   )
+}
+
+/** The times of the lines that the address asks for: of an attempt of a phase, or from a time on. */
+function timesOf(live: Live, { phase, attempt, from }: Record<'phase' | 'attempt' | 'from', string>) {
+  if (!attempt) return { from: Number(from) || 0, until: Number.POSITIVE_INFINITY }
+  const last = live.phases.value.find(({ name }) => name === phase)
+  const all = [...live.history.value.attempts.filter(each => each.phase === phase), ...(last ? [last] : [])]
+  const startOf = (number: number) => all.find(each => each.attempt === number)?.started_at ?? null
+  return { from: startOf(Number(attempt)) ?? 0, until: startOf(Number(attempt) + 1) ?? Number.POSITIVE_INFINITY }
 }
 
 /** Which of the shown lines is to be seen at first: the one of the address, or the error of what failed. -1 for none. */
@@ -178,9 +223,6 @@ function isIn(lines: Lines, index: number, runId: string, { from, to: last }: Li
 const hasFailed = (live: Live, phase: string | null): boolean =>
   live.phases.peek().some(({ name, state }) => name === phase && state === 'failed')
 
-/** The phases and names that lead to a run, by the id of the run. */
-type Paths = ReadonlyMap<string, string>
-
 /** `runs` is in depth-first order and begins with the top run of the page. */
 function pathsOf(runs: readonly Branch[]): Paths {
   const top = runs[0]?.call_depth ?? 0
@@ -199,79 +241,4 @@ function pathsOf(runs: readonly Branch[]): Paths {
 function namesOf(phasesOfRun: readonly Phase[], runs: readonly Branch[]): string[] {
   const names = runs.flatMap(({ parent_phase: name }) => (name === null ? [] : [name]))
   return [...new Set([...phasesOfRun.map(({ name }) => name), ...names])]
-}
-
-const pathOf = ({ run_id, phase }: LoggedLine, paths: Paths | null): string =>
-  [paths?.get(run_id), phase].filter(Boolean).join('/')
-
-/** A line never changes, so it is drawn once while it is visible. */
-function Line({ lines, at, paths, chosen }: { lines: Lines; at: number; paths: Paths | null; chosen: boolean }) {
-  return useMemo(() => lineElement(lines.at(at), at, paths, chosen), [lines, at, paths, chosen])
-}
-
-function lineElement(line: LoggedLine | undefined, index: number, paths: Paths | null, chosen: boolean) {
-  if (!line) return <div class="line" />
-  const at = new Date(line.at)
-  const path = pathOf(line, paths)
-  return (
-    <div class={`line ${line.stream} ${chosen ? 'chosen' : ''}`} aria-current={chosen ? 'true' : undefined}>
-      <a
-        class="quiet seq"
-        tabIndex={-1}
-        href={toLines(line.run_id, line.seq)}
-        onClick={event => event.shiftKey && extend(event, line)}
-        aria-label={`Line ${line.seq}`}
-      >
-        {line.seq}
-      </a>
-      <time class="quiet" dateTime={at.toISOString()} title={exactly(at)}>
-        {CLOCK.format(at)}
-      </time>
-      <span class="quiet phase-name" title={path}>
-        {path}
-      </span>
-      <span class="text" data-at={index} title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
-        <Coloured text={line.text} />
-        {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
-      </span>
-    </div>
-  )
-}
-
-/** Shift and a click choose the lines from the one that the address has to this one. */
-function extend(event: Event, { run_id, seq }: LoggedLine): void {
-  const { parts, query, lines } = route.peek()
-  // Otherwise the browser would open the link in another window.
-  event.preventDefault()
-  const isOfRun = parts[1] === run_id
-  go(toLines(run_id, isOfRun && lines ? lines.from : seq, seq, isOfRun ? Object.fromEntries(query) : {}))
-}
-
-let lastTime = { at: 0, iso: '' }
-
-/** Many lines are of the same millisecond. */
-function isoOf(at: number): string {
-  if (at !== lastTime.at) lastTime = { at, iso: new Date(at).toISOString() }
-  return lastTime.iso
-}
-
-/** Saves the shown lines as a file, in pieces, so that a large log does not block the page. */
-async function download(
-  runId: string,
-  count: number,
-  lineAt: (index: number) => LoggedLine | undefined,
-  paths: Paths | null,
-) {
-  const parts: Blob[] = []
-  for (let from = 0; from < count; from += PIECE) {
-    const texts: string[] = []
-    for (let index = from; index < Math.min(count, from + PIECE); index++) {
-      const line = lineAt(index)
-      if (line) texts.push(`${isoOf(line.at)} ${pathOf(line, paths) || '-'} ${line.text}\n`)
-    }
-    // The browser keeps what is in a blob outside of the memory of the page.
-    parts.push(new Blob(texts))
-    await new Promise(resolve => setTimeout(resolve))
-  }
-  save(new Blob(parts, { type: 'text/plain' }), `${runId}.log`)
 }

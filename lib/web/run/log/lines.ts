@@ -2,8 +2,8 @@
 // because a million objects would take several times the memory.
 
 import { signal } from '@preact/signals'
-import { isError } from '../../wire/records/failed-line.ts'
-import type { LogLine, TreeLines } from '../../wire/records/run-records.ts'
+import { isError } from '../../../wire/records/failed-line.ts'
+import type { LogLine, TreeLines } from '../../../wire/records/run-records.ts'
 
 export type LoggedLine = LogLine & { run_id: string }
 
@@ -14,6 +14,14 @@ const SIZE = 1_024
 
 /** The run, phase and stream of a line. */
 type Origin = Pick<LoggedLine, 'run_id' | 'phase' | 'stream'>
+
+/** What is searched. The times are epoch milliseconds; `until` itself is no longer of them. */
+export interface Wanted {
+  phase: string | null
+  text: RegExp | null
+  from: number
+  until: number
+}
 
 /** Consecutive lines. A full block joins its texts into one, so that the browser has few objects. */
 class Block {
@@ -132,57 +140,12 @@ export class Lines {
     return isError({ stream, text: block.text(position) })
   }
 
-  /** Whether a line is of this phase and has a text that fits. Null means any phase or any text. */
-  fits(index: number, phase: string | null, text: RegExp | null): boolean {
+  /** Whether a line is of this phase and time, and has a text that fits. Null means any phase or any text. */
+  fits(index: number, { phase, text, from, until }: Wanted): boolean {
     const block = this.#blocks[Math.floor(index / SIZE)]!
     const position = index % SIZE
+    const at = block.at[position]!
     const isOf = phase === null || this.#origins[block.origin[position]!]!.phase === phase
-    return isOf && (text === null || text.test(block.text(position)))
-  }
-}
-
-/** How long a search may block the page. */
-const SLICE_MS = 8
-/** Lines between two looks at the clock. */
-const STRIDE = 2_000
-
-/** Finds the lines that fit a search, in slices of time, and goes on with lines that come later. */
-export class Search {
-  readonly found: number[] = []
-  readonly count = signal(0)
-  readonly #lines: Lines
-  readonly #phase: string | null
-  readonly #text: RegExp | null
-  #seen = 0
-  #timer: ReturnType<typeof setTimeout> | undefined
-  readonly #unfollow: () => void
-
-  constructor(lines: Lines, phase: string, text: string) {
-    this.#lines = lines
-    this.#phase = phase || null
-    this.#text = text === '' ? null : new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'i')
-    // The first slice is searched at once, so that the page does not show an empty list before it.
-    this.#look()
-    this.#unfollow = lines.count.subscribe(() => {
-      this.#timer ??= setTimeout(() => this.#look())
-    })
-  }
-
-  #look(): void {
-    const until = performance.now() + SLICE_MS
-    const end = this.#lines.count.peek()
-    while (this.#seen < end && performance.now() < until) {
-      const stop = Math.min(end, this.#seen + STRIDE)
-      for (; this.#seen < stop; this.#seen++) {
-        if (this.#lines.fits(this.#seen, this.#phase, this.#text)) this.found.push(this.#seen)
-      }
-    }
-    this.count.value = this.found.length
-    this.#timer = this.#seen < end ? setTimeout(() => this.#look()) : undefined
-  }
-
-  stop(): void {
-    this.#unfollow()
-    clearTimeout(this.#timer)
+    return isOf && at >= from && at < until && (text === null || text.test(block.text(position)))
   }
 }
