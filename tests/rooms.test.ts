@@ -50,6 +50,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/daemon/packages': null,
   'lib/daemon/routes': null,
   'lib/daemon/runs': null,
+  'lib/daemon/teams': null,
   'lib/daemon/tells': null,
   'lib/daemon/triggers': null,
   'lib/files': null,

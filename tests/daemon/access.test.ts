@@ -384,6 +384,8 @@ describe('what the calls of a daemon declare', () => {
     '/v1/agents/list': ['open', null],
     '/v1/teams/validate': ['open', null],
     '/v1/teams/plan': ['open', null],
+    '/v1/teams/files': ['token', null],
+    '/v1/teams/save': ['token', null],
     '/v1/settings/get': ['token', null],
     '/v1/settings/set': ['token', null],
     '/v1/settings/list': ['token', null],

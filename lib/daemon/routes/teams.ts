@@ -1,14 +1,17 @@
-// teams/validate and teams/plan: read a team with everything that it uses and report every problem. They start nothing.
+// teams/*: read a team with everything that it uses and report every problem, and change its files. They start nothing.
 
 import { resource } from '../../http/resource.ts'
 import { noteText } from '../../text/unseen.ts'
-import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
+import { GetTeamFiles, PlanTeam, SaveTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
 import { ownFiles } from '../runs/own-files.ts'
 import { namesOf, notesOf, planRun } from '../runs/plan.ts'
 import { environmentOf, loadTeam, missingSecrets, missingSettings, secretUsers } from '../runs/start-run.ts'
+import { mistakesIn } from '../teams/mistakes.ts'
+import { readTeamFiles, saveTeamFiles } from '../teams/team-files.ts'
+import { openTeamFolder } from '../teams/team-folders.ts'
 
 export const teams = (daemon: Daemon, kit: DaemonKit) =>
   resource('teams', kit, [
@@ -31,4 +34,16 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
       }
     }),
     answer(PlanTeam, ({ body }) => planRun(daemon, body)),
+    answer(GetTeamFiles, async ({ body }) => {
+      using folder = openTeamFolder(daemon, body.path)
+      return await readTeamFiles(folder)
+    }),
+    answer(SaveTeam, async ({ body: { path, files, base_sha256 }, caller }) => {
+      using folder = openTeamFolder(daemon, path)
+      const target = `${folder.path}: ${Object.keys(files).join(', ')}`
+      // The files are no part of a transaction. A kill in between leaves an entry for a change that was not made.
+      const noted = () => daemon.audit.during(caller.actor, 'teams/save', () => target, String)
+      const sha256 = await saveTeamFiles(folder, files, base_sha256, noted)
+      return { path: folder.path, sha256, problems: await mistakesIn(daemon, folder.path, files) }
+    }),
   ])

@@ -21,6 +21,12 @@ export class Bundles {
     return this.#db.query<{ json: string }, [string]>('SELECT json FROM bundles WHERE id = ?').get(id)?.json ?? null
   }
 
+  /** Whether a team of a bundle lies in this folder. In JSON no text within quotes has these quotes. */
+  hasFolder(folder: string): boolean {
+    const written = `"folder":${JSON.stringify(folder)}`
+    return this.#db.query<unknown, [string]>('SELECT 1 FROM bundles WHERE instr(json, ?) > 0').get(written) !== null
+  }
+
   /** Deletes the bundles that no run needs any more. */
   dropUnused(): void {
     this.#db.query('DELETE FROM bundles WHERE NOT EXISTS (SELECT 1 FROM runs WHERE bundle_id = bundles.id)').run()

@@ -3,10 +3,10 @@
 import type { Static } from 'typebox'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { HERE } from '../access.ts'
-import { call } from '../call.ts'
+import { HERE, OWNER } from '../access.ts'
+import { call, MIB } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
-import { AnyObject, AnyText, Name, Path } from '../parts.ts'
+import { AnyObject, AnyText, Name, Path, Text } from '../parts.ts'
 import { Field } from '../records/forms.ts'
 import { Plan, Problem } from '../records/plans.ts'
 
@@ -46,6 +46,49 @@ export const PlanTeam = call('/v1/teams/plan', {
   daemon: HERE,
   body: closed({ ...WHICH, inputs: Type.Optional(AnyObject), environment: Type.Optional(nullable(EnvironmentName)) }),
   data: Plan,
+})
+
+/** How many files one call saves. */
+const MOST_FILES = 100
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$', 'x-expected': 'a SHA-256 in small hexadecimal letters' })
+const hashes = (description: string) => Type.Record(Type.String(), Sha256, { description })
+export const GetTeamFiles = call('/v1/teams/files', {
+  summary: 'The files of a team that teams/save changes: team.yml and *.test.yml of a folder',
+  daemon: OWNER,
+  body: closed({ path: Path }),
+  data: Type.Object({
+    path: Type.String({ description: 'The folder, with its links resolved.' }),
+    files: Type.Record(Type.String(), AnyText, { description: 'Their texts by name, as they are on the disk.' }),
+    sha256: hashes('Their hashes by name, for `base_sha256` of teams/save.'),
+    unread: Type.Array(Problem, { description: 'Those that are no plain files or no texts, and why.' }),
+  }),
+})
+/**
+ * The texts replace the files of `path`, a folder, as long as each is still the one with the hash of `base_sha256`, which has
+ * a hash for each name; null is for a file that is not there. Otherwise it is a `conflict`, and none of them is changed. A
+ * text with mistakes is saved: whether a team is valid depends on other files, agents and packages, too, and no run
+ * begins with one that is not. The reply says its mistakes.
+ */
+export const SaveTeam = call('/v1/teams/save', {
+  summary: 'Replace files of a team that have not changed since they were read',
+  daemon: OWNER,
+  body: closed({
+    path: Path,
+    files: Type.Record(Type.String(), Text(MIB), {
+      minProperties: 1,
+      maxProperties: MOST_FILES,
+      description: 'The whole texts by name: team.yml, or NAME.test.yml.',
+    }),
+    base_sha256: Type.Record(Type.String(), nullable(Sha256), {
+      description: 'The hash of each file when it was read; null for one that was not there.',
+    }),
+  }),
+  data: Type.Object({
+    path: Type.String({ description: 'The folder, with its links resolved.' }),
+    sha256: hashes('The hashes of the files that were saved, by name.'),
+    problems: Type.Array(Problem, { description: 'The mistakes in them, as teams/validate would say them.' }),
+  }),
+  limit: 8 * MIB,
 })
 /** For editors, which cannot send a token. */
 export const GetTeamSchema = call('/schema/team.json', {
