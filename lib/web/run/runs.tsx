@@ -7,6 +7,7 @@ import { STARTERS } from '../../wire/records/words.ts'
 import { call } from '../kit/api.ts'
 import { Field, nameChoices, Select } from '../kit/fields.tsx'
 import { useKeys } from '../kit/keys.tsx'
+import { later } from '../kit/later.tsx'
 import { Empty, Failure, useLoaded } from '../kit/parts.tsx'
 import { go, to } from '../kit/route.ts'
 import { State, Tolerated, wordOf } from '../kit/state.tsx'
@@ -17,13 +18,17 @@ import { type HeldRuns, heldRuns, type Run } from './held-runs.ts'
 const HEIGHT = 56
 const REFRESH_MS = 2_000
 
+const Views = later('views', async () => (await import('../kit/views.tsx')).Views, 'div')
+
 /** The filters of both servers. `children` come before them. */
 export function RunFilters({
   states,
+  chosen,
   filter,
   children,
 }: {
   states: readonly string[]
+  chosen: Readonly<Record<string, string>>
   filter(name: 'state' | 'team' | 'started_by' | 'search'): { value: string; set(value: string): void }
   children?: ComponentChildren
 }) {
@@ -54,6 +59,7 @@ export function RunFilters({
         placeholder="name, team, id, input or error"
         {...filter('search')}
       />
+      <Views page="runs" chosen={chosen} />
     </search>
   )
 }
