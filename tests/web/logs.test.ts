@@ -174,4 +174,47 @@ ${phase('say', [says('c', 'echo "begin $HOST"; echo "end $HOST"')], ', env: { HO
     await page.getByText('Attempt 1 of build').waitFor()
     expect(await page.locator('.line', { hasText: 'try 2' }).count()).toBe(0)
   })
+
+  test('folds phases, commands and marked groups, and unfolds what has the error or the linked line', async () => {
+    const marked = (name: string) => `echo "::group::${name} outer"; echo "${name} in"; echo "::group::${name} inner"
+echo "${name} deep"; echo ::endgroup::; echo ::endgroup::; echo "${name} out"`
+    const given = team('folds', [
+      phase('build', [
+        says('one', marked('one')),
+        says('two', `${marked('two')}; echo ::group::open; echo "two last"`),
+      ]),
+      phase('test', [says('c', 'echo ::group::cases; echo "case 1"; exit 3')], ', depends_on: [build]'),
+    ])
+    for (const { server, run_id, open } of await both('folds', given, 'failed')) {
+      const page = await open()
+      const line = (text: string) => page.locator('.line .text').getByText(text, { exact: true })
+      const head = (name: RegExp) => page.getByRole('button', { name })
+      await page.locator('.line.chosen', { hasText: 'failed: command c exited with code 3' }).waitFor()
+      expect(await head(/^one outer 6$/).getAttribute('aria-expanded')).toBe('false')
+      await line('two out').waitFor()
+      expect(await line('one in').count()).toBe(0)
+      // The hub does not know which command printed a line.
+      expect(await head(/^one 7$/).count()).toBe(server === 'hub' ? 0 : 1)
+      await head(/^one outer/).click()
+      await line('one in').waitFor()
+      await head(/^one inner/).press('ArrowRight')
+      await line('one deep').waitFor()
+      await head(/^one inner/).press('Enter')
+      await line('one deep').waitFor({ state: 'detached' })
+      await head(/^build/).press('ArrowLeft')
+      await line('one in').waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Unfold all', exact: true }).click()
+      await line('two deep').waitFor()
+      await page.getByRole('button', { name: 'Fold all', exact: true }).click()
+      await line('case 1').waitFor({ state: 'detached' })
+
+      await page.goto(`${page.url().split('#')[0]}#/runs/${run_id}/logs#L4`)
+      await page.locator('.line.chosen', { hasText: 'one deep' }).waitFor()
+      await page.getByLabel('Groups').uncheck()
+      await head(/^build/).waitFor({ state: 'detached' })
+      await line('::group::cases').waitFor()
+      await page.reload()
+      await line('::group::cases').waitFor()
+    }
+  })
 })

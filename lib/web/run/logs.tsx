@@ -5,10 +5,13 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { bound, Check, Field, nameChoices, Select } from '../kit/fields.tsx'
 import { Empty, Failure } from '../kit/parts.tsx'
+import { preference } from '../kit/preference.ts'
 import { filters, type LineRange, route, to, withQuery } from '../kit/route.ts'
 import { Virtual } from '../kit/virtual.tsx'
 import type { Branch, Detail, Live, Phase } from './live.ts'
 import { copyWritten } from './log/copied.ts'
+import { GroupHead, STEP } from './log/group-head.tsx'
+import { Groups, rowOf } from './log/groups.ts'
 import { Line, type Paths } from './log/line.tsx'
 import type { Lines, LoggedLine } from './log/lines.ts'
 import { download } from './log/saved.ts'
@@ -17,6 +20,10 @@ import { clockText, LineTimes } from './log/times.tsx'
 import { LogFeed } from './log-feed.ts'
 
 const HEIGHT = 20
+/** Whether the lines of a phase stand together, below a head. */
+const grouped = preference('log-groups', ['yes', 'no'])
+/** Grouping 100,000 lines takes about 10 ms each time that lines are added. A longer log stays in the order of time. */
+const MOST_GROUPED = 250_000
 /** Whose lines are shown. */
 const RUNS = [
   ['', 'this and all below'],
@@ -53,6 +60,10 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
 
   const count = (found ?? lines).count.value
   const indexOf = (index: number) => (found ? found.found[index]! : index)
+  const isGrouped = grouped.value === 'yes' && search === '' && chosen.from === '' && count <= MOST_GROUPED
+  const groups = useMemo(() => (isGrouped ? new Groups(lines) : null), [lines, found, isGrouped])
+  groups?.read(count, indexOf)
+  const rows = groups?.rows() ?? null
   const target = useTarget({
     live,
     lines,
@@ -60,6 +71,10 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
     isComplete: feed.complete.value,
     isSearched: search !== '' || from > 0,
   })
+  const targetLine = target < 0 ? -1 : indexOf(target)
+  useLayoutEffect(() => {
+    if (targetLine >= 0) groups?.reveal(targetLine)
+  }, [groups, targetLine])
   const lineAt = (index: number) => lines.at(indexOf(index))
   return (
     <section aria-label="Log">
@@ -69,6 +84,19 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
         <Field label="Search" type="search" {...filter('search')} />
         <LineTimes />
         <Check {...bound(follow)}>Follow</Check>
+        <Check value={grouped.value === 'yes'} set={value => grouped.set(value ? 'yes' : 'no')}>
+          Groups
+        </Check>
+        {rows?.some(({ of }) => typeof of !== 'number') && (
+          <>
+            <button type="button" class="plain" onClick={() => groups?.setAll(false)}>
+              Fold all
+            </button>
+            <button type="button" class="plain" onClick={() => groups?.setAll(true)}>
+              Unfold all
+            </button>
+          </>
+        )}
         <button
           type="button"
           class="plain"
@@ -98,31 +126,29 @@ export function Logs({ live, run: { run_id, root_run_id, started_at } }: { live:
         </Empty>
       ) : (
         <Virtual
-          count={count}
+          count={rows?.length ?? count}
           height={HEIGHT}
           follow={follow.value}
-          show={target}
+          show={rows && targetLine >= 0 ? rowOf(rows, targetLine) : target}
           middle
           onFollow={value => {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${paths ? 'with-below' : ''}`,
+            class: `log ${paths ? 'with-below' : ''} ${groups && groups.phases.length > 1 ? 'grouped' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
             onCopy: event => copyWritten(event, at => lines.at(at)?.text ?? ''),
           }}
-          row={index => (
-            <Line
-              key={index}
-              lines={lines}
-              at={indexOf(index)}
-              paths={paths}
-              started={started_at ?? 0}
-              chosen={range ? isIn(lines, indexOf(index), run_id, range) : index === target}
-            />
-          )}
+          row={index => {
+            const { of, depth } = rows?.[index] ?? { of: indexOf(index), depth: 0 }
+            const at = typeof of === 'number' ? of : of.kind === 'group' ? of.first : -1
+            const isChosen = at >= 0 && (range ? isIn(lines, at, run_id, range) : at === targetLine)
+            const common = { lines, paths, started: started_at ?? 0, chosen: isChosen }
+            if (typeof of === 'number' || !groups) return <Line key={at} at={at} indent={depth * STEP} {...common} />
+            return <GroupHead key={`${of.kind} ${of.first}`} group={of} depth={depth} groups={groups} {...common} />
+          }}
         />
       )}
     </section>

@@ -19,6 +19,7 @@ export function Line({
   paths,
   started,
   chosen,
+  indent,
 }: {
   lines: Lines
   at: number
@@ -26,8 +27,13 @@ export function Line({
   /** When the run of the page started. */
   started: number
   chosen: boolean
+  /** How far the text stands to the right, in pixels. */
+  indent: number
 }) {
-  return useMemo(() => lineElement(lines.at(at), at, paths, started, chosen), [lines, at, paths, started, chosen])
+  return useMemo(
+    () => lineElement(lines.at(at), at, paths, started, chosen, indent),
+    [lines, at, paths, started, chosen, indent],
+  )
 }
 
 function lineElement(
@@ -36,29 +42,42 @@ function lineElement(
   paths: Paths | null,
   started: number,
   chosen: boolean,
+  indent: number,
 ) {
   if (!line) return <div class="line" />
   const path = pathOf(line, paths)
   return (
     <div class={`line ${line.stream} ${chosen ? 'chosen' : ''}`} aria-current={chosen ? 'true' : undefined}>
-      <a
-        class="quiet seq"
-        tabIndex={-1}
-        href={toLines(line.run_id, line.seq)}
-        onClick={event => event.shiftKey && extend(event, line)}
-        aria-label={`Line ${line.seq}`}
-      >
-        {line.seq}
-      </a>
+      <NumberOf line={line} />
       <LineTime at={line.at} started={started} />
       <span class="quiet phase-name" title={path}>
         {path}
       </span>
-      <span class="text" data-at={index} title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
+      <span
+        class="text"
+        data-at={index}
+        style={indent > 0 ? { marginLeft: `${indent}px` } : undefined}
+        title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}
+      >
         <Coloured text={line.text} />
         {line.stream === 'log' && line.fields && <span class="quiet"> {JSON.stringify(line.fields)}</span>}
       </span>
     </div>
+  )
+}
+
+/** The number of a line, which is a link to it. */
+export function NumberOf({ line }: { line: LoggedLine }) {
+  return (
+    <a
+      class="quiet seq"
+      tabIndex={-1}
+      href={toLines(line.run_id, line.seq)}
+      onClick={event => event.shiftKey && extend(event, line)}
+      aria-label={`Line ${line.seq}`}
+    >
+      {line.seq}
+    </a>
   )
 }
 

@@ -12,8 +12,14 @@ const PUBLISH_MS = 32
 /** Lines of a block. */
 const SIZE = 1_024
 
-/** The run, phase and stream of a line. */
-type Origin = Pick<LoggedLine, 'run_id' | 'phase' | 'stream'>
+/** The run, phase and stream of a line, and the command that printed it, where it is known. */
+export type Origin = Pick<LoggedLine, 'run_id' | 'phase' | 'stream'> & { command: string | null }
+
+/** The command is the only field of almost all lines, which would take most of the memory. */
+function commandOf(fields: LogLine['fields']): string | null {
+  if (!fields || typeof fields.command !== 'string') return null
+  return Object.keys(fields).length === 1 ? fields.command : null
+}
 
 /** What is searched. The times are epoch milliseconds; `until` itself is no longer of them. */
 export interface Wanted {
@@ -75,9 +81,10 @@ export class Lines {
       const { seq, phase, stream, fields } = line
       if (seq <= last) continue
       last = seq
-      if (fields) this.#fields.set(this.#length, fields)
+      const command = commandOf(fields)
+      if (fields && command === null) this.#fields.set(this.#length, fields)
       if (this.#length % SIZE === 0) this.#blocks.push(new Block())
-      this.#blocks.at(-1)!.add(line, this.#indexOfOrigin({ run_id, phase, stream }))
+      this.#blocks.at(-1)!.add(line, this.#indexOfOrigin({ run_id, phase, stream, command }))
       this.#length++
     }
     this.#last.set(run_id, last)
@@ -91,7 +98,7 @@ export class Lines {
   }
 
   #indexOfOrigin(origin: Origin): number {
-    const key = `${origin.run_id} ${origin.stream} ${origin.phase}`
+    const key = `${origin.run_id} ${origin.stream} ${origin.phase} ${origin.command}`
     const known = this.#originIndex.get(key) ?? this.#origins.push(origin) - 1
     this.#originIndex.set(key, known)
     return known
@@ -101,10 +108,18 @@ export class Lines {
     if (index >= this.#length) return undefined
     const block = this.#blocks[Math.floor(index / SIZE)]!
     const position = index % SIZE
-    const fields = this.#fields.get(index)
-    const origin = this.#origins[block.origin[position]!]!
+    const { command, ...origin } = this.#origins[block.origin[position]!]!
+    const fields = this.#fields.get(index) ?? (command === null ? undefined : { command })
     const [seq, text, at] = [block.seq[position]!, block.text(position), block.at[position]!]
     return { ...origin, seq, text, at, ...(fields && { fields }) }
+  }
+
+  originOf(index: number): Origin {
+    return this.#origins[this.#blocks[Math.floor(index / SIZE)]!.origin[index % SIZE]!]!
+  }
+
+  textOf(index: number): string {
+    return this.#blocks[Math.floor(index / SIZE)]!.text(index % SIZE)
   }
 
   /** The run of a line, and its number there. */
