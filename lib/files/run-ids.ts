@@ -18,6 +18,17 @@ const NUMBERS = 0x1000
 /** By how much an id of a hub is later at most than the one before, while the clock is behind. */
 const ROOM_MS = 1_000
 
+/** A run is made at most so long after the time in its id. */
+const LATE_MS = 60_000
+
+/** The least id that a run can have which was made at this moment or later. */
+export function firstIdSince(since: number): string {
+  const time = Math.max(0, since - LATE_MS)
+    .toString(16)
+    .padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}`
+}
+
 interface RunIdsOptions {
   /** Epoch milliseconds. */
   clock?: () => number

@@ -39,7 +39,7 @@ export type { Outbox } from './effects/effects.ts'
 export { keptFile, Seal } from './files/files.ts'
 export type { EngineOptions } from './parts.ts'
 export { Engine, type StartRequest } from './requests.ts'
-export { Reads } from './search/search.ts'
+export { Reads, statsOfTeam } from './search/search.ts'
 export { CHOICES, type Change, type Decision, maskInputs, planResume, type ResumeOptions } from './steps/steps.ts'
 export {
   type Commit,
@@ -68,6 +68,7 @@ export {
   runPhases,
   runRecord,
   type Step,
+  teamHistory,
   treeEntries,
   why,
 } from './views/views.ts'

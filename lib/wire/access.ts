@@ -70,5 +70,7 @@ export const READER_OF_RUN = { ...READER, ofRun: true } as const satisfies Daemo
 
 /** Whoever may read the runs of a realm at a hub, and what belongs to them. */
 export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
+/** The same by the grant for runs alone, for what is told of many runs at once. */
+export const READ_RUNS = { grant: { runs: 'read' }, realm: 'member' } as const
 /** Whoever may start, cancel and answer runs of a realm at a hub. */
 export const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const

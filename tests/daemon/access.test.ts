@@ -368,6 +368,8 @@ describe('what the calls of a daemon declare', () => {
     '/v1/runs/cancel': ['open', 'cancel'],
     '/v1/runs/list': ['open', 'access'],
     '/v1/runs/teams': ['open', 'access'],
+    '/v1/runs/stats': ['open', 'access'],
+    '/v1/teams/history': ['open', 'access'],
     '/v1/runs/get': ['open', 'access'],
     '/v1/runs/tree': ['open', 'access'],
     '/v1/runs/phases': ['open', 'access'],

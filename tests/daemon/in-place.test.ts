@@ -104,6 +104,8 @@ const SAYS = `${NAME} is the map \`each\` of @admin/digest, which runs only as a
 test.each([
   ['/v1/runs/start', { team: NAME }],
   ['/v1/runs/list', { team: NAME }],
+  ['/v1/runs/stats', { team: NAME }],
+  ['/v1/teams/history', { team: NAME }],
   ['/v1/teams/validate', { team: NAME }],
   ['/v1/teams/plan', { team: NAME }],
 ])('it is refused by its name: %s of the daemon', async (route, body) => {
@@ -116,6 +118,8 @@ test.each([
   ['dispatch/run', { team: NAME }],
   ['realms/add_team', { team: NAME }],
   ['runs/list', { team: NAME }],
+  ['runs/stats', { team: NAME }],
+  ['teams/history', { team: NAME }],
   ['teams/get', { team: NAME }],
   ['teams/reach', { team: NAME }],
 ])('it is refused by its name: %s of the hub', async (route, body) => {

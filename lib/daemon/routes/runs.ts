@@ -24,6 +24,7 @@ import {
   GetLogs,
   GetPhases,
   GetRun,
+  GetRunStats,
   GetTeam,
   GetTree,
   GetWhy,
@@ -32,8 +33,10 @@ import {
   ResumeRun,
   StartRun,
 } from '../../wire/calls/runs.ts'
+import { refuseInPlace } from '../../wire/in-place.ts'
 import { onceOf } from '../../wire/once.ts'
 import { page } from '../../wire/page.ts'
+import { sinceOrDefault } from '../../wire/run-stats.ts'
 import { withStarter } from '../../wire/why/explain.ts'
 import { withCommandsOfNow } from '../../wire/why/next-commands.ts'
 import type { Caller } from '../access/access.ts'
@@ -61,6 +64,11 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       return { runs: runs.map(run => (daemon.openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), ...counted }
     }),
     answer(ListRunTeams, ({ body }) => store.runGroups.teams(page(body))),
+    answer(GetRunStats, async ({ body: { team, since } }) => {
+      refuseInPlace(team)
+      const now = Date.now()
+      return daemon.reads.stats({ team, since: sinceOrDefault(since, now), now })
+    }),
     answer(GetRun, ({ body, caller }) => {
       const runId = target(daemon, caller, body.run_id)
       const folder = placeOf(daemon, runId)

@@ -1,11 +1,15 @@
-// teams/*: read a team with everything that it uses and report every problem, and change its files. They start nothing.
+// teams/*: read a team with everything that it uses and report every problem, say what its runs did, and change its files. They start nothing.
 
 import { resource } from '../../http/resource.ts'
+import { teamHistory } from '../../run/engine.ts'
 import { noteText } from '../../text/unseen.ts'
-import { GetTeamFiles, PlanTeam, SaveTeam, ValidateTeam } from '../../wire/calls/teams.ts'
+import { GetTeamFiles, GetTeamHistory, PlanTeam, SaveTeam, ValidateTeam } from '../../wire/calls/teams.ts'
+import { refuseInPlace } from '../../wire/in-place.ts'
+import { page } from '../../wire/page.ts'
 import { answer } from '../access/answer.ts'
 import type { DaemonKit } from '../access/kit.ts'
 import type { Daemon } from '../runs/daemon.ts'
+import { shown } from '../runs/interrupted.ts'
 import { ownFiles } from '../runs/own-files.ts'
 import { namesOf, notesOf, planRun } from '../runs/plan.ts'
 import { environmentOf, loadTeam, missingSecrets, missingSettings, secretUsers } from '../runs/start-run.ts'
@@ -32,6 +36,13 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
         notes: notesOf(daemon, bundle).map(noteText),
         own_files: ownFiles(daemon, bundle),
       }
+    }),
+    answer(GetTeamHistory, async ({ body: { team, upto, ...asked } }) => {
+      refuseInPlace(team)
+      const { engine, reads, openRuns } = daemon
+      const filter = { team, ...page(asked), ...(upto !== undefined && { upto }) }
+      const { runs, ...counted } = await teamHistory(engine.store, filter, id => engine.bundle(id), reads)
+      return { runs: runs.map(run => (openRuns.isInterrupted(run.root_run_id) ? shown(run) : run)), ...counted }
     }),
     answer(PlanTeam, ({ body }) => planRun(daemon, body)),
     answer(GetTeamFiles, async ({ body }) => {

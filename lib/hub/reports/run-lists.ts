@@ -110,7 +110,7 @@ function conditions(store: Store, filter: RunFilter, now: number): SQL | undefin
  * Runs of a team that is given by its whole name, or by the part after the scope. They are found by another index if the
  * condition is only `checked`.
  */
-function ofTeam({ runs, dialect }: Store, name: string, checked: boolean): SQL {
+export function ofTeam({ runs, dialect }: Store, name: string, checked: boolean): SQL {
   refuseInPlace(name)
   const part = (dialect === 'sqlite' ? sqlite : postgres).afterScope(runs.team)
   const short = name.slice(name.indexOf('/') + 1)

@@ -7,9 +7,16 @@ import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { readAhead } from '../../stream.ts'
 import { within } from '../../wire/budget.ts'
 import { Sync } from '../../wire/calls/daemon-link.ts'
-import { ListHubArtifacts, ListHubRuns, ListHubRunTeams, MOST_FILES } from '../../wire/calls/hub-runs.ts'
+import {
+  GetHubRunStats,
+  ListHubArtifacts,
+  ListHubRuns,
+  ListHubRunTeams,
+  MOST_FILES,
+} from '../../wire/calls/hub-runs.ts'
 import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ReadLog, StreamRun } from '../../wire/calls/runs.ts'
 import { page } from '../../wire/page.ts'
+import { sinceOrDefault } from '../../wire/run-stats.ts'
 import { answer } from '../access/answer.ts'
 import type { UserCaller } from '../access/callers.ts'
 import { callingDaemon, checkProtocol } from '../access/daemons.ts'
@@ -28,6 +35,7 @@ import { runEvents } from '../reports/run-events.ts'
 import { listRuns } from '../reports/run-lists.ts'
 import { teamsOfRuns } from '../reports/run-teams.ts'
 import { readableRun, runRecord, treeEntries, wholeRecord } from '../reports/runs.ts'
+import { statsOfTeam } from '../reports/team-runs.ts'
 import { treeLog } from '../reports/tree-log.ts'
 import { recallFiring } from '../triggers/recalled.ts'
 
@@ -61,6 +69,13 @@ export function runs(hub: Hub) {
       const where = realm_id ? { realm: realm_id } : { reached: realmsReached(store, caller) }
       const [found] = await together([teamsOfRuns(store, where, page(body)), realm_id && caller.realm(realm_id)])
       return found
+    }),
+    answer(GetHubRunStats, async ({ body: { realm_id, team, since }, caller }) => {
+      const now = hub.now()
+      // Before the runs are read, which are many.
+      if (realm_id) await caller.realm(realm_id)
+      const where = realm_id ? { realm: realm_id } : { reached: realmsReached(store, caller) }
+      return statsOfTeam(store, where, { team, since: sinceOrDefault(since, now), now })
     }),
     answer(GetRun, async ({ body, caller }) => {
       const found = await readableRun(hub, caller, body.run_id)

@@ -1,12 +1,14 @@
-// The routes for published teams: publish, find, download and yank.
+// The routes for published teams: publish, find, download and yank; and for the runs that a team had.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { isDuplicate } from '../../../db/hub/store.ts'
+import { together } from '../../../db/hub/together.ts'
 import { CadreError } from '../../error.ts'
 import { resource } from '../../http/resource.ts'
 import { within } from '../../wire/budget.ts'
 import { MIB } from '../../wire/call.ts'
+import { GetHubTeamHistory } from '../../wire/calls/hub-runs.ts'
 import {
   DownloadTeam,
   GetPackage,
@@ -25,7 +27,7 @@ import { record } from '../access/audit.ts'
 import type { RealmCaller, UserCaller } from '../access/callers.ts'
 import { hubKit } from '../access/kit.ts'
 import { callsTeam } from '../access/team-list.ts'
-import { scopesReached } from '../access/token-reach.ts'
+import { realmsReached, scopesReached } from '../access/token-reach.ts'
 import type { Hub } from '../core/hub.ts'
 import {
   type Found,
@@ -37,6 +39,7 @@ import {
   splitReference,
   versionsOf,
 } from '../packages/packages.ts'
+import { historyOfTeam } from '../reports/team-runs.ts'
 
 const NAMED_SCOPES = /\bname["']?\s*:\s*["']?@[a-z0-9-]{1,63}\//g
 const scopeIn = (named: string) => named.slice(named.indexOf('@') + 1, -1)
@@ -49,6 +52,13 @@ export function teams(hub: Hub) {
   const reading = new Map<string, Promise<Reach>>()
 
   return resource('teams', hubKit(hub), [
+    answer(GetHubTeamHistory, async ({ body, caller }) => {
+      const { realm_id, team, upto, ...asked } = body
+      const where = realm_id ? { realm: realm_id } : { reached: realmsReached(store, caller) }
+      const reading = historyOfTeam(hub, where, { team, ...(upto !== undefined && { upto }) }, page(asked))
+      const [{ runs, ...totals }] = await together([reading, realm_id && caller.realm(realm_id)])
+      return { runs: within(runs), ...totals }
+    }),
     answer(PublishTeam, async ({ body, caller, request, server }) => {
       await mayPublish(caller, body)
       // Other packages may wait before this one, and a large one takes long, so this request has no time limit.

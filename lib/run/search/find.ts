@@ -2,9 +2,10 @@
 // looked at directly, so that a run is found as soon as it was started.
 
 import type { Database } from 'bun:sqlite'
+import { firstIdSince } from '../../files/run-ids.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
 import type { RunState } from '../core/core.ts'
-import { firstIdSince, LATE, type RunFilter, type RunHead, RunLists, restOf, type Statement } from '../store/store.ts'
+import { LATE, type RunFilter, type RunHead, RunLists, restOf, type Statement } from '../store/store.ts'
 import type { SearchIndex } from './search-index.ts'
 import { isTerm, rarestTerms, TERM } from './terms.ts'
 import { allSearchedRuns, folded, marks, searchedRuns, textOf } from './text.ts'

@@ -1,5 +1,5 @@
-// The reads of people that take long in a large home: searches, runs since a moment, pages far down, and lists of very many
-// groups. A thread reads them (search-thread.ts), and makes checkpoints. It starts with the first order and ends when it has
+// The reads of people that take long in a large home: searches, runs since a moment, pages far down, lists of very many
+// groups, and what is counted of the runs of a team. A thread reads them (search-thread.ts), and makes checkpoints. It starts with the first order and ends when it has
 // had nothing to do for a while.
 
 import type { Database } from 'bun:sqlite'
@@ -9,6 +9,8 @@ import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log/log.ts'
 import { thread } from '../../program/install-root.ts'
 import { MOST_COUNTED } from '../../wire/budget.ts'
+import type { RunStats } from '../../wire/run-stats.ts'
+import type { StatsFilter } from './counted-runs.ts'
 import type { Found, SearchFilter } from './find.ts'
 import { forgetChanges, type Kept, keptIn, notIndexed, offerRuns } from './search-index.ts'
 import type { Answer, Order } from './search-thread.ts'
@@ -35,8 +37,7 @@ const BUSY_MS = 5_000
 const FAILED_MS = 60_000
 
 interface Waiting {
-  /** Called without anything after a checkpoint. */
-  resolve(found?: Found): void
+  resolve(answer: Answer): void
   reject(error: CadreError): void
 }
 
@@ -65,9 +66,14 @@ export class Reads {
 
   /** The runs of a list, newest first. Throws `unavailable`. */
   async list(filter: SearchFilter): Promise<Found> {
-    const found = this.#ask(id => ({ list: filter, id }))
+    const asked = this.#ask(id => ({ list: filter, id }))
     if (filter.search !== undefined) this.#fill()
-    return (await found)!
+    return inAnswer(await asked, 'found')
+  }
+
+  /** What is counted of the runs of a team. Throws `unavailable`. */
+  async stats(filter: StatsFilter): Promise<RunStats> {
+    return inAnswer(await this.#ask(id => ({ stats: filter, id })), 'stats')
   }
 
   /**
@@ -105,9 +111,9 @@ export class Reads {
     worker.terminate()
   }
 
-  #ask(orderOf: (id: number) => Order): Promise<Found | undefined> {
+  #ask(orderOf: (id: number) => Order): Promise<Answer> {
     const id = ++this.#calls
-    const { promise, resolve, reject } = Promise.withResolvers<Found | undefined>()
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     this.#waiting.set(id, { resolve, reject })
     this.#tell(orderOf(id))
     const timer = setTimeout(() => reject(unanswered(`within ${PATIENCE_MS / 1_000} s`)), PATIENCE_MS)
@@ -156,9 +162,8 @@ export class Reads {
   }
 
   #heard(answer: Exclude<Answer, { ended: true }>): void {
-    if ('found' in answer) this.#waiting.get(answer.id)?.resolve(answer.found)
-    else if ('checkpointed' in answer) this.#waiting.get(answer.id)?.resolve()
-    else if ('error' in answer) this.#waiting.get(answer.id)?.reject(unanswered(answer.error))
+    if ('error' in answer) this.#waiting.get(answer.id)?.reject(unanswered(answer.error))
+    else if ('id' in answer) this.#waiting.get(answer.id)?.resolve(answer)
     else if ('failed' in answer) this.#failed(answer.failed)
     else {
       this.#isFilling = false
@@ -211,6 +216,13 @@ export class Reads {
 /** Bun gives the message of an error in a thread only between its source and its stack. */
 const messageIn = (report: string): string =>
   report.split('\n').find(line => /^\w*Error: /.test(line)) ?? 'its thread has failed'
+
+/** What an answer has under a name. The thread answers each order as it was asked. */
+function inAnswer<K extends string>(answer: Answer, name: K): Extract<Answer, Record<K, unknown>>[K] {
+  if (!has(answer, name)) throw unanswered('its thread answered something else')
+  return answer[name]
+}
+const has = <K extends string>(answer: Answer, name: K): answer is Extract<Answer, Record<K, unknown>> => name in answer
 
 const unanswered = (why: string) =>
   new CadreError('unavailable', `the list could not be read: ${why}; ask again, or without \`search\` and \`since\``)

@@ -4,7 +4,9 @@
 import type { Database } from 'bun:sqlite'
 import { openDatabase } from '../../../db/open.ts'
 import { messageOf } from '../../error.ts'
+import type { RunStats } from '../../wire/run-stats.ts'
 import { RunLists } from '../store/store.ts'
+import { type StatsFilter, statsOfTeam } from './counted-runs.ts'
 import { type Found, find, type SearchFilter } from './find.ts'
 import { isDamage, type Kept, SearchIndex } from './search-index.ts'
 
@@ -13,12 +15,14 @@ declare const self: Worker
 export type Order =
   | { open: { database: string; index: string } }
   | { list: SearchFilter; id: number }
+  | { stats: StatsFilter; id: number }
   | { checkpoint: true; id: number }
   | { fill: true }
   | { end: true }
 
 export type Answer =
   | { id: number; found: Found }
+  | { id: number; stats: RunStats }
   | { id: number; checkpointed: true }
   | { id: number; error: string }
   /** `more` is not indexed yet; otherwise what is indexed on disk. */
@@ -92,6 +96,13 @@ if (!Bun.isMainThread) {
     } else if ('list' in data) {
       try {
         say({ id: data.id, found: listSoundly(data.list) })
+      } catch (error) {
+        say({ id: data.id, error: messageOf(error) })
+      }
+    } else if ('stats' in data) {
+      try {
+        const all = theRuns()
+        say({ id: data.id, stats: all.transaction(() => statsOfTeam(all, data.stats))() })
       } catch (error) {
         say({ id: data.id, error: messageOf(error) })
       }

@@ -3,6 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { RunId } from '../../files/run-id.ts'
+import { firstIdSince } from '../../files/run-ids.ts'
 import { ERROR_BYTES, MOST_COUNTED, VALUE_BYTES } from '../../wire/budget.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { RUN_STATES, type RunRow, type RunState } from '../core/core.ts'
@@ -68,8 +69,7 @@ export interface Statement {
   values: Value[]
 }
 
-/** Runs that began later than this after the time in their id are in the index `runs_late`. */
-const LATE_MS = 60_000
+/** Runs that began more than a minute after the time in their id are in the index `runs_late`. */
 export const LATE = "id < format('%08x-%04x', (started_at - 60000) >> 16, (started_at - 60000) & 65535)"
 
 export class RunLists {
@@ -225,6 +225,15 @@ export class RunLists {
       .map(row => row.id)
   }
 
+  /** Whether two runs have the same inputs, however large. */
+  haveSameInputs(one: string, other: string): boolean {
+    const inputs = '(SELECT inputs FROM runs WHERE id = ?)'
+    return (
+      this.#db.query<{ same: number }, [string, string]>(`SELECT ${inputs} IS ${inputs} AS same`).get(one, other)!
+        .same === 1
+    )
+  }
+
   /** Sub-runs of a run by the phase that started them, in the order of the items. */
   subRuns(
     runId: string,
@@ -356,13 +365,4 @@ export function restOf({ begins, since, upto, newer_than, trees }: Partial<RunFi
     rest.push({ sql, values: [JSON.stringify(trees.roots)] })
   }
   return rest
-}
-
-/** Runs that began since a moment have ids from this one on, or are in the index `runs_late`. */
-export const firstIdSince = (since: number): string => idAt(since - LATE_MS)
-
-/** The least id that a run of this moment has. */
-function idAt(ms: number): string {
-  const time = Math.max(0, ms).toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}`
 }

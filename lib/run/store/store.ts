@@ -76,7 +76,6 @@ export type { ListedReview } from './reviews.ts'
 export { runIdsAfter } from './run-batches.ts'
 export {
   type Executed,
-  firstIdSince,
   LATE,
   type RunFilter,
   type RunHead,

@@ -11,6 +11,7 @@ export {
   runHead,
   runRecord,
 } from './records.ts'
+export { teamHistory } from './team-history.ts'
 export { rootOf, treeEntries } from './tree.ts'
 export { turnOfRun, waitOf } from './waits.ts'
 export { reportedWhy, type Step, why } from './why.ts'

@@ -2,14 +2,16 @@
 
 import { closed } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { READ, WRITE } from '../access.ts'
+import { READ, READ_RUNS, WRITE } from '../access.ts'
 import { atHub, call } from '../call.ts'
 import { listOf, longListOf } from '../page.ts'
 import { Text, Uuid } from '../parts.ts'
 import { Artifact, ORDER_FATE, Review, Run, withMore } from '../records/hub-records.ts'
 import { HUB_RUN_STATES } from '../states.ts'
+import { CHANGED } from '../team-history.ts'
 import { DecideReview, ListReviews } from './reviews.ts'
-import { ListRuns, ListRunTeams } from './runs.ts'
+import { GetRunStats, ListRuns, ListRunTeams } from './runs.ts'
+import { GetTeamHistory } from './teams.ts'
 
 /** Few runs have more files, and all of them fit into a reply. */
 export const MOST_FILES = 10_000
@@ -29,6 +31,20 @@ export const ListHubRunTeams = atHub(ListRunTeams, {
   hub: { user: READ },
   body: closed({ ...ListRunTeams.body.properties, realm_id: Type.Optional(Uuid) }),
   data: ListRunTeams.data,
+})
+export const GetHubRunStats = atHub(GetRunStats, {
+  hub: { user: READ_RUNS },
+  body: closed({ ...GetRunStats.body.properties, realm_id: Type.Optional(Uuid), team: Text(200, 1) }),
+  data: GetRunStats.data,
+})
+export const GetHubTeamHistory = atHub(GetTeamHistory, {
+  hub: { user: READ_RUNS },
+  body: closed({
+    ...GetTeamHistory.body.properties,
+    realm_id: Type.Optional(Uuid),
+    team: Text(200, 1),
+  }),
+  data: longListOf('runs', withMore(Run, CHANGED)),
 })
 export const ListHubArtifacts = call('/v1/runs/artifacts', {
   summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get',

@@ -23,6 +23,7 @@ import {
   Written,
 } from '../records/run-records.ts'
 import { StarterFilter } from '../records/started-by.ts'
+import { RunStats, SINCE } from '../run-stats.ts'
 import { DAEMON_RUN_STATES, RUN_STATES } from '../states.ts'
 import { WHICH } from './teams.ts'
 
@@ -83,6 +84,13 @@ export const ListRunTeams = call('/v1/runs/teams', {
   daemon: READER,
   body: listBody({}),
   data: listOf('teams', AnyText),
+})
+/** Only top runs count. A run counts from when somebody or something asked for it, so also before it began. */
+export const GetRunStats = call('/v1/runs/stats', {
+  summary: 'How many runs of a team completed and failed, day by day, and how long they took',
+  daemon: READER,
+  body: closed({ team: Name, since: SINCE }),
+  data: RunStats,
 })
 export const GetRun = call('/v1/runs/get', {
   summary: 'One run',

@@ -3,12 +3,15 @@
 import type { Static } from 'typebox'
 import { closed, nullable } from '../../schema/schema.ts'
 import { Type } from '../../schema/type.ts'
-import { HERE, OWNER } from '../access.ts'
+import { HERE, OWNER, READER } from '../access.ts'
 import { call, MIB } from '../call.ts'
 import { EnvironmentName } from '../names.ts'
+import { listBody, longListOf } from '../page.ts'
 import { AnyObject, AnyText, Name, Path, Text } from '../parts.ts'
 import { Field } from '../records/forms.ts'
 import { Plan, Problem } from '../records/plans.ts'
+import { RunView } from '../records/run-records.ts'
+import { CHANGED, UPTO } from '../team-history.ts'
 
 /** A package by its name, or a folder or file on the daemon's own machine. */
 export const WHICH = { team: Type.Optional(Name), path: Type.Optional(Path) }
@@ -46,6 +49,13 @@ export const PlanTeam = call('/v1/teams/plan', {
   daemon: HERE,
   body: closed({ ...WHICH, inputs: Type.Optional(AnyObject), environment: Type.Optional(nullable(EnvironmentName)) }),
   data: Plan,
+})
+/** Only top runs, as `runs/list` has them. */
+export const GetTeamHistory = call('/v1/teams/history', {
+  summary: 'The runs of a team, newest first, each with what differs from the last completed run before it',
+  daemon: READER,
+  body: listBody({ team: Name, upto: UPTO }),
+  data: longListOf('runs', Type.Object({ ...RunView.properties, ...CHANGED })),
 })
 
 /** How many files one call saves. */

@@ -219,6 +219,13 @@ export const USER: Record<string, UserRoute> = rows<Omit<UserRoute, keyof Asked>
   'runs/list of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
   'runs/teams': route(SEE, null),
   'runs/teams of-realm': route(SEE, { realm: 'member' }, ids => ({ realm_id: ids.realm })),
+  'runs/stats': route({ runs: 'read' }, null, ids => ({ team: ids.team })),
+  'runs/stats of-realm': route({ runs: 'read' }, { realm: 'member' }, ids => ({ realm_id: ids.realm, team: ids.team })),
+  'teams/history': route({ runs: 'read' }, null, ids => ({ team: ids.team })),
+  'teams/history of-realm': route({ runs: 'read' }, { realm: 'member' }, ids => ({
+    realm_id: ids.realm,
+    team: ids.team,
+  })),
   'runs/get': route(SEE, { realm: 'member' }),
   'runs/tree': route(SEE, { realm: 'member' }),
   'runs/why': route(SEE, { realm: 'member' }),

@@ -15,15 +15,29 @@ import {
   runPhases,
   Store,
   startedBy,
+  statsOfTeam,
+  teamHistory,
   treeEntries,
   why,
 } from '../../../run/engine.ts'
 import type { Field } from '../../../team/team.ts'
 import { bundleFromJson } from '../../../team/team.ts'
 import { ListReviews } from '../../../wire/calls/reviews.ts'
-import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListRuns, ResumeRun } from '../../../wire/calls/runs.ts'
+import {
+  GetLogs,
+  GetPhases,
+  GetRun,
+  GetRunStats,
+  GetTree,
+  GetWhy,
+  ListRuns,
+  ResumeRun,
+} from '../../../wire/calls/runs.ts'
+import { GetTeamHistory } from '../../../wire/calls/teams.ts'
 import { ListWorkspaces } from '../../../wire/calls/workspaces.ts'
+import { refuseInPlace } from '../../../wire/in-place.ts'
 import { page } from '../../../wire/page.ts'
+import { sinceOrDefault } from '../../../wire/run-stats.ts'
 import { withStarter } from '../../../wire/why/explain.ts'
 import { withCommandsOfNow } from '../../../wire/why/next-commands.ts'
 import { databaseFile } from '../../home/home.ts'
@@ -102,6 +116,17 @@ function fromDatabase(home: string, store: Store): Callee {
         store,
         storedFilter({ ...body, ...page(body) }, store.runs.openRootIds()),
       )
+      return { runs: runs.map(shown), ...counted }
+    }),
+    answer(GetRunStats, async ({ team, since }) => {
+      refuseInPlace(team)
+      const now = Date.now()
+      return statsOfTeam(store.db, { team, since: sinceOrDefault(since, now), now })
+    }),
+    answer(GetTeamHistory, async ({ team, upto, ...asked }) => {
+      refuseInPlace(team)
+      const filter = { team, ...page(asked), ...(upto !== undefined && { upto }) }
+      const { runs, ...counted } = await teamHistory(store, filter, bundle, null)
       return { runs: runs.map(shown), ...counted }
     }),
     answer(GetRun, async ({ run_id }) => shown(runDetail(store, run_id))),

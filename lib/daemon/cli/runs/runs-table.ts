@@ -6,6 +6,7 @@ import { collect, count, offset, runName } from '../kit/options.ts'
 import { sinceOf as since } from '../kit/since.ts'
 
 const explain = () => import('./explain.ts')
+const teamRuns = () => import('./team-runs.ts')
 const record = option('--json', 'print the run as JSON')
 const limit = option('--limit <number>', 'how many, from 1 to 100 (20)', count)
 
@@ -65,6 +66,30 @@ export const RUN_COMMANDS: readonly Entry[] = [
     ],
     run: async options => (await import('./runs.ts')).runs(options),
     below: [
+      {
+        usage: 'stats <team>',
+        does: 'count the runs of a team, and how long they took',
+        more: 'Half of the completed runs took at most the time after `half within`. Runs that were cancelled, and runs that have not ended, are in `runs` only.',
+        examples: [['@local/report'], ['report --since 7d', 'of any scope'], ['@acme/report --hub', 'runs of the hub']],
+        options: [
+          option('--since <when>', 'only runs that were asked for since then: 7d, 2026-05-02 (30d)', since),
+          ofHub('count the runs of the hub'),
+          json,
+        ],
+        run: async (options, team: string) => (await teamRuns()).runStats(team, options),
+      },
+      {
+        usage: 'history <team>',
+        does: 'list the runs of a team with what changed since the last good one',
+        examples: [['@local/report'], ['@acme/report --limit 5 --hub', 'runs of the hub']],
+        options: [
+          limit,
+          option('--offset <number>', 'how many of the newest to skip (0)', offset),
+          ofHub('list the runs of the hub'),
+          json,
+        ],
+        run: async (options, team: string) => (await teamRuns()).teamHistory(team, options),
+      },
       {
         usage: 'delete <run>',
         does: 'delete an ended run, all runs below it, and their files',
