@@ -143,8 +143,8 @@ describe.skipIf(!hasBrowser)('the list of runs', () => {
 
   test.each(PROGRAMS)('of the %s has views: filters under a name, which the address says', async program => {
     await add[program]([
-      { number: 300, team: '@v/viewed', state: 'failed', run_name: 'Seen in a view' },
-      { number: 301, team: '@v/viewed', run_name: 'Not in that view' },
+      { number: 50_000, team: '@v/viewed', state: 'failed', run_name: 'Seen in a view' },
+      { number: 50_001, team: '@v/viewed', run_name: 'Not in that view' },
     ])
     const page = await open[program]('runs')
     await page.getByLabel('Team').selectOption('@v/viewed')
