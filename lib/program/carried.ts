@@ -16,7 +16,14 @@ export interface Dashboard {
   /** The page. */
   html: string
   /** By the name that follows `/web/`. Names contain a hash of the content. */
-  files: Readonly<Record<string, { text: string; type: string }>>
+  files: Readonly<Record<string, PageFile>>
+}
+
+export interface PageFile {
+  text: string
+  type: string
+  /** Whether the text is the Base64 of the file. */
+  isBase64?: boolean
 }
 
 export type Load = () => Promise<object>

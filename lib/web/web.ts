@@ -9,7 +9,7 @@ import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
 import { isObject } from '../json.ts'
 import { calledAs, isCadre } from '../program/called-as.ts'
-import { carried, type Dashboard } from '../program/carried.ts'
+import { carried, type Dashboard, type PageFile } from '../program/carried.ts'
 import { ROOT } from '../program/install-root.ts'
 
 const WEB = join(ROOT, 'lib/web')
@@ -23,6 +23,7 @@ const POLICY = [
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' blob:",
+  "font-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -65,7 +66,8 @@ export function web(of: Server = 'daemon') {
         const { files } = await built()
         const file = Object.hasOwn(files, params.file) && files[params.file]
         if (!file) throw new CadreError('not_found', `the dashboard has no file ${params.file}: reload the page`)
-        return send(file.text, file.type, 'public, max-age=31536000, immutable')
+        const body = file.isBase64 ? Uint8Array.fromBase64(file.text) : file.text
+        return send(body, file.type, 'public, max-age=31536000, immutable')
       },
       { open: true, media: 'text/javascript', detail: { summary: 'A file of the dashboard', hide: true } },
     )
@@ -86,6 +88,7 @@ function commandOfPage(): string {
  * one of the current folder. `command` is how hints name cadre. Tests measure the result.
  */
 export async function build(command = calledAs(), of: Server = 'daemon'): Promise<Dashboard> {
+  const font = await readFont()
   const { outputs } = await Bun.build({
     entrypoints: [join(WEB, of, 'main.tsx')],
     target: 'browser',
@@ -93,7 +96,8 @@ export async function build(command = calledAs(), of: Server = 'daemon'): Promis
     // A visitor who opens no Markdown file does not load the reader of Markdown.
     splitting: true,
     tsconfig: join(WEB, 'tsconfig.json'),
-    plugins: [callsOfPage],
+    external: ['/web/*'],
+    plugins: [callsOfPage, font.inStyle],
     jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     define: { 'process.env.NODE_ENV': '"production"', CADRE_COMMAND: JSON.stringify(command) },
@@ -103,10 +107,29 @@ export async function build(command = calledAs(), of: Server = 'daemon'): Promis
   const bundled = outputs.map(async output => [basename(output.path), { text: await output.text(), type: output.type }])
   const files: Dashboard['files'] = {
     [`icon-${Bun.hash(icon).toString(36)}.svg`]: { text: icon, type: 'image/svg+xml' },
+    [font.name]: font.file,
     ...Object.fromEntries(await Promise.all(bundled)),
   }
   const path = (extension: string) => `/web/${Object.keys(files).find(name => name.endsWith(extension))}`
   return { html: htmlOf(`/web/${basename(entry.path)}`, path('.css'), path('.svg')), files }
+}
+
+/** The font is a file of its own, so that it holds nothing up: Bun would write it into the style. Its name is that of its content. */
+async function readFont() {
+  const path = Bun.fileURLToPath(import.meta.resolve('@fontsource-variable/inter/files/inter-latin-wght-normal.woff2'))
+  const bytes = await Bun.file(path).bytes()
+  const name = `font-${Bun.hash(bytes).toString(36)}.woff2`
+  const file: PageFile = { text: bytes.toBase64(), type: 'font/woff2', isBase64: true }
+  const inStyle: BunPlugin = {
+    name: 'name of the font',
+    setup({ onLoad }) {
+      onLoad({ filter: /\/lib\/web\/kit\/style\.css$/ }, async style => {
+        const text = await Bun.file(style.path).text()
+        return { contents: text.replace('/web/font.woff2', `/web/${name}`), loader: 'css' }
+      })
+    },
+  }
+  return { name, file, inStyle }
 }
 
 /**
@@ -142,5 +165,5 @@ const htmlOf = (script: string, style: string, icon: string): string => `<!docty
 </html>
 `
 
-const send = (text: string, type: string, caching: string): Response =>
+const send = (text: string | Uint8Array<ArrayBuffer>, type: string, caching: string): Response =>
   new Response(text, { headers: { ...GUARDS, 'content-type': type, 'cache-control': caching } })

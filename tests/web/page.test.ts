@@ -32,6 +32,18 @@ test.each(['daemon', 'hub'] as const)('the first page of the %s is below 60 KB c
   ).toEqual([])
 })
 
+test('the font is a file beside the page, and whoever has the page has it', async () => {
+  const html = await (await fetch(daemon.url)).text()
+  const style = await (await fetch(daemon.url + /href="([^"]+\.css)"/.exec(html)![1])).text()
+  const font = await fetch(daemon.url + /url\("?(\/web\/font-[^)"]+)/.exec(style)![1])
+  const bytes = await font.bytes()
+  expect([font.headers.get('content-type'), new TextDecoder().decode(bytes.subarray(0, 4))]).toEqual([
+    'font/woff2',
+    'wOF2',
+  ])
+  expect(bytes.length).toBeLessThan(60_000)
+})
+
 test('each class of the style sheets is used by a page', async () => {
   const pages = join(import.meta.dir, '../../lib/web')
   const sources = [...new Glob('**/*.{ts,tsx}').scanSync(pages)].map(path => readFileSync(join(pages, path), 'utf8'))
