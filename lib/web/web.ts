@@ -7,6 +7,7 @@ import type { BunPlugin } from 'bun'
 import { Elysia } from 'elysia'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
+import { pageAddress } from '../http/page-address.ts'
 import { isObject } from '../json.ts'
 import { calledAs, isCadre } from '../program/called-as.ts'
 import { carried, type Dashboard, type PageFile } from '../program/carried.ts'
@@ -55,7 +56,7 @@ export function web(of: Server = 'daemon') {
   }
   return new Elysia({ name: 'web' })
     .use(httpKit())
-    .get('/', async () => send((await built()).html, 'text/html;charset=utf-8', 'no-cache'), {
+    .get('/', async ({ request }) => elsewhere(of, request) ?? send((await built()).html, HTML, 'no-cache'), {
       open: true,
       media: 'text/html',
       detail: { summary: 'The dashboard', hide: true },
@@ -71,6 +72,19 @@ export function web(of: Server = 'daemon') {
       },
       { open: true, media: 'text/javascript', detail: { summary: 'A file of the dashboard', hide: true } },
     )
+}
+
+const HTML = 'text/html;charset=utf-8'
+
+/** Leads to the one address of the page of a home. The browser keeps what stands behind `#`. */
+function elsewhere(of: Server, { headers }: Request): Response | null {
+  const asked = `http://${headers.get('host') ?? ''}`
+  const address = pageAddress(asked)
+  if (of === 'hub' || address === asked) return null
+  return new Response(null, {
+    status: 307,
+    headers: { ...GUARDS, location: `${address}/`, 'cache-control': 'no-store' },
+  })
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Response } from 'playwright-core'
+import { pageAddress } from '../../lib/http/page-address.ts'
 import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
 import { change } from '../support/aged-home.ts'
 import { until } from '../support/bounded.ts'
@@ -85,7 +86,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
 
     await page.getByRole('link', { name: 'Log' }).click()
     await page.locator('.line .text', { hasText: 'first' }).waitFor()
-    expect(page.url()).toBe(`${daemon.url}/#/runs/${run_id}/logs`)
+    expect(page.url()).toBe(`${pageAddress(daemon.url)}/#/runs/${run_id}/logs`)
     await Bun.write(`${folder}/go`, '')
     await page.locator('.line .ansi-green', { hasText: 'last' }).waitFor()
     await page.locator('.line .text', { hasText: 'done' }).waitFor()
@@ -123,7 +124,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     const daemon = await daemonOf()
     const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }), run_name: 'Asks' })
     const { page } = await open('reviews')
-    expect(page.url()).toBe(`${daemon.url}/#/reviews`)
+    expect(page.url()).toBe(`${pageAddress(daemon.url)}/#/reviews`)
     const card = page.getByRole('region', { name: 'Review of ask' })
     await card.getByText('Go on?').waitFor()
     await card.getByLabel('answer').fill('gladly')
@@ -290,7 +291,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     await page.goto(`${daemon.url}/#token=wrong&/workspaces`)
     await page.getByRole('heading', { name: 'Workspaces' }).waitFor()
     await until(async () => (await page.evaluate('sessionStorage.length')) === 0, 'the token is dropped', PATIENCE_MS)
-    expect(page.url()).toBe(`${daemon.url}/#/workspaces`)
+    expect(page.url()).toBe(`${pageAddress(daemon.url)}/#/workspaces`)
     // Several calls may have been under way with the token. The browser reports each, and the last one may come late.
     const refused = (await Promise.all(answers)).filter(answer => answer?.status() === 401).length
     const reported = () =>

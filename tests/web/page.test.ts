@@ -13,6 +13,7 @@ import { folder } from '../support/folder.ts'
 import { took } from '../support/gap.ts'
 
 const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
+const page = `http://localhost:${new URL(daemon.url).port}`
 
 test.each(['daemon', 'hub'] as const)('the first page of the %s is below 60 KB compressed', async server => {
   const { html, files } = await build('cadre', server)
@@ -62,17 +63,19 @@ test('each class of the style sheets is used by a page', async () => {
 })
 
 test('the page needs no credential where every call does, and allows nothing but its own files', async () => {
-  const page = await fetch(daemon.url)
-  const html = await page.text()
-  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html;charset=utf-8'])
-  const policy = page.headers.get('content-security-policy')!.split('; ')
+  const moved = await fetch(daemon.url, { redirect: 'manual' })
+  expect([moved.status, moved.headers.get('location')]).toEqual([307, `${page}/`])
+  const reply = await fetch(page)
+  const html = await reply.text()
+  expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'text/html;charset=utf-8'])
+  const policy = reply.headers.get('content-security-policy')!.split('; ')
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain("script-src 'self'")
   expect(policy).toContain("frame-ancestors 'none'")
   expect(policy).toContain("require-trusted-types-for 'script'")
   expect(policy.filter(each => /unsafe|\*|https?:|data:/.test(each))).toEqual([])
-  expect(page.headers.get('x-frame-options')).toBe('DENY')
-  expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(reply.headers.get('x-frame-options')).toBe('DENY')
+  expect(reply.headers.get('x-content-type-options')).toBe('nosniff')
   expect(html).not.toContain(daemon.token)
 
   // Nothing is inline and nothing comes from elsewhere.
@@ -90,7 +93,7 @@ test('the page needs no credential where every call does, and allows nothing but
 
 test('dashboard prints the address with the token where no browser can be opened', async () => {
   const { code, stdout } = await command(['dashboard'], { home: daemon.home })
-  expect([code, stdout]).toEqual([0, `${daemon.url}/#token=${daemon.token}\n`])
+  expect([code, stdout]).toEqual([0, `${page}/#token=${daemon.token}\n`])
 })
 
 test('dashboard gives a browser a private file, and no argument that shows the token', async () => {
@@ -101,16 +104,16 @@ test('dashboard gives a browser a private file, and no argument that shows the t
   const env = { DISPLAY: ':0', PATH: `${tools}:${process.env.PATH}` }
 
   const { code, stdout } = await command(['dashboard'], { home: daemon.home, env })
-  expect([code, stdout]).toEqual([0, `opened ${daemon.url} in the browser\n`])
+  expect([code, stdout]).toEqual([0, `opened ${page} in the browser\n`])
   await until(() => existsSync(join(tools, 'said')), 'the browser is called')
   const file = readFileSync(join(tools, 'said'), 'utf8').trim()
   expect(file).toBe(join(daemon.home, 'dashboard.html'))
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  expect(readFileSync(file, 'utf8')).toContain(`url=${daemon.url}/#token=${daemon.token}"`)
+  expect(readFileSync(file, 'utf8')).toContain(`url=${page}/#token=${daemon.token}"`)
 
   writeFileSync(join(tools, opener), '#!/bin/sh\nexit 3\n')
   const failed = await command(['dashboard'], { home: daemon.home, env })
-  expect(failed.stdout).toBe(`${daemon.url}/#token=${daemon.token}\n`)
+  expect(failed.stdout).toBe(`${page}/#token=${daemon.token}\n`)
 })
 
 test('dashboard says what to do without a daemon', async () => {

@@ -9,6 +9,7 @@ import { endLeftGroups } from '../../agent/commands/processes.ts'
 import { messageOf } from '../../error.ts'
 import { runFolder } from '../../files/run-id.ts'
 import { metricsOptions } from '../../http/metrics.ts'
+import { pageAddress } from '../../http/page-address.ts'
 import type { Json } from '../../json.ts'
 import type { Line, Log, ProcessLog } from '../../log/log.ts'
 import { openTelemetry, type Telemetry } from '../../log/telemetry.ts'
@@ -254,7 +255,7 @@ export class Daemon {
   }
 
   #pageOf(runId: string): string | null {
-    return this.address && `${this.address}/#/runs/${runId}`
+    return this.address && `${pageAddress(this.address)}/#/runs/${runId}`
   }
 
   /** What the last error in the log said since the start; null where there was none. */

@@ -3,6 +3,7 @@
 import '../kit/style.css'
 import '../kit/texts.ts'
 import { render } from 'preact'
+import { joinTabs } from '../kit/api.ts'
 import { Help, listen } from '../kit/keys.tsx'
 import { later } from '../kit/later.tsx'
 import { follow } from '../kit/route.ts'
@@ -41,5 +42,6 @@ function Frame() {
 }
 
 follow()
+joinTabs()
 listen(KEYS)
 render(<Frame />, document.getElementById('page')!)

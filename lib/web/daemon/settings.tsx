@@ -6,7 +6,7 @@ import type { AgentEntry } from '../../wire/calls/agents.ts'
 import { ListAgents } from '../../wire/calls/agents.ts'
 import { ListSettings, SetSetting } from '../../wire/calls/settings.ts'
 import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
-import { call, command, token } from '../kit/api.ts'
+import { call, command, keepToken, token } from '../kit/api.ts'
 import { bound, Field, handleSubmit } from '../kit/fields.tsx'
 import { textOf } from '../kit/forms.tsx'
 import { Rows, useList } from '../kit/lists.tsx'
@@ -92,6 +92,14 @@ function Values() {
           },
         ]}
       />
+      <p class="row">
+        <ActionButton
+          question={`Forget the local token in all tabs? To change something again, open the page with ${command} dashboard.`}
+          send={async () => keepToken(null)}
+        >
+          Forget the token
+        </ActionButton>
+      </p>
     </>
   )
 }

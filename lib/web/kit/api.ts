@@ -1,5 +1,5 @@
-// Calls of the daemon's API. The local token comes from the address that `bun daemon.ts dashboard` opens and is kept for
-// this tab only.
+// Calls of the daemon's API. The local token comes from the address that `bun daemon.ts dashboard` opens, or from another
+// tab, and each tab keeps it until it is closed.
 
 import { signal } from '@preact/signals'
 import type { Static, TSchema } from 'typebox'
@@ -8,6 +8,7 @@ import type { Call } from '../../wire/call.ts'
 import type { ReadingPath } from '../../wire/reads.ts'
 import type { AskedReview } from '../../wire/records/review-records.ts'
 import { heard, isInDoubt, lost, missed } from './connection.ts'
+import { shareToken, tellToken } from './tabs.ts'
 
 const KEY = 'cadre-local-token'
 
@@ -52,11 +53,20 @@ export function setSource(other: Source): void {
  */
 export const token = signal(sessionStorage.getItem(KEY))
 
-export function keepToken(text: string | null): void {
+function setToken(text: string | null): void {
   if (text === null) sessionStorage.removeItem(KEY)
   else sessionStorage.setItem(KEY, text)
   token.value = text
 }
+
+/** Keeps a token in all tabs, or forgets it in all. */
+export function keepToken(text: string | null): void {
+  setToken(text)
+  tellToken(text)
+}
+
+/** From now on this tab has the token of the others. */
+export const joinTabs = (): void => shareToken(() => token.peek(), setToken)
 
 export class Refusal extends Error {
   readonly code: string
@@ -84,7 +94,7 @@ async function askDaemon(path: string, init: RequestInit = {}): Promise<Response
   }
   heard(reply, sentAt)
   if (reply.status !== 401 || given === null) return reply
-  if (token.value === given) keepToken(null)
+  if (token.value === given) setToken(null)
   return askDaemon(path, init)
 }
 

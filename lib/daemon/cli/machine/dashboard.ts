@@ -4,6 +4,7 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CadreError } from '../../../error.ts'
+import { pageAddress } from '../../../http/page-address.ts'
 import { commandLine } from '../../../program/called-as.ts'
 import { line } from '../../../text/printable.ts'
 import { print } from '../../../text/terminal.ts'
@@ -15,11 +16,12 @@ const PATIENCE_MS = 2_000
 
 export async function dashboard({ home: given, open = true }: { home?: string; open?: boolean }): Promise<void> {
   const home = homeFolder(given)
-  const address = await addressOf(home)
+  const found = await addressOf(home)
   const token = readToken(home)
-  if (address === null || token === null) {
+  if (found === null || token === null) {
     throw new CadreError('unavailable', `no daemon serves ${home}: start one with: ${commandLine('serve')}`)
   }
+  const address = pageAddress(found)
   const url = `${address}/#token=${token}`
   if (open && (await opened(home, url))) print(line`opened ${address} in the browser`)
   else print(line`${url}`)

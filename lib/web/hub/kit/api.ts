@@ -18,6 +18,15 @@ function setUser(user: User | null): void {
   me.value = user
 }
 
+/** All tabs have the same session, so one that begins or ends it tells the others. */
+const tabs = new BroadcastChannel('cadre-session')
+tabs.onmessage = ({ data }: MessageEvent<User | null>) => setUser(data)
+
+function setUserOfTabs(user: User | null): void {
+  setUser(user)
+  tabs.postMessage(user)
+}
+
 /** The reply to a request. A session that has ended leads to the page for signing in. */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const sentAt = Date.now()
@@ -67,10 +76,10 @@ export async function findSession(): Promise<void> {
 }
 
 export async function signIn(username: string, password: string): Promise<void> {
-  setUser((await data('/session', 'POST', { username, password })).user)
+  setUserOfTabs((await data('/session', 'POST', { username, password })).user)
 }
 
 export async function signOut(): Promise<void> {
   await data('/session', 'DELETE')
-  setUser(null)
+  setUserOfTabs(null)
 }
