@@ -213,7 +213,6 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     expect(await page.getByLabel('who').inputValue()).toBe('world')
     await page.getByLabel('who').fill('Grace')
     await page.getByLabel('times').fill('3')
-    await page.getByRole('button', { name: 'What would it write?' }).click()
     await page.getByText('What it would write', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Start', exact: true }).click()
     await page.locator('.facts .state.completed').waitFor()

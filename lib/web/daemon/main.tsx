@@ -8,7 +8,6 @@ import { Help, listen } from '../kit/keys.tsx'
 import { later } from '../kit/later.tsx'
 import { follow } from '../kit/route.ts'
 import { CurrentPage, keysOf, PageBar, type Pages } from '../run/frame.tsx'
-import { PlanPage } from '../run/plan.tsx'
 import { Reviews } from '../run/reviews.tsx'
 import { Agents } from './agents.tsx'
 import { RunPage } from './run.tsx'
@@ -16,6 +15,7 @@ import { Runs } from './runs.tsx'
 import { Settings } from './settings.tsx'
 import { Workspaces } from './workspaces.tsx'
 
+const PlanPage = later('plan', async () => (await import('./plan.tsx')).PlanPage)
 const Start = later('start', async () => (await import('./start.tsx')).Start)
 const TriggersPage = later('triggers', async () => (await import('./triggers.tsx')).TriggersPage)
 

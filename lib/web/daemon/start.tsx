@@ -1,21 +1,23 @@
-// Starts a run: the form is made of the inputs of its team, and the plan says what the run would write.
+// Starts a run: the form is made of the inputs of its team, and below it stands what the run would do.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import type { Static } from 'typebox'
+import type { JsonObject } from '../../json.ts'
 import { GetRun, StartRun } from '../../wire/calls/runs.ts'
 import type { Which } from '../../wire/calls/teams.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/calls/teams.ts'
 import type { Field as InputField } from '../../wire/records/forms.ts'
 import type { Plan } from '../../wire/records/plans.ts'
-import { ActionButton, useAction, type Work } from '../kit/actions.tsx'
+import { useAction, type Work } from '../kit/actions.tsx'
 import { call, commandOf } from '../kit/api.ts'
 import { CopyCommand } from '../kit/copyable.tsx'
 import { boundTo, Field, handleSubmit } from '../kit/fields.tsx'
 import { Fields, inputOptions, optionOf, type Typed, typedOf, valuesOf } from '../kit/forms.tsx'
 import { Failure, useLoaded } from '../kit/parts.tsx'
 import { go, route, to } from '../kit/route.ts'
-import { PlanSummary, planAddress, teamRef } from '../run/plan.tsx'
 import { knownTeams } from '../run/runs.tsx'
+import { PlanSummary, planAddress, teamRef } from './plan.tsx'
 
 /** Where the teams lie that were started from this page, by name, to choose from. */
 const KEY = 'cadre-team-paths'
@@ -27,6 +29,8 @@ function pathsByTeam(): Record<string, string> {
     return {}
   }
 }
+
+type Request = Static<typeof PlanTeam.body>
 
 interface OpenedTeam {
   which: Which
@@ -40,7 +44,6 @@ export function Start() {
   const opened = useSignal<OpenedTeam | null>(null)
   const typed = useSignal<Typed>({})
   const about = useSignal({ name: '', workspace: '', environment: '' })
-  const plan = useSignal<Plan | null>(null)
   const { busy, error, run } = useAction()
   const teams = useLoaded('teams', knownTeams)
   const suggestions = [
@@ -49,7 +52,6 @@ export function Start() {
   ]
 
   async function open(values = {}): Promise<void> {
-    plan.value = null
     opened.value = null
     const given = text.value.trim()
     const which = teamRef(given)
@@ -136,15 +138,6 @@ export function Start() {
             <button type="submit" disabled={busy}>
               Start
             </button>
-            <ActionButton
-              plain
-              send={async () => {
-                const { which, fields } = opened.value!
-                plan.value = await call(PlanTeam, { ...which, inputs: valuesOf(fields, typed.value) })
-              }}
-            >
-              What would it write?
-            </ActionButton>
             <CopyCommand
               text={commandOf(
                 ...['run', text.value.trim(), ...optionOf('name', about.value.name)],
@@ -156,24 +149,68 @@ export function Start() {
           </div>
         </form>
       )}
-      {plan.value && opened.value && (
-        <PlanSummary
-          plan={plan.value}
-          address={planAddress(text.value.trim(), publicValues(opened.value.fields, typed.value))}
+      {opened.value && (
+        <OwnPlan
+          key={opened.value.name}
+          team={text.value.trim()}
+          request={{
+            ...opened.value.which,
+            inputs: valuesSoFar(opened.value.fields, typed.value),
+            ...(about.value.environment.trim() && { environment: about.value.environment.trim() }),
+          }}
+          shown={valuesSoFar(
+            opened.value.fields.filter(({ secret }) => !secret),
+            typed.value,
+          )}
         />
       )}
     </main>
   )
 }
 
-/** What may stand in an address: everything but the values of secrets, and nothing that the form would refuse. */
-function publicValues(fields: readonly InputField[], typed: Typed) {
-  try {
-    return valuesOf(
-      fields.filter(({ secret }) => !secret),
-      typed,
-    )
-  } catch {
-    return {}
-  }
+/** How long nobody types before the plan is made again. */
+const TYPED_MS = 250
+
+/** The plan for what is typed. The one before stays until it is there. `shown` are the inputs that may stand in an address. */
+function OwnPlan({ team, request, shown }: { team: string; request: Request; shown: JsonObject }) {
+  const plan = useSignal<Plan | null>(null)
+  const error = useSignal<unknown>(null)
+  useEffect(() => {
+    let isAsked = true
+    const ask = async () => {
+      try {
+        const found = await call(PlanTeam, request)
+        if (!isAsked) return
+        plan.value = found
+        error.value = null
+      } catch (thrown) {
+        if (isAsked) error.value = thrown
+      }
+    }
+    const timer = setTimeout(ask, plan.peek() ? TYPED_MS : 0)
+    return () => {
+      isAsked = false
+      clearTimeout(timer)
+    }
+  }, [JSON.stringify(request)])
+  return (
+    <>
+      <Failure of={error.value} />
+      {plan.value && <PlanSummary plan={plan.value} address={planAddress(team, shown)} />}
+    </>
+  )
+}
+
+/** The values of the fields that can be read so far: somebody is typing the others. */
+function valuesSoFar(fields: readonly InputField[], typed: Typed): JsonObject {
+  return Object.assign(
+    {},
+    ...fields.map(field => {
+      try {
+        return valuesOf([field], typed)
+      } catch {
+        return {}
+      }
+    }),
+  )
 }

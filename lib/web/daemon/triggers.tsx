@@ -3,10 +3,10 @@
 import { ValidateTeam } from '../../wire/calls/teams.ts'
 import { call, token } from '../kit/api.ts'
 import { zoneHere } from '../kit/time.tsx'
-import { planAddress, teamRef } from '../run/plan.tsx'
 import { knownTeams } from '../run/runs.tsx'
 import { TriggerPages } from '../triggers/pages.tsx'
 import type { Place } from '../triggers/place.ts'
+import { planAddress, teamRef } from './plan.tsx'
 
 /** `id`: of a trigger, or the name of another page. */
 export function TriggersPage({ id }: { id: string | undefined }) {

@@ -15,6 +15,8 @@ export interface Drawable extends Node {
   about: string
   /** The state in a run. */
   state?: string
+  /** What people should see of it before all else, in words: it is drawn with a mark. */
+  mark?: string
   href?: string
 }
 
@@ -43,18 +45,23 @@ export function Graph({ of }: { of: readonly Drawable[] }) {
             <path key={index} d={pathOf(line)} />
           ))}
         </svg>
-        {of.map(({ name, about, state, href }) => {
+        {of.map(({ name, about, state, mark, href }) => {
           const { x, y } = boxes.get(name)!
           const style = { left: `${x}px`, top: `${y}px`, width: `${WIDTH}px` }
           const inside = (
             <>
               {state !== undefined && <State of={state} bare />}
+              {mark !== undefined && (
+                <span class="mark" role="img" aria-label={mark}>
+                  ↗
+                </span>
+              )}
               <span class="name">{name}</span>
               <span class="quiet small about">{about}</span>
             </>
           )
           return href === undefined ? (
-            <span key={name} class="node" style={style} title={name}>
+            <span key={name} class="node" style={style} title={mark === undefined ? name : `${name} ${mark}`}>
               {inside}
             </span>
           ) : (
